@@ -11,6 +11,7 @@ from determined_master.api import agent_link, errors
 from determined_master.api.change_feed import ChangeFeed
 from determined_master.api.detent import (
     checkpoint_files,
+    checkpoint_removals,
     cluster_overview,
     contexts,
     drain,
@@ -89,6 +90,7 @@ ROUTERS = (
     experiment_status.router,
     experiment_config.router,
     checkpoint_files.router,
+    checkpoint_removals.router,
     cluster_overview.router,
     events.router,
     storage.router,

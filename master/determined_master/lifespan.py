@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from determined_master import notifications
 from determined_master.db.lease import CHECK_SECONDS, RETRY_SECONDS, DatabaseAway, DatabaseTaken
+from determined_master.loops.checkpoint_removal import CheckpointRemoval
 from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
 from determined_master.loops.loop import run
@@ -87,6 +88,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     deadlines = Deadlines(services.database, services.clock, services.allocations)
     deletion = Deletion(services)
     retention = Retention(services)
+    removal = CheckpointRemoval(services)
     trials = TrialLoop(services.database, services.clock, services.trials)
     tasks = TaskLoop(services.database, services.clock, services.tasks)
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
@@ -99,6 +101,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("agents", (notifications.SCHEDULE,), services.agents.sweep),
         ("deletion", (notifications.DELETE,), deletion.tick),
         ("retention", (notifications.RETENTION,), retention.tick),
+        ("checkpoint removal", (notifications.RETENTION, notifications.TASKS), removal.tick),
         ("storage", (), services.storage.tick),
     ]
     async with AsyncExitStack() as stack:

@@ -22,9 +22,11 @@ def upgrade() -> None:
     # Earlier checkpoints have none: they are where their experiment's configuration says.
     op.add_column("checkpoints", sa.Column("storage_id", key, nullable=True))
     op.create_index("ix_checkpoints_storage_id", "checkpoints", ["storage_id"])
+    op.add_column("checkpoints", sa.Column("removal_task_id", sa.String(64), nullable=True))
 
 
 def downgrade() -> None:
+    op.drop_column("checkpoints", "removal_task_id")
     op.drop_index("ix_checkpoints_storage_id", "checkpoints")
     op.drop_column("checkpoints", "storage_id")
     op.drop_table("storage_backends")

@@ -30,6 +30,24 @@ def test_a_master_killed_at_the_end_of_an_experiment_keeps_what_the_policy_says(
     assert int(best["totalBatches"]) in steps
 
 
+def test_checkpoints_out_of_the_masters_reach_are_removed_by_a_task(cluster, tmp_path):
+    root = tmp_path / "elsewhere"
+    root.mkdir()
+    storage = {"type": "directory", "container_path": str(root), "save_trial_best": 0, "save_trial_latest": 1}
+    experiment = create(
+        cluster, MODELS["digits"], tmp_path, checkpoint_storage=storage, min_checkpoint_period={"batches": 4}
+    )
+    experiment.ended()
+    wait_until(lambda: is_settled(experiment, root), what="the policy is applied")
+    (steps,) = listed(experiment).values()
+    assert steps == MODELS["digits"].steps
+
+    def live_tasks():
+        return cluster.session.get("/api/v1/tasks")["allocationIdToSummary"].values()
+
+    wait_until(lambda: not any("removes" in str(each["name"]) for each in live_tasks()), what="the task's end")
+
+
 def listed(experiment):
     """Completed checkpoints: id → batches."""
     path = f"/api/v1/trials/{experiment.trial_id}/checkpoints"

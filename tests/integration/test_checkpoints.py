@@ -118,9 +118,6 @@ async def test_a_folder_outside_the_roots_is_neither_read_nor_deleted(one: Clust
     await report_checkpoint(one, wish.allocation_id, UUID)
     answer = await one.client.get(f"/checkpoints/{UUID}")
     assert (answer.status_code, "checkpoint_roots" in answer.text) == (400, True)
-    status, text = await delete(one, UUID)
-    assert (status, "checkpoint_roots" in text) == (400, True)
-    assert (await one.get(f"/api/v1/checkpoints/{UUID}"))["checkpoint"]["state"] == "STATE_COMPLETED"
     await delete_experiment(one, wish)
     assert (folder / "weights").read_bytes() == b"abc"
     assert (await one.client.get(f"/api/v1/checkpoints/{UUID}")).status_code == 404

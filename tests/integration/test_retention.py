@@ -1,15 +1,19 @@
 """Checkpoint retention: what an ended experiment keeps, in which storage, after which failures."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, FakeAgent, cluster
 from tests.support.waiting import eventually
 
+from determined.exec import gc_checkpoints
+from determined.link.messages import DesiredContainer
 from determined_master.checkpoints import removal
-from determined_master.loops import retention
+from determined_master.loops import checkpoint_removal, retention
+from determined_master.tasks import repository as tasks
 
 LOSSES: dict[int, list[float | None]] = {1: [None, None, 0.6, 0.5, 0.4], 2: [None, 0.2, 0.3, None, None]}
 CONFIG = """
@@ -115,7 +119,7 @@ async def test_a_master_that_ends_midway_goes_on_at_its_next_start(
         raise RuntimeError("a test's: nothing is recorded")
 
     with monkeypatch.context() as patched:
-        patched.setattr(retention, "remove_files", cut_off)
+        patched.setattr(checkpoint_removal, "remove_files", cut_off)
         async with cluster(tmp_path) as one:
             await worked_example(one, OWN % (0, 1, 1), root)
             await eventually(lambda: len(there(root)) == 7)
@@ -179,18 +183,64 @@ hyperparameters: {{}}
     await becomes(one, own_root(one), {4})
 
 
-async def test_a_storage_out_of_reach_keeps_everything_and_says_so(one: Cluster, tmp_path: Path) -> None:
-    root = tmp_path / "elsewhere"
+async def removal_task(one: Cluster, root: Path) -> tuple[FakeAgent, DesiredContainer, dict[str, Any]]:
+    """The worked example in a storage out of the master's reach, up to its task: the agent, its wish, what it is told."""
     root.mkdir()
-    await worked_example(one, f"type: directory, container_path: {root}, {OWN % (0, 0, 0)}", root)
+    await worked_example(one, f"type: directory, container_path: {root}, {OWN % (0, 0, 2)}", root)
     await ended(one)
+    agent = FakeAgent(one, "one")
+    wish = (await agent.wished())[0]
+    assert wish.spec is not None
+    assert (wish.spec.owner, wish.spec.slots) == ("admin", [])
+    assert wish.spec.entrypoint == ["python3", "-m", "determined.exec.gc_checkpoints"]
+    await agent.run(wish)
+    return agent, wish, dict(json.loads(wish.spec.environment["DETENT_CHECKPOINTS_TO_REMOVE"]))
 
-    async def told() -> list[dict[str, Any]]:
-        return list((await one.get("/detent/events", kind="checkpoints_kept"))["events"])
 
-    (event,) = await eventually(told)
-    assert "outside the folders in which this master reads and deletes checkpoints" in event["text"]
-    assert there(root) == await kept(one) == set(range(1, 11))
+async def test_a_storage_out_of_reach_is_cleaned_up_by_a_task_of_the_owner(one: Cluster, tmp_path: Path) -> None:
+    root = tmp_path / "elsewhere"
+    agent, wish, order = await removal_task(one, root)
+    assert order["storage"] == {"type": "directory", "container_path": str(root)}
+    assert {int(uuid[-12:], 16) for uuid in order["uuids"]} == {1, 2, 3, 6, 7, 8}
+    assert gc_checkpoints.remove(order["storage"], order["uuids"], {}) == {}
+    stranger = {"removed": [], "failed": {checkpoint_uuid(4): "not mine to say"}}
+    for body in ({"removed": order["uuids"][1:], "failed": {order["uuids"][0]: "it is held"}}, stranger):
+        answer = await one.post("/detent/checkpoints/removed", body, **one.as_task(wish.allocation_id))
+        assert answer.status_code == 200, answer.text
+    await agent.exit(wish)
+    await becomes(one, root, {4, 5, 9, 10})
+    shown = (await one.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
+    assert (shown["state"], shown["deleteError"]) == ("STATE_PARTIALLY_DELETED", "it is held")
+
+
+async def test_a_task_that_is_killed_leaves_checkpoints_that_say_so(one: Cluster, tmp_path: Path) -> None:
+    agent, wish, order = await removal_task(one, tmp_path / "elsewhere")
+    assert wish.spec is not None
+    async with one.master.database.write() as session:
+        await one.master.tasks.kill(session, await tasks.get(session, wish.spec.task_id), "admin")
+    await agent.exit(wish, code=137)
+
+    async def told() -> str:
+        shown = (await one.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
+        return str(shown.get("deleteError") or "")
+
+    assert (await eventually(told)).startswith("the task that removes its files ended before: it was killed")
+    # Again, by the user: by a task again, and of this checkpoint only.
+    answer = await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": order["uuids"][:1]})
+    assert answer.status_code == 200, answer.text
+
+    async def next_wish() -> DesiredContainer | None:
+        return next((each for each in await agent.wish() if each.container_id != wish.container_id), None)
+
+    again = await eventually(next_wish)
+    assert again.spec is not None
+    assert json.loads(again.spec.environment["DETENT_CHECKPOINTS_TO_REMOVE"])["uuids"] == order["uuids"][:1]
+
+
+def test_a_machine_without_the_folder_removes_nothing(tmp_path: Path) -> None:
+    storage = {"type": "directory", "container_path": str(tmp_path / "missing")}
+    failed = gc_checkpoints.remove(storage, [checkpoint_uuid(1)], {})
+    assert "missing is not on this machine" in failed[checkpoint_uuid(1)]
 
 
 async def test_files_that_cannot_be_removed_are_named_and_tried_again(one: Cluster) -> None:

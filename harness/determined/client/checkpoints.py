@@ -1,6 +1,6 @@
 """Calls about one checkpoint."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from determined.client.session import FOR_EVER, Session
@@ -26,3 +26,9 @@ def delete(session: Session, uuids: Sequence[str]) -> None:
 def report_deleted(session: Session, uuid: str) -> None:
     """Reports that the files of a checkpoint were removed."""
     session.patch(PREFIX, {"checkpoints": [{"uuid": uuid, "resources": {"resources": {}}}]}, retry=FOR_EVER)
+
+
+def report_removed(session: Session, removed: Sequence[str], failed: Mapping[str, str]) -> None:
+    """Reports the end of a task that removes checkpoints: which are gone, and why others are left."""
+    body = {"removed": list(removed), "failed": dict(failed)}
+    session.post("/detent/checkpoints/removed", body, retry=FOR_EVER)

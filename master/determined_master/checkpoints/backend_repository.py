@@ -19,6 +19,7 @@ class Stored:
 
     uuid: str
     storage: dict[str, Any] | None
+    experiment_id: int | None = None
 
 
 async def backend_id(session: WriteSession, storage: Mapping[str, Any]) -> int:
@@ -39,7 +40,7 @@ async def backend_id(session: WriteSession, storage: Mapping[str, Any]) -> int:
 async def stored(session: ReadSession, which: ColumnElement[bool], most: int | None = None) -> Sequence[Stored]:
     """Returns checkpoints with their storage, by id."""
     query = (
-        select(CheckpointRow.uuid, StorageBackendRow.config, ExperimentRow.config)
+        select(CheckpointRow.uuid, StorageBackendRow.config, ExperimentRow.config, ExperimentRow.id)
         .outerjoin(StorageBackendRow, StorageBackendRow.id == CheckpointRow.storage_id)
         .outerjoin(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
         .outerjoin(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
@@ -50,8 +51,8 @@ async def stored(session: ReadSession, which: ColumnElement[bool], most: int | N
     found = (await session.execute(query)).all()
     # Checkpoints of versions before these rows are where their experiment's configuration says.
     return [
-        Stored(uuid, None if config is None else own or config.get("checkpoint_storage", {}))
-        for uuid, own, config in found
+        Stored(uuid, None if config is None else own or config.get("checkpoint_storage", {}), experiment_id)
+        for uuid, own, config, experiment_id in found
     ]
 
 

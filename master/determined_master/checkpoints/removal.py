@@ -9,7 +9,8 @@ from determined_master.checkpoints.backend_repository import Stored
 from determined_master.checkpoints.storage import Root, remove
 from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.clock import Clock
-from determined_master.db.session import Database
+from determined_master.db.models import CheckpointRow
+from determined_master.db.session import Database, ReadSession, WriteSession
 
 logger = logging.getLogger(__name__)
 
@@ -35,14 +36,29 @@ async def remove_files(
             row = await repository.find(session, each.uuid)
             if row is None or row.state is not CheckpointState.DELETING:
                 continue  # its experiment was deleted meanwhile
-            why = failed.get(each.uuid)
-            if why is None:
-                values = {"resources": {}, "size": 0, "delete_error": None}
-                await repository.move(session, clock, row, CheckpointState.DELETED, **values)
-            else:
-                logger.warning("cannot remove the files of checkpoint %s: %s", each.uuid, why)
-                await repository.move(session, clock, row, CheckpointState.DELETE_FAILED, delete_error=why)
+            await record(session, clock, row, failed.get(each.uuid))
     return failed
+
+
+async def record(session: WriteSession, clock: Clock, row: CheckpointRow, why: str | None) -> None:
+    """Moves a checkpoint to DELETED, or with a reason to DELETE_FAILED."""
+    if why is None:
+        values: dict[str, object] = {"resources": {}, "size": 0, "delete_error": None, "removal_task_id": None}
+        await repository.move(session, clock, row, CheckpointState.DELETED, **values)
+    else:
+        logger.warning("cannot remove the files of checkpoint %s: %s", row.uuid, why)
+        values = {"delete_error": why, "removal_task_id": None}
+        await repository.move(session, clock, row, CheckpointState.DELETE_FAILED, **values)
+
+
+async def handed_to(session: ReadSession, task_id: str, uuids: Sequence[str]) -> Sequence[CheckpointRow]:
+    """Returns those of the checkpoints that a task was asked to remove and has not reported yet."""
+    found = [await repository.find(session, uuid) for uuid in uuids]
+    return [
+        row
+        for row in found
+        if row is not None and row.removal_task_id == task_id and row.state is CheckpointState.DELETING
+    ]
 
 
 def _remove_all(doomed: Sequence[Stored], roots: Sequence[Root]) -> dict[str, str]:

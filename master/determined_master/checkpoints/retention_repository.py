@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import and_, select, update
 
-from determined.states import CheckpointState
+from determined.states import CheckpointState, TaskState
 from determined_master.checkpoints.backend_repository import Stored, stored
 from determined_master.checkpoints.retention import Candidate
-from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
+from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession
+
+_ENDED = [state for state in TaskState if state.is_terminal]
 
 
 async def due(session: ReadSession) -> Sequence[int]:
@@ -47,5 +49,24 @@ async def candidates(session: ReadSession, experiment_id: int) -> Sequence[Candi
 
 
 async def doomed(session: ReadSession, most: int) -> Sequence[Stored]:
-    """Returns up to ``most`` checkpoints in state DELETING."""
-    return await stored(session, CheckpointRow.state == CheckpointState.DELETING, most)
+    """Returns up to ``most`` checkpoints in state DELETING that no task removes."""
+    mine = and_(CheckpointRow.state == CheckpointState.DELETING, CheckpointRow.removal_task_id.is_(None))
+    return await stored(session, mine, most)
+
+
+async def hand_over(session: WriteSession, uuids: Sequence[str], task_id: str) -> None:
+    """Records that a task removes the files of these checkpoints."""
+    theirs = CheckpointRow.uuid.in_(uuids)
+    await session.execute(update(CheckpointRow).where(theirs).values(removal_task_id=task_id))
+
+
+async def abandoned(session: ReadSession, most: int) -> Sequence[tuple[CheckpointRow, TaskRow]]:
+    """Returns checkpoints in state DELETING whose task has ended without a word about them."""
+    query = (
+        select(CheckpointRow, TaskRow)
+        .join(TaskRow, TaskRow.id == CheckpointRow.removal_task_id)
+        .where(CheckpointRow.state == CheckpointState.DELETING, TaskRow.state.in_(_ENDED))
+        .order_by(CheckpointRow.uuid)
+        .limit(most)
+    )
+    return [(checkpoint, task) for checkpoint, task in await session.execute(query)]

@@ -7,6 +7,7 @@ from typing import Any
 from determined.storage.bucket_access import Bucket, bucket_at, bucket_of
 from determined_master.checkpoints import buckets, folders
 from determined_master.checkpoints.archive import Entry
+from determined_master.errors import OutOfReach
 from determined_master.settings import Settings
 
 Root = Path | Bucket
@@ -34,12 +35,18 @@ def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Root]) -> Ite
     return buckets.entries(storage, uuid, _bucket_roots(roots))
 
 
-def refuse_out_of_reach(storage: Mapping[str, Any], uuid: str, roots: Sequence[Root]) -> None:
-    """Raises OutOfReach where the master may not delete this checkpoint. Blocking."""
+def refuse_foreign(storage: Mapping[str, Any], uuid: str, roots: Sequence[Root]) -> bool:
+    """Returns True if the master can delete this checkpoint, False if it does not reach its storage. Blocking.
+
+    Raises OutOfReach for a folder in its reach that may be no checkpoint.
+    """
+    try:
+        refuse_root_out_of_reach(storage, roots)
+    except OutOfReach:
+        return False
     if bucket_of(storage) is None:
         folders.refuse_out_of_reach(storage, uuid, folder_roots(roots))
-    else:
-        buckets.opened(storage, _bucket_roots(roots))
+    return True
 
 
 def refuse_root_out_of_reach(storage: Mapping[str, Any], roots: Sequence[Root]) -> None:

@@ -116,11 +116,6 @@ def _checkpoints_deleted(_actor: str, target_id: str, payload: Payload) -> str:
     return f"the checkpoint policy of experiment {target_id} deletes {_checkpoints(payload)}"
 
 
-def _checkpoints_kept(_actor: str, target_id: str, payload: Payload) -> str:
-    why = payload.get("reason")
-    return f"{_checkpoints(payload)} of experiment {target_id} are kept beside its checkpoint policy: {why}"
-
-
 def _checkpoints(payload: Payload) -> str:
     count = payload.get("count")
     return f"{count} checkpoint" if count == 1 else f"{count} checkpoints"
@@ -130,7 +125,6 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("experiment", "created"): _created,
     ("experiment", "changed"): _changed("experiment"),
     ("experiment", "checkpoints_deleted"): _checkpoints_deleted,
-    ("experiment", "checkpoints_kept"): _checkpoints_kept,
     ("experiment", "folders_left"): _folders_left,
     ("task", "created"): _launched,
     ("task", "changed"): _changed("task"),

@@ -1,4 +1,4 @@
-"""Deletes the checkpoints that the policy of an ended experiment does not keep.
+"""Chooses the checkpoints that the policy of an ended experiment does not keep.
 
 Each step is in the database, so a master that is killed goes on where it was: an experiment is due until its
 checkpoints are chosen, and a chosen checkpoint is in state DELETING until its files are gone.
@@ -11,13 +11,10 @@ from determined.link.isolation import Isolation
 from determined_master import notifications
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints import retention_repository
-from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
+from determined_master.checkpoints.removal import BATCH_CHECKPOINTS
 from determined_master.checkpoints.retention import Policy, superfluous
-from determined_master.checkpoints.storage import Root, allowed_roots, refuse_root_out_of_reach
-from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.db.batches import batched
 from determined_master.db.session import notify
-from determined_master.errors import OutOfReach
 from determined_master.events import repository as events
 from determined_master.experiments import repository as experiment_rows
 from determined_master.services import Services
@@ -30,7 +27,6 @@ class Retention:
     def __init__(self, services: Services) -> None:
         self._database = services.database
         self._clock = services.clock
-        self._settings = services.settings
         self._items = Isolation("retention", logger)
 
     async def tick(self) -> float | None:
@@ -38,13 +34,7 @@ class Retention:
             due = await retention_repository.due(session)
         for experiment_id in due:
             await self._items.run("experiment", experiment_id, partial(self._choose, experiment_id))
-        roots = allowed_roots(self._settings)
-        while True:
-            async with self._database.read() as session:
-                doomed = await retention_repository.doomed(session, BATCH_CHECKPOINTS)
-            if not doomed:
-                return self._items.seconds_left()
-            await remove_files(self._database, self._clock, roots, doomed)
+        return self._items.seconds_left()
 
     async def _choose(self, experiment_id: int) -> None:
         """Marks what the policy does not keep, in batches; the last one ends the experiment's being due."""
@@ -53,8 +43,7 @@ class Retention:
             storage = row.config.get("checkpoint_storage", {})
             found = await retention_repository.candidates(session, experiment_id) if row.state.is_ended else []
         chosen = superfluous(found, Policy.of(storage))
-        why = await self._out_of_reach(storage) if chosen else None
-        for some in batched(chosen if why is None else [], BATCH_CHECKPOINTS):
+        for some in batched(chosen, BATCH_CHECKPOINTS):
             async with self._database.write() as session:
                 for uuid in some:
                     await trial_checkpoints.mark_deleting(
@@ -67,18 +56,9 @@ class Retention:
                     session,
                     self._clock,
                     actor=events.SYSTEM,
-                    kind="checkpoints_kept" if why else "checkpoints_deleted",
+                    kind="checkpoints_deleted",
                     target_type="experiment",
                     target_id=experiment_id,
-                    payload={"count": len(chosen), **({"reason": why} if why else {})},
+                    payload={"count": len(chosen)},
                 )
             notify(session, notifications.experiment(experiment_id))
-
-    async def _out_of_reach(self, storage: dict[str, object]) -> str | None:
-        """Returns why this master cannot delete in a storage; its checkpoints are all kept then."""
-        roots: tuple[Root, ...] = allowed_roots(self._settings)
-        try:
-            await in_thread(refuse_root_out_of_reach, storage, roots)
-        except OutOfReach as error:
-            return error.message
-        return None

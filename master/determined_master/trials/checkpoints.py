@@ -115,8 +115,9 @@ async def mark_deleting(session: WriteSession, clock: Clock, row: CheckpointRow)
     if row.state in (CheckpointState.DELETED, CheckpointState.DELETING):
         return
     trial = await repository.find_by_task(session, row.task_id)
+    notify(session, notifications.RETENTION)
     was_counted = row.state is not CheckpointState.DELETE_FAILED
-    await checkpoint_rows.move(session, clock, row, CheckpointState.DELETING, delete_error=None)
+    await checkpoint_rows.move(session, clock, row, CheckpointState.DELETING, delete_error=None, removal_task_id=None)
     if trial is None or not was_counted:
         return
     newest = await checkpoint_rows.newest_completed(session, row.task_id)

@@ -8,7 +8,7 @@ from tests.support.checkpoints import checkpoint_uuid, store_checkpoint
 
 from determined.errors import NotFound
 from determined.storage.bucket_access import Bucket
-from determined_master.checkpoints import storage
+from determined_master.checkpoints import folders, storage
 from determined_master.errors import OutOfReach
 from determined_master.settings import Settings, SettingsError, read_settings
 
@@ -36,7 +36,7 @@ def refuses(where: dict[str, object], root: Path, uuid: str = UUID, *, why: str)
     with pytest.raises(OutOfReach, match=why):
         next(storage.entries(where, uuid, [root]))
     with pytest.raises(OutOfReach, match=why):
-        storage.refuse_out_of_reach(where, uuid, [root])
+        folders.refuse_out_of_reach(where, uuid, [root])
     assert why in (storage.remove(where, uuid, [root]) or "")
 
 
@@ -95,7 +95,7 @@ def test_what_either_library_wrote_is_removed_and_nothing_else(root: Path, outsi
 def test_what_is_gone_is_no_error(root: Path):
     assert storage.remove(directory(root), UUID, [root]) is None
     assert storage.remove(directory(root / "never" / "made"), UUID, [root]) is None
-    storage.refuse_out_of_reach(directory(root), UUID, [root])
+    folders.refuse_out_of_reach(directory(root), UUID, [root])
     with pytest.raises(NotFound, match="are missing"):
         next(storage.entries(directory(root), UUID, [root]))
 

@@ -118,19 +118,24 @@ async def delete(
     database: DatabaseDep,
     settings: SettingsDep,
 ) -> Empty:
-    """Marks all or none; their files are removed after the commit. Can be repeated if files remained."""
+    """Marks all or none; their files are removed after the commit. Can be repeated if files remained.
+
+    A task of the owner removes those that the master does not reach; the answer does not wait for it.
+    """
     roots = storage.allowed_roots(settings)
     places = await _places(database, authorization, list(dict.fromkeys(body.checkpoint_uuids)), user)
-    for uuid, where in places.items():
-        if where is not None:
-            await in_thread(storage.refuse_out_of_reach, where, uuid, roots)
+    near = [
+        Stored(uuid, where)
+        for uuid, where in places.items()
+        if where is None or await in_thread(storage.refuse_foreign, where, uuid, roots)
+    ]
     async with database.write() as session:
         for uuid in places:
             row = await repository.get(session, uuid)
             await trial_checkpoints.check_delete(session, authorization, row, user)
             await trial_checkpoints.mark_deleting(session, clock, row)
     failed: dict[str, str] = {}
-    for some in batched([Stored(uuid, where) for uuid, where in places.items()], BATCH_CHECKPOINTS):
+    for some in batched(near, BATCH_CHECKPOINTS):
         failed |= await remove_files(database, clock, roots, some)
     if failed:
         said = [f"checkpoint {uuid} is not deleted: {why}; delete it again to retry" for uuid, why in failed.items()]

@@ -37,6 +37,8 @@ class CheckpointRow(Base):
     """Why its files could not be removed, in state DELETE_FAILED."""
     storage_id: Mapped[int | None]
     """Id of its storage backend; None for checkpoints of earlier versions."""
+    removal_task_id: Mapped[str | None] = mapped_column(String(64))
+    """The task that removes its files, in state DELETING; None if the master does so itself."""
 
 
 class StorageBackendRow(Base):

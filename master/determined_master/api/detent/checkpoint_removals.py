@@ -1,0 +1,31 @@
+"""What a task that removes checkpoints reports about their files."""
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from determined_master.api.dependencies import ClockDep, Task, Write
+from determined_master.api.json_body import JsonRoute
+from determined_master.api.schemas.base import Empty, Wire
+from determined_master.checkpoints import removal
+from determined_master.tasks.checkpoint_removal import MAX_CHECKPOINTS
+
+router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["detent"])
+MAX_REASON = 4000
+
+
+class RemovalBody(Wire):
+    """``failed``: why files are left, by checkpoint."""
+
+    removed: Annotated[list[str], Field(max_length=MAX_CHECKPOINTS)]
+    failed: Annotated[dict[str, Annotated[str, Field(max_length=MAX_REASON)]], Field(max_length=MAX_CHECKPOINTS)]
+
+
+@router.post("/checkpoints/removed")
+async def report(body: RemovalBody, principal: Task, session: Write, clock: ClockDep) -> Empty:
+    """Records removals. Checkpoints that this task was not asked to remove are left out; may be repeated."""
+    outcomes: dict[str, str | None] = {**dict.fromkeys(body.removed), **body.failed}
+    for row in await removal.handed_to(session, principal.task_id or "", list(outcomes)):
+        await removal.record(session, clock, row, outcomes[row.uuid])
+    return Empty()

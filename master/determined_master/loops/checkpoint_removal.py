@@ -1,0 +1,102 @@
+"""Removes the files of checkpoints in state DELETING, itself or by a task where the master does not reach them.
+
+Each step is in the database, so a master that is killed goes on where it was.
+"""
+
+import json
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+
+from determined.link.isolation import Isolation
+from determined_master.checkpoints import retention_repository
+from determined_master.checkpoints.backend_repository import Stored
+from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, record, remove_files
+from determined_master.checkpoints.storage import Root, allowed_roots, refuse_root_out_of_reach
+from determined_master.checkpoints.storage_threads import in_thread
+from determined_master.db.batches import batched
+from determined_master.errors import OutOfReach
+from determined_master.experiments import repository as experiment_rows
+from determined_master.jobs import repository as jobs
+from determined_master.services import Services
+from determined_master.tasks import checkpoint_removal
+from determined_master.users import repository as users
+
+logger = logging.getLogger(__name__)
+
+
+class CheckpointRemoval:
+    def __init__(self, services: Services) -> None:
+        self._database = services.database
+        self._clock = services.clock
+        self._tasks = services.tasks
+        self._settings = services.settings
+        self._items = Isolation("checkpoint removal", logger)
+
+    async def tick(self) -> float | None:
+        await self._settle_abandoned()
+        roots = allowed_roots(self._settings)
+        while True:
+            async with self._database.read() as session:
+                doomed = await retention_repository.doomed(session, checkpoint_removal.MAX_CHECKPOINTS)
+            handed, near = await _split(doomed, roots)
+            for experiment_id, some in handed.items():
+                if self._items.is_due("experiment", experiment_id):
+                    await self._items.run("experiment", experiment_id, partial(self._hand_over, some))
+            for batch in batched(near, BATCH_CHECKPOINTS):
+                await remove_files(self._database, self._clock, roots, batch)
+            if not near:
+                return self._items.seconds_left()
+
+    async def _hand_over(self, checkpoints: Sequence[Stored]) -> None:
+        """Starts a task for checkpoints of one experiment that are in one storage."""
+        first = checkpoints[0]
+        assert first.experiment_id is not None
+        async with self._database.write() as session:
+            experiment = await experiment_rows.get(session, first.experiment_id)
+            owner = await users.get(session, experiment.user_id)
+            job = await jobs.get(session, experiment.job_id)
+            uuids = [each.uuid for each in checkpoints if each.storage == first.storage]
+            row = await checkpoint_removal.start(
+                session, self._tasks, experiment, owner, job, first.storage or {}, uuids
+            )
+            await retention_repository.hand_over(session, uuids, row.id)
+
+    async def _settle_abandoned(self) -> None:
+        """Records that checkpoints remain whose task was killed or failed."""
+        while True:
+            async with self._database.write() as session:
+                found = await retention_repository.abandoned(session, BATCH_CHECKPOINTS)
+                for checkpoint, task in found:
+                    why = f"the task that removes its files ended before: {task.failure or 'it was killed'}"
+                    await record(session, self._clock, checkpoint, f"{why}; its log: det task logs {task.id}")
+            if not found:
+                return
+
+
+async def _split(doomed: Sequence[Stored], roots: Sequence[Root]) -> tuple[dict[int, list[Stored]], list[Stored]]:
+    """Returns the checkpoints out of this master's reach by experiment, and those within it."""
+    reaches: dict[str, bool] = {}
+    handed: dict[int, list[Stored]] = defaultdict(list)
+    near = []
+    for each in doomed:
+        if each.storage is None or each.experiment_id is None:
+            near.append(each)  # its experiment is gone, and so are the files that may be touched
+            continue
+        key = json.dumps(each.storage, sort_keys=True)
+        if key not in reaches:
+            reaches[key] = await in_thread(_is_in_reach, each.storage, roots)
+        if reaches[key]:
+            near.append(each)
+        else:
+            handed[each.experiment_id].append(each)
+    return handed, near
+
+
+def _is_in_reach(storage: dict[str, object], roots: Sequence[Root]) -> bool:
+    try:
+        refuse_root_out_of_reach(storage, roots)
+    except OutOfReach:
+        return False
+    return True
