@@ -159,5 +159,6 @@ def test_a_paused_trial_of_a_linked_user_continues_the_same(
     experiment.do("activate")
     same_as_straight(experiment)
     assert any("this task runs as ada (uid 54001, gid 54100)" in line for line in experiment.log)
-    (owner,) = {path.stat().st_uid for path in (machine.data / "checkpoints").iterdir()}
-    assert owner == UIDS["ada"]
+    found = machine.session.get(f"/api/v1/trials/{experiment.trial_id}/checkpoints", {"states": ["STATE_COMPLETED"]})
+    newest = max(found["checkpoints"], key=lambda each: int(each["metadata"]["steps_completed"]))  # kept by the policy
+    assert (machine.data / "checkpoints" / newest["uuid"]).stat().st_uid == UIDS["ada"]

@@ -6,15 +6,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, update
 from starlette.routing import Route
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.makers import add_experiment, add_project
 
+from determined.states import CheckpointState
+from determined_master.db.models import CheckpointRow
+
 pytestmark = pytest.mark.sqlite
 
-KEPT, DOOMED = checkpoint_uuid(1), checkpoint_uuid(2)
+KEPT, DOOMED, HANDED = checkpoint_uuid(1), checkpoint_uuid(2), checkpoint_uuid(4)
 READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
     "/api/v1/runs/start": "reads only",
@@ -74,6 +77,14 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         {"uuid": DOOMED, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
         **task,
     )
+    await one.post(
+        "/api/v1/checkpoints",
+        {"uuid": HANDED, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        **task,
+    )
+    async with one.master.database.write() as session:  # as if its own task were to remove it
+        values = {"state": CheckpointState.DELETING, "removal_task_id": wish.spec.task_id}
+        await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == HANDED).values(**values))
     await agent.exit(other)
     await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption")  # warm
     paused = await one.create(CONFIG, activate=False)
@@ -166,6 +177,11 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
             "/api/v1/checkpoints",
             {"checkpoints": [{"uuid": KEPT, "resources": {"resources": {}}}]},
             {},
+        ),
+        ("POST", "/detent/checkpoints/removed"): (
+            "/detent/checkpoints/removed",
+            {"removed": [HANDED], "failed": {}},
+            task,
         ),
         ("POST", f"{a}/ready"): (f"{w}/ready", {}, {}),
         ("POST", f"{a}/signals/ack_preemption"): (f"{w}/signals/ack_preemption", {}, {}),

@@ -61,6 +61,7 @@ def bodies(them: Callers) -> dict[str, Any]:
             "taskId": lived_in.task,
             "metadata": {"steps_completed": 1},
         },
+        "POST /detent/checkpoints/removed": {"removed": [], "failed": {lived_in.checkpoint: "taken"}},
         "POST /api/v1/commands/{command_id}/set_priority": {"priority": 7},
         "PATCH /api/v1/experiments/{experiment_id}": {"name": "taken", "notes": "taken"},
         "POST /api/v1/runs/start": {"runId": lived_in.trial},

@@ -11,7 +11,7 @@ from sqlalchemy import update
 from tests.support.cluster import PASSWORD, Cluster, login
 from tests.support.seeded_cluster import LivedIn, live_in
 
-from determined_master.db.models import SessionRow
+from determined_master.db.models import CheckpointRow, SessionRow
 
 VICTIM = "ada"
 
@@ -59,6 +59,9 @@ async def callers(one: Cluster) -> Callers:
     await one.create()
     wishes = await lived_in.played.wished(2)
     other = next(wish for wish in wishes if wish.allocation_id != lived_in.allocation)
+    async with one.master.database.write() as session:  # as if its own task were to remove it
+        theirs = update(CheckpointRow).where(CheckpointRow.uuid == lived_in.checkpoint)
+        await session.execute(theirs.values(removal_task_id=lived_in.task))
     headers["another trial"] = one.as_task(other.allocation_id)
     headers["the trial"] = one.as_task(lived_in.allocation)
     headers["join token"] = {"Authorization": f"Bearer {one.master.secrets.join_token}"}

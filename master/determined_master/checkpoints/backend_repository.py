@@ -23,18 +23,30 @@ class Stored:
 
 
 async def backend_id(session: WriteSession, storage: Mapping[str, Any]) -> int:
-    """Returns the id of a ``checkpoint_storage`` section; how many checkpoints it keeps makes no difference."""
-    place = {name: value for name, value in storage.items() if name not in COMMON_FIELDS and value is not None}
-    digest = hashlib.sha256(msgspec.json.encode(place, order="sorted")).hexdigest()
-    found = (
-        await session.execute(select(StorageBackendRow.id).where(StorageBackendRow.digest == digest))
-    ).scalar_one_or_none()
+    """Returns the id of a ``checkpoint_storage`` section, which is added if it is new."""
+    found = await known_id(session, storage)
     if found is not None:
         return found
-    row = StorageBackendRow(digest=digest, config=place)
+    place = _place(storage)
+    row = StorageBackendRow(digest=_digest(place), config=place)
     session.add(row)
     await session.flush()
     return row.id
+
+
+async def known_id(session: ReadSession, storage: Mapping[str, Any]) -> int | None:
+    """Returns the id of a ``checkpoint_storage`` section; None before the first checkpoint in it."""
+    query = select(StorageBackendRow.id).where(StorageBackendRow.digest == _digest(_place(storage)))
+    return (await session.execute(query)).scalar_one_or_none()
+
+
+def _place(storage: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the section without its policy, which makes no other place of it."""
+    return {name: value for name, value in storage.items() if name not in COMMON_FIELDS and value is not None}
+
+
+def _digest(place: Mapping[str, Any]) -> str:
+    return hashlib.sha256(msgspec.json.encode(place, order="sorted")).hexdigest()
 
 
 async def stored(session: ReadSession, which: ColumnElement[bool], most: int | None = None) -> Sequence[Stored]:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from determined.errors import Forbidden
 from determined.states import CheckpointState
 from determined_master.checkpoints import repository
 from determined_master.checkpoints.backend_repository import Stored
@@ -43,22 +44,23 @@ async def remove_files(
 async def record(session: WriteSession, clock: Clock, row: CheckpointRow, why: str | None) -> None:
     """Moves a checkpoint to DELETED, or with a reason to DELETE_FAILED."""
     if why is None:
-        values: dict[str, object] = {"resources": {}, "size": 0, "delete_error": None, "removal_task_id": None}
+        values: dict[str, object] = {"resources": {}, "size": 0, "delete_error": None}
         await repository.move(session, clock, row, CheckpointState.DELETED, **values)
     else:
         logger.warning("cannot remove the files of checkpoint %s: %s", row.uuid, why)
-        values = {"delete_error": why, "removal_task_id": None}
-        await repository.move(session, clock, row, CheckpointState.DELETE_FAILED, **values)
+        await repository.move(session, clock, row, CheckpointState.DELETE_FAILED, delete_error=why)
 
 
 async def handed_to(session: ReadSession, task_id: str, uuids: Sequence[str]) -> Sequence[CheckpointRow]:
-    """Returns those of the checkpoints that a task was asked to remove and has not reported yet."""
-    found = [await repository.find(session, uuid) for uuid in uuids]
-    return [
-        row
-        for row in found
-        if row is not None and row.removal_task_id == task_id and row.state is CheckpointState.DELETING
-    ]
+    """Returns those of the checkpoints that a task has not reported yet. Raises Forbidden if it was not asked to remove
+    one of them."""
+    found = []
+    for uuid in uuids:
+        row = await repository.find(session, uuid)
+        if row is None or row.removal_task_id != task_id:
+            raise Forbidden(f"this task was not asked to remove checkpoint {uuid[:80]}")
+        found.append(row)
+    return [row for row in found if row.state is CheckpointState.DELETING]
 
 
 def _remove_all(doomed: Sequence[Stored], roots: Sequence[Root]) -> dict[str, str]:

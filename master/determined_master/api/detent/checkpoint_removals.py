@@ -24,7 +24,7 @@ class RemovalBody(Wire):
 
 @router.post("/checkpoints/removed")
 async def report(body: RemovalBody, principal: Task, session: Write, clock: ClockDep) -> Empty:
-    """Records removals. Checkpoints that this task was not asked to remove are left out; may be repeated."""
+    """Records removals by the task that was asked for them; may be repeated."""
     outcomes: dict[str, str | None] = {**dict.fromkeys(body.removed), **body.failed}
     for row in await removal.handed_to(session, principal.task_id or "", list(outcomes)):
         await removal.record(session, clock, row, outcomes[row.uuid])

@@ -133,11 +133,11 @@ async def report_early_exit(
 
 @router.post("/runs/start")
 async def start_run(
-    body: schemas.RunStartBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
+    body: schemas.RunStartBody, principal: TaskOrOwner, session: Read, access: TrialAccessDep
 ) -> schemas.RunStartAnswer:
     await access.check_trial(session, principal, body.run_id)
     storage = await repository.storage_of(session, await repository.get(session, body.run_id))
-    return schemas.RunStartAnswer(storage_id=await backend_repository.backend_id(session, storage))
+    return schemas.RunStartAnswer(storage_id=await backend_repository.known_id(session, storage))
 
 
 @router.get("/runs/{trial_id}/metadata")
