@@ -150,6 +150,19 @@ async def test_an_acknowledged_report_outlives_a_crash_of_the_server(tmp_path: P
         assert refused[0].startswith("503 ")
 
 
+async def taken_from_the_master(server: Server, url: str) -> Lease:
+    """The lease after a crash of the server, again where the master was faster."""
+    while True:
+        await asyncio.to_thread(server.stop, "immediate")
+        await asyncio.to_thread(server.start)
+        other = Lease(url)
+        try:
+            other.take()
+        except DatabaseTaken:
+            continue
+        return other
+
+
 async def test_a_master_whose_database_another_one_has_taken_stops(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,10 +170,7 @@ async def test_a_master_whose_database_another_one_has_taken_stops(
     monkeypatch.setattr(lifespan.signal, "raise_signal", stopped.append)
     url = normalized(server.create("lab"))
     async with cluster(tmp_path, database_url=url) as one:
-        await asyncio.to_thread(server.stop, "immediate")
-        await asyncio.to_thread(server.start)
-        other = Lease(url)
-        other.take()
+        other = await taken_from_the_master(server, url)
         try:
             await eventually(lambda: stopped)
             assert stopped[0] == signal.SIGTERM
