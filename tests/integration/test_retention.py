@@ -204,7 +204,8 @@ async def test_a_storage_out_of_reach_is_cleaned_up_by_a_task_of_the_owner(one: 
     assert {int(uuid[-12:], 16) for uuid in order["uuids"]} == {1, 2, 3, 6, 7, 8}
     assert gc_checkpoints.remove(order["storage"], order["uuids"], {}) == {}
     stranger = {"removed": [], "failed": {checkpoint_uuid(4): "not mine to say"}}
-    mine = {"removed": order["uuids"][1:], "failed": {order["uuids"][0]: "it is held"}}
+    gone = checkpoint_uuid(99)  # as of an experiment that was deleted meanwhile
+    mine = {"removed": [gone, *order["uuids"][1:]], "failed": {order["uuids"][0]: "it is held"}}
     for body, code in ((stranger, 403), (mine, 200), (mine, 200)):
         answer = await one.post("/detent/checkpoints/removed", body, **one.as_task(wish.allocation_id))
         assert answer.status_code == code, answer.text

@@ -52,13 +52,17 @@ async def record(session: WriteSession, clock: Clock, row: CheckpointRow, why: s
 
 
 async def handed_to(session: ReadSession, task_id: str, uuids: Sequence[str]) -> Sequence[CheckpointRow]:
-    """Returns those of the checkpoints that a task has not reported yet. Raises Forbidden if it was not asked to remove
-    one of them."""
+    """Returns those of the checkpoints that a task has not reported yet; none whose experiment was deleted meanwhile.
+
+    Raises Forbidden if the task was not asked to remove one of them.
+    """
     found = []
     for uuid in uuids:
         row = await repository.find(session, uuid)
-        if row is None or row.removal_task_id != task_id:
-            raise Forbidden(f"this task was not asked to remove checkpoint {uuid[:80]}")
+        if row is None:
+            continue
+        if row.removal_task_id != task_id:
+            raise Forbidden(f"this task was not asked to remove checkpoint {row.uuid}")
         found.append(row)
     return [row for row in found if row.state is CheckpointState.DELETING]
 
