@@ -15,6 +15,7 @@ from determined.client import allocations
 from determined.client.session import Session
 from determined.errors import DeterminedError
 from determined.storage import from_config
+from determined.storage.bucket_access import bucket_of
 from determined_launch import environment, process, rendezvous
 from determined_launch.environment import RendezvousFacts, TaskFacts
 
@@ -27,7 +28,8 @@ def main() -> int:
     try:
         facts = TaskFacts.from_environment(environ)
         peers = _meet(facts, environ) if facts is not None else rendezvous.read(environ)
-        _probe(environ)
+        if not _probe(environ):
+            return 1
         entrypoint = json.loads(environment.value_of(environ, environment.ENTRYPOINT_JSON) or "null")
         argv = build(entrypoint, peers, _python(environ), _config(environ).get("legacy_launcher"))
     except DeterminedError as error:
@@ -104,11 +106,19 @@ def _config(environ: Mapping[str, str]) -> dict[str, Any]:
     return dict(json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"))
 
 
-def _probe(environ: Mapping[str, str]) -> None:
-    """Checks the storage, so that a trial whose checkpoints cannot be stored fails before it trains."""
+def _probe(environ: Mapping[str, str]) -> bool:
+    """Checks the storage, so that a trial whose checkpoints cannot be stored fails before it trains.
+
+    A bucket is tried under the task's own Python, which has the libraries or not; that process prints its error.
+    """
     storage = _config(environ).get("checkpoint_storage")
-    if storage and environ.get(environment.TRIAL_ID):
-        from_config(storage, environ).probe()
+    if not storage or not environ.get(environment.TRIAL_ID):
+        return True
+    if bucket_of(storage) is not None:
+        argv = [_python(environ), "-m", "determined.exec.probe_storage"]
+        return subprocess.run(argv, env=dict(environ), stdin=subprocess.DEVNULL, check=False).returncode == 0
+    from_config(storage, environ).probe()
+    return True
 
 
 if __name__ == "__main__":
