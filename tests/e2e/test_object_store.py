@@ -94,9 +94,9 @@ def test_a_master_killed_at_the_end_of_an_experiment_keeps_what_the_policy_says(
     assert 2 <= len(kept) <= 4
 
 
-def test_keys_that_are_wrong_end_the_trial_before_it_trains(cluster: LiveCluster, store: Store, tmp_path):
+def test_a_bucket_that_does_not_exist_ends_the_trial_before_it_trains(cluster: LiveCluster, store: Store, tmp_path):
     if store.config["type"] != "s3":
-        pytest.skip("the other stores' emulators look at no key")
+        pytest.skip("shown on S3; the sentence of the other services is their own")
     experiment = started(cluster, store, tmp_path, policy={"bucket": "somebody-elses"}, max_restarts=0)
     experiment.ended("ERROR")
     said = "cannot write to checkpoint storage s3://somebody-elses/lab/runs: it does not exist"

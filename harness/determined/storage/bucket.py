@@ -87,8 +87,10 @@ class BucketStorage:
 
     def download(self, uuid: str, target: Path, selector: Selector | None = None) -> None:
         """Downloads the selected files and compares each with its hash."""
-        names = [name for name in self.resources(uuid) if selector is None or selector(name)]
-        expected = self._hashes(uuid)
+        sizes = self._visible(uuid)
+        content = self.read(uuid, HASHES_FILE) if HASHES_FILE in sizes else None
+        expected = hashes.read(content, uuid)
+        names = [name for name in _with_folders(sizes) if selector is None or selector(name)]
         for name in names:
             place = target / name
             (place if name.endswith("/") else place.parent).mkdir(parents=True, exist_ok=True)
@@ -103,12 +105,7 @@ class BucketStorage:
 
     def resources(self, uuid: str) -> dict[str, int]:
         """Lists the objects, and their folders; a bucket has no empty ones."""
-        sizes = self._sizes(uuid)
-        if not any(name in sizes for name in _LAST):
-            raise StorageError(f"checkpoint {uuid} is not in {self.bucket}")
-        sizes.pop(HASHES_FILE, None)
-        folders = {f"{parent.as_posix()}/": 0 for name in sizes for parent in list(Path(name).parents)[:-1]}
-        return folders | sizes
+        return _with_folders(self._visible(uuid))
 
     def read(self, uuid: str, path: str) -> bytes:
         return bytes(self._tried(f"read {path} in", lambda: self._files.cat_file(self.key(uuid, path))))
@@ -171,12 +168,24 @@ class BucketStorage:
                 return {}
             raise
 
-    def _hashes(self, uuid: str) -> dict[str, str]:
-        return hashes.read(self.read(uuid, HASHES_FILE) if HASHES_FILE in self._sizes(uuid) else None, uuid)
+    def _visible(self, uuid: str) -> dict[str, int]:
+        """Returns the sizes of all objects of a complete checkpoint.
+
+        Raises StorageError for any other, and for a key that a download would write outside of its folder.
+        """
+        sizes = self._sizes(uuid)
+        if not any(name in sizes for name in _LAST):
+            raise StorageError(f"checkpoint {uuid} is not in {self.bucket}")
+        for name in sizes:
+            if name.startswith("/") or ".." in name.split("/"):
+                raise StorageError(
+                    f"checkpoint {uuid} in {self.bucket} has a file that leaves its folder: {name[:80]!r}"
+                )
+        return sizes
 
     def _remove_quietly(self, uuid: str) -> None:
         try:
-            self.delete(uuid)
+            BucketStorage(self._config, waits=()).delete(uuid)  # a service that is away was waited for already
         except Exception as error:  # the first error is the one to show
             logger.warning("cannot remove the unfinished checkpoint %s: %s", uuid, error)
 
@@ -196,6 +205,12 @@ class BucketStorage:
                 logger.warning("cannot %s checkpoint storage %s: %s; again in %g s", doing, self.bucket, why, wait)
                 time.sleep(wait)
         raise AssertionError
+
+
+def _with_folders(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Returns the files without the list of hashes, and their folders, which end with ``/`` and have size 0."""
+    files = {name: size for name, size in sizes.items() if name != HASHES_FILE}
+    return {f"{parent.as_posix()}/": 0 for name in files for parent in list(Path(name).parents)[:-1]} | files
 
 
 def _reason(error: Exception) -> str:

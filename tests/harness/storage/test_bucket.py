@@ -104,6 +104,18 @@ def test_a_service_that_is_away_for_a_moment_costs_only_what_it_missed(
     assert "cannot upload b to checkpoint storage s3://checkpoints/lab/runs: connection reset by peer" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["../../outside", "a/../../../outside", "/outside"])
+def test_a_key_that_leaves_the_folder_is_refused(storage: BucketStorage, tmp_path: Path, name: str):
+    with storage.store_path(U1, metadata) as folder:
+        (folder / "a").write_text("a")
+    storage._files.call_s3("put_object", Bucket="checkpoints", Key=f"lab/runs/{U1}/{name}", Body=b"x")
+    for read in (lambda: storage.download(U1, tmp_path / "in" / "here"), lambda: storage.resources(U1)):
+        with pytest.raises(StorageError, match="has a file that leaves its folder"):
+            read()
+    assert not list(tmp_path.rglob("outside"))
+    storage._files.call_s3("delete_object", Bucket="checkpoints", Key=f"lab/runs/{U1}/{name}")
+
+
 def test_a_service_that_is_gone_is_named(store: Store):
     gone = from_config(store.config | {"endpoint_url": "http://127.0.0.1:9"}, {})
     with pytest.raises(
