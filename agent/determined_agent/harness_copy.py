@@ -69,10 +69,11 @@ def _copy_compiled(path: Path, copy: Path) -> None:
     """Copies what this Python has compiled of a module.
 
     In a container the copy is read-only, and each start would compile it again, as a Python of another version does.
+    A compiled file that only its user may read is left out: another one with a strict umask has imported the module.
     """
     if path.suffix == ".py":
         compiled = Path(importlib.util.cache_from_source(str(copy)))
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
             compiled.parent.mkdir(exist_ok=True)
             shutil.copy2(importlib.util.cache_from_source(str(path)), compiled)
 

@@ -122,7 +122,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
     secrets = Secrets.load(settings.data)
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
-    allocations = Allocations(clock, authenticator.forget_allocation)
+    allocations = Allocations(clock, authenticator.forget_allocation, settings.port_range)
     metrics = MetricStore()
     trials = Trials(
         clock,

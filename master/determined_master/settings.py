@@ -16,6 +16,8 @@ from determined.storage.bucket_access import bucket_at
 from determined_master.database_url import usable_url
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
+PORT_BLOCKS = 500
+"""How many blocks of ports there are for workers of trials."""
 
 
 class Settings(BaseModel):
@@ -92,6 +94,9 @@ class Settings(BaseModel):
     """Total size beyond which they are removed earlier, oldest first, but none younger than ten minutes."""
     max_zero_slot_containers: int = Field(default=100, ge=0)
     """Maximum number of containers without slots on an agent; others wait."""
+    port_blocks: str = Field(default=f"0-{PORT_BLOCKS - 1}", pattern=r"^[0-9]{1,3}-[0-9]{1,3}$")
+    """Blocks of ports, first and last of 0 to 499, that this master gives to the workers of trials: block N has 12350 +
+    20 N to 12369 + 20 N, and 23000 + 5 N. Two masters whose tasks run on one machine need different blocks."""
     webui: Path | None = None
     """Folder of a built page that replaces the included one."""
 
@@ -149,6 +154,19 @@ class Settings(BaseModel):
             if not root.is_absolute() or Path(os.path.normpath(root)) == Path("/"):
                 raise ValueError(f"{str(root)!r} is not an absolute path of a folder (other than /)")
         return roots
+
+    @field_validator("port_blocks")
+    @classmethod
+    def _check_port_blocks(cls, blocks: str) -> str:
+        first, last = map(int, blocks.split("-"))
+        if not first <= last < PORT_BLOCKS:
+            raise ValueError(f"{blocks} is not FIRST-LAST with 0 ≤ FIRST ≤ LAST ≤ {PORT_BLOCKS - 1}")
+        return blocks
+
+    @property
+    def port_range(self) -> range:
+        first, last = map(int, self.port_blocks.split("-"))
+        return range(first, last + 1)
 
     @property
     def url(self) -> str:

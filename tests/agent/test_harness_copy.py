@@ -2,9 +2,12 @@
 
 import importlib.util
 import py_compile
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from determined_agent import line_splitter
 from determined_agent.harness_copy import keep_shim
@@ -29,6 +32,23 @@ def test_a_copy_contains_what_this_python_has_compiled_and_python_takes_it(tmp_p
     compiled.write_bytes(marked)
     program = "import sys; sys.path.append(sys.argv[1]); import determined_agent.line_splitter as m; print(*vars(m))"
     assert "LineSpl1tter" in run_python(program, str(folder)).split()
+
+
+def test_a_compiled_file_that_another_user_keeps_private_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one with the umask 077 leaves it, which root, who runs these tests, could read."""
+    copied = shutil.copy2
+
+    def refused(source: Path | str, target: Path | str) -> object:
+        if str(source).endswith(".pyc"):
+            raise PermissionError(13, "Permission denied", str(source))
+        return copied(source, target)
+
+    monkeypatch.setattr(shutil, "copy2", refused)
+    folder = keep_shim(tmp_path)
+    assert (folder / "determined_agent" / "line_splitter.py").exists()
+    assert list(folder.rglob("*.pyc")) == []
 
 
 def test_a_shim_imports_nothing_that_takes_long(tmp_path: Path) -> None:

@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 import pytest
-from tests.support.live_cluster import LiveCluster, live_cluster
+from tests.support.live_cluster import PORT_BLOCKS, LiveCluster, live_cluster
 from tests.support.live_models import MODELS
 from tests.support.live_trials import Experiment, Result, create
+
+# Masters of several workers run side by side on this machine.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+os.environ[PORT_BLOCKS] = f"{_WORKER % 8 * 60}-{_WORKER % 8 * 60 + 59}"
 
 SEED = os.environ.get("DETENT_SEED") or str(random.SystemRandom().randrange(10**6))
 

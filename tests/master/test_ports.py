@@ -19,3 +19,8 @@ def test_a_free_block_of_ports_is_chosen(allocation_id, taken):
 
 def test_another_attempt_starts_at_another_port():
     assert choose("task.1", ()) != choose("task.2", ())
+
+
+@given(st.text(min_size=1), st.sets(st.integers(0, BLOCKS - 1)), st.integers(0, BLOCKS - 1))
+def test_only_a_block_of_the_masters_own_is_chosen(allocation_id, taken, first):
+    assert choose(allocation_id, taken, range(first, BLOCKS)) >= first

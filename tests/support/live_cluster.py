@@ -21,7 +21,7 @@ from determined_master.db.migrate import bring_up
 
 T = TypeVar("T")
 CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
-_QUIET = {"DET_MASTER", "DET_DATA"}
+PORT_BLOCKS = "DET_MASTER_PORT_BLOCKS"
 
 
 class Process(Protocol):
@@ -212,7 +212,7 @@ def _new_database() -> bytes:
 
 def environment(folder: Path) -> dict[str, str]:
     """This process's environment with a home of the test's own, and without a cluster that it may speak of."""
-    kept = {name: value for name, value in os.environ.items() if name not in _QUIET and not name.startswith("DET_")}
+    kept = {name: value for name, value in os.environ.items() if name == PORT_BLOCKS or not name.startswith("DET_")}
     return kept | {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_DATA_HOME": str(folder / "share")}
 
 

@@ -4,19 +4,25 @@ import zlib
 from collections.abc import Collection
 
 from determined_launch import environment as names
+from determined_master.settings import PORT_BLOCKS as BLOCKS
 
-BLOCKS = 500
+ALL_BLOCKS = range(BLOCKS)
 _WIDTH = 20
 _FIRST = {names.SSH_PORT: 12350, names.COMM_PORT_1: 12360, names.COMM_PORT_2: 12365}
 # Far below the range from which the kernel takes ports of outgoing connections.
 _FIRST_C10D, _C10D_WIDTH = 23_000, 5
 
 
-def choose(allocation_id: str, taken: Collection[int]) -> int:
-    """Returns a block that no live allocation has. Each attempt starts at another block, so that a port in use by
-    another process does not fail a trial again and again."""
-    first = zlib.crc32(allocation_id.encode()) % BLOCKS
-    return next((b for n in range(BLOCKS) if (b := (first + n) % BLOCKS) not in taken), first)
+def choose(allocation_id: str, taken: Collection[int], blocks: range = ALL_BLOCKS) -> int:
+    """Returns the one of ``blocks`` that no live allocation has. Each attempt starts at another block, so that a port
+    in use by another process does not fail a trial again and again.
+
+    >>> choose("task.1", {100}, range(100, 102))
+    101
+    """
+    first = zlib.crc32(allocation_id.encode()) % len(blocks)
+    turned = [blocks[(first + number) % len(blocks)] for number in range(len(blocks))]
+    return next((block for block in turned if block not in taken), turned[0])
 
 
 def ports_of(block: int) -> dict[str, int]:

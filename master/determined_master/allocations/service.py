@@ -42,10 +42,12 @@ class SlotRequest:
 class Allocations:
     """Every method uses the caller's session; slots are freed in the transaction that ends the allocation."""
 
-    def __init__(self, clock: Clock, forget: Callable[[str], None]) -> None:
-        """``forget`` is called with the id of each ended allocation: its token becomes invalid."""
+    def __init__(self, clock: Clock, forget: Callable[[str], None], port_blocks: range = ports.ALL_BLOCKS) -> None:
+        """``forget`` is called with the id of each ended allocation: its token becomes invalid. ``port_blocks``: those
+        of which workers get one."""
         self._clock = clock
         self._forget = forget
+        self._port_blocks = port_blocks
 
     async def request(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
         """Adds a pending allocation for each request, in a constant number of statements per batch."""
@@ -82,7 +84,7 @@ class Allocations:
         """Assigns slots. Raises Conflict if it is not pending, IntegrityError if a slot was assigned meanwhile."""
         row = await repository.get(session, placement.allocation_id)
         now = self._clock.now()
-        block = ports.choose(row.id, await repository.port_blocks(session))
+        block = ports.choose(row.id, await repository.port_blocks(session), self._port_blocks)
         parts = [{"agent": part.agent_id, "slots": list(part.slots)} for part in placement.parts]
         placed = Event(kind="placed", payload={"parts": parts})
         await repository.move(

@@ -15,7 +15,7 @@ STEP = 25
 
 
 @pytest.mark.parametrize(
-    "layer", [pytest.param(each, marks=pytest.mark.long if each == "deepspeed" else ()) for each in LAYERS]
+    "layer", [pytest.param(each, marks=() if each == "torch_distributed" else pytest.mark.long) for each in LAYERS]
 )
 def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
     slots = gang.shape("2x1")

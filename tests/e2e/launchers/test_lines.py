@@ -62,7 +62,7 @@ def test_a_torch_distributed_line_expands_variables_of_the_startup_hook(gang, tm
     done(experiment)
 
 
-@pytest.mark.parametrize("overrides", ["", "--master_port 31872 -- "])
+@pytest.mark.parametrize("overrides", [pytest.param("", marks=pytest.mark.long), "--master_port 31872 -- "])
 def test_a_deepspeed_line_runs_with_and_without_a_port(gang, tmp_path, overrides):
     line = f"python3 -m determined.launch.deepspeed {overrides}--trial model_def:MyTrial"
     experiment = held(gang, tmp_path, line, layer="deepspeed")
@@ -79,7 +79,7 @@ exec "$@"
 """
 
 
-@pytest.mark.parametrize(("shape", "slots"), [("1x2", 1), ("2x1", 2)])
+@pytest.mark.parametrize(("shape", "slots"), [pytest.param("1x2", 1, marks=pytest.mark.long), ("2x1", 2)])
 def test_a_layer_runs_below_another_program(gang, tmp_path, shape, slots):
     gang.shape(shape)
     line = "dlprof --mode=simple python3 -m determined.launch.autohorovod --trial model_def:MyTrial"
@@ -93,9 +93,9 @@ def test_a_layer_runs_below_another_program(gang, tmp_path, shape, slots):
 @pytest.mark.parametrize(
     ("shape", "slots", "legacy"),
     [
-        ("1x2", 1, None),
         ("1x2", 2, "horovod"),
-        ("2x1", 2, None),
+        pytest.param("1x2", 1, None, marks=pytest.mark.long),
+        pytest.param("2x1", 2, None, marks=pytest.mark.long),
         pytest.param("1x2", 1, "horovod", marks=pytest.mark.long),
         pytest.param("1x2", 2, None, marks=pytest.mark.long),
         pytest.param("2x1", 2, "horovod", marks=pytest.mark.long),
@@ -136,7 +136,9 @@ OVERRIDES = {
 }
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(
+    "layer", [pytest.param(each, marks=pytest.mark.long if each == "deepspeed" else ()) for each in LAYERS]
+)
 def test_overrides_arguments_and_hook_variables_reach_the_workers(gang, tmp_path, layer):
     overrides, effect, name = OVERRIDES[layer]
     slots = gang.shape("2x1")
@@ -163,7 +165,10 @@ def both(experiment: Experiment) -> dict[str, dict] | None:
     return told if len(told) == 2 else None
 
 
-@pytest.mark.parametrize("layer", [*LAYERS, "autohorovod"])
+@pytest.mark.parametrize(
+    "layer",
+    ["torch_distributed", *(pytest.param(each, marks=pytest.mark.long) for each in (*LAYERS[1:], "autohorovod"))],
+)
 def test_a_flag_without_its_end_gets_the_corrected_line(gang, tmp_path, layer):
     """At submission, and in the log where only the shell knows the words."""
     module = f"python3 -m determined.launch.{layer}"

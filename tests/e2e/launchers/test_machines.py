@@ -108,7 +108,7 @@ def test_no_command_line_shows_a_secret(two, tmp_path):
     ]
 
 
-@pytest.mark.parametrize("layer", ["torch_distributed", "horovod", "deepspeed"])
+@pytest.mark.parametrize("layer", ["torch_distributed", "horovod", pytest.param("deepspeed", marks=pytest.mark.long)])
 def test_the_container_of_a_dead_worker_is_gone_within_a_second(two, tmp_path, layer):
     words = [f"determined.launch.{layer}", "--", script(tmp_path, IGNORING)]
     chief, other = run_on(two, tmp_path, words)

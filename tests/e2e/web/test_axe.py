@@ -1,5 +1,5 @@
-"""Every page and tab, each dialog, the empty ones too, light and dark, on a desk and on a phone: nothing that axe finds
-serious or critical."""
+"""Every page and tab, each dialog, the empty ones too: nothing that axe finds serious or critical. A sample looks at each
+in one of four looks, in turn; the long form looks at each light and dark, on a desk and on a phone."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -74,34 +74,52 @@ def settled(page: Page) -> None:
     expect(page.get_by_test_id("loading")).to_have_count(0)
 
 
-def looked_at(page: Page, what: str, found: list[str]) -> None:
-    """Both widths and both themes, each rule under each width, colours under all four."""
-    for width, theme, rules in (
-        (WIDE, "light", ()),
-        (WIDE, "dark", ("color-contrast",)),
-        (NARROW, "dark", ()),
-        (NARROW, "light", ("color-contrast",)),
-    ):
-        page.set_viewport_size(width)  # type: ignore[arg-type]
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        expect(page.locator("html")).to_have_attribute("data-theme", theme)
-        found += [f"{what}, {width['width']} {theme}: {problem}" for problem in problems(page, rules=rules)]
-    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+LOOKS = (
+    (WIDE, "light", ()),
+    (WIDE, "dark", ("color-contrast",)),
+    (NARROW, "dark", ()),
+    (NARROW, "light", ("color-contrast",)),
+)
+"""Both widths and both themes, each rule under each width, colours under all four."""
 
 
-def test_axe_finds_nothing_on_every_page_and_tab(cluster: LiveCluster, lived: Lived, page: Page):
+class Looks:
+    """Looks at page after page and keeps what axe finds."""
+
+    def __init__(self, *, all_four: bool) -> None:
+        self._all_four = all_four
+        self._seen = 0
+        self.found: list[str] = []
+
+    def at(self, page: Page, what: str) -> None:
+        looks = LOOKS if self._all_four else ((*LOOKS[self._seen % len(LOOKS)][:2], ()),)
+        self._seen += 1
+        for width, theme, rules in looks:
+            page.set_viewport_size(width)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+            expect(page.locator("html")).to_have_attribute("data-theme", theme)
+            self.found += [f"{what}, {width['width']} {theme}: {problem}" for problem in problems(page, rules=rules)]
+        page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=["sample", pytest.param("all", marks=pytest.mark.long)])
+def looks(request: pytest.FixtureRequest) -> Iterator[Looks]:
+    made = Looks(all_four=request.param == "all")
+    yield made
+    assert made.found == [], "\n".join(made.found)
+
+
+def test_axe_finds_nothing_on_every_page_and_tab(cluster: LiveCluster, lived: Lived, page: Page, looks: Looks):
     places = dict(PLACES)
     places |= {f"search {tab}": f"/experiments/{lived.search}/{tab}" for tab in EXPERIMENT_TABS}
     places |= {f"failed {tab}": f"/experiments/{lived.failed}/{tab}" for tab in ("overview", "hyperparameters", "logs")}
     places |= {f"trial {tab}": f"/trials/{lived.trial}/{tab}" for tab in TRIAL_TABS}
     places |= {"paused": f"/experiments/{lived.paused}", "paused trial": f"/trials/{lived.paused}"}
     places |= {"compare": f"/compare?experiments={lived.search},{lived.failed}"}
-    found: list[str] = []
     for what, path in places.items():
         page.goto(cluster.url + path)
         settled(page)
-        looked_at(page, what, found)
-    assert found == [], "\n".join(found)
+        looks.at(page, what)
 
 
 def wrong_line(page: Page) -> None:
@@ -161,26 +179,23 @@ OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
 }
 
 
-def test_axe_finds_nothing_in_dialogs_and_menus(cluster: LiveCluster, lived: Lived, page: Page):
-    found: list[str] = []
+def test_axe_finds_nothing_in_dialogs_and_menus(cluster: LiveCluster, lived: Lived, page: Page, looks: Looks):
     for what, (path, begin) in OPENINGS.items():
         page.goto(cluster.url + path.format(search=lived.search, failed=lived.failed))
         settled(page)
         begin(page)
-        looked_at(page, what, found)
-    assert found == [], "\n".join(found)
+        looks.at(page, what)
 
 
-def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Browser, lived: Lived):
-    found: list[str] = []
+def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Browser, lived: Lived, looks: Looks):
     stranger = Visit(browser, cluster.url)
     page = stranger.page("/sign-in")
     settled(page)
-    looked_at(page, "sign-in", found)
+    looks.at(page, "sign-in")
     page.get_by_label("User").fill("nobody")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    looked_at(page, "refused", found)
+    looks.at(page, "refused")
     stranger.sign_in("admin", password_of(cluster))
     page.goto(f"{cluster.url}/experiments/{lived.search}")
     settled(page)
@@ -188,17 +203,14 @@ def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Brows
     # Not by the mouse: what is asked for in the background may notice first, and then the dialog is over the button.
     page.get_by_role("button", name="Fork", include_hidden=True).dispatch_event("click")
     expect(page.get_by_role("dialog", name="Your session has ended")).to_be_visible()
-    looked_at(page, "session ended", found)
+    looks.at(page, "session ended")
     stranger.context.close()
-    assert found == [], "\n".join(found)
 
 
-def test_axe_finds_nothing_on_an_empty_cluster(browser: Browser, tmp_path: Path):
-    found: list[str] = []
+def test_axe_finds_nothing_on_an_empty_cluster(browser: Browser, tmp_path: Path, looks: Looks):
     with live_cluster(tmp_path, slots=0) as empty, visit(browser, empty) as made:
         page = made.page()
         for path in ("/", "/cluster", "/checkpoints", "/events"):
             page.goto(empty.url + path)
             settled(page)
-            looked_at(page, f"empty {path}", found)
-    assert found == [], "\n".join(found)
+            looks.at(page, f"empty {path}")

@@ -1,63 +1,25 @@
-import { act, cleanup, fireEvent, screen, within } from "@testing-library/react";
+import { cleanup, fireEvent, screen, within } from "@testing-library/react";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Row } from "@/services/columns";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
-import { type Asked, fakeMaster, held, Refusal } from "@/testing/fakeMaster";
+import { type Asked, held, Refusal } from "@/testing/fakeMaster";
+import {
+  allDone,
+  answer,
+  DELETE,
+  filterOf,
+  GROUPS,
+  home,
+  IDS,
+  LIST,
+  lines,
+  press,
+  ROWS,
+  SEARCH,
+  select,
+  verb,
+} from "@/testing/homePage";
 import { rowOf } from "@/testing/samples";
 import { Home } from "./Home";
-
-const SEARCH = "POST /detent/experiments/search";
-const IDS = "POST /detent/experiments/search/ids";
-const GROUPS = "POST /detent/experiments/search/groups";
-const verb = (name: string) => `POST /api/v1/projects/0/experiments/${name}`;
-const DELETE = "DELETE /api/v1/projects/0/experiments/delete";
-
-interface BulkBody {
-  experimentIds: number[];
-}
-
-const allDone = ({ body }: Asked) => ({ results: (body as BulkBody).experimentIds.map((id) => ({ id, error: "" })) });
-
-/** Nine, eight… one; labels on the first two. */
-const ROWS: Row[] = Array.from({ length: 9 }, (_, index) =>
-  rowOf(9 - index, { labels: index < 2 ? ["base line"] : [] }),
-);
-const answer = (rows: Row[]) => ({ total: rows.length, offset: 0, experiments: rows, unknownColumns: [] });
-
-/** With two columns, which are drawn sooner than nine. */
-const LIST = "/?col=name&col=tags";
-
-async function home(query = "") {
-  const master = fakeMaster({
-    [SEARCH]: answer(ROWS),
-    [IDS]: { ids: ROWS.map((row) => row.id), total: ROWS.length },
-    "GET /detent/columns": { columns: [], total: 0 },
-    "GET /api/v1/users/setting": { settings: [] },
-    ...Object.fromEntries(["pause", "activate", "archive", "unarchive"].map((name) => [verb(name), allDone])),
-    [DELETE]: allDone,
-  });
-  const shown = drawn(<Home />, LIST + query);
-  await pass();
-  return { master, ...shown };
-}
-
-const select = (...ids: number[]) => {
-  for (const id of ids) fireEvent.click(screen.getByLabelText(`Select experiment ${id}`));
-};
-const press = async (name: string) => {
-  await user.click(screen.getByText(name, { selector: "button, [role=menuitem] *" }));
-  await pass();
-};
-const keys = async (text: string) => {
-  await user.keyboard(text);
-  await pass();
-};
-const lines = () => screen.queryAllByRole("row").flatMap((row) => /run \d+/.exec(row.textContent ?? "")?.[0] ?? []);
-const cursor = () => /run (\d+)/.exec(document.querySelector("[data-cursor]")?.textContent ?? "")?.[1];
-const filterOf = ({ body }: Asked) =>
-  JSON.parse((body as { filter: string }).filter) as {
-    filterGroup: { children: { columnName: string; operator: string; value: unknown }[] };
-  };
 
 describe("what is done to what is selected", () => {
   beforeEach(() => stopClock());
@@ -311,93 +273,5 @@ describe("the table", () => {
     slow.give(answer([rowOf(4)]));
     await pass();
     expect(lines()).toEqual(["run 4"]);
-  });
-});
-
-describe("the list by keys", () => {
-  beforeEach(() => stopClock());
-
-  it("moves, selects, acts on the selected else on the line, and forgets", async () => {
-    const { master } = await home();
-    await keys("jjjk");
-    expect(cursor()).toBe("8");
-    await keys("p");
-    await keys("xjx");
-    expect(screen.getByText("2 selected")).toBeVisible();
-    await keys("a");
-    await keys("{Escape}");
-    expect(screen.queryByText(/selected$/)).toBeNull();
-    expect(master.of(verb("pause"))[0]?.body).toMatchObject({ experimentIds: [8], expectedCount: 1 });
-    expect(master.of(verb("activate"))[0]?.body).toMatchObject({ experimentIds: [8, 7], expectedCount: 2 });
-  });
-
-  it("stays on the list at both ends", async () => {
-    await home();
-    await keys("kk");
-    expect(cursor()).toBe("9");
-    await keys("j".repeat(20));
-    expect(cursor()).toBe("1");
-  });
-
-  it("goes into the filter, where letters are letters", async () => {
-    const { master } = await home();
-    await keys("j/px");
-    expect(screen.getByRole("combobox", { name: "Filter the experiments" })).toHaveValue("px");
-    expect(master.of(verb("pause"))).toEqual([]);
-  });
-
-  it("keeps its experiment when others come above it", async () => {
-    const { master, queries } = await home();
-    await keys("jj");
-    const grown = [rowOf(11), rowOf(10), ...ROWS];
-    master.answers[SEARCH] = answer(grown);
-    await act(() => queries.invalidateQueries());
-    await pass();
-    expect(lines().slice(0, 3)).toEqual(["run 11", "run 10", "run 9"]);
-    expect(cursor()).toBe("8");
-    await keys("p");
-    expect(master.of(verb("pause")).map(({ body }) => body)).toMatchObject([{ experimentIds: [8] }]);
-    master.answers[SEARCH] = answer(grown.filter((row) => row.id !== 8));
-    await act(() => queries.invalidateQueries());
-    await pass();
-    await keys("p");
-    expect(cursor()).toBe("7");
-    expect(master.of(verb("pause")).at(-1)?.body).toMatchObject({ experimentIds: [7] });
-  });
-
-  it("means what the filter finds that was just typed, not what stood there", async () => {
-    const { master } = await home();
-    const slow = held<object>();
-    master.answers[SEARCH] = (asked: Asked) =>
-      filterOf(asked).filterGroup.children.length > 0 ? slow.promise : answer(ROWS);
-    await keys("jj/loss{Escape}jxjp");
-    expect(cursor()).not.toBe("8");
-    slow.give(answer([rowOf(4), rowOf(2)]));
-    await pass();
-    expect(master.of(verb("pause")).map(({ body }) => body)).toEqual([
-      { experimentIds: [4], projectId: 0, expectedCount: 1 },
-    ]);
-    expect(cursor()).toBe("2");
-  });
-
-  it("forgets what was pressed when the list comes too late", async () => {
-    const { master } = await home();
-    const slow = held<object>();
-    master.answers[SEARCH] = (asked: Asked) =>
-      filterOf(asked).filterGroup.children.length > 0 ? slow.promise : answer(ROWS);
-    await keys("/loss{Escape}jp");
-    await pass(5_100);
-    slow.give(answer([rowOf(4)]));
-    await pass();
-    expect(lines()).toEqual(["run 4"]);
-    await keys("j");
-    expect(cursor()).toBe("4");
-    expect(master.of(verb("pause"))).toEqual([]);
-  });
-
-  it("opens the line", async () => {
-    const { address } = await home();
-    await keys("jj{Enter}");
-    expect(address()).toBe("/experiments/8");
   });
 });
