@@ -172,8 +172,19 @@ def test_checkpoints_are_listed_described_downloaded_and_deleted(
     refused = det("checkpoint", "rm", UUID)
     assert refused.code == 1
     assert "--yes" in refused.err
-    assert det("checkpoint", "rm", UUID, "-y").code == 0
+    fake.answers[f"GET /api/v1/checkpoints/{UUID}"] = {"checkpoint": {"uuid": UUID, "state": "STATE_DELETED"}}
+    done = det("checkpoint", "rm", UUID, "-y")
+    assert (done.code, done.err) == (0, f"deleted checkpoint {UUID}\n")
     assert [each.json for each in fake.asked("DELETE /api/v1/checkpoints")] == [{"checkpointUuids": [UUID]}]
+
+
+def test_a_checkpoint_whose_files_a_task_removes_is_not_said_to_be_deleted(fake: FakeMaster, det: Det) -> None:
+    fake.answers["DELETE /api/v1/checkpoints"] = {}
+    fake.answers[f"GET /api/v1/checkpoints/{UUID}"] = {"checkpoint": {"uuid": UUID, "state": "STATE_DELETING"}}
+    done = det("checkpoint", "rm", UUID, "-y")
+    assert done.code == 0
+    assert "is being deleted by a task" in done.err
+    assert f"det checkpoint describe {UUID}" in done.err
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_a_second_det_up_on_the_same_folder_is_refused(upped):
     assert str(upped.supervisor.pid) in second.log.read_text()
 
 
-@pytest.mark.parametrize("verb", [("down", "--now"), ("down",)])
+@pytest.mark.parametrize("verb", [("down", "--now"), pytest.param(("down",), marks=pytest.mark.long)])
 def test_down_with_a_hung_master_ends_the_tasks_too(upped, tmp_path, verb):
     experiment = create(upped, SCRIPT, tmp_path, held=("step-0-1",))
     experiment.at_gate("step-0-1")

@@ -77,6 +77,12 @@ async def becomes(one: Cluster, root: Path, numbers: set[int]) -> None:
     await eventually(listed)
 
 
+async def named(one: Cluster, count: int) -> None:
+    """Asserts that the events of the policy name so many checkpoints in all."""
+    found = (await one.get("/detent/events", kind="checkpoints_deleted"))["events"]
+    assert sum(each["payload"]["count"] for each in found) == count
+
+
 def own_root(one: Cluster) -> Path:
     return one.master.settings.data / "checkpoints"
 
@@ -148,6 +154,27 @@ async def test_a_master_that_ends_while_it_chooses_goes_on_at_its_next_start(
             await eventually(lambda: len(marked) > 3)
     async with cluster(tmp_path) as one:
         await becomes(one, root, {10, 7, 5})
+        await named(one, 7)
+
+
+async def test_a_master_that_ends_once_all_is_chosen_still_names_what_it_deletes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "data" / "checkpoints"
+    with monkeypatch.context() as patched:
+        reached: list[str] = []
+
+        async def ends(*_arguments: Any) -> None:
+            reached.append("")
+            raise RuntimeError("a test's")
+
+        patched.setattr(retention.retention_repository, "settle", ends)
+        async with cluster(tmp_path) as one:
+            await worked_example(one, OWN % (0, 1, 1), root)
+            await eventually(lambda: bool(reached))
+    async with cluster(tmp_path) as one:
+        await becomes(one, root, {10, 7, 5})
+        await named(one, 7)
 
 
 async def test_a_smaller_policy_is_previewed_and_applied(one: Cluster) -> None:

@@ -67,5 +67,11 @@ def remove(args: Namespace) -> int:
         return 1
     checkpoints.delete(session, args.uuid)
     for uuid in args.uuid:
-        say(f"deleted checkpoint {uuid}")
+        if shown(checkpoints.get(session, uuid)["state"]) == "DELETING":
+            say(
+                f"checkpoint {uuid} is being deleted by a task, as the master does not reach its storage; "
+                f"`det checkpoint describe {uuid}` shows when it is done"
+            )
+        else:
+            say(f"deleted checkpoint {uuid}")
     return 0

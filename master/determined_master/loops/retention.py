@@ -49,9 +49,7 @@ class Retention:
                     await trial_checkpoints.mark_deleting(
                         session, self._clock, await checkpoint_rows.get(session, uuid)
                     )
-        async with self._database.write() as session:
-            await retention_repository.settle(session, experiment_id)
-            if chosen:
+                # With each batch: after a restart, what was marked before is no longer a candidate.
                 await events.record(
                     session,
                     self._clock,
@@ -59,6 +57,8 @@ class Retention:
                     kind="checkpoints_deleted",
                     target_type="experiment",
                     target_id=experiment_id,
-                    payload={"count": len(chosen)},
+                    payload={"count": len(some)},
                 )
+        async with self._database.write() as session:
+            await retention_repository.settle(session, experiment_id)
             notify(session, notifications.experiment(experiment_id))

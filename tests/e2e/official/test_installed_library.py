@@ -13,7 +13,11 @@ from tests.support.official_cluster import OFFICIAL, OfficialCluster
 pytestmark = [pytest.mark.e2e, pytest.mark.official]
 LAYER = "python3 -m determined.launch.torch_distributed"
 PACE = 0.1
-WHO = ["official", pytest.param("of_nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="is no root already"))]
+WHO = [
+    pytest.param("official", marks=pytest.mark.long if os.getuid() == 0 else ()),
+    pytest.param("of_nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="is no root already")),
+]
+"""As root they are long: the other tests with the official client run as root."""
 
 
 @pytest.fixture(params=WHO)
