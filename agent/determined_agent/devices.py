@@ -3,7 +3,7 @@
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -59,6 +59,17 @@ def find_slots(
 def cores() -> int:
     """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def threads(slots: int, environment: Mapping[str, str]) -> str:
+    """Returns a task's OMP_NUM_THREADS: the agent's own, if ``environment`` sets it, else a slot's share of the cores.
+
+    The share is that of one slot, because a rank has one slot: ranks with all cores would slow each other down.
+
+    >>> threads(2, {"OMP_NUM_THREADS": "3"})
+    '3'
+    """
+    return environment.get("OMP_NUM_THREADS") or str(max(cores() // slots, 1))
 
 
 def _numbered(devices: Sequence[Device], data: Path | None) -> list[SlotFacts]:

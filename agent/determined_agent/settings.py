@@ -43,6 +43,7 @@ _KEPT = frozenset(
         "CUDA_DEVICE_ORDER",
         "ROCM_HOME",
         "ROCM_PATH",
+        "OMP_NUM_THREADS",
     )
 )
 _USER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")

@@ -16,6 +16,7 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit, ContextRef
 from determined_agent import devices
 from determined_agent.mount_probe import can_mount
+from determined_agent.settings import base_environment
 
 SHOW = ["python3", "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
 
@@ -81,6 +82,17 @@ async def test_slots_share_the_machine_unless_the_user_says_otherwise(
     environment, _, _ = await environment_of(tmp_path / "two ranks", slots=[0, 1])
     assert environment["OMP_NUM_THREADS"] == "6"
     environment, _, _ = await environment_of(tmp_path / "b", user_environment=["OMP_NUM_THREADS=7"])
+    assert environment["OMP_NUM_THREADS"] == "7"
+
+
+async def test_an_agent_that_is_started_with_a_number_of_threads_gives_it_to_its_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "cores", lambda: 12)
+    settings = {"base_environment": base_environment({"OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]})}
+    environment, _, _ = await environment_of(tmp_path / "a", settings=settings)
+    assert environment["OMP_NUM_THREADS"] == "1"
+    environment, _, _ = await environment_of(tmp_path / "b", settings=settings, user_environment=["OMP_NUM_THREADS=7"])
     assert environment["OMP_NUM_THREADS"] == "7"
 
 

@@ -54,7 +54,7 @@ class ContainerEnvironmentHook:
         environment.update(proxies | {"PYTHONUNBUFFERED": "1"})
         set_user_variables(draft)
         if spec.slots and self._slots:
-            environment["OMP_NUM_THREADS"] = str(max(devices.cores() // len(self._slots), 1))
+            environment["OMP_NUM_THREADS"] = devices.threads(len(self._slots), settings.base_environment)
         refused = assign(environment, spec.device_environment.get(kind) or spec.user_environment, spec.environment)
         if refused:
             draft.say(

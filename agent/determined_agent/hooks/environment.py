@@ -45,8 +45,7 @@ class EnvironmentHook:
         set_user_variables(draft)
         environment["PYTHONUNBUFFERED"] = "1"  # lines must appear immediately, not after 8 KiB
         if spec.slots and self._slots:
-            # The share of one slot, because a rank has one slot: ranks with all cores would slow each other down.
-            environment["OMP_NUM_THREADS"] = str(max(devices.cores() // self._slots, 1))
+            environment["OMP_NUM_THREADS"] = devices.threads(self._slots, self._settings.base_environment)
         refused = assign(environment, spec.user_environment, spec.environment)
         if refused:
             draft.say(
