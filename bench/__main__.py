@@ -21,6 +21,7 @@ MODULES = (
         "containers",
         "postgresql",
         "checkpoint_storage",
+        "contexts",
     ),
     *("launchers", "many_experiments", "worker_death"),
     *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle"),

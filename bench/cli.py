@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.figure import Figure, Skipped, paired
 from bench.processes import det, seconds
-from bench.servers import ROOT, Running, master
+from bench.servers import ROOT, master
 
 PASS = [sys.executable, "-c", "pass"]
 EXPERIMENTS = 10
@@ -42,8 +42,8 @@ def _listing(rounds: int) -> list[Figure]:
         with running.session() as admin:
             for _ in range(EXPERIMENTS):
                 admin.post("/api/v1/experiments", {"config": CONFIG, "activate": False})
-        environment = _logged_in(running, Path(name), theirs)
-        apart = _without_ours(environment)
+        environment = logged_in(running.url, running.data, Path(name), theirs)
+        apart = without_ours(environment)
         ours = [det(), "experiment", "list", "--all"]
         reference = [theirs, "experiment", "list", "--all"]
         for warm, where in ((ours, environment), (reference, apart)):
@@ -64,11 +64,11 @@ def official() -> str:
     return str(folder / "bin" / "det")
 
 
-def _logged_in(running: Running, folder: Path, theirs: str) -> dict[str, str]:
-    """An environment in which both clients have a token of their own."""
+def logged_in(url: str, data: Path, folder: Path, theirs: str) -> dict[str, str]:
+    """An environment in which both clients have a token of their own. ``data``: the master's."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
-    environment = {**kept, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "DET_MASTER": running.url}
-    password = (running.data / "password").read_text().strip()
+    environment = {**kept, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "DET_MASTER": url}
+    password = (data / "password").read_text().strip()
     login = ["user", "login", "admin"]
     subprocess.run(
         [det(), *login], env={**environment, "DET_PASS": password}, check=True, capture_output=True, timeout=60
@@ -76,7 +76,7 @@ def _logged_in(running: Running, folder: Path, theirs: str) -> dict[str, str]:
     # Without a terminal the official client reads the password from standard input.
     subprocess.run(
         [theirs, *login],
-        env=_without_ours(environment),
+        env=without_ours(environment),
         input=f"{password}\n".encode(),
         check=True,
         capture_output=True,
@@ -86,7 +86,7 @@ def _logged_in(running: Running, folder: Path, theirs: str) -> dict[str, str]:
     return environment
 
 
-def _without_ours(environment: dict[str, str]) -> dict[str, str]:
+def without_ours(environment: dict[str, str]) -> dict[str, str]:
     """The official library has the name of ours: nothing may put ours before it."""
     return {name: value for name, value in environment.items() if name != "PYTHONPATH"}
 

@@ -17,7 +17,7 @@ def runs_of(experiment):
     return {report["trialRunId"] for report in experiment.reports("training")}
 
 
-@pytest.mark.parametrize("model", ["digits", "foreign"])
+@pytest.mark.parametrize("model", ["digits", pytest.param("foreign", marks=pytest.mark.long)])
 def test_a_trial_whose_worker_was_killed_gives_the_same_result(cluster, tmp_path, same_as_straight, moments, model):
     experiment = create(cluster, MODELS[model], tmp_path)
     experiment.at_step(moments.randrange(1, 36))

@@ -14,8 +14,13 @@ def steps_of_checkpoints(experiment):
 
 @pytest.mark.parametrize(
     ("model", "batch"),
-    [("digits", 17), ("digits", 22), ("digits", 31), ("foreign", 8), ("foreign", 26)],
-    ids=["digits-inside-epoch", "digits-inside-accumulation", "digits-epoch-end", "foreign-even", "foreign-odd"],
+    [
+        pytest.param("digits", 17, id="digits-inside-epoch", marks=pytest.mark.long),
+        pytest.param("digits", 22, id="digits-inside-accumulation"),
+        pytest.param("digits", 31, id="digits-epoch-end", marks=pytest.mark.long),
+        pytest.param("foreign", 8, id="foreign-even", marks=pytest.mark.long),
+        pytest.param("foreign", 26, id="foreign-odd"),
+    ],
 )
 def test_a_trial_paused_while_training_resumes_the_same(cluster, tmp_path, same_as_straight, model, batch):
     """The pause comes while batch number ``batch`` is trained; the trial leaves right after it."""
@@ -27,7 +32,14 @@ def test_a_trial_paused_while_training_resumes_the_same(cluster, tmp_path, same_
     same_as_straight(experiment, model)
 
 
-@pytest.mark.parametrize(("model", "steps", "batch"), [("digits", 24, 2), ("digits", 40, 0), ("foreign", 14, 1)])
+@pytest.mark.parametrize(
+    ("model", "steps", "batch"),
+    [
+        ("digits", 24, 2),
+        pytest.param("digits", 40, 0, marks=pytest.mark.long),
+        pytest.param("foreign", 14, 1, marks=pytest.mark.long),
+    ],
+)
 def test_a_trial_paused_inside_a_validation_resumes_the_same(cluster, tmp_path, same_as_straight, model, steps, batch):
     """Left at its next batch with the checkpoint of the last training step; run again whole afterwards."""
     name = f"validate-{steps}-{batch}"

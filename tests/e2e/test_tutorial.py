@@ -52,9 +52,15 @@ class Reader:
         return subprocess.run(["det", *words], env=self._environ, capture_output=True, text=True, check=True).stdout
 
 
-def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str]) -> None:
+@pytest.mark.parametrize("steps", [3000, pytest.param(10_000, marks=pytest.mark.long)])
+def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str], steps: int) -> None:
+    """Fewer steps than the page's give it a sample."""
     reader = Reader(environ, trial=2)
-    follow(DOCS / "tutorial" / "index.md", tmp_path, environ, prepare=reader.prepare)
+    written = (DOCS / "tutorial" / "index.md").read_text(encoding="utf-8")
+    assert "  steps: 10000\n" in written
+    page = tmp_path / "index.md"
+    page.write_text(written.replace("  steps: 10000\n", f"  steps: {steps}\n"), encoding="utf-8")
+    follow(page, tmp_path, environ, prepare=reader.prepare)
     assert reader.attempts == [1, 2], "the trial was paused while it trained, and went on"
 
 

@@ -41,7 +41,10 @@ EXPECTED = 55
 """Number of tries."""
 
 
-@pytest.fixture(params=RUNTIMES)
+@pytest.fixture(
+    params=[pytest.param(each, marks=pytest.mark.long if "without" in each else ()) for each in RUNTIMES],
+    ids=list(RUNTIMES),
+)
 def runtime(request: pytest.FixtureRequest) -> str:
     if request.param == "docker":
         need_engine()

@@ -15,8 +15,11 @@ class Proxy:
         self._lose_every = lose_every
         self._answers = 0
         self.lost = 0
+        self.received = 0
+        """Bytes that clients have sent."""
         self._dark = asyncio.Event()
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -36,11 +39,12 @@ class Proxy:
     def close(self) -> None:
         async def end() -> None:
             self._server.close()
-            self._cut()
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
+            self._cut()  # also what was accepted, but not yet served
+            await asyncio.sleep(0)
 
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -48,14 +52,19 @@ class Proxy:
         self._loop.close()
 
     async def _listen(self) -> asyncio.Server:
-        return await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return await asyncio.start_server(self._accept, "127.0.0.1", 0)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     def _cut(self) -> None:
         for writer in self._writers:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
         there_writer = None
         with contextlib.suppress(OSError, asyncio.CancelledError):
             there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
@@ -74,6 +83,7 @@ class Proxy:
 
     async def _forth(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, talk: "_Talk") -> None:
         while data := await reader.read(65536):
+            self.received += len(data)
             if self._dark.is_set():
                 continue
             if data.startswith(b"GET /agents"):

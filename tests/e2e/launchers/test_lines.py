@@ -62,7 +62,8 @@ def test_a_torch_distributed_line_expands_variables_of_the_startup_hook(gang, tm
     done(experiment)
 
 
-@pytest.mark.parametrize("overrides", [pytest.param("", marks=pytest.mark.long), "--master_port 31872 -- "])
+@pytest.mark.long  # tests/e2e/launchers/test_matrix.py trains under deepspeed
+@pytest.mark.parametrize("overrides", ["", "--master_port 31872 -- "])
 def test_a_deepspeed_line_runs_with_and_without_a_port(gang, tmp_path, overrides):
     line = f"python3 -m determined.launch.deepspeed {overrides}--trial model_def:MyTrial"
     experiment = held(gang, tmp_path, line, layer="deepspeed")

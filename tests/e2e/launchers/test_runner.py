@@ -65,7 +65,9 @@ time.sleep(300)
 
 @pytest.mark.torch
 @ALL
-@pytest.mark.parametrize(("end", "code"), [("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", 137)])
+@pytest.mark.parametrize(
+    ("end", "code"), [pytest.param("os._exit(7)", 7, marks=pytest.mark.long), ("os.kill(os.getpid(), 9)", 137)]
+)
 def test_a_dead_worker_ends_the_container_within_a_second(tmp_path, layer, end, code):
     container = start(tmp_path, layer, IGNORING.format(end=end))
     pids = up(tmp_path)
