@@ -22,6 +22,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 SEED = os.environ.get("DETENT_SEED") or str(random.SystemRandom().randrange(10**6))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 def pytest_report_header() -> str:
     return f"moments are drawn from DETENT_SEED={SEED}"
 

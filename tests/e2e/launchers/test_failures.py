@@ -9,7 +9,7 @@ from tests.support.live_launchers import LAYERS, launched, workers
 from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 STEP = 25
 """Beyond the checkpoint at 20."""
 

@@ -10,7 +10,7 @@ from tests.support.live_machines import REMOTE_SHELLS
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import create
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 SHAPES = ("1x2", "2x1", "2x2")
