@@ -112,7 +112,7 @@ test: install ## everything
 container-engine: install debian ## a Docker engine from Debian and the default image of tasks, for the tests of containers (root only)
 	@sh scripts/container_engine.sh .cache/container-engine $(VENV)
 
-images: install ## the default image of tasks on CPU slots (KINDS="cuda rocm" for GPUs); needs docker
+images: install $(if $(filter master agent,$(KINDS)),webui docs) ## the default image of tasks on CPU slots (KINDS="cuda rocm" for GPUs, "master agent" for docker-compose.yml); needs docker
 	@sh scripts/images.sh $(VENV) $(KINDS)
 
 official: $(OFFICIAL)/installed

@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 VERBS = {
+    "add-agent": "determined_master.maintenance:add_agent",
     "backup": "determined_master.maintenance:back_up",
     "copy-database": "determined_master.maintenance:copy_database",
     "make-certificate": "determined_master.tls:main",

@@ -22,11 +22,12 @@ import zstandard
 
 from determined_master.db import sqlite_file
 from determined_master.db.migrate import newest_revision
+from determined_master.secrets import AGENT_TOKEN
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 DATABASE = "master.sqlite"
-SECRETS = ("secret", "agent-token", "operator-token", "password")
+SECRETS = ("secret", AGENT_TOKEN, "operator-token", "password")
 CONTEXTS, CHECKPOINTS = "blobs", "checkpoints"
 _PIECE = 1 << 20
 

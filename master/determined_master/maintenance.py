@@ -1,12 +1,14 @@
-"""Verbs of ``det-master`` beside serving: ``backup``, ``restore`` and ``migrate``."""
+"""Verbs of ``det-master`` beside serving: ``backup``, ``restore``, ``migrate``, ``copy-database`` and ``add-agent``."""
 
 import argparse
+import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from determined_launch.pid_lock import LockHeld, PidLock
 from determined_master import backup
@@ -15,6 +17,7 @@ from determined_master.db import copying, sqlite_file
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
 from determined_master.db.migrate import MigrationFailed, bring_up, downgrade, known_revisions, revision_of
+from determined_master.secrets import AGENT_TOKEN
 from determined_master.settings import Settings, SettingsError, environment, read_settings
 
 
@@ -44,6 +47,27 @@ def restore(argv: Sequence[str]) -> int:
         if is_postgresql(settings.url):
             _move_rows(settings)
         return f"restored {settings.data}: revision {made.revision}, {made.files} files, {made.size >> 20} MiB"
+
+    return _run(work, others)
+
+
+def add_agent(argv: Sequence[str]) -> int:
+    """Runs ``det-master add-agent``."""
+    parser = _parser("add-agent", "Prints the command that adds another machine by docker-compose.agent.yml.")
+    parser.add_argument("url", metavar="URL", help="the master's address as that machine reaches it")
+    args, others = parser.parse_known_args(argv)
+
+    def work(settings: Settings) -> str:
+        parts = urlsplit(args.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingsError(f"{args.url!r} is no address of a master; one is http://192.168.1.10:8080")
+        if parts.hostname in ("127.0.0.1", "localhost", "::1"):
+            raise SettingsError(f"{args.url} leads another machine to itself; give an address of the network")
+        token = settings.data / AGENT_TOKEN
+        if not token.is_file():
+            raise SettingsError(f"{settings.data} holds no {AGENT_TOKEN}: no master has started there yet")
+        start = f"DETENT_MASTER={shlex.quote(args.url)} docker-compose --file docker-compose.agent.yml up --detach"
+        return f"(umask 077; echo {shlex.quote(token.read_text().strip())} > {AGENT_TOKEN}); {start}"
 
     return _run(work, others)
 

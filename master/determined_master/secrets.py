@@ -9,6 +9,8 @@ from pathlib import Path
 from determined_launch.atomic_file import write_atomic
 
 TASK_TOKEN_PREFIX = "dta1"
+AGENT_TOKEN = "agent-token"
+"""Name of the file with the join token; agents have a copy of it."""
 
 
 class Secrets:
@@ -23,7 +25,7 @@ class Secrets:
 
     @classmethod
     def load(cls, data: Path) -> "Secrets":
-        return cls(bytes.fromhex(_kept(data / "secret")), _kept(data / "agent-token"), _kept(data / "operator-token"))
+        return cls(bytes.fromhex(_kept(data / "secret")), _kept(data / AGENT_TOKEN), _kept(data / "operator-token"))
 
     def task_token(self, allocation_id: str) -> str:
         return f"{TASK_TOKEN_PREFIX}.{allocation_id}.{self._derive('token', allocation_id)}"

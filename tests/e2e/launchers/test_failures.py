@@ -14,9 +14,8 @@ STEP = 25
 """Beyond the checkpoint at 20."""
 
 
-@pytest.mark.parametrize(
-    "layer", [pytest.param(each, marks=() if each == "torch_distributed" else pytest.mark.long) for each in LAYERS]
-)
+@pytest.mark.long  # test_machines.py shows when the container ends, tests/e2e/test_kills.py that the trial goes on
+@pytest.mark.parametrize("layer", LAYERS)
 def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
     slots = gang.shape("2x1")
     model = launched(layer, slots=slots, held=True)

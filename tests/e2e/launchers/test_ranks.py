@@ -55,13 +55,8 @@ INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION = 3, 4
 
 
 @launchers.needs("horovod")
-@pytest.mark.parametrize(
-    ("launcher", "other"),
-    [
-        ("torch_distributed", "horovod"),
-        pytest.param("horovod", "torch_distributed", marks=pytest.mark.long),  # tests/e2e pauses under horovod too
-    ],
-)
+@pytest.mark.long  # test_pause.py resumes under one launcher
+@pytest.mark.parametrize(("launcher", "other"), [("torch_distributed", "horovod"), ("horovod", "torch_distributed")])
 def test_a_pytorch_trial_resumes_under_another_launcher_with_the_same_bits(tmp_path, launcher, other):
     """A checkpoint goes on under the other framework with the same bits: nothing of either is in it."""
     (left,) = check(launcher, tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{}], end_under=other)

@@ -42,6 +42,7 @@ def test_a_script_is_paused_resumed_and_killed(cluster: OfficialCluster):
     assert [metrics for _step, metrics in read] == [reported(step) for step, _metrics in read]
 
 
+@pytest.mark.long
 def test_a_script_behind_its_own_launch_layer(cluster: OfficialCluster):
     config = configs.script("layer", steps=configs.ENDLESS, seconds=PACE, entrypoint=f"{LAYER} python3 run.py")
     experiment, paused_at, log = pause_resume_kill(cluster, config, configs.SCRIPT)
