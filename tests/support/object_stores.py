@@ -59,16 +59,16 @@ class Store:
 
 
 @contextlib.contextmanager
-def s3_store(bucket: str = "checkpoints", *, prefix: str = "lab/runs") -> Iterator[Store]:
-    port = _free_port()
-    with _server([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
+def s3_store(bucket: str = "checkpoints", *, prefix: str = "lab/runs", address: str = "127.0.0.1") -> Iterator[Store]:
+    port = _free_port(address)
+    with _server([sys.executable, "-m", "moto.server", "-H", address, "-p", str(port)], port, address):
         config = {
             "type": "s3",
             "bucket": bucket,
             "prefix": prefix,
             "access_key": "AKIDTESTKEY",
             "secret_key": "s3cr3t-of-the-bucket",
-            "endpoint_url": f"http://127.0.0.1:{port}",
+            "endpoint_url": f"http://{address}:{port}",
         }
         store = Store(config, {"AWS_DEFAULT_REGION": "us-east-1"})
         store.filesystem().mkdir(bucket)
@@ -106,7 +106,7 @@ STORES = {"s3": s3_store, "gcs": gcs_store, "azure": azure_store}
 
 
 @contextlib.contextmanager
-def _server(argv: list[str], port: int) -> Iterator[None]:
+def _server(argv: list[str], port: int, address: str = "127.0.0.1") -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="detent-store-"))
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(argv, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -114,7 +114,7 @@ def _server(argv: list[str], port: int) -> Iterator[None]:
     def answers() -> bool:
         assert process.poll() is None, (folder / "log").read_text()[-2000:]
         with socket.socket() as link:
-            return link.connect_ex(("127.0.0.1", port)) == 0
+            return link.connect_ex((address, port)) == 0
 
     try:
         wait_until(answers, what=f"{argv[0]} listens")
@@ -125,9 +125,9 @@ def _server(argv: list[str], port: int) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _free_port() -> int:
+def _free_port(address: str = "127.0.0.1") -> int:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
+        free.bind((address, 0))
         return int(free.getsockname()[1])
 
 

@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.support.container_engine import BASE_IMAGE, need_engine
@@ -22,25 +22,27 @@ class OwnEngine:
     Without a bridge (``--bridge none``) it would delete the bridge of the machine's other engine.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, prefix: Sequence[str] = ()) -> None:
+        """``prefix``: what is put in front of its command, such as that of a network namespace."""
         self.folder = folder
+        self._prefix = prefix
         self.url = f"unix://{folder}/engine.sock"
         self._bridge = f"own{os.getpid()}"
         self._program: Program | None = None
 
     def add_bridge(self) -> None:
-        _ip("link", "add", self._bridge, "type", "bridge")
-        _ip("address", "add", f"198.18.{os.getpid() % 256}.1/24", "dev", self._bridge)
-        _ip("link", "set", self._bridge, "up")
+        self._ip("link", "add", self._bridge, "type", "bridge")
+        self._ip("address", "add", f"198.18.{os.getpid() % 256}.1/24", "dev", self._bridge)
+        self._ip("link", "set", self._bridge, "up")
 
     def remove_bridge(self) -> None:
-        _ip("link", "delete", self._bridge)
+        self._ip("link", "delete", self._bridge)
 
     def start(self) -> None:
         # A killed engine leaves them, and a dead containerd counts as one that runs until somebody collects it.
         for left in ("engine.pid", "exec/containerd/containerd.pid"):
             (self.folder / left).unlink(missing_ok=True)
-        argv = ["dockerd", "--host", self.url, "--data-root", f"{self.folder}/data", "--pidfile"]
+        argv = [*self._prefix, "dockerd", "--host", self.url, "--data-root", f"{self.folder}/data", "--pidfile"]
         argv += [f"{self.folder}/engine.pid", "--exec-root", f"{self.folder}/exec", "--storage-driver", "overlay2"]
         argv += ["--bridge", self._bridge, "--iptables=false", "--ip-forward=false"]
         argv += ["--config-file", str(self._empty_config())]
@@ -74,15 +76,14 @@ class OwnEngine:
         argv = ["docker", "--host", self.url, "info"]
         return subprocess.run(argv, check=False, capture_output=True).returncode == 0
 
+    def _ip(self, *arguments: str) -> None:
+        subprocess.run([*self._prefix, "ip", *arguments], check=True, capture_output=True)
+
     def _empty_config(self) -> Path:
         """Settings of the machine's engine, such as live-restore, do not count."""
         path = self.folder / "daemon.json"
         path.write_text(json.dumps({}))
         return path
-
-
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
 
 
 def _lives(pid: int) -> bool:
@@ -91,15 +92,18 @@ def _lives(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def own_engine(folder: Path) -> Iterator[OwnEngine]:
-    """Yields a running engine that has the base image."""
+def own_engine(
+    folder: Path, images: Sequence[str] = (BASE_IMAGE,), *, prefix: Sequence[str] = ()
+) -> Iterator[OwnEngine]:
+    """Yields a running engine that has the images. ``prefix``: see :class:`OwnEngine`."""
     need_engine()
     folder.mkdir(parents=True)
-    engine = OwnEngine(folder)
+    engine = OwnEngine(folder, prefix)
     try:
         engine.add_bridge()
         engine.start()
-        engine.load(BASE_IMAGE)
+        for image in images:
+            engine.load(image)
         yield engine
     finally:
         with contextlib.suppress(subprocess.CalledProcessError):

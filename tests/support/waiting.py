@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 SLOWEST = 4  # times: how much slower a machine may be than the one on which a limit was chosen
 POLL_SECONDS = 0.01
-MAX_POLL_SECONDS = 0.2
+MAX_POLL_SECONDS = 0.3
 
 
 async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float = 20.0) -> T:
@@ -41,4 +41,4 @@ def wait_until(condition: Callable[[], T | None], *, within: float = 30.0, what:
         waited = time.monotonic() - began
         assert waited < SLOWEST * within, f"{what or 'it'} did not come true within {waited:.0f} s"
         # A long wait asks less often: frequent questions would slow down what they wait for.
-        time.sleep(min(POLL_SECONDS + waited / 20, MAX_POLL_SECONDS))
+        time.sleep(min(POLL_SECONDS + waited / 10, MAX_POLL_SECONDS))
