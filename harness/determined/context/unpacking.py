@@ -110,7 +110,12 @@ def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
 
 
 def _filter(header: tarfile.TarInfo, root: Path) -> None:
-    """Refuses what the standard library's filter for data refuses; see docs/decisions/0011-unpacking.md."""
+    """Refuses what the standard library's filter for data refuses; see docs/decisions/0011-unpacking.md.
+
+    Python has it since 3.11.4 and 3.10.12. Before, the other checks of this module stand alone.
+    """
+    if not hasattr(tarfile, "data_filter"):
+        return
     try:
         tarfile.data_filter(header, str(root))
     except tarfile.FilterError as error:

@@ -13,6 +13,14 @@ from determined.context import from_files, pack, to_tgz, unpack
 from determined.errors import ContextError
 
 
+@pytest.fixture(autouse=True, params=["filtered by Python too", "as in Python 3.11.2"])
+def python(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian 12 has a Python whose tarfile filters nothing: our own checks refuse the same archives."""
+    if request.param == "as in Python 3.11.2":
+        monkeypatch.delattr(tarfile, "data_filter")
+        monkeypatch.delattr(tarfile, "FilterError")
+
+
 def archive(*members: tarfile.TarInfo, content: bytes = b"evil") -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
