@@ -1,5 +1,5 @@
 #!/bin/sh
-# Docker and Podman from Debian, for the tests of containers: installs them where they are missing, starts Docker where
+# Docker, docker-compose and Podman from Debian, for the tests of containers: installs them where they are missing, starts Docker where
 # it does not run, and makes a small base image without any registry. Usage: container_engine.sh FOLDER [VENV]
 #
 # FOLDER keeps the log, the engine's pid and the root file system of the base image. With VENV the default image of tasks
@@ -16,6 +16,7 @@ missing=
 command -v tini >/dev/null || missing="$missing tini"
 command -v mmdebstrap >/dev/null || missing="$missing mmdebstrap"
 command -v docker-registry >/dev/null || missing="$missing docker-registry"
+command -v docker-compose >/dev/null || missing="$missing docker-compose"
 command -v podman >/dev/null || missing="$missing podman"
 if [ -n "$missing" ]; then
     echo "container engine: adds the Debian packages$missing"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.support.compiler import IDLE_COMPILER
 from tests.support.container_engine import need_task_image
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_models import MODELS
@@ -36,10 +37,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[Li
     ["process", pytest.param("docker", marks=[pytest.mark.long, pytest.mark.xdist_group("container-engine")])],
 )
 def test_a_trial_is_paused_activated_and_ends_the_same(lab, tmp_path, same_as_straight, runtime):
+    seen = []
     if runtime == "docker":
         need_task_image()
+        seen = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
     agent = lab.start_agent(runtime, arguments=("--container-runtime", "docker") if runtime == "docker" else ())
-    experiment = create(lab, MODELS["digits"], tmp_path, gates=("train-17",))
+    experiment = create(lab, MODELS["digits"], tmp_path, gates=("train-17",), bind_mounts=seen)
     experiment.at_gate("train-17")
     experiment.pause()
     experiment.do("activate")

@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,14 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.compiler import IDLE_COMPILER
-from tests.support.compose import POSTGRES_IMAGE, Compose, need_images
-from tests.support.container_engine import containers, need_task_image, remove_containers
+from tests.support.compose import AGENT_IMAGE, POSTGRES_IMAGE, Compose, need_images
+from tests.support.container_engine import ROOT, TASK_IMAGE, containers, need_task_image, remove_containers
+from tests.support.live_launchers import bare, finals, launched
 from tests.support.live_machines import Network, network
 from tests.support.live_models import DIGITS
 from tests.support.object_stores import Store, s3_store
 from tests.support.official_cluster import OfficialCluster, until
+from tests.support.own_engine import own_engine
 
 from determined.client.session import Session
 from determined_master.passwords import client_hash
@@ -32,6 +36,7 @@ class Lab:
     def __init__(self, folder: Path, net: Network, store: Store) -> None:
         folder.chmod(0o755)
         self.network, self.store = net, store
+        self.official: OfficialCluster | None = None
         self.data = folder / "agent"
         self.variables = {
             "POSTGRES_IMAGE": POSTGRES_IMAGE,
@@ -56,9 +61,32 @@ class Lab:
         body = {"username": "admin", "password": client_hash(password), "isHashed": True}
         with Session(self.url) as session:
             token = str(session.post("/api/v1/auth/login", body)["token"])
-        official = OfficialCluster(self.url, self.folder, password, Session(self.url, token=token, timeout=90))
+        self.official = official = OfficialCluster(
+            self.url, self.folder, password, Session(self.url, token=token, timeout=90)
+        )
         until(lambda: self.slots(official) == 1)
         return official
+
+    def add_server(self, folder: Path, socket: str) -> None:
+        """Does what a person does on the second machine: runs the printed command beside docker-compose.agent.yml."""
+        folder.mkdir()
+        shutil.copy(ROOT / "docker-compose.agent.yml", folder)
+        command = self.compose("exec", "-T", "master", "det-master", "add-agent", self.url)
+        variables = {
+            "COMPOSE_PROJECT_NAME": "second",
+            "DOCKER_HOST": f"unix://{socket}",
+            "DETENT_ENGINE_SOCKET": socket,
+            "DETENT_AGENT_DATA": str(folder / "data"),
+            "DETENT_AGENT_ID": "second",
+            "DETENT_SLOTS": "1",
+        }
+        subprocess.run(["sh", "-c", command], cwd=folder, env={**os.environ, **variables}, check=True)
+
+    def seed(self, experiment: int) -> int:
+        query = f"SELECT seed FROM trials WHERE experiment_id = {experiment}"
+        words = ["psql", "-h", "127.0.0.1", "-U", "detent", "-d", "detent", "-tAc", query]
+        password = f"PGPASSWORD={self.variables['POSTGRES_PASSWORD']}"
+        return int(self.compose.docker("exec", "--env", password, self.compose.container("database"), *words))
 
     def slots(self, official: OfficialCluster) -> int:
         return sum(len(each["slots"]) for each in official.api.get("/api/v1/agents")["agents"])
@@ -81,13 +109,15 @@ def lab(engine: None, tmp_path: Path) -> Iterator[Lab]:
         try:
             yield made
         finally:
+            if made.official is not None:
+                made.official.api.close()
             print(made.compose("logs", "--tail", "200", "--no-color"))
             made.compose.down()
             remove_containers(f"detent.data={made.data}")
 
 
 def test_digits_outlive_the_kill_of_each_container_and_a_second_server_joins(
-    lab: Lab, tmp_path: Path, straight
+    lab: Lab, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, straight
 ) -> None:
     official = lab.up()
     gates = tmp_path / "gates"
@@ -108,6 +138,23 @@ def test_digits_outlive_the_kill_of_each_container_and_a_second_server_joins(
     assert official.trial(experiment)["restarts"] == 0
     assert lab.store.objects()
     until(lambda: not containers(f"detent.data={lab.data}"))
+
+    second = lab.network.machines[0]
+    # By nsenter, for an engine needs the cgroups of /sys, which `ip netns exec` hides.
+    prefix = ["nsenter", f"--net=/run/netns/{second.namespace}"]
+    with own_engine(tmp_path_factory.mktemp("second") / "engine", (AGENT_IMAGE, TASK_IMAGE), prefix=prefix) as engine:
+        lab.add_server(tmp_path / "second", engine.url.removeprefix("unix://"))
+        until(lambda: lab.slots(official) == 2)
+        model = launched("torch_distributed", slots=2)
+        config = yaml.safe_load(model.configured(variables=lab.store.environment_variables))
+        both = official.create(
+            config | {"name": "both", "checkpoint_storage": lab.store.config}, model.context(tmp_path / "both")
+        )
+        official.reaches(both, "COMPLETED")
+        log = official.logs(both)
+        # Each server has one slot, so the two ranks were on both.
+        expected = bare("torch_distributed", "class", 2, lab.seed(both), tmp_path / "bare")
+        assert finals(log.splitlines()) == expected.finals
 
 
 def answers(official: OfficialCluster) -> bool:
