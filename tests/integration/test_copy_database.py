@@ -121,6 +121,7 @@ async def test_a_live_postgresql_is_backed_up_and_restored_equal(
     archive = tmp_path / "lab.tar.zst"
     async with cluster(tmp_path / "live", database_url=url) as one:
         await lived_in(one)
+        await one.master.indexer.catch_up(at_once=True)  # else its loop may write between the backup and the comparison
         data = one.master.settings.data
         options = ["--data", str(data), "--database-url", url]
         assert await asyncio.to_thread(main, ["backup", str(archive), *options]) == 0
