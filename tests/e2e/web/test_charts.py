@@ -27,9 +27,8 @@ def board(cluster: LiveCluster, visitor: Callable[..., Visit]) -> Page:
 
 
 def size_of(place: Locator) -> dict[str, float]:
-    box = place.bounding_box()
-    assert box is not None
-    return dict(box)
+    """The place of an element on the screen. A chart is drawn again as lines come, and is nowhere for a moment."""
+    return dict(wait_until(place.bounding_box, what="the element is on the screen"))
 
 
 def test_a_note_is_on_one_chart_whole_and_sorted(board: Page):

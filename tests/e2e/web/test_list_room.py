@@ -8,6 +8,7 @@ from playwright.sync_api import FloatRect, Locator, expect
 from tests.e2e.web import runs
 from tests.e2e.web.visits import NARROW, WIDE, Visit
 from tests.support.live_cluster import LiveCluster
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e]
 
@@ -22,9 +23,7 @@ BOXES = """() => {
 
 
 def box_of(element: Locator) -> FloatRect:
-    found = element.bounding_box()
-    assert found is not None
-    return found
+    return wait_until(element.bounding_box, what="the element is on the screen")
 
 
 @pytest.mark.parametrize("window", [WIDE, NARROW], ids=["desk", "phone"])
