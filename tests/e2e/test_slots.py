@@ -29,7 +29,7 @@ def states(experiment):
 def test_a_paused_grid_makes_room_and_comes_back(cluster, tmp_path):
     gates = tuple(f"step-{n}-1" for n in range(6))
     grid = create(cluster, SCRIPT, tmp_path / "grid", gates=gates, **GRID)
-    first = wait_until(lambda: at(grid, 2), what="two trials run and four wait")
+    first = wait_until(lambda: at(grid, 2), what=lambda: f"two trials run and four wait: {states(grid)}")
     waiting = create(cluster, SCRIPT, tmp_path / "waiting", resources={"slots_per_trial": 2}, entrypoint="true")
     wait_until(lambda: waiting.trials and waiting.progress["waiting"], what="it says why it waits")
     grid.do("pause")

@@ -108,6 +108,7 @@ class LiveCluster:
         self.url = self.cluster_id = ""
         self.master: Program | None = None
         self.agents: dict[str, Program] = {}
+        self._agents_started: dict[str, Callable[[], Program]] = {}
         self.spawn_master: Spawn = spawned
         self.session = Session("http://127.0.0.1:1")
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +145,9 @@ class LiveCluster:
             "determined_agent", "--master", master or self.url, "--token-file", str(self.data / "agent-token")
         )
         argv += ["--tasks-as-me", "--data", str(self.folder / name), "--id", name, "--slots", str(slots), *arguments]
-        started = self.agents[name] = Program([*prefix, *argv], self.folder / f"{name}.log", self.environment)
+        again = functools.partial(Program, [*prefix, *argv], self.folder / f"{name}.log", self.environment)
+        self._agents_started[name] = again
+        started = self.agents[name] = again()
         if wait:
             wait_until(lambda: name in self.connected(), what=f"{name} connected")
         return started
@@ -157,12 +160,13 @@ class LiveCluster:
         self.master.end(signal.SIGKILL)
 
     def mend(self) -> None:
-        """Whatever a test left broken runs again."""
+        """Whatever a test left broken runs again, every agent with its settings, and is connected."""
         if self.master is None or not self.master.is_running:
             self.start_master()
-        for name, agent in list(self.agents.items()):
+        for name, agent in self.agents.items():
             if not agent.is_running:
-                self.start_agent(name)
+                self.agents[name] = self._agents_started[name]()
+        wait_until(lambda: self.connected() >= set(self.agents), what=f"{sorted(self.agents)} are connected")
 
     def free_slots(self) -> None:
         """Ends what a test before left running, and waits until nothing holds a slot."""

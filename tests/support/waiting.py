@@ -28,10 +28,10 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float
         await asyncio.sleep(POLL_SECONDS)
 
 
-def wait_until(condition: Callable[[], T | None], *, within: float = 30.0, what: str = "") -> T:
+def wait_until(condition: Callable[[], T | None], *, within: float = 30.0, what: str | Callable[[], str] = "") -> T:
     """Returns the first true value of ``condition``, for tests and support code without an event loop.
 
-    Fails the test after four times ``within`` seconds; ``what`` names the condition then.
+    Fails the test after four times ``within`` seconds; ``what`` names the condition then, or tells it.
     """
     began = time.monotonic()
     while True:
@@ -39,6 +39,8 @@ def wait_until(condition: Callable[[], T | None], *, within: float = 30.0, what:
         if value:
             return value
         waited = time.monotonic() - began
-        assert waited < SLOWEST * within, f"{what or 'it'} did not come true within {waited:.0f} s"
+        if waited >= SLOWEST * within:
+            told = what if isinstance(what, str) else what()
+            raise AssertionError(f"{told or 'it'} did not come true within {waited:.0f} s")
         # A long wait asks less often: frequent questions would slow down what they wait for.
         time.sleep(min(POLL_SECONDS + waited / 10, MAX_POLL_SECONDS))

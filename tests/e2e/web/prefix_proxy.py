@@ -1,81 +1,82 @@
-"""A reverse proxy that serves a master under a path, as people put one before it; runs in a thread of its own."""
+"""A reverse proxy that serves a master under a path, as people put one before it; runs in threads of its own."""
 
-import asyncio
 import contextlib
+import socket
+import socketserver
 import threading
 from collections.abc import Iterator
 
 
-class PrefixProxy:
+class PrefixProxy(socketserver.ThreadingTCPServer):
     """Strips the prefix and says so in a header. One request a connection, so that nothing but its head is read."""
 
+    request_queue_size = 64
+
     def __init__(self, port: int, prefix: str) -> None:
-        self._port, self._prefix = port, prefix
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._serving: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.port, self.prefix = port, prefix
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05})
         self._thread.start()
-        listening = asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self._server = asyncio.run_coroutine_threadsafe(listening, self._loop).result(10)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def close(self) -> None:
-        async def end() -> None:
-            self._server.close()
-            # A browser that was cut off may have come again meanwhile. Only our own tasks are cancelled: one of asyncio
-            # that is accepting a connection would leave its socket open.
-            while others := asyncio.all_tasks() - {asyncio.current_task()}:
-                for writer in self._writers:
-                    writer.transport.abort()
-                for task in self._serving:
-                    task.cancel()
-                await asyncio.wait(others, timeout=0.05)
-
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """Cuts every connection off, and waits until none of them is served."""
+        self.shutdown()
         self._thread.join(30)
-        self._loop.close()
+        with self._lock:
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+        self.server_close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        serving = asyncio.current_task()
-        assert serving is not None
-        self._serving.add(serving)
-        serving.add_done_callback(self._serving.discard)
-        writers = [writer]
-        self._writers.add(writer)
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            first, *fields = head.removesuffix("\r\n\r\n").split("\r\n")
-            method, path, version = first.split(" ")
-            if not path.startswith(f"{self._prefix}/"):
-                writer.write(b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-                raise ConnectionError(path)
-            kept = [field for field in fields if not field.lower().startswith("connection:")]
-            lines = [f"{method} {path.removeprefix(self._prefix)} {version}", *kept]
-            lines += [f"X-Forwarded-Prefix: {self._prefix}", "Connection: close", "", ""]
-            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._port)
-            writers.append(there_writer)
-            self._writers.add(there_writer)
-            there_writer.write("\r\n".join(lines).encode("latin-1"))
-            forth = asyncio.create_task(_pour(reader, there_writer))
-            try:
-                await _pour(there_reader, writer)
-            finally:
-                forth.cancel()
-                await asyncio.gather(forth, return_exceptions=True)
-        for each in writers:
-            with contextlib.suppress(OSError, asyncio.CancelledError):
-                each.close()
-                await each.wait_closed()
-            self._writers.discard(each)
+    def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
+        """A connection, listed before its thread begins: ``close`` reaches it from the first moment."""
+        connection, address = super().get_request()
+        with self._lock:
+            self._open.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request: socket.socket) -> None:  # type: ignore[override]
+        with self._lock:
+            self._open.discard(request)
+        super().shutdown_request(request)
 
 
-async def _pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
+class _Connection(socketserver.StreamRequestHandler):
+    server: PrefixProxy
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):
+            lines = list(iter(lambda: self.rfile.readline(65536).decode("latin-1").strip(), ""))
+            if not lines:
+                return
+            method, path, version = lines[0].split(" ")
+            if not path.startswith(f"{self.server.prefix}/"):
+                self.request.sendall(b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+                return
+            kept = [line for line in lines[1:] if not line.lower().startswith("connection:")]
+            head = [f"{method} {path.removeprefix(self.server.prefix)} {version}", *kept]
+            head += [f"X-Forwarded-Prefix: {self.server.prefix}", "Connection: close", "", ""]
+            with socket.create_connection(("127.0.0.1", self.server.port)) as there:
+                there.sendall("\r\n".join(head).encode("latin-1"))
+                forth = threading.Thread(target=self._pour_forth, args=(there,))
+                forth.start()
+                try:
+                    while data := there.recv(65536):
+                        self.request.sendall(data)
+                finally:
+                    with contextlib.suppress(OSError):
+                        self.request.shutdown(socket.SHUT_RDWR)
+                    forth.join()
+
+    def _pour_forth(self, there: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := self.rfile.read1(65536):
+                there.sendall(data)
+            # The browser has gone: what follows the master's answer has no reader.
+            there.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager
