@@ -1,17 +1,18 @@
 """A reader of the documentation: an empty home, and clusters on free ports instead of the default one."""
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.support.live_cluster import without_cluster
 
 _UP = "det up --detach"
 
 
 def reader_environment(home: Path) -> dict[str, str]:
     """Returns the environment of somebody who never used ``det`` before."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    environ = without_cluster()
     return environ | {
         "HOME": str(home),
         "XDG_DATA_HOME": str(home / "data"),

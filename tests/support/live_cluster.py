@@ -214,10 +214,15 @@ def _new_database() -> bytes:
         return made.read_bytes()
 
 
+def without_cluster() -> dict[str, str]:
+    """This process's environment without a cluster that it may speak of. A master that is started with it shares no
+    ports with those of other test workers."""
+    return {name: value for name, value in os.environ.items() if name == PORT_BLOCKS or not name.startswith("DET_")}
+
+
 def environment(folder: Path) -> dict[str, str]:
     """This process's environment with a home of the test's own, and without a cluster that it may speak of."""
-    kept = {name: value for name, value in os.environ.items() if name == PORT_BLOCKS or not name.startswith("DET_")}
-    return kept | {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_DATA_HOME": str(folder / "share")}
+    return without_cluster() | {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_DATA_HOME": str(folder / "share")}
 
 
 def python(module: str, *arguments: str) -> list[str]:

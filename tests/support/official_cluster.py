@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support import ordinary_user
+from tests.support.live_cluster import without_cluster
 from tests.support.recording_proxy import recording
 from tests.support.waiting import wait_until
 
@@ -144,7 +145,7 @@ def official_cluster(
     if as_ordinary_user:
         os.chown(folder, ordinary_user.USER, ordinary_user.GROUP)
     home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment = {n: v for n, v in os.environ.items() if not n.startswith("DET_")} | home
+    environment = without_cluster() | home
     argv = [sys.executable, "-m", "determined_cli", "up", "--port", "0", "--data", str(folder / "data")]
     argv += ["--slots", str(slots), "--grace", "1", "--container-runtime", container_runtime]
     if as_ordinary_user:
