@@ -7,6 +7,7 @@ ROOTS := launch/determined_launch harness/determined master/determined_master ag
 OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow
 AZURITE := .cache/azurite
+INSTALLERS := .cache/installers
 WORKERS ?= 2
 # What masters do with rows, on PostgreSQL too; make test-long runs all of these folders on it.
 ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py experiments.py gangs.py metrics.py)
@@ -14,7 +15,7 @@ ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py expe
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian azurite mlflow images \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian azurite installers mlflow images \
 	container-engine \
 	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
@@ -86,7 +87,7 @@ fmt: install webui/node_modules/.package-lock.json ## format and mend what can b
 	$(BIN)/ruff format -q .
 	@sh scripts/webui.sh $(VENV) format
 
-unit: install debian azurite webui-types ## the fast tests
+unit: install debian azurite installers webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs tests/images
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" --postgresql $(ON_POSTGRESQL)
@@ -94,7 +95,7 @@ unit: install debian azurite webui-types ## the fast tests
 e2e: install install-launchers $(VENV)/frameworks debian official container-engine webui docs ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
-test-long: install install-launchers debian official azurite container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
+test-long: install install-launchers debian official azurite installers container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
 	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m long tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q --postgresql tests/integration tests/master
@@ -106,7 +107,7 @@ wheel-test: install install-browser webui docs ## the wheel, by way of the sdist
 	sh scripts/wheel_test.sh $(PYTHON)
 
 test: install ## everything
-	@$(MAKE) --no-print-directory -j3 check official container-engine azurite  # the others wait for packages more than they work
+	@$(MAKE) --no-print-directory -j3 check official container-engine azurite installers  # the others wait for packages more than they work
 	@$(MAKE) --no-print-directory docs unit e2e wheel-test
 
 container-engine: install debian ## a Docker engine from Debian and the default image of tasks, for the tests of containers (root only)
@@ -125,6 +126,14 @@ azurite: $(AZURITE)/installed
 
 $(AZURITE)/installed: $(VENV)/installed scripts/install_azurite.sh
 	@sh scripts/install_azurite.sh $(VENV) $(AZURITE)
+	@touch $@
+
+installers: $(INSTALLERS)/installed
+
+$(INSTALLERS)/installed: Makefile
+	@echo "installers: uv and pipenv into $(INSTALLERS)"
+	@$(PYTHON) -m venv $(INSTALLERS)
+	@$(INSTALLERS)/bin/python -m pip install --quiet uv==0.13.9 pipenv==2026.10.3
 	@touch $@
 
 mlflow: $(MLFLOW)/installed ## MLflow, whose page ours is measured against, in an environment of its own

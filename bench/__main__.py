@@ -22,6 +22,7 @@ MODULES = (
         "postgresql",
         "checkpoint_storage",
         "contexts",
+        "environments",
     ),
     *("launchers", "many_experiments", "worker_death"),
     *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle"),

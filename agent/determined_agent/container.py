@@ -46,12 +46,12 @@ class Container:
         self.folder = folder
         self._record = record
         self._spec = ContainerSpec.model_validate(record["spec"])
-        self._draft = Draft(self.container_id, self._spec, folder)
         self._driver = driver
         self._hooks = tuple(hooks)
         self._boot = boot
         self._shipper = shipper
         self._on_change = on_change
+        self._draft = Draft(self.container_id, self._spec, folder, on_change=self._report)
         self._send_reports = send_reports
         self._preparing: asyncio.Task[Launch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
@@ -76,6 +76,7 @@ class Container:
             address=self._record["address"],
             exit=self.exit,
             output_done=self.state.is_terminal and self._shipper.is_done,
+            needed_environment="" if self.state.is_terminal else self._draft.needed_environment,
         )
 
     @property
@@ -182,7 +183,7 @@ class Container:
                     raise
                 logger.warning("the disk is full; a container waits: %s", error, extra=self._ids)
             await self._undo(self._hooks)
-            self._draft = Draft(self.container_id, self._spec, self.folder)
+            self._draft = Draft(self.container_id, self._spec, self.folder, on_change=self._report)
             await asyncio.sleep(DISK_RETRY_SECONDS)
 
     async def _run_hooks_once(self) -> Launch:
@@ -211,6 +212,10 @@ class Container:
                 await hook.undo(self._draft)
             except Exception:
                 logger.exception("cannot clean up after a container", extra=self._ids)
+
+    def _report(self) -> None:
+        self._shipper.ring()
+        self._on_change()
 
     def _move(self, state: ContainerState) -> None:
         self.state = state

@@ -1,5 +1,6 @@
 """Builds the driver and the hooks of an agent from its settings: processes of the machine, or containers."""
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence, Set
 from typing import Protocol
@@ -7,10 +8,12 @@ from typing import Protocol
 from determined.errors import DeterminedError
 from determined.link.messages import SlotFacts
 from determined_agent.accelerators.slot_monitor import SlotMonitor
+from determined_agent.contexts import Contexts
 from determined_agent.drivers.docker import DockerDriver
 from determined_agent.drivers.driver import Driver, OutputLimits, ProcessOptions
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.engine import Engine
+from determined_agent.environments import Environments
 from determined_agent.harness_copy import keep_shim
 from determined_agent.hooks.container_environment import ContainerEnvironmentHook
 from determined_agent.hooks.container_mounts import ContainerMountsHook
@@ -22,6 +25,7 @@ from determined_agent.hooks.hook import Hook
 from determined_agent.hooks.identity import IdentityHook
 from determined_agent.hooks.mounts import MountsHook
 from determined_agent.hooks.proxy_ports import ProxyPortsHook
+from determined_agent.hooks.requirements import RequirementsHook
 from determined_agent.image_cleanup import ImageCleanup
 from determined_agent.images import DEFAULT_IMAGES, Images
 from determined_agent.mount_probe import can_mount
@@ -43,10 +47,10 @@ class Runtime:
     hooks: tuple[Hook, ...]
     environment: WarmHook
 
-    def __init__(self, driver: Driver, first: Hook, environment: WarmHook, others: Sequence[Hook]) -> None:
+    def __init__(self, driver: Driver, first: Sequence[Hook], environment: WarmHook, others: Sequence[Hook]) -> None:
         self.driver = driver
         self.environment = environment
-        self.hooks = (first, environment, *others)
+        self.hooks = (*first, environment, *others)
 
     async def start(self, known: Callable[[], Set[str]]) -> None:
         """Removes what earlier agents left. ``known`` returns the ids of the containers that have run folders."""
@@ -58,13 +62,35 @@ class Runtime:
         """Ends connections, and no container."""
 
 
+class ProcessRuntime(Runtime):
+    """Processes of the machine, in Python environments that the agent keeps."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        first: Sequence[Hook],
+        environment: WarmHook,
+        others: Sequence[Hook],
+        environments: Environments,
+    ) -> None:
+        super().__init__(driver, first, environment, others)
+        self._environments = environments
+        self._known: asyncio.Future[Callable[[], Set[str]]] = asyncio.get_running_loop().create_future()
+
+    async def start(self, known: Callable[[], Set[str]]) -> None:
+        self._known.set_result(known)
+
+    async def clean_up(self) -> None:
+        await self._environments.run(await self._known)
+
+
 class ContainerRuntime(Runtime):
     """Containers of an engine."""
 
     def __init__(
         self,
         driver: DockerDriver,
-        first: Hook,
+        first: Sequence[Hook],
         environment: WarmHook,
         others: Sequence[Hook],
         image_cleanup: ImageCleanup,
@@ -94,13 +120,17 @@ def make_runtime(
     """Returns the runtime that the settings select. ``umask`` is for tasks. Raises DeterminedError."""
     limits = OutputLimits(settings.output_segment_bytes, settings.unsent_output_bytes, settings.output_line_bytes)
     devices = DevicesHook(slots, monitor.occupation, monitor.device_files) if monitor else DevicesHook(slots)
-    files, proxy_ports = FilesHook(settings, token), ProxyPortsHook()
+    contexts = Contexts(settings, token)
+    files, proxy_ports = FilesHook(settings, contexts), ProxyPortsHook()
     identity = IdentityHook(settings)
     if settings.container_runtime == "process":
         has_pids = settings.isolation == "auto" and os.geteuid() == 0
-        environment = EnvironmentHook(settings, agent_id, len(slots), PythonProbe(settings.base_environment))
+        probe, environments = PythonProbe(settings.base_environment), Environments(settings)
+        requirements = RequirementsHook(settings, contexts, environments, probe)
+        environment = EnvironmentHook(settings, agent_id, len(slots), probe)
         driver = ProcessDriver(ProcessOptions(has_pids, limits, umask))
-        return Runtime(driver, identity, environment, (files, devices, MountsHook(can_mount), proxy_ports))
+        others = (files, devices, MountsHook(can_mount), proxy_ports)
+        return ProcessRuntime(driver, (identity, requirements), environment, others, environments)
     _check_package()
     engine = Engine(settings.engine_address)
     pulled = PulledImages(settings.data)
@@ -118,7 +148,7 @@ def make_runtime(
         ContainerNetworkHook(is_master_local=settings.is_master_local, proxy_ports=proxy_ports),
     )
     environment_hook = ContainerEnvironmentHook(settings, agent_id, slots, images)
-    return ContainerRuntime(containers, identity, environment_hook, hooks, image_cleanup)
+    return ContainerRuntime(containers, (identity,), environment_hook, hooks, image_cleanup)
 
 
 def _check_package() -> None:

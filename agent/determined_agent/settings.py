@@ -128,6 +128,10 @@ class Settings(BaseModel):
     unused_image_bytes: int | None = Field(default=None, ge=0)
     """Beyond this total size of the images that this agent pulled, those unused for longest are removed; default: no
     limit."""
+    unused_environment_seconds: float = Field(default=30 * 86400.0, ge=600)
+    """Age in seconds after which Python environments of ``environment.venv`` are removed that no task used."""
+    unused_environment_bytes: int = Field(default=50 << 30, ge=0)
+    """Beyond this total size of unused environments, those unused for longest are removed earlier."""
     log_level: str = "info"
     """Level of the agent's own log: debug, info, warning or error."""
     log_format: Literal["text", "json"] = "text"

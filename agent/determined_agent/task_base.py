@@ -72,6 +72,15 @@ class TaskBases:
             return known[1]
 
 
+def built_base(facts: PythonFacts) -> TaskBase:
+    """Returns the base of an environment that a user's task has built. Blocking. Follows no links: the user may have
+    placed some to files that only the agent may read."""
+    scripts = _python_scripts(facts.scripts, follow_links=False)
+    return TaskBase(
+        facts.interpreter, facts.version, facts.site_folders, facts.scripts, scripts, protected=facts.site_folders
+    )
+
+
 def _find_base(facts: PythonFacts, data: Path) -> TaskBase:
     folders, scripts, protected = facts.site_folders, facts.scripts, facts.site_folders
     if facts.prefix.resolve() == Path(sys.prefix).resolve() and facts.version == sys.version_info[:2]:
@@ -203,7 +212,7 @@ def _root(distribution: metadata.Distribution) -> Path:
     return Path(str(distribution.locate_file("")))
 
 
-def _python_scripts(folder: Path) -> dict[str, bytes]:
+def _python_scripts(folder: Path, *, follow_links: bool = True) -> dict[str, bytes]:
     """Returns name → body of each Python program in ``folder``, without the lines that name its Python."""
     found = {}
     try:
@@ -212,7 +221,11 @@ def _python_scripts(folder: Path) -> dict[str, bytes]:
         return {}
     for entry in entries:
         try:
-            if entry.is_file() and entry.stat().st_size <= MAX_SCRIPT_BYTES and os.access(entry.path, os.X_OK):
+            if (
+                entry.is_file(follow_symlinks=follow_links)
+                and entry.stat().st_size <= MAX_SCRIPT_BYTES
+                and os.access(entry.path, os.X_OK)
+            ):
                 body = _script_body(Path(entry.path))
                 if body is not None:
                     found[entry.name] = body

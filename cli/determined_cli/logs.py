@@ -1,4 +1,4 @@
-"""``det trial logs``, ``det experiment logs`` and ``det command logs``."""
+"""``det trial logs``, ``det experiment logs``, ``det command logs`` and ``det task logs``."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from determined.client import commands, trials
+from determined.client import commands, tasks, trials
 from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import NotFound
@@ -61,6 +61,27 @@ def of_command(args: Namespace) -> None:
     else:
         found = session.stream(f"/api/v1/tasks/{command_id}/logs", asked)
     _write(found, args)
+
+
+def of_task(args: Namespace) -> None:
+    """Prints the log of a task of any kind."""
+    session = connection.connect(args.options)
+    asked = query(args)
+    if args.follow:
+        found = followed_task(Reconnector(session), args.task_id, **asked)
+    else:
+        found = session.stream(f"/api/v1/tasks/{args.task_id}/logs", asked)
+    _write(found, args)
+
+
+def followed_task(reconnector: Reconnector, task_id: str, **query: object) -> Iterator[dict[str, Any]]:
+    """Yields a task's log lines until the task has ended, also across restarts of the master."""
+    session = reconnector.session
+    return follow_log(
+        reconnector,
+        lambda: tasks.has_ended(tasks.get(session, task_id)),
+        lambda: session.stream(f"/api/v1/tasks/{task_id}/logs", query),
+    )
 
 
 def followed_command(reconnector: Reconnector, command_id: str, **query: object) -> Iterator[dict[str, Any]]:

@@ -111,6 +111,8 @@ def _default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value in (None, "", (), {}, []):
         return "–"
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 1 << 20:
+    if isinstance(value, bool):
+        return code(str(value).lower())
+    if isinstance(value, int) and value >= 1 << 20:
         return next(f"{value >> shift} {unit}" for shift, unit in ((30, "GiB"), (20, "MiB")) if value >= 1 << shift)
-    return code(f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else value)
+    return code(f"{value:.10g}" if isinstance(value, float) else value)

@@ -119,6 +119,13 @@ class TaskKind(str, Enum):
     TRIAL = "TRIAL"
     COMMAND = "COMMAND"
     CHECKPOINT_GC = "CHECKPOINT_GC"
+    ENVIRONMENT = "ENVIRONMENT"
+    """Builds a Python environment."""
+
+    @property
+    def wire(self) -> str:
+        """Returns its name in the API, where ``GENERIC`` stands for kinds that it does not know."""
+        return "GENERIC" if self is TaskKind.ENVIRONMENT else self.value
 
 
 class TaskState(str, Enum):

@@ -15,6 +15,7 @@ from determined_master.db.lease import CHECK_SECONDS, RETRY_SECONDS, DatabaseAwa
 from determined_master.loops.checkpoint_removal import CheckpointRemoval
 from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
+from determined_master.loops.environment_builds import EnvironmentBuilds
 from determined_master.loops.loop import run
 from determined_master.loops.retention import Retention
 from determined_master.loops.schedule import Schedule
@@ -89,6 +90,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     deletion = Deletion(services)
     retention = Retention(services)
     removal = CheckpointRemoval(services)
+    builds = EnvironmentBuilds(services)
     trials = TrialLoop(services.database, services.clock, services.trials)
     tasks = TaskLoop(services.database, services.clock, services.tasks)
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
@@ -102,6 +104,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("deletion", (notifications.DELETE,), deletion.tick),
         ("retention", (notifications.RETENTION,), retention.tick),
         ("checkpoint removal", (notifications.RETENTION, notifications.TASKS), removal.tick),
+        ("environment builds", (notifications.ENVIRONMENTS, notifications.TASKS), builds.tick),
         ("storage", (), services.storage.tick),
     ]
     async with AsyncExitStack() as stack:

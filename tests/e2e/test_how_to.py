@@ -105,8 +105,11 @@ def test_the_page_about_horovod_works_with_the_model_of_the_page_about_slots(
 def test_the_page_about_environments_works_as_written(read: Callable[..., list[str]], tmp_path: Path) -> None:
     wheels = make_wheel(tmp_path / "wheels", "einops", "0.8").parent
     offline = f"--config environment.environment_variables='[PIP_NO_INDEX=1, PIP_FIND_LINKS={wheels}]'"
-    outputs = read("environments", prepare=lambda line: f"{line} {offline}" if "packages/" in line else line)
+    outputs = read(
+        "environments", prepare=lambda line: f"{line} {offline}" if "packages/" in line or "listed/" in line else line
+    )
     assert "|| einops 0.8" in outputs[0]
+    assert "|| einops 0.8" in outputs[1]
 
 
 def readme_commands() -> list[str]:

@@ -123,6 +123,7 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     await one.master.indexer.catch_up(at_once=True)
     launch = {"config": {"entrypoint": ["ls"], "resources": {"slots": 3}}}
     waits = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
+    generic = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
     m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
@@ -141,6 +142,7 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
             {},
         ),
         ("POST", "/api/v1/commands/{command_id}/kill"): (f"/api/v1/commands/{waits}/kill", {}, {}),
+        ("POST", "/api/v1/tasks/{task_id}/kill"): (f"/api/v1/tasks/{generic}/kill", {}, {}),
         ("POST", f"{m}/archive"): ("/api/v1/projects/1/experiments/archive", {"experimentIds": many[:1]}, {}),
         ("POST", f"{m}/move"): (
             "/api/v1/projects/0/experiments/move",

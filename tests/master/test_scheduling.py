@@ -187,3 +187,20 @@ def test_what_waits_for_no_slot_holds_back_nobody_who_does():
 def test_without_slots_and_with_every_agent_away_it_waits_for_an_agent():
     pool = PoolView("p", (with_room("a", 5, placeable=False),), (request("none", slots=0),))
     assert "disabled or disconnected" in plan(pool).waiting["none"]
+
+
+def test_a_request_for_one_agent_runs_there_also_while_it_is_disabled():
+    pinned = RequestView("build", 0, 42, START, agent_id="b")
+    here = AgentView("b", (), 1, placeable=False)
+    assert placed(PoolView("p", (agent("a", 4), here), (pinned,)))["build"] == [("b", ())]
+
+
+def test_a_request_for_one_agent_waits_for_it_and_for_no_other():
+    pinned = RequestView("build", 0, 42, START, agent_id="b")
+    gone = AgentView("b", (), 1, placeable=False, is_connected=False)
+    for others in ((agent("a", 4),), (agent("a", 4), gone)):
+        decided = plan(PoolView("p", others, (pinned,)))
+        assert decided.placements == ()
+        assert decided.waiting["build"] == "its agent b is not connected"
+    full = AgentView("b", (), 1, zero_slot_room=0)
+    assert "maximum number of containers without slots" in plan(PoolView("p", (full,), (pinned,))).waiting["build"]

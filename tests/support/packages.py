@@ -13,7 +13,7 @@ def make_wheel(folder: Path, name: str, version: str) -> Path:
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
     files = {
-        f"{name}.py": f"version = {version!r}\n",
+        f"{name}.py": f"version = __version__ = {version!r}\n",
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }

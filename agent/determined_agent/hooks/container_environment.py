@@ -6,7 +6,7 @@ from pathlib import Path
 
 from determined.link.messages import SlotFacts
 from determined_agent import devices
-from determined_agent.drivers.driver import ContainerOptions
+from determined_agent.drivers.driver import ContainerOptions, NotStarted
 from determined_agent.harness_copy import keep_harness
 from determined_agent.hooks.environment import choose_library, say_user, task_facts
 from determined_agent.hooks.hook import Draft, assign
@@ -32,6 +32,11 @@ class ContainerEnvironmentHook:
 
     async def do(self, draft: Draft) -> None:
         spec, environment, settings = draft.spec, draft.environment, self._settings
+        if spec.venv is not None:
+            raise NotStarted(
+                "environment.venv: this agent runs tasks in containers, whose packages belong to the image; install "
+                f"{spec.venv['requirements']} there, or use a pool whose agents run tasks as processes"
+            )
         kind = self._kind(spec.slots)
         wanted = spec.images or ({"cpu": spec.image} if spec.image else {})
         name = self._images.choose(wanted, kind, draft.say)

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,13 +19,15 @@ from determined_agent.hooks.hook import PRIVATE_SHARED_FS, Draft, assign
 from determined_agent.hooks.identity import set_user_variables
 from determined_agent.namespaces import Mount
 from determined_agent.settings import Settings, task_python_of_agent
-from determined_agent.task_base import TaskBase, TaskBases, base_seen_at
+from determined_agent.task_base import TaskBase, TaskBases, base_seen_at, built_base
 from determined_agent.task_python import OLDEST, PythonFacts, PythonProbe, choose, folders_of
 from determined_launch import environment as names
 
 PRIVATE_HARNESS, PRIVATE_BASE = Path("/run/detent/harness"), Path("/run/detent/base")
 """Folders of the in-task packages and of the task base for users who cannot pass the agent's data folder."""
 
+PRIVATE_BUILD = Path("/run/detent/environment")
+"""Folder of an environment that a task has built, for users who cannot pass the agent's data folder."""
 CERTIFICATE = "master.crt"
 """Name of the copy of the master's certificate among a task's info files."""
 
@@ -54,6 +57,7 @@ class EnvironmentHook:
         python, ignored = await asyncio.to_thread(
             choose, spec.image, self._settings.task_python, task_python_of_agent()
         )
+        where = str(python)
         if ignored:
             draft.say(
                 f"environment.image: {ignored} is ignored: this agent runs tasks as processes, without containers. "
@@ -65,11 +69,22 @@ class EnvironmentHook:
         say_user(draft, "this task runs as root, the user of its agent")
         # A Python that the task's owner chose never runs as another user.
         is_users = spec.image is not None and spec.image.startswith("venv:")
-        facts = await self._probe.ask(python, draft.identity if is_users else None)
+        facts = draft.built
+        if facts is None:
+            facts = await self._probe.ask(python, draft.identity if is_users else None)
+        else:
+            where = f"the environment of {spec.venv and spec.venv['requirements']}"
         draft.harness_copy = await self._harness(draft)
-        choose_library(draft, str(python), facts.official, facts.version)
+        choose_library(draft, where, facts.official, facts.version)
         draft.bash = shutil.which("bash", path=environment.get("PATH", os.defpath))
-        await self._make_venv(draft, facts, is_users=is_users)
+        if draft.built is not None:
+            base = await asyncio.to_thread(self._built_base, draft, draft.built)
+        else:
+            base = await self._base(draft, facts, is_users=is_users)
+        seen_as = draft.run_dir / FOLDER
+        await asyncio.to_thread(make_attempt_venv, draft.folder.run / FOLDER, seen_as, base)
+        draft.task_python = use_attempt_venv(environment, seen_as, base)
+        draft.read_only.extend(base.protected)
         environment.update(spec.environment)
         environment.update(task_facts(draft, self._settings, self._agent_id))
 
@@ -90,7 +105,19 @@ class EnvironmentHook:
         draft.mounts.append(Mount(str(copy), str(PRIVATE_HARNESS), True))
         return PRIVATE_HARNESS
 
-    async def _make_venv(self, draft: Draft, facts: PythonFacts, *, is_users: bool) -> None:
+    def _built_base(self, draft: Draft, facts: PythonFacts) -> TaskBase:
+        """Returns the base of the task's own environment as the task sees it. Blocking."""
+        base = built_base(facts)
+        if draft.identity is None:
+            return base
+        build = facts.prefix.parent
+        draft.mounts.append(Mount(str(build), str(PRIVATE_BUILD), True))
+        draft.reachable += [folder for folder in folders_of(facts.interpreter) if folder.is_dir()]
+        sites = tuple(PRIVATE_BUILD / site.relative_to(build) for site in base.site_folders)
+        scripts = PRIVATE_BUILD / base.scripts_folder.relative_to(build)
+        return replace(base, site_folders=sites, scripts_folder=scripts)
+
+    async def _base(self, draft: Draft, facts: PythonFacts, *, is_users: bool) -> TaskBase:
         rights = draft.identity.file_rights if draft.identity and is_users else contextlib.nullcontext
 
         def find() -> TaskBase:
@@ -106,10 +133,7 @@ class EnvironmentHook:
             ]
             base, mount = base_seen_at(PRIVATE_BASE, base, self._settings.data)
             draft.mounts.extend([mount] if mount else [])
-        seen_as = draft.run_dir / FOLDER
-        await asyncio.to_thread(make_attempt_venv, draft.folder.run / FOLDER, seen_as, base)
-        draft.task_python = use_attempt_venv(draft.environment, seen_as, base)
-        draft.read_only.extend(base.protected)
+        return base
 
 
 def _container_settings(spec: ContainerSpec) -> list[str]:

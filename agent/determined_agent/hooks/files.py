@@ -1,49 +1,38 @@
 """Fetches the context once, unpacks it into the working directory, and writes the info files."""
 
 import asyncio
-import contextlib
-import hashlib
 import json
-import logging
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
 from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE
 from determined.context import unpack
 from determined.errors import ContextError
-from determined.link.messages import ContextRef
+from determined_agent.contexts import Contexts
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.environment import CERTIFICATE
 from determined_agent.hooks.hook import Draft
-from determined_agent.http import HttpClient, HttpError
 from determined_agent.settings import Settings
 from determined_launch import environment as names
 from determined_launch.out_of_space import is_out_of_space
-
-logger = logging.getLogger(__name__)
 
 _MOVED = {
     names.EXPERIMENT_CONFIG: "the experiment configuration",
     names.HPARAMS: "the hyperparameters, as JSON,",
     names.ENTRYPOINT_JSON: "the entrypoint",
 }
-_KEPT_SECONDS = 7 * 86400.0
-_FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 
 
 class FilesHook:
-    def __init__(self, settings: Settings, token: str) -> None:
+    def __init__(self, settings: Settings, contexts: Contexts) -> None:
         self._settings = settings
-        self._token = token
-        self._folder = settings.data / "contexts"
-        self._fetching: dict[str, asyncio.Lock] = {}
+        self._contexts = contexts
 
     async def do(self, draft: Draft) -> None:
         if draft.spec.context is not None:
-            path = await self._fetch(draft.spec.context)
+            path = await self._contexts.fetch(draft.spec.context)
             try:
                 await asyncio.to_thread(unpack, path, draft.folder.workdir)
                 if draft.has_installed_library:
@@ -70,60 +59,6 @@ class FilesHook:
     async def undo(self, draft: Draft) -> None:
         for folder in (draft.folder.workdir, draft.folder.run / "train"):  # not below a link of the task
             await asyncio.to_thread(shutil.rmtree, folder, True)
-
-    async def _fetch(self, context: ContextRef) -> Path:
-        """Returns the file with the context's bytes after a check of the hash; retries until the master answers."""
-        path = self._folder / f"{context.hash}.tar.zst"
-        lock = self._fetching.setdefault(context.hash, asyncio.Lock())
-        async with lock:
-            if path.exists():
-                os.utime(path)
-                return path
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            client = HttpClient(self._settings.master, self._token, trust=self._settings.trust)
-            wait = _FIRST_WAIT
-            async with contextlib.aclosing(client):
-                while True:
-                    try:
-                        await self._download(client, context, path)
-                        self._drop_old()
-                        return path
-                    except HttpError as problem:
-                        logger.warning("cannot download a context; trying again: %s", problem)
-                        await asyncio.sleep(wait)
-                        wait = min(wait * 2, _LAST_WAIT)
-
-    def _drop_old(self) -> None:
-        """Removes contexts that were not used lately; running tasks have unpacked copies of their own."""
-        for path in self._folder.iterdir():
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > _KEPT_SECONDS:
-                    path.unlink()
-
-    async def _download(self, client: HttpClient, context: ContextRef, path: Path) -> None:
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        digest = hashlib.sha256()
-        try:
-            with draft.open("wb") as file:
-
-                def keep(piece: bytes) -> None:
-                    digest.update(piece)
-                    file.write(piece)
-
-                answer = await client.request("GET", f"/detent/contexts/{context.hash}", sink=keep)
-            if answer.status == 404:
-                raise NotStarted(f"the master no longer has context {context.hash}; submit the experiment again")
-            if answer.status != 200:
-                raise HttpError(f"the master answered {answer.status}")
-            if digest.hexdigest() != context.hash:
-                raise HttpError("the context was corrupted during download (its hash differs)")
-            os.replace(draft, path)
-        except OSError as error:
-            if is_out_of_space(error):
-                raise
-            raise NotStarted(f"cannot store the context in {path.parent}: {error.strerror}") from error
-        finally:
-            draft.unlink(missing_ok=True)
 
 
 def _model_copy(draft: Draft) -> Path:

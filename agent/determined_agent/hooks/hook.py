@@ -1,6 +1,6 @@
 """The hook protocol: one step of preparing a container, and its undo."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +11,7 @@ from determined_agent.drivers.driver import ContainerOptions
 from determined_agent.identity import Identity
 from determined_agent.log_segments import AGENT, SegmentWriter
 from determined_agent.namespaces import Mount
+from determined_agent.task_python import PythonFacts
 from determined_launch.environment import USER_SETTABLE
 
 PRIVATE_RUN = Path("/run/determined")
@@ -44,6 +45,12 @@ class Draft:
     """User as which the task runs if it is not the agent's own."""
     reachable: list[Path] = field(default_factory=list)
     """Folders that a process of this user needs even if their parents are closed to it."""
+    built: PythonFacts | None = None
+    """Environment that was built for this task, by its paths on the machine; None for the agent's choice."""
+    needed_environment: str = ""
+    """Key of the environment for which the container waits."""
+    on_change: Callable[[], None] = lambda: None
+    """Reports the container to the master, and sends its log, while a hook waits."""
 
     @property
     def run_dir(self) -> Path:
@@ -53,6 +60,12 @@ class Draft:
     @property
     def workdir(self) -> Path:
         return self.run_dir / "workdir"
+
+    def need_environment(self, key: str) -> None:
+        """Reports that the container waits for this environment; empty: for none."""
+        if key != self.needed_environment:
+            self.needed_environment = key
+            self.on_change()
 
     def say(self, text: str, level: str = "INFO") -> None:
         """Adds a line of the agent to the container's log."""

@@ -117,6 +117,17 @@ def _azure(storage: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("E306", ("checkpoint_storage", "credential"), message, None, "key")
 
 
+def _python_environment(config: Config) -> Iterator[Finding]:
+    environment = config.get("environment")
+    if not isinstance(environment, dict) or environment.get("venv") is None:
+        return
+    image = environment.get("image")
+    images = image.values() if isinstance(image, dict) else [image]
+    if any(isinstance(each, str) and each.startswith("venv:") for each in images):
+        message = "venv builds an environment, and image names another one"
+        yield Finding("E306", ("environment", "image"), message, "give only one of them")
+
+
 def _profiling(config: Config) -> Iterator[Finding]:
     begin, end = _int(config, "profiling", "begin_on_batch") or 0, _int(config, "profiling", "end_after_batch")
     if end is not None and begin > end:
@@ -194,6 +205,7 @@ _RULES = (
     _project,
     _hyperparameters,
     _storage,
+    _python_environment,
     _profiling,
     _log_policies,
     _bind_mounts,

@@ -1,5 +1,6 @@
 """The software around a trial: image or Python environment, variables, ports."""
 
+import posixpath
 import re
 from typing import Annotated, Any, Literal
 
@@ -8,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from determined.config.model import Model, kind_of, wrong
 
 DEVICES = ("cpu", "cuda", "rocm")
+_VERSION = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?\Z")
 _VARIABLE = re.compile(r"[^=\0]+(=.*)?\Z", re.DOTALL)
 
 
@@ -73,6 +75,32 @@ class ProxyPort(Model):
     default_service_id: bool = False
 
 
+def _requirements(value: str) -> str:
+    path = posixpath.normpath(value)
+    if not value or path.startswith(("/", "..")) or "\0" in value or path == ".":
+        raise wrong("E206", f'"{value}" is not the path of a file in the context')
+    return path
+
+
+def _version(value: object) -> object:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        raise wrong("E201", f'expected text, got the number {value}; write it in quotes: "3.10"')
+    if isinstance(value, str) and not _VERSION.match(value):
+        raise wrong("E206", f'"{value}" is not a version of Python, such as "3.11"')
+    return value
+
+
+class PythonEnvironment(Model):
+    """Python packages that each agent installs once, and that all tasks with the same list share.
+
+    ``requirements`` is a file of the context: ``requirements.txt``, ``Pipfile``, ``uv.lock`` or ``pyproject.toml``.
+    ``python`` is a version such as ``"3.11"``; without it, the version of the agent's tasks.
+    """
+
+    requirements: Annotated[str, AfterValidator(_requirements)] = "requirements.txt"
+    python: Annotated[str | None, BeforeValidator(_version)] = None
+
+
 class RegistryAuth(Model):
     """Credentials of an image registry."""
 
@@ -98,3 +126,4 @@ class Environment(Model):
     drop_capabilities: list[str] = []
     pod_spec: dict[str, Any] | None = None
     harness: Literal["auto", "ours", "installed"] = "auto"
+    venv: PythonEnvironment | None = None

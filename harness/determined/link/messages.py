@@ -81,6 +81,8 @@ class ReportedContainer(_Message):
     exit: ContainerExit | None = None
     output_done: bool = False
     """True after the container has ended and every byte of its output was acknowledged."""
+    needed_environment: str = Field(default="", pattern="^([0-9a-f]{16})?$")
+    """Key of the Python environment for which its start waits; the master starts a task that builds it there."""
 
 
 class Hello(_Message):
@@ -143,6 +145,10 @@ class ContainerSpec(_Message):
     entrypoint: str | list[str]
     image: str | None = None
     """``venv:PATH`` selects a Python environment; the process driver ignores other values with a warning."""
+    venv: dict[str, Any] | None = None
+    """``{requirements, python}``: the files of the context from which the task's Python environment is built."""
+    builds_environment: str = ""
+    """Key of the Python environment that this task builds for others on its agent."""
     harness: Literal["auto", "ours", "installed"] = "auto"
     context: ContextRef | None = None
     bind_mounts: list[dict[str, Any]] = Field(default_factory=list)

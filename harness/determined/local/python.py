@@ -4,9 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from determined.config.environment import PythonEnvironment
+from determined.environments import VENV as BUILT
+from determined.environments import build, read_inputs
 from determined.errors import ConfigError
 
 VENV = "venv:"
@@ -30,6 +33,24 @@ def choose(named: str | None, image: str | None, environ: Mapping[str, str]) -> 
         if folder is image:
             raise ConfigError(f"{origin}: {place} is not a Python environment")
     return sys.executable
+
+
+def make(wanted: PythonEnvironment, context: Path, environ: Mapping[str, str], say: Callable[[str], None]) -> str:
+    """Returns the Python of the environment that ``environment.venv`` describes. It is built once, in the user's cache.
+
+    Raises ConfigError if the context lacks its files, BuildFailed if it cannot be built.
+    """
+
+    def content(name: str) -> bytes | None:
+        path = context / name
+        return path.read_bytes() if path.is_file() else None
+
+    inputs = read_inputs(wanted.requirements, wanted.python, content)
+    key = inputs.key(sys.version, sys.base_prefix)
+    cache = Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "detent" / "environments"
+    say(f"environment: {inputs.main}, in {cache / key}")
+    build(inputs, context, cache / key, environ, say)
+    return str(cache / key / BUILT / "bin" / "python")
 
 
 def check_version(program: str) -> None:

@@ -88,7 +88,10 @@ def _run(
     rng = random.Random(config.reproducibility.experiment_seed)
     hparams = sample(config.hyperparameters, rng)
     device = "cuda" if os.path.exists("/dev/nvidiactl") else "cpu"
-    program = python.choose(named_python, getattr(config.environment.image, device), environ)
+    if config.environment.venv is not None and not named_python:
+        program = python.make(config.environment.venv, workdir, environ, _say)
+    else:
+        program = python.choose(named_python, getattr(config.environment.image, device), environ)
     python.check_version(program)
     planned = plan.make(config.entrypoint, python=program, test_mode=test_mode)
     if slots is not None:

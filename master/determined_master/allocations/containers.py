@@ -62,4 +62,5 @@ def _is_news(report: ReportedContainer, known: ContainerRow | None) -> bool:
     """Returns True if the report changes anything. After its end a container only reports the end of its output."""
     if known is None:
         return report.output_done
-    return report.state is not known.state or report.output_done
+    is_other_need = report.needed_environment != known.needed_environment
+    return report.state is not known.state or report.output_done or is_other_need

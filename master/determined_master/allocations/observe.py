@@ -80,6 +80,10 @@ async def observe(
             container.output_done = True
             await session.flush()
             await _notify_logs(session, container)
+        if report.needed_environment != container.needed_environment:
+            container.needed_environment = report.needed_environment
+            await session.flush()
+            notify(session, notifications.ENVIRONMENTS)
         state = further(container.state, report.state)
         if state is container.state:
             continue

@@ -43,6 +43,7 @@ class Pending(NamedTuple):
     submitted_at: datetime
     single_agent: bool
     waiting: str
+    agent_id: str | None
 
 
 _ROWS = table_of(AllocationRow)
@@ -150,6 +151,7 @@ async def pending(session: ReadSession) -> list[Pending]:
         AllocationRow.submitted_at,
         AllocationRow.single_agent,
         AllocationRow.waiting,
+        AllocationRow.agent_id,
     ).where(AllocationRow.state == AllocationState.PENDING)
     return [Pending(*row) for row in await session.execute(query)]
 

@@ -33,6 +33,8 @@ class SlotRequest:
     submitted_at: datetime
     spec: dict[str, Any]
     preemption_timeout: int
+    agent_id: str | None = None
+    """The only agent that may run it."""
 
     @property
     def allocation_id(self) -> str:

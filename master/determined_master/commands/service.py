@@ -20,7 +20,7 @@ from determined_master.logs import repository as logs
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
 from determined_master.settings import Settings
-from determined_master.tasks import repository
+from determined_master.tasks import environment_check, repository
 from determined_master.tasks.service import NewTask, Tasks
 from determined_master.users import repository as users
 from determined_master.users.authorization import Authorization
@@ -75,6 +75,10 @@ class Commands:
             if found is None:
                 raise NotFound(f"the master does not have context {submitted.context_hash}; send it again")
             size = found
+        digest = submitted.context_hash
+        findings = await environment_check.findings(config, self._blobs.path(digest) if digest else None)
+        if findings:
+            raise BadRequest(f"the configuration of the command is invalid: {_texts(findings)}")
         spec = command_spec(
             config,
             submitted.context_hash,
@@ -105,6 +109,15 @@ class Commands:
         """Kills a command; no-op if it has ended."""
         async with self._database.write() as session:
             row = await self._to_change(session, command_id, principal)
+            await self._tasks.kill(session, row, principal.username)
+
+    async def kill_task(self, task_id: str, principal: Principal) -> None:
+        """Kills a task of any kind but a trial; no-op if it has ended. Raises BadRequest for a trial."""
+        async with self._database.write() as session:
+            row = await repository.get(session, task_id)
+            await self._authorization.check_change(session, principal, row.user_id, f"task {row.id}")
+            if row.kind is TaskKind.TRIAL:
+                raise BadRequest(f"task {task_id} is a trial; kill the trial instead")
             await self._tasks.kill(session, row, principal.username)
 
     async def set_priority(self, command_id: str, priority: int, principal: Principal) -> None:

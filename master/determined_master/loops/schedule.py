@@ -66,12 +66,13 @@ class Schedule:
                         a.enabled and a.disconnected_at is None,
                         max(0, self._services.settings.max_zero_slot_containers - zero_slots[a.id]),
                         tuple(unusable[a.id]),
+                        is_connected=a.disconnected_at is None,
                     )
                     for a in agents
                     if a.pool == name
                 ),
                 waiting=tuple(
-                    RequestView(r.id, r.slots, r.priority, r.submitted_at, r.single_agent)
+                    RequestView(r.id, r.slots, r.priority, r.submitted_at, r.single_agent, r.agent_id)
                     for r in waiting
                     if r.pool == name
                 ),

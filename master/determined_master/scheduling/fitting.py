@@ -11,7 +11,10 @@ def fit(
 ) -> tuple[Part, ...]:
     """Returns the parts in the order of ranks, larger ones first; empty if there is no room now. ``free`` are the free
     slots by agent, ``room`` the containers without slots that an agent may still run."""
-    here = [a for a in agents if a.placeable]
+    if request.agent_id is not None:
+        here = [a for a in agents if a.is_connected and a.id == request.agent_id]
+    else:
+        here = [a for a in agents if a.placeable]
     alone = _best_fit(request.slots, here, free, room)
     if alone is not None:
         return (Part(alone.id, tuple(free[alone.id][: request.slots])),)

@@ -26,7 +26,7 @@ def plan(pool: PoolView) -> Plan:
         parts = fit(request, pool.agents, free, room)
         if not parts and request.slots == 0:
             # It needs no slot, so it blocks no request that does.
-            waiting[request.allocation_id] = _why_without_slots(pool)
+            waiting[request.allocation_id] = _why_without_slots(request, pool)
             continue
         if not parts:
             if blocked_at is None:
@@ -54,7 +54,12 @@ def _never(request: RequestView, pool: PoolView) -> str:
     )
 
 
-def _why_without_slots(pool: PoolView) -> str:
+def _why_without_slots(request: RequestView, pool: PoolView) -> str:
+    if request.agent_id is not None:
+        only = next((a for a in pool.agents if a.id == request.agent_id and a.is_connected), None)
+        if only is None:
+            return f"its agent {request.agent_id} is not connected"
+        return f"agent {only.id} runs the maximum number of containers without slots (max_zero_slot_containers)"
     absent = sum(not a.placeable for a in pool.agents)
     if absent == len(pool.agents):
         return f"every agent of pool {pool.name!r} is disabled or disconnected"

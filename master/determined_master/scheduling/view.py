@@ -18,6 +18,7 @@ class AgentView:
     """Number of further containers without slots that it may run."""
     unusable: tuple[str, ...] = ()
     """Why its enabled slots that no task holds cannot be assigned, a sentence for each."""
+    is_connected: bool = True
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class RequestView:
     submitted_at: datetime
     single_agent: bool = False
     """True if it must not be spread over several agents."""
+    agent_id: str | None = None
+    """The only agent that may run it, also while that agent is disabled."""
 
     @property
     def order(self) -> tuple[int, datetime, str]:

@@ -45,6 +45,9 @@ class NewTask:
     priority: int
     workspace_id: int | None = None
     experiment_id: int | None = None
+    agent_id: str | None = None
+    """The only agent that may run it."""
+    environment_key: str | None = None
 
 
 class Tasks:
@@ -75,6 +78,8 @@ class Tasks:
             context_size=context.size if context else 0,
             workspace_id=new.workspace_id,
             slots=new.slots,
+            agent_id=new.agent_id,
+            environment_key=new.environment_key,
             spec=new.spec.model_copy(update={"task_id": task_id, "task_type": new.kind.value}).model_dump(mode="json"),
         )
         await repository.add(session, row)
@@ -106,6 +111,7 @@ class Tasks:
             submitted_at=job.position,
             spec=_attempt_spec(row, run_id, user),
             preemption_timeout=PREEMPTION_TIMEOUT_SECONDS,
+            agent_id=row.agent_id,
         )
         await repository.change(session, row, run_id=run_id, retry_at=None)
         await self._allocations.request(session, [request])

@@ -33,6 +33,7 @@ class Policy:
 POLICIES: Mapping[TaskKind, Policy] = {
     TaskKind.COMMAND: Policy(max_failures=5, is_idempotent=False),
     TaskKind.CHECKPOINT_GC: Policy(max_failures=5, is_idempotent=True),
+    TaskKind.ENVIRONMENT: Policy(max_failures=5, is_idempotent=False),
 }
 """By kind; trials have rules of their own."""
 
@@ -81,7 +82,11 @@ def backoff_seconds(failures: int) -> float:
     return 0.0 if failures <= 1 else min(300.0, 2.0 ** min(failures - 2, 9))
 
 
-_NOUNS = {TaskKind.COMMAND: "the command", TaskKind.CHECKPOINT_GC: "the clean-up of checkpoints"}
+_NOUNS = {
+    TaskKind.COMMAND: "the command",
+    TaskKind.CHECKPOINT_GC: "the clean-up of checkpoints",
+    TaskKind.ENVIRONMENT: "the build of the environment",
+}
 
 
 def sequel(kind: TaskKind, outcome: TaskOutcome, cause: str) -> str:

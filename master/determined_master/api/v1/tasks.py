@@ -9,7 +9,7 @@ from determined.errors import Forbidden
 from determined.states import AllocationState
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, DatabaseDep, ModelDefsDep, Read, TaskOrUser
+from determined_master.api.dependencies import Anyone, CommandsDep, DatabaseDep, ModelDefsDep, Owner, Read, TaskOrUser
 from determined_master.api.schemas.agents import device
 from determined_master.api.schemas.base import Time, Wire, rfc3339
 from determined_master.db.models import AllocationRow, ContainerRow
@@ -76,12 +76,18 @@ async def get_task(task_id: str, _principal: Anyone, session: Read) -> TaskAnswe
     return TaskAnswer(
         task=Task(
             task_id=task_id,
-            task_type=f"TASK_TYPE_{row.kind.value}",
+            task_type=f"TASK_TYPE_{row.kind.wire}",
             start_time=row.created_at,
             end_time=trial.end_time if trial else row.ended_at,
             allocations=[_allocation(row) for row in reversed(rows)],
         )
     )
+
+
+@router.post("/api/v1/tasks/{task_id}/kill")
+async def kill_task(task_id: str, user: Owner, commands: CommandsDep) -> dict[str, Any]:
+    await commands.kill_task(task_id, user)
+    return {}
 
 
 @router.get("/api/v1/tasks/{task_id}/context_directory")

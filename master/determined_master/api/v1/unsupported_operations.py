@@ -147,7 +147,6 @@ SetShellPriority POST /shells/{shellId}/set_priority
 GetActiveTasksCount GET /tasks/count
 GetTaskAcceleratorData GET /tasks/{taskId}/acceleratorData
 GetGenericTaskConfig GET /tasks/{taskId}/config
-KillGenericTask POST /tasks/{taskId}/kill
 PauseGenericTask POST /tasks/{taskId}/pause
 UnpauseGenericTask POST /tasks/{taskId}/unpause
 PatchTemplateName PATCH /template/rename

@@ -44,6 +44,8 @@ class AllocationRow(Base):
     preemption_timeout: Mapped[int] = mapped_column(default=3600)
     single_agent: Mapped[bool] = mapped_column(default=False, server_default=false())
     """True if it must not be spread over several agents."""
+    agent_id: Mapped[str | None] = mapped_column(String(255))
+    """The only agent that may run it; None for any."""
     port_block: Mapped[int | None]
     """Block of its workers' ports; set at placement."""
     created_at: Mapped[datetime]
@@ -76,6 +78,8 @@ class ContainerRow(Base):
     exit: Mapped[dict[str, Any] | None]
     output_offset: Mapped[int] = mapped_column(default=0)
     output_done: Mapped[bool] = mapped_column(default=False)
+    needed_environment: Mapped[str] = mapped_column(String(16), default="", server_default="")
+    """Key of the Python environment for which it waits on its agent; empty otherwise."""
 
 
 class SlotHoldRow(Base):

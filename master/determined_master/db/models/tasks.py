@@ -52,6 +52,10 @@ class TaskRow(Base):
     slots: Mapped[int] = mapped_column(default=0, server_default="0")
     spec: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     """Spec of its container, without what differs between attempts (see ``AllocationRow.spec``)."""
+    agent_id: Mapped[str | None] = mapped_column(String(255))
+    """The only agent that may run it; None for any."""
+    environment_key: Mapped[str | None] = mapped_column(String(16))
+    """Key of the Python environment that it builds."""
     run_id: Mapped[int] = mapped_column(default=0, server_default="0")
     """Number of attempts; also the newest allocation's run number."""
     failures: Mapped[int] = mapped_column(default=0, server_default="0")

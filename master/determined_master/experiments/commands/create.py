@@ -2,6 +2,7 @@
 
 import random
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from determined_master.principal import Principal
 from determined_master.searcher.actions import Create
 from determined_master.searcher.methods import make
 from determined_master.settings import Settings
+from determined_master.tasks import environment_check
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 from determined_master.users import repository as users
@@ -101,6 +103,7 @@ class Creator:
             raise BadRequest("the configuration has no entrypoint")
         _fill(config, self._settings)
         await self._check_parent(submission)
+        await self._check_environment(submission, found, config)
         if submission.validate_only:
             return self._row(submission, config, principal, None, 0)
         async with self._database.write() as session:
@@ -156,6 +159,17 @@ class Creator:
         if submission.parent_id is not None:
             async with self._database.read() as session:
                 await repository.get(session, submission.parent_id)
+
+    async def _check_environment(self, submission: Submission, found: CheckedConfig, config: Mapping[str, Any]) -> None:
+        """Raises InvalidConfig if the context lacks files from which the environment is built."""
+        if config["environment"]["venv"] is None:
+            return
+        async with self._database.read() as session:
+            digest, _size = await self._context(session, submission)
+        context = None if digest is None else self._blobs.path(digest)
+        findings = await environment_check.findings(config, context)
+        if findings:
+            raise InvalidConfig(with_findings(found.checked, submission.config, findings).checked)
 
     async def _context(self, session: ReadSession, submission: Submission) -> tuple[str | None, int]:
         if submission.context_hash:

@@ -1,0 +1,87 @@
+"""Gives a task the environment that its list of requirements describes, or prepares the task that builds it."""
+
+import asyncio
+import json
+import os
+
+from determined.context import read
+from determined.environments import Inputs, read_inputs
+from determined.errors import ConfigError, ContextError
+from determined_agent.contexts import Contexts
+from determined_agent.drivers.driver import NotStarted
+from determined_agent.environments import Environments, facts_of
+from determined_agent.hooks.environment import PRIVATE_BUILD
+from determined_agent.hooks.hook import Draft
+from determined_agent.namespaces import Mount
+from determined_agent.settings import Settings, task_python_of_agent
+from determined_agent.task_python import PythonProbe
+from determined_launch import environment as names
+
+
+class RequirementsHook:
+    """Runs before the hook that chooses the Python: it waits until the environment is there."""
+
+    def __init__(self, settings: Settings, contexts: Contexts, environments: Environments, probe: PythonProbe) -> None:
+        self._settings = settings
+        self._contexts = contexts
+        self._environments = environments
+        self._probe = probe
+
+    async def do(self, draft: Draft) -> None:
+        if draft.spec.venv is None:
+            return
+        inputs = await self._inputs(draft)
+        key = await self._key(draft, inputs)
+        if draft.spec.builds_environment:
+            await self._prepare_build(draft, key)
+            return
+        draft.say(f"environment: {inputs.main}, hash {key}")
+        venv = await self._environments.wait(key, draft)
+        draft.built = await asyncio.to_thread(facts_of, venv)
+
+    async def undo(self, draft: Draft) -> None:
+        if draft.spec.builds_environment:
+            self._environments.finish(draft.spec.builds_environment)
+        elif draft.spec.venv is not None:
+            await asyncio.to_thread(self._environments.leave, draft.container_id)
+
+    async def _inputs(self, draft: Draft) -> Inputs:
+        venv, context = draft.spec.venv, draft.spec.context
+        assert venv is not None
+        if context is None:
+            raise NotStarted(f"environment.venv needs a context folder with {venv['requirements']}")
+        path = await self._contexts.fetch(context)
+
+        def find() -> Inputs:
+            def content(name: str) -> bytes | None:
+                found = read(path, name)
+                return None if found is None else found[0]
+
+            return read_inputs(venv["requirements"], venv.get("python"), content)
+
+        try:
+            return await asyncio.to_thread(find)
+        except (ConfigError, ContextError) as problem:
+            raise NotStarted(problem.message) from problem
+
+    async def _key(self, draft: Draft, inputs: Inputs) -> str:
+        """Returns the name of the environment: one for each list, Python and user of this machine."""
+        facts = await self._probe.ask(self._settings.task_python or task_python_of_agent())
+        user = f"{draft.identity.uid}:{draft.identity.gid}" if draft.identity else ""
+        return inputs.key(str(facts.interpreter), ".".join(map(str, facts.version)), user)
+
+    async def _prepare_build(self, draft: Draft, key: str) -> None:
+        wanted = draft.spec.builds_environment
+        if key != wanted:
+            raise NotStarted(
+                f"the Python of this agent, or the user of the task, has changed: the environment would be {key}, "
+                f"not {wanted}"
+            )
+        folder = await asyncio.to_thread(self._environments.make, key)
+        if draft.identity is not None:
+            os.chown(folder, draft.identity.uid, draft.identity.gid)
+            draft.mounts.append(Mount(str(folder), str(PRIVATE_BUILD), False))
+            folder = PRIVATE_BUILD
+        order = {**(draft.spec.venv or {}), "folder": str(folder)}
+        draft.environment[names.ENVIRONMENT_TO_BUILD] = json.dumps(order)
+        self._environments.begin(key, draft.spec.task_id)

@@ -1,0 +1,193 @@
+"""The files from which a Python environment is built, and the hash by which it is shared."""
+
+import hashlib
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from determined.errors import ConfigError
+
+Kind = Literal["requirements", "pipfile", "uv_lock", "pyproject"]
+Read = Callable[[str], "bytes | None"]
+"""Returns the content of a file of the context by its path there, or None if there is no such file."""
+
+FORMAT = 1
+"""Part of every hash; a higher number makes all environments anew."""
+_BY_NAME: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
+    "Pipfile": ("pipfile", ("Pipfile.lock",)),
+    "uv.lock": ("uv_lock", ("pyproject.toml",)),
+    "pyproject.toml": ("pyproject", ()),
+}
+"""Kind by the name of the file, and the files beside it that are used too."""
+_REQUIRED_BESIDE = {"uv.lock": ("pyproject.toml",)}
+
+_INCLUDE = re.compile(r"(?:-r|--requirement|-c|--constraint)(?:\s+|=)?(\S+)")
+_EDITABLE = re.compile(r"(?:-e|--editable)(?:\s+|=)(\S+)")
+_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?=$|[\[<>=!~;@, (])")
+_TOML_KEY = re.compile(r"""\s*["']?([A-Za-z0-9][A-Za-z0-9._-]*)["']?\s*=""")
+_QUOTED = re.compile(r"""["']([A-Za-z0-9][^"']*)["']""")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything that an environment depends on, besides the machine.
+
+    Example:
+        >>> Inputs("requirements", "requirements.txt", {"requirements.txt": b"numpy"}).key("3.11")
+        '14858b2c0866511a'
+    """
+
+    kind: Kind
+    main: str
+    """Path in the context of the file that the configuration names."""
+    files: Mapping[str, bytes]
+    """All files by their paths in the context."""
+    python: str | None = None
+    """Wanted version (``3.11``); None for the Python of the cluster's tasks."""
+
+    def key(self, *others: str) -> str:
+        """Returns the hash of the inputs and of ``others``, which name what the machine adds; 16 hex digits."""
+        digest = hashlib.sha256()
+        for text in (str(FORMAT), self.kind, self.main, self.python or "", *others):
+            digest.update(hashlib.sha256(text.encode()).digest())
+        for name in sorted(self.files):
+            digest.update(hashlib.sha256(name.encode()).digest())
+            digest.update(hashlib.sha256(self.files[name]).digest())
+        return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One wanted package and where it is written. ``name`` is lower case with hyphens."""
+
+    name: str
+    text: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f'{self.file}:{self.line}: "{self.text}"'
+
+
+def read_inputs(main: str, python: str | None, read: Read) -> Inputs:
+    """Reads the file that ``environment.venv.requirements`` names and those that it includes.
+
+    Parameters:
+        main: its path in the context. The name selects how it is read: ``Pipfile``, ``uv.lock``, ``pyproject.toml``,
+            and every other file as requirements of pip.
+        python: the wanted version, or None.
+        read: returns a file of the context.
+
+    Raises:
+        ConfigError: a file is missing, or a requirement is a path of the context.
+    """
+    kind, beside = _BY_NAME.get(posixpath.basename(main), ("requirements", ()))
+    content = read(main)
+    if content is None:
+        raise ConfigError(f"{main} is not in the context")
+    files = {main: content}
+    if kind == "requirements":
+        _include(main, files, read)
+    folder = posixpath.dirname(main)
+    for name in beside:
+        path = posixpath.join(folder, name)
+        found = read(path)
+        if found is not None:
+            files[path] = found
+        elif name in _REQUIRED_BESIDE.get(posixpath.basename(main), ()):
+            raise ConfigError(f"{main} needs {path}, which is not in the context")
+    return Inputs(kind, main, files, python)
+
+
+def _include(name: str, files: dict[str, bytes], read: Read) -> None:
+    for line, text in _logical_lines(files[name]):
+        _refuse_path(name, line, text)
+        include = _INCLUDE.match(text)
+        if include is None:
+            continue
+        target = include[1]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+        if "://" in target or path.startswith(("..", "/")):
+            raise ConfigError(f"{name}:{line}: {target} is not in the context; copy it there")
+        if path in files:
+            continue
+        found = read(path)
+        if found is None:
+            raise ConfigError(f"{name}:{line}: {path} is not in the context")
+        files[path] = found
+        _include(path, files, read)
+
+
+def _refuse_path(name: str, line: int, text: str) -> None:
+    """Raises ConfigError for a package of the context: an environment is shared by other contexts."""
+    editable = _EDITABLE.match(text)
+    target = editable[1] if editable else text.partition("@")[2].strip() or text.split()[0]
+    is_remote = "://" in target and not target.startswith("file:")
+    is_path = bool(editable) or target.startswith((".", "/", "file:")) or target.endswith((".whl", ".tar.gz", ".zip"))
+    if is_path and not is_remote:
+        raise ConfigError(
+            f"{name}:{line}: {target} is a path, and an environment is shared by other contexts: import the package "
+            "from the context, or install it in startup-hook.sh"
+        )
+
+
+def requirements(inputs: Inputs) -> list[Requirement]:
+    """Returns the packages that the files name, with their places, in order.
+
+    Example:
+        >>> [str(each) for each in requirements(Inputs("requirements", "r.txt", {"r.txt": b"# a\\nNumpy>=2  # b"}))]
+        ['r.txt:2: "Numpy>=2"']
+    """
+    found = []
+    for file, content in inputs.files.items():
+        if inputs.kind == "requirements":
+            lines = _logical_lines(content)
+        else:
+            lines = _keys(content) if inputs.kind == "pipfile" else _strings(content)
+        for line, text in lines:
+            name = _NAME.match(text)
+            if name is not None:
+                found.append(Requirement(canonical(name[1]), text, file, line))
+    return found
+
+
+def canonical(name: str) -> str:
+    """Returns the name of a package in the form for comparison.
+
+    Example:
+        >>> canonical("Ruamel.Yaml")
+        'ruamel-yaml'
+    """
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _logical_lines(content: bytes) -> Iterator[tuple[int, str]]:
+    """Yields number and text of each line that is neither blank nor a comment; continued lines are joined."""
+    start, held = 0, ""
+    for number, text in enumerate(content.decode(errors="replace").splitlines(), 1):
+        start = start or number
+        if text.endswith("\\"):
+            held += text[:-1] + " "
+            continue
+        whole = re.sub(r"(^|\s)#.*$", "", held + text).strip()
+        if whole:
+            yield start, whole
+        start, held = 0, ""
+
+
+def _keys(content: bytes) -> Iterator[tuple[int, str]]:
+    """Yields the keys of a TOML file with their lines: enough to find a package of a Pipfile."""
+    for number, text in enumerate(content.decode(errors="replace").splitlines(), 1):
+        key = _TOML_KEY.match(text)
+        if key is not None:
+            yield number, key[1]
+
+
+def _strings(content: bytes) -> Iterator[tuple[int, str]]:
+    """Yields the quoted members of the lists of a TOML file with their lines: among them the dependencies."""
+    for number, text in enumerate(content.decode(errors="replace").splitlines(), 1):
+        is_value = _TOML_KEY.match(text) is not None and "[" not in text
+        for quoted in () if is_value else _QUOTED.finditer(text):
+            yield number, quoted[1]

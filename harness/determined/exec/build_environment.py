@@ -1,0 +1,34 @@
+"""Builds a Python environment on its agent: the entrypoint of a task without slots, in the folder of the context."""
+
+import json
+import sys
+from pathlib import Path
+
+from determined.environments import BuildFailed, build, read_inputs
+from determined.errors import ConfigError
+from determined_launch import environment
+
+
+def main() -> int:
+    """Builds the environment that the agent names, and returns the exit code. The log has the installer's output."""
+    environ = environment.current()
+    order = json.loads(environ.get(environment.ENVIRONMENT_TO_BUILD) or "null")
+    if order is None:
+        print("determined: only the master starts this, to build an environment", file=sys.stderr)
+        return 2
+    context = Path.cwd()
+
+    def read(name: str) -> "bytes | None":
+        path = context / name
+        return path.read_bytes() if path.is_file() else None
+
+    try:
+        build(read_inputs(order["requirements"], order.get("python"), read), context, Path(order["folder"]), environ)
+    except (BuildFailed, ConfigError) as problem:
+        print(f"ERROR: {problem}", file=sys.stderr, flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The environments that an agent keeps: who waits, who uses them, and which are removed."""
+
+import asyncio
+import json
+import os
+import time
+import venv
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from determined.environments import RESULT, VENV, Result
+from determined.link.messages import ContainerSpec
+from determined.link.run_folder import RunFolder
+from determined_agent.drivers.driver import NotStarted
+from determined_agent.environments import Environments, facts_of
+from determined_agent.hooks.hook import Draft
+from determined_agent.task_base import built_base
+
+KEY = "0123456789abcdef"
+DAY = 86400.0
+
+
+def environments(data: Path, **settings: Any) -> Environments:
+    found = {"unused_environment_seconds": 30 * DAY, "unused_environment_bytes": 1 << 40, **settings}
+    return Environments(SimpleNamespace(data=data, **found))  # type: ignore[arg-type]
+
+
+def draft(name: str, folder: Path) -> Draft:
+    run = RunFolder(folder / name)
+    run.output.mkdir(parents=True)
+    return Draft(name, ContainerSpec(task_id="t", slots=[], environment={}, entrypoint="true"), run)
+
+
+def make(known: Environments, key: str) -> Path:
+    """A complete environment without packages, as a build leaves it."""
+    built = known.make(key)
+    venv.create(built / VENV, symlinks=True)
+    (built / RESULT).write_text(json.dumps(asdict(Result(True, bytes=1 << 20))))
+    return built / VENV
+
+
+async def test_a_container_waits_until_the_build_has_ended_and_says_what_it_needs(tmp_path: Path):
+    known, waiting = environments(tmp_path), draft("one", tmp_path)
+    reports: list[str] = []
+    waiting.on_change = lambda: reports.append(waiting.needed_environment)
+    task = asyncio.create_task(known.wait(KEY, waiting))
+    await asyncio.sleep(0)
+    assert reports == [KEY]
+    known.begin(KEY, "build-1")
+    folder = await asyncio.to_thread(make, known, KEY)
+    known.finish(KEY)
+    assert await task == folder
+    assert (waiting.needed_environment, reports[-1]) == ("", "")
+    assert await known.wait(KEY, draft("two", tmp_path)) == folder
+
+
+async def test_a_build_that_was_killed_ends_the_wait(tmp_path: Path):
+    known, waiting = environments(tmp_path), draft("one", tmp_path)
+    task = asyncio.create_task(known.wait(KEY, waiting))
+    await asyncio.sleep(0)
+    known.make(KEY)
+    known.finish(KEY)
+    with pytest.raises(NotStarted, match="the task that builds the environment was killed"):
+        await task
+
+
+async def test_a_container_that_is_stopped_needs_nothing_any_more(tmp_path: Path):
+    known, waiting = environments(tmp_path), draft("one", tmp_path)
+    task = asyncio.create_task(known.wait(KEY, waiting))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert waiting.needed_environment == ""
+
+
+async def test_what_a_container_uses_is_not_removed(tmp_path: Path):
+    known = environments(tmp_path)
+    folder = make(known, KEY)
+    await known.wait(KEY, draft("one", tmp_path))
+    long_ago = time.time() - 31 * DAY
+    os.utime(tmp_path / "environments" / KEY / "used", (long_ago, long_ago))
+    known.clean_up({"one"})
+    assert folder.exists()
+    known.leave("one")
+    known.clean_up({"one"})
+    assert not (tmp_path / "environments" / KEY).exists()
+
+
+async def test_a_container_that_is_gone_does_not_count(tmp_path: Path):
+    known = environments(tmp_path)
+    folder = make(known, KEY)
+    await known.wait(KEY, draft("one", tmp_path))
+    long_ago = time.time() - 31 * DAY
+    os.utime(tmp_path / "environments" / KEY / "used", (long_ago, long_ago))
+    known.clean_up(set())
+    assert not folder.exists()
+
+
+def test_the_largest_unused_go_beyond_the_size(tmp_path: Path):
+    known = environments(tmp_path, unused_environment_bytes=0)
+    for number, name in enumerate(("a" * 16, "b" * 16)):
+        make(known, name)
+        at = time.time() - (2 - number) * DAY
+        os.utime(tmp_path / "environments" / name, (at, at))
+    known.clean_up(set())
+    assert not list((tmp_path / "environments").iterdir())
+
+
+def test_facts_come_from_the_files_alone(tmp_path: Path):
+    folder = make(environments(tmp_path), KEY)
+    facts = facts_of(folder)
+    assert (facts.prefix, facts.official) == (folder, None)
+    (facts.site_folders[0] / "determined-0.38.1.dist-info").mkdir()
+    assert facts_of(folder).official == "0.38.1"
+
+
+@pytest.mark.parametrize("linked", ["bin", "site-packages"])
+def test_folders_behind_links_are_refused(tmp_path: Path, linked: str):
+    """The user who built it could lead the agent to files that only the agent may read."""
+    folder = make(environments(tmp_path), KEY)
+    moved = folder / "bin" if linked == "bin" else facts_of(folder).site_folders[0]
+    moved.rename(tmp_path / "elsewhere")
+    moved.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotStarted, match="is a link"):
+        facts_of(folder)
+
+
+def test_programs_behind_links_are_not_read(tmp_path: Path):
+    folder = make(environments(tmp_path), KEY)
+    secret = tmp_path / "secret"
+    secret.write_text("#!/usr/bin/python\nsecret\n")
+    secret.chmod(0o755)
+    (folder / "bin" / "taken").symlink_to(secret)
+    (folder / "bin" / "own").write_text("#!/usr/bin/python\nown\n")
+    (folder / "bin" / "own").chmod(0o755)
+    scripts = built_base(facts_of(folder)).scripts
+    assert scripts["own"] == b"own\n"
+    assert "taken" not in scripts

@@ -1,0 +1,136 @@
+"""Python environments from a list of requirements: built once by a task of its own, shared, and named when they fail."""
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.live_cluster import LiveCluster, live_cluster
+from tests.support.live_models import SCRIPT
+from tests.support.live_trials import Experiment, create
+from tests.support.package_index import PackageIndex, package_index
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.e2e
+
+SHOW = "python3 -c 'import parrot; print(parrot.version, parrot.__file__)'"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[PackageIndex]:
+    with package_index(tmp_path / "wheels") as made:
+        made.add("parrot", "1.0", "2.0")
+        yield made
+
+
+def start(
+    cluster: LiveCluster, index: PackageIndex, folder: Path, wanted: str, *, text: str = "", **more: Any
+) -> Experiment:
+    """An experiment that prints which parrot it has. ``text`` makes the list of requirements a file of its own."""
+    return create(
+        cluster,
+        SCRIPT,
+        folder,
+        files={"requirements.txt": f"# {text or folder}\n{wanted}\n"},
+        entrypoint=SHOW,
+        max_restarts=0,
+        environment={"venv": {"requirements": "requirements.txt"}, "environment_variables": index.variables},
+        **more,
+    )
+
+
+def build_of(experiment: Experiment) -> str:
+    """The task that builds for this experiment, from the line in its log."""
+    text = wait_until(
+        lambda: "\n".join(line for line in lines(experiment) if "is built by task" in line), what="a build"
+    )
+    found = re.search(r"is built by task (\S+);", text)
+    assert found is not None
+    return found[1]
+
+
+def lines(experiment: Experiment) -> list[str]:
+    url = f"/api/v1/tasks/{experiment.task_id}/logs"
+    return [str(line["log"]) for line in experiment.cluster.session.stream(url)]
+
+
+def log_of(cluster: LiveCluster, task_id: str) -> str:
+    return "\n".join(str(line["log"]) for line in cluster.session.stream(f"/api/v1/tasks/{task_id}/logs"))
+
+
+def test_an_environment_is_built_once_by_a_task_and_shared(cluster, index, tmp_path):
+    first = start(cluster, index, tmp_path / "first", "parrot==1.0", text="shared")
+    first.ended()
+    said = "\n".join(first.log)
+    assert re.search(r"^1\.0 \S+/site-packages/parrot\.py$", said, re.MULTILINE), said
+    assert "environment: requirements.txt" in said
+    build = log_of(cluster, build_of(first))
+    assert "built the environment" in build
+    second = start(cluster, index, tmp_path / "second", "parrot==1.0", text="shared")
+    second.ended()
+    assert "is built by task" not in "\n".join(second.log)
+    assert index.asked == {"parrot-1.0-py3-none-any.whl": 1}
+    other = start(cluster, index, tmp_path / "other", "parrot==2.0")
+    other.ended()
+    assert "\n2.0 " in "\n".join(other.log)
+
+
+def test_a_list_that_cannot_be_installed_fails_with_its_line(cluster, index, tmp_path):
+    failed = start(cluster, index, tmp_path, "parrot==9.0")
+    failed.ended("ERROR")
+    said = "\n".join(failed.log)
+    assert 'requirements.txt:2: "parrot==9.0": No matching distribution found for parrot==9.0' in said
+    # Asked again, it is built again: the index may have the package now.
+    index.add("parrot", "9.0")
+    mended = start(cluster, index, tmp_path / "again", "parrot==9.0", text=str(tmp_path))
+    mended.ended()
+    assert "\n9.0 " in "\n".join(mended.log)
+
+
+def test_two_trials_that_need_the_same_environment_wait_for_one_build(cluster, index, tmp_path):
+    index.gate.clear()
+    both = [start(cluster, index, tmp_path / name, "parrot==1.0", text="both") for name in ("one", "two")]
+    assert len({build_of(each) for each in both}) == 1
+    index.gate.set()
+    for each in both:
+        each.ended()
+    assert index.asked == {"parrot-1.0-py3-none-any.whl": 1}
+
+
+def test_killed_agents_and_masters_lose_no_build(cluster, index, tmp_path):
+    index.gate.clear()
+    experiment = start(cluster, index, tmp_path, "parrot==1.0")
+    build = build_of(experiment)
+    wait_until(lambda: index.asked, what="the build asks for the wheel")
+    cluster.agents["agent-1"].end(signal.SIGKILL)
+    cluster.kill_master()
+    cluster.start_master()
+    cluster.start_agent("agent-1", slots=2)
+    index.gate.set()
+    experiment.ended()
+    assert "built the environment" in log_of(cluster, build)
+
+
+def test_a_killed_build_ends_the_wait_with_a_reason(cluster, index, tmp_path):
+    index.gate.clear()
+    experiment = start(cluster, index, tmp_path, "parrot==1.0")
+    build = build_of(experiment)
+    cluster.session.post(f"/api/v1/tasks/{build}/kill")
+    experiment.ended("ERROR")
+    assert "the task that builds the environment was killed" in "\n".join(experiment.log)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs tasks as other users")
+def test_a_user_without_rights_on_the_data_folder_builds_and_uses_it(index, tmp_path):
+    with live_cluster(tmp_path / "cluster", slots=0) as cluster:
+        cluster.start_agent(arguments=("--unmapped-users", "54001:54100"))
+        for name in ("first", "second"):
+            experiment = start(cluster, index, tmp_path / name, "parrot==1.0", text="shared")
+            experiment.ended()
+            assert "1.0 /run/detent/environment/venv/lib" in "\n".join(experiment.log)
+        (venv,) = (cluster.folder / "agent-1" / "environments").glob("*/build/venv")
+        assert venv.stat().st_uid == 54001
+    assert index.asked == {"parrot-1.0-py3-none-any.whl": 1}

@@ -1,0 +1,127 @@
+"""Which files make an environment, by which hash it is shared, and where each requirement is written."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from determined.environments import Inputs, read_inputs, requirements
+from determined.errors import ConfigError
+
+
+def read_from(files: dict[str, str], main: str = "requirements.txt", python: str | None = None) -> Inputs:
+    encoded = {name: text.encode() for name, text in files.items()}
+    return read_inputs(main, python, encoded.get)
+
+
+def test_included_files_are_inputs_too():
+    files = {
+        "env/requirements.txt": "-r more/base.txt\n--constraint=pins.txt\nnumpy\n",
+        "env/more/base.txt": "-r ../requirements.txt\nscipy\n",
+        "env/pins.txt": "numpy==2.0\n",
+        "other.txt": "torch\n",
+    }
+    found = read_from(files, "env/requirements.txt")
+    assert found.kind == "requirements"
+    assert set(found.files) == {"env/requirements.txt", "env/more/base.txt", "env/pins.txt"}
+
+
+@pytest.mark.parametrize(
+    ("main", "kind", "beside"),
+    [
+        ("Pipfile", "pipfile", {"Pipfile.lock"}),
+        ("uv.lock", "uv_lock", {"pyproject.toml"}),
+        ("pyproject.toml", "pyproject", set()),
+        ("dev-requirements.txt", "requirements", set()),
+    ],
+)
+def test_the_name_of_the_file_selects_how_it_is_read(main: str, kind: str, beside: set[str]):
+    files = dict.fromkeys(["Pipfile", "Pipfile.lock", "uv.lock", "pyproject.toml", "dev-requirements.txt"], "")
+    found = read_from(files, main)
+    assert (found.kind, set(found.files)) == (kind, {main, *beside})
+
+
+@pytest.mark.parametrize(
+    ("files", "main", "message"),
+    [
+        ({}, "requirements.txt", "requirements.txt is not in the context"),
+        ({"uv.lock": ""}, "uv.lock", "uv.lock needs pyproject.toml, which is not in the context"),
+        ({"requirements.txt": "numpy\n\n-r base.txt"}, "requirements.txt", "requirements.txt:3: base.txt is not in"),
+        ({"requirements.txt": "-r ../base.txt"}, "requirements.txt", "requirements.txt:1: ../base.txt is not in"),
+        (
+            {"requirements.txt": "-r https://a/b.txt"},
+            "requirements.txt",
+            "requirements.txt:1: https://a/b.txt is not in",
+        ),
+        ({"requirements.txt": "# ours\n-e ."}, "requirements.txt", "requirements.txt:2: . is a path"),
+        ({"requirements.txt": "./wheels/a.whl"}, "requirements.txt", "requirements.txt:1: ./wheels/a.whl is a path"),
+        (
+            {"requirements.txt": "a @ file:///x/a.whl"},
+            "requirements.txt",
+            "requirements.txt:1: file:///x/a.whl is a path",
+        ),
+    ],
+)
+def test_files_that_cannot_be_used_are_named_with_their_line(files: dict[str, str], main: str, message: str):
+    with pytest.raises(ConfigError) as refused:
+        read_from(files, main)
+    assert refused.value.message.startswith(message)
+
+
+def test_a_remote_archive_is_no_path():
+    read_from({"requirements.txt": "a @ https://host/a-1.0.tar.gz\n-e git+https://host/b.git#egg=b\n"})
+
+
+BASE = Inputs("requirements", "requirements.txt", {"requirements.txt": b"-r a.txt", "a.txt": b"numpy"}, "3.11")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Inputs("pipfile", BASE.main, BASE.files, BASE.python),
+        Inputs(BASE.kind, "a.txt", BASE.files, BASE.python),
+        Inputs(BASE.kind, BASE.main, {**BASE.files, "a.txt": b"numpy==1"}, BASE.python),
+        Inputs(BASE.kind, BASE.main, {**BASE.files, "b.txt": b""}, BASE.python),
+        Inputs(BASE.kind, BASE.main, {"requirements.txt": b"numpy", "a.txt": b"-r a.txt"}, BASE.python),
+        Inputs(BASE.kind, BASE.main, BASE.files, "3.12"),
+        Inputs(BASE.kind, BASE.main, BASE.files, None),
+    ],
+    ids=["kind", "main file", "content", "another file", "exchanged", "python", "no python"],
+)
+def test_each_input_changes_the_hash(other: Inputs):
+    assert other.key("machine") != BASE.key("machine")
+
+
+def test_what_the_machine_adds_changes_the_hash():
+    assert len({BASE.key(), BASE.key("a"), BASE.key("b"), BASE.key("a", "b"), BASE.key("ab")}) == 5
+
+
+@given(st.dictionaries(st.text(min_size=1), st.binary()), st.randoms())
+def test_the_order_of_files_does_not_matter(files: dict[str, bytes], random):
+    names = list(files)
+    random.shuffle(names)
+    shuffled = {name: files[name] for name in names}
+    assert Inputs("pyproject", "p", shuffled).key() == Inputs("pyproject", "p", files).key()
+
+
+@given(st.binary())
+def test_no_text_makes_reading_fail_but_with_a_reason(content: bytes):
+    try:
+        found = read_inputs("requirements.txt", None, lambda name: content if name == "requirements.txt" else None)
+    except ConfigError:
+        return
+    requirements(found)
+
+
+def test_places_of_requirements():
+    text = (
+        "# all\nNumPy >= 2 ; python_version > '3' # fast\n\nruamel.yaml[jinja2]==1 \\\n  --hash=sha256:00\n-r x.txt\n"
+    )
+    found = requirements(Inputs("requirements", "r.txt", {"r.txt": text.encode(), "x.txt": b"--pre\ntorch\n"}))
+    assert [(each.name, each.file, each.line) for each in found] == [
+        ("numpy", "r.txt", 2),
+        ("ruamel-yaml", "r.txt", 4),
+        ("torch", "x.txt", 2),
+    ]
+    pyproject = b'[project]\ndependencies = [\n  "Numpy>=2",\n  "torch",\n]\n'
+    found = requirements(Inputs("pyproject", "pyproject.toml", {"pyproject.toml": pyproject}))
+    assert [(each.name, each.line) for each in found if each.name in ("numpy", "torch")] == [("numpy", 3), ("torch", 4)]
