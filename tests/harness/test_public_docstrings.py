@@ -48,11 +48,13 @@ PUBLIC = {
     "determined.storage": "Storage from_config",
     "determined.config": "Checked Diagnostic ExperimentConfig check",
     "determined.context": ("LIMIT ContextError Entry Packed check_archive entries from_files pack read to_tgz unpack"),
+    "determined.environments": (
+        "BuildFailed Inputs RESULT Requirement Result VENV build read_inputs read_result requirements"
+    ),
     "determined.local": "run_local",
 }
-FOR_USERS = tuple(
-    name for name in PUBLIC if name.split(".")[1:2] not in (["launch"], ["config"], ["context"], ["local"])
-)
+_FOR_US = (["launch"], ["config"], ["context"], ["environments"], ["local"])
+FOR_USERS = tuple(name for name in PUBLIC if name.split(".")[1:2] not in _FOR_US)
 """Packages that code inside a task imports; the others serve the command line and the master."""
 NOT_INCLUDED = frozenset(
     [
@@ -68,7 +70,9 @@ NOT_INCLUDED = frozenset(
 """Modules of Determined whose import raises; test_public_names.py shows what they say."""
 MADE_BY_INIT = re.compile(r":func:`[\w.]+\.init` makes it\.")
 VAGUE_START = re.compile(r"^(What|Whether|Who|Where|How|When|Like|One way|Kept)\b")
-ALIASES = {("determined.pytorch", "TorchData"), ("determined", "LOG_FORMAT"), ("determined.context", "LIMIT")}
+ALIASES = {("determined.pytorch", "TorchData"), ("determined", "LOG_FORMAT"), ("determined.context", "LIMIT")} | {
+    ("determined.environments", name) for name in ("RESULT", "VENV")
+}
 """Values and type aliases, which have no docstring of their own at run time."""
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from determined.environments import Requirement
 from determined.environments.failures import explain
-from determined.environments.inputs import Requirement
 
 WANTED = [Requirement("numpy", "numpy==99", "requirements.txt", 3), Requirement("old-tool", "old_tool", "more.txt", 1)]
 AT = 'requirements.txt:3: "numpy==99": '
