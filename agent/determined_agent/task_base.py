@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
+from determined.environments.inputs import canonical
 from determined_agent.namespaces import Mount
 from determined_agent.task_python import PythonFacts
 
@@ -126,15 +127,6 @@ def _required(distribution: metadata.Distribution, extras: Iterable[str] | None)
         is_wanted = wanted is None or (bool(asked & wanted) if wanted else not asked)
         if name is not None and is_wanted:
             yield canonical(name[1])
-
-
-def canonical(name: str) -> str:
-    """Returns the name of a distribution in the form used for comparison.
-
-    >>> canonical("ruamel.yaml")
-    'ruamel-yaml'
-    """
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _keep_product_base(data: Path, site_folders: Collection[Path]) -> Path:

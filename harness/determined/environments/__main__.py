@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from determined.environments.build import VENV, build
-from determined.environments.inputs import read_inputs
+from determined.environments.inputs import files_of, read_inputs
 from determined.errors import DeterminedError
 
 
@@ -23,12 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     context: Path = asked.context.resolve()
 
-    def read(name: str) -> bytes | None:
-        path = context / name
-        return path.read_bytes() if path.is_file() else None
-
     try:
-        inputs = read_inputs(asked.requirements, asked.python, read)
+        inputs = read_inputs(asked.requirements, asked.python, files_of(context))
         own = ".".join(map(str, sys.version_info[:3]))
         folder = asked.folder.resolve() / inputs.key(own, sys.base_prefix)
         build(inputs, context, folder, say=lambda line: print(line, file=sys.stderr, flush=True))

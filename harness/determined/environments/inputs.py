@@ -5,6 +5,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from determined.errors import ConfigError
@@ -69,6 +70,16 @@ class Requirement:
 
     def __str__(self) -> str:
         return f'{self.file}:{self.line}: "{self.text}"'
+
+
+def files_of(context: Path) -> Read:
+    """Returns what ``read_inputs`` reads with, for a context that is unpacked in a folder."""
+
+    def content(name: str) -> "bytes | None":
+        path = context / name
+        return path.read_bytes() if path.is_file() else None
+
+    return content
 
 
 def read_inputs(main: str, python: str | None, read: Read) -> Inputs:

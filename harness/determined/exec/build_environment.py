@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from determined.environments import BuildFailed, build, read_inputs
+from determined.environments.inputs import files_of
 from determined.errors import ConfigError
 from determined_launch import environment
 
@@ -18,12 +19,13 @@ def main() -> int:
         return 2
     context = Path.cwd()
 
-    def read(name: str) -> "bytes | None":
-        path = context / name
-        return path.read_bytes() if path.is_file() else None
-
     try:
-        build(read_inputs(order["requirements"], order.get("python"), read), context, Path(order["folder"]), environ)
+        build(
+            read_inputs(order["requirements"], order.get("python"), files_of(context)),
+            context,
+            Path(order["folder"]),
+            environ,
+        )
     except (BuildFailed, ConfigError) as problem:
         print(f"ERROR: {problem}", file=sys.stderr, flush=True)
         return 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from determined.config.environment import PythonEnvironment
 from determined.environments import VENV as BUILT
 from determined.environments import build, read_inputs
+from determined.environments.inputs import files_of
 from determined.errors import ConfigError
 
 VENV = "venv:"
@@ -40,12 +41,7 @@ def make(wanted: PythonEnvironment, context: Path, environ: Mapping[str, str], s
 
     Raises ConfigError if the context lacks its files, BuildFailed if it cannot be built.
     """
-
-    def content(name: str) -> bytes | None:
-        path = context / name
-        return path.read_bytes() if path.is_file() else None
-
-    inputs = read_inputs(wanted.requirements, wanted.python, content)
+    inputs = read_inputs(wanted.requirements, wanted.python, files_of(context))
     key = inputs.key(sys.version, sys.base_prefix)
     cache = Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "detent" / "environments"
     say(f"environment: {inputs.main}, in {cache / key}")
