@@ -80,7 +80,7 @@ def test_a_command_goes_on_while_master_and_agent_are_killed_and_started_again(c
     agent.end(signal.SIGKILL)
     cluster.kill_master()
     cluster.start_master()
-    cluster.start_agent()
+    cluster.restart_agent()
     go.touch()
     ended = wait_until(lambda: ended_command(cluster, command))
     assert (ended["exitCode"], log(cluster, command).count("begun"), log(cluster, command).count("done")) == (5, 1, 1)

@@ -108,7 +108,7 @@ def test_killed_agents_and_masters_lose_no_build(cluster, index, tmp_path):
     cluster.agents["agent-1"].end(signal.SIGKILL)
     cluster.kill_master()
     cluster.start_master()
-    cluster.start_agent("agent-1", slots=2)
+    cluster.restart_agent()
     index.gate.set()
     experiment.ended()
     assert "built the environment" in log_of(cluster, build)

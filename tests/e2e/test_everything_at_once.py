@@ -35,7 +35,7 @@ def kill_shim(experiment):
 
 def kill_agent(experiment):
     experiment.cluster.agents["agent-1"].end(signal.SIGKILL)
-    experiment.cluster.start_agent("agent-1", slots=2, wait=False)
+    experiment.cluster.restart_agent(wait=False)
 
 
 def kill_master(experiment):
@@ -48,7 +48,7 @@ def kill_both(experiment):
     experiment.cluster.agents["agent-1"].end(signal.SIGKILL)
     kill_task(experiment)
     kill_master(experiment)
-    experiment.cluster.start_agent("agent-1", slots=2, wait=False)
+    experiment.cluster.restart_agent(wait=False)
 
 
 def test_a_drawn_sequence_of_pauses_and_kills_gives_the_same_result(cluster, tmp_path, same_as_straight, moments):

@@ -32,7 +32,7 @@ def test_a_trial_runs_on_while_its_agent_is_killed_and_restarted(cluster, tmp_pa
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(1, 36))
     cluster.agents["agent-1"].end(signal.SIGKILL)
-    cluster.start_agent("agent-1", slots=2)
+    cluster.restart_agent()
     same_as_straight(experiment)
     assert runs_of(experiment) == {1}
 
@@ -43,7 +43,7 @@ def test_a_trial_that_ends_while_its_agent_is_away_gives_the_same_result(cluster
     experiment.at_step(moments.randrange(20, 36))
     cluster.agents["agent-1"].end(signal.SIGKILL)
     wait_until(lambda: not experiment.processes, what="the task ends by itself")
-    cluster.start_agent("agent-1", slots=2)
+    cluster.restart_agent()
     same_as_straight(experiment)
     assert runs_of(experiment) == {1}
 

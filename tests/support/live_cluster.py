@@ -145,9 +145,14 @@ class LiveCluster:
             "determined_agent", "--master", master or self.url, "--token-file", str(self.data / "agent-token")
         )
         argv += ["--tasks-as-me", "--data", str(self.folder / name), "--id", name, "--slots", str(slots), *arguments]
-        again = functools.partial(Program, [*prefix, *argv], self.folder / f"{name}.log", self.environment)
-        self._agents_started[name] = again
-        started = self.agents[name] = again()
+        self._agents_started[name] = functools.partial(
+            Program, [*prefix, *argv], self.folder / f"{name}.log", self.environment
+        )
+        return self.restart_agent(name, wait=wait)
+
+    def restart_agent(self, name: str = "agent-1", *, wait: bool = True) -> Program:
+        """Starts an agent that has ended again, with the settings that it had."""
+        started = self.agents[name] = self._agents_started[name]()
         if wait:
             wait_until(lambda: name in self.connected(), what=f"{name} connected")
         return started
@@ -163,9 +168,9 @@ class LiveCluster:
         """Whatever a test left broken runs again, every agent with its settings, and is connected."""
         if self.master is None or not self.master.is_running:
             self.start_master()
-        for name, agent in self.agents.items():
+        for name, agent in list(self.agents.items()):
             if not agent.is_running:
-                self.agents[name] = self._agents_started[name]()
+                self.restart_agent(name, wait=False)
         wait_until(lambda: self.connected() >= set(self.agents), what=f"{sorted(self.agents)} are connected")
 
     def free_slots(self) -> None:
