@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from functools import partial
 
 from sqlalchemy.exc import IntegrityError
@@ -11,8 +12,8 @@ from determined.link.isolation import Isolation
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.scheduling.plan import Placement, Plan, Refusal
-from determined_master.scheduling.priority import plan
-from determined_master.scheduling.view import AgentView, PoolView, RequestView
+from determined_master.scheduling.scheduler import plan
+from determined_master.scheduling.view import AgentView, Constraints, PoolView, RequestView, TaskGroup
 from determined_master.services import Services
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,17 @@ class Schedule:
                     if a.pool == name
                 ),
                 waiting=tuple(
-                    RequestView(r.id, r.slots, r.priority, r.submitted_at, r.single_agent, r.agent_id)
+                    RequestView(
+                        r.id,
+                        job_id=r.id,
+                        groups=(TaskGroup(slots=r.slots, constraints=Constraints(r.single_agent, r.agent_id)),),
+                        priority=r.priority,
+                        weight=1.0,
+                        position=r.submitted_at,
+                        submitted_at=r.submitted_at,
+                        user_id=0,
+                        preemptible=False,
+                    )
                     for r in waiting
                     if r.pool == name
                 ),
@@ -101,7 +112,7 @@ class Schedule:
         async with self._database.write() as session:
             await self._allocations.refuse(session, refusal)
 
-    async def _say_why(self, waiting: dict[str, str]) -> None:
+    async def _say_why(self, waiting: Mapping[str, str]) -> None:
         async with self._database.read() as session:
             found = await allocation_rows.pending(session)
         stale = {each: waiting[each.id] for each in found if waiting.get(each.id, each.waiting) != each.waiting}

@@ -11,14 +11,14 @@ def fit(
 ) -> tuple[Part, ...]:
     """Returns the parts in the order of ranks, larger ones first; empty if there is no room now. ``free`` are the free
     slots by agent, ``room`` the containers without slots that an agent may still run."""
-    if request.agent_id is not None:
-        here = [a for a in agents if a.is_connected and a.id == request.agent_id]
+    if request.groups[0].constraints.agent_id is not None:
+        here = [a for a in agents if a.is_connected and a.id == request.groups[0].constraints.agent_id]
     else:
         here = [a for a in agents if a.placeable]
     alone = _best_fit(request.slots, here, free, room)
     if alone is not None:
         return (Part(alone.id, tuple(free[alone.id][: request.slots])),)
-    if request.single_agent or request.slots == 0:
+    if request.groups[0].constraints.single_agent or request.slots == 0:
         return ()
     return _several(request.slots, here, free)
 
@@ -31,7 +31,7 @@ def could_ever_fit(request: RequestView, agents: Sequence[AgentView]) -> bool:
 def most(request: RequestView, agents: Sequence[AgentView]) -> int:
     """Returns the most slots that such a request could ever get from these agents."""
     totals = [a.total for a in agents]
-    return max(totals) if request.single_agent else sum(totals)
+    return max(totals) if request.groups[0].constraints.single_agent else sum(totals)
 
 
 def _best_fit(

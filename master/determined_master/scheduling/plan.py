@@ -1,5 +1,6 @@
-"""The plan of the scheduler: placements, refusals, and reasons for waiting."""
+"""The plan of the scheduler: placements, releases, refusals, and reasons for waiting."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -9,14 +10,25 @@ class Part:
 
     agent_id: str
     slots: tuple[int, ...]
+    group: int = 0
+    """Index of the request's group that the container belongs to."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """``parts``: in the order of the containers' ranks."""
+    """``parts``: in the order of groups, and within one of the containers' ranks."""
 
     allocation_id: str
     parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A running allocation that has to save and leave, so that a better one can start."""
+
+    allocation_id: str
+    for_allocation_id: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,7 @@ class Refusal:
 @dataclass(frozen=True)
 class Plan:
     placements: tuple[Placement, ...] = ()
+    releases: tuple[Release, ...] = ()
     refusals: tuple[Refusal, ...] = ()
-    waiting: dict[str, str] = field(default_factory=dict)
+    waiting: Mapping[str, str] = field(default_factory=dict)
     """Allocation id → reason for waiting, shown to its owner."""

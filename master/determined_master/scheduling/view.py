@@ -1,7 +1,13 @@
-"""A frozen view of one pool, from which the scheduler decides."""
+"""Frozen values from which the scheduler decides: agents, pending requests and running allocations of one pool."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, Literal
+
+from determined_master.scheduling.plan import Part
+
+NO_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -14,29 +20,135 @@ class AgentView:
     free: tuple[int, ...]
     total: int
     placeable: bool = True
-    zero_slot_room: int = 1 << 30
+    zero_slot_room: int = NO_LIMIT
     """Number of further containers without slots that it may run."""
     unusable: tuple[str, ...] = ()
     """Why its enabled slots that no task holds cannot be assigned, a sentence for each."""
     is_connected: bool = True
+    disabled: tuple[int, ...] = ()
+    """Slots that are disabled one by one, held or not. Slots of a disabled agent are not listed for that."""
+    condition: Literal["enabled", "disabled", "draining", "disconnected"] = "enabled"
+    """Why it is not placeable."""
+
+    @property
+    def capacity(self) -> int:
+        """Slots that are enabled and work, held or not. Slots that wait for somebody's action do not count."""
+        return max(0, self.total - len(self.disabled) - len(self.unusable))
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Where the tasks of a group may run."""
+
+    single_agent: bool = False
+    """True if a task must not be spread over several agents."""
+    agent_id: str | None = None
+    """The only agent that may run it, also while that agent is disabled."""
+    excluded_agents: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class TaskGroup:
+    """``count`` equal tasks, each with ``slots`` slots. A task that may be spread becomes one container on each agent."""
+
+    role: str = "trial"
+    count: int = 1
+    slots: int = 0
+    cpus: float | None = None
+    """Cores for each task. Agents do not offer cores one by one, so this package ignores it."""
+    memory: int | None = None
+    """Bytes for each task; ignored like ``cpus``."""
+    constraints: Constraints = field(default_factory=Constraints)
+    entrypoint: str = ""
+
+    @property
+    def total_slots(self) -> int:
+        return self.count * self.slots
 
 
 @dataclass(frozen=True)
 class RequestView:
-    """A pending allocation. Order: lower ``priority``, then older, then smaller id."""
+    """A pending allocation. All groups are placed together or none."""
 
     allocation_id: str
-    slots: int
+    job_id: str
+    groups: tuple[TaskGroup, ...]
     priority: int
+    weight: float
+    position: Any
+    """Position of its job in the queue. Values of one pool can be compared with each other."""
     submitted_at: datetime
-    single_agent: bool = False
-    """True if it must not be spread over several agents."""
-    agent_id: str | None = None
-    """The only agent that may run it, also while that agent is disabled."""
+    user_id: int
+    preemptible: bool
+    max_slots: int | None = None
+    """Limit of its job: the slots that all its allocations may hold at a time."""
 
     @property
-    def order(self) -> tuple[int, datetime, str]:
-        return (self.priority, self.submitted_at, self.allocation_id)
+    def slots(self) -> int:
+        return sum(group.total_slots for group in self.groups)
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Smaller is better. Requests of one job are equal: none of them preempts another."""
+        return (self.priority, self.position, -self.weight)
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Total order of the queue: rank, then age, then id."""
+        return (self.priority, self.position, -self.weight, self.submitted_at, self.allocation_id)
+
+
+@dataclass(frozen=True)
+class RunningView:
+    """An allocation that holds slots. ``leaving``: it was asked to leave (preempted or killed) already."""
+
+    allocation_id: str
+    job_id: str
+    parts: tuple[Part, ...]
+    priority: int
+    weight: float
+    position: Any
+    user_id: int
+    preemptible: bool
+    leaving: bool = False
+    seconds_to_save: float | None = None
+    """Expected duration from the request to leave to the release of its slots; None if unknown."""
+    seconds_left: float | None = None
+    """Expected time until it ends by itself; None if unknown."""
+    max_slots: int | None = None
+    leaving_for: str | None = None
+    """Allocation for which it was released, if it was: no second release is requested for that one meanwhile."""
+
+    @property
+    def slots(self) -> int:
+        return sum(len(part.slots) for part in self.parts)
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        return (self.priority, self.position, -self.weight)
+
+
+@dataclass(frozen=True)
+class ProviderShape:
+    """Agents that a provider could still add to the pool."""
+
+    slots_per_agent: int
+    max_agents: int
+
+
+@dataclass(frozen=True)
+class SchedulerView:
+    """Settings of the pool's scheduler. ``fair_share`` always preempts."""
+
+    kind: Literal["priority", "fair_share"] = "priority"
+    preemption: bool = False
+    fitting: Literal["best", "worst"] = "best"
+    max_slots_per_user: int | None = None
+    provider_can_add: ProviderShape | None = None
+
+    @property
+    def preempts(self) -> bool:
+        return self.preemption or self.kind == "fair_share"
 
 
 @dataclass(frozen=True)
@@ -44,3 +156,8 @@ class PoolView:
     name: str
     agents: tuple[AgentView, ...]
     waiting: tuple[RequestView, ...]
+    running: tuple[RunningView, ...] = ()
+    scheduler: SchedulerView = field(default_factory=SchedulerView)
+
+    def jobs(self) -> Iterator[str]:
+        yield from dict.fromkeys([*(r.job_id for r in self.running), *(r.job_id for r in self.waiting)])

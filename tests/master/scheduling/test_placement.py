@@ -5,14 +5,28 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined_master.scheduling.priority import plan
-from determined_master.scheduling.view import AgentView, PoolView, RequestView
+from determined_master.scheduling.scheduler import plan
+from determined_master.scheduling.view import AgentView, Constraints, PoolView, RequestView, TaskGroup
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def request(name, slots=1, priority=42, age=0, single_agent=False):
-    return RequestView(name, slots, priority, START + timedelta(seconds=age), single_agent)
+    return waiting(name, slots, priority, START + timedelta(seconds=age), Constraints(single_agent))
+
+
+def waiting(allocation_id, slots=1, priority=42, submitted_at=START, constraints=Constraints()):
+    return RequestView(
+        allocation_id,
+        job_id=allocation_id,
+        groups=(TaskGroup(slots=slots, constraints=constraints),),
+        priority=priority,
+        weight=1.0,
+        position=submitted_at,
+        submitted_at=submitted_at,
+        user_id=1,
+        preemptible=False,
+    )
 
 
 def agent(name, free, total=None, placeable=True):
@@ -125,12 +139,12 @@ agents = st.lists(
 )
 requests = st.lists(
     st.builds(
-        RequestView,
+        waiting,
         allocation_id=st.uuids().map(str),
         slots=st.integers(0, 9),
         priority=st.integers(1, 99),
         submitted_at=st.datetimes(timezones=st.just(UTC)),
-        single_agent=st.booleans(),
+        constraints=st.builds(Constraints, st.booleans()),
     ),
     unique_by=lambda r: r.allocation_id,
     max_size=12,
@@ -152,7 +166,7 @@ def test_no_slot_twice_and_nobody_forgotten(some_agents, some_requests):
         assert len(counts) == 1 or 0 not in counts
         assert len({part.agent_id for part in placement.parts}) == len(counts)
     spread = {p.allocation_id for p in decided.placements if len(p.parts) > 1}
-    assert not any(r.single_agent for r in some_requests if r.allocation_id in spread)
+    assert not any(r.groups[0].constraints.single_agent for r in some_requests if r.allocation_id in spread)
     told = [p.allocation_id for p in decided.placements] + [r.allocation_id for r in decided.refusals]
     assert sorted(told + list(decided.waiting)) == sorted(wanted)
 
@@ -171,8 +185,8 @@ def with_room(name, room, slots=1, placeable=True):
 
 
 def test_containers_without_slots_are_limited_per_agent():
-    waiting = tuple(request(f"r{n}", slots=0, age=n) for n in range(4))
-    pool = PoolView("p", (with_room("a", 1), with_room("b", 2)), waiting)
+    several = tuple(request(f"r{n}", slots=0, age=n) for n in range(4))
+    pool = PoolView("p", (with_room("a", 1), with_room("b", 2)), several)
     found = placed(pool)
     assert sorted(parts[0][0] for parts in found.values()) == ["a", "b", "b"]
     assert set(found) == {"r0", "r1", "r2"}
@@ -190,13 +204,13 @@ def test_without_slots_and_with_every_agent_away_it_waits_for_an_agent():
 
 
 def test_a_request_for_one_agent_runs_there_also_while_it_is_disabled():
-    pinned = RequestView("build", 0, 42, START, agent_id="b")
+    pinned = waiting("build", 0, constraints=Constraints(agent_id="b"))
     here = AgentView("b", (), 1, placeable=False)
     assert placed(PoolView("p", (agent("a", 4), here), (pinned,)))["build"] == [("b", ())]
 
 
 def test_a_request_for_one_agent_waits_for_it_and_for_no_other():
-    pinned = RequestView("build", 0, 42, START, agent_id="b")
+    pinned = waiting("build", 0, constraints=Constraints(agent_id="b"))
     gone = AgentView("b", (), 1, placeable=False, is_connected=False)
     for others in ((agent("a", 4),), (agent("a", 4), gone)):
         decided = plan(PoolView("p", others, (pinned,)))

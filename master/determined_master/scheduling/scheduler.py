@@ -37,12 +37,12 @@ def plan(pool: PoolView) -> Plan:
             room[part.agent_id] -= not part.slots
             del free[part.agent_id][: len(part.slots)]
         placements.append(Placement(request.allocation_id, parts))
-    return Plan(tuple(placements), tuple(refusals), waiting)
+    return Plan(tuple(placements), (), tuple(refusals), waiting)
 
 
 def _never(request: RequestView, pool: PoolView) -> str:
     limit = most(request, pool.agents)
-    if request.single_agent:
+    if request.groups[0].constraints.single_agent:
         asked, have = "on one agent", f"the largest agent of pool {pool.name!r} has {limit}"
     else:
         asked, have = "", f"all {len(pool.agents)} agents of pool {pool.name!r} together have {limit}"
@@ -55,10 +55,10 @@ def _never(request: RequestView, pool: PoolView) -> str:
 
 
 def _why_without_slots(request: RequestView, pool: PoolView) -> str:
-    if request.agent_id is not None:
-        only = next((a for a in pool.agents if a.id == request.agent_id and a.is_connected), None)
+    if request.groups[0].constraints.agent_id is not None:
+        only = next((a for a in pool.agents if a.id == request.groups[0].constraints.agent_id and a.is_connected), None)
         if only is None:
-            return f"its agent {request.agent_id} is not connected"
+            return f"its agent {request.groups[0].constraints.agent_id} is not connected"
         return f"agent {only.id} runs the maximum number of containers without slots (max_zero_slot_containers)"
     absent = sum(not a.placeable for a in pool.agents)
     if absent == len(pool.agents):
@@ -72,7 +72,7 @@ def _why(request: RequestView, pool: PoolView, free: dict[str, list[int]], place
     idle = sum(len(free[a.id]) for a in pool.agents if a.placeable)
     absent = sum(not a.placeable for a in pool.agents)
     text = f"needs {request.slots} slot{'s' if request.slots != 1 else ''}"
-    text += " on one agent" if request.single_agent else ""
+    text += " on one agent" if request.groups[0].constraints.single_agent else ""
     text += f"; {idle} of {total} free in pool {pool.name!r}"
     if place:
         text += f"; {place} ahead"
