@@ -25,6 +25,7 @@ from determined_master.api.detent import (
     trial_progress,
 )
 from determined_master.api.detent import experiment_search as experiment_table
+from determined_master.api.detent import job_queue as job_updates
 from determined_master.api.detent import logs as log_pages
 from determined_master.api.fast.dispatch import FastPath, Handler
 from determined_master.api.fast.openapi import add_hot
@@ -43,10 +44,12 @@ from determined_master.api.v1 import (
     experiment_create,
     experiment_search,
     experiments,
+    job_queue,
     logs,
     metric_streams,
     metrics,
     prometheus,
+    resource_pools,
     retention,
     tasks,
     trials,
@@ -84,6 +87,9 @@ ROUTERS = (
     retention.router,
     allocations.router,
     agents.router,
+    job_queue.router,
+    job_updates.router,
+    resource_pools.router,
     commands.router,
     contexts.router,
     trial_progress.router,

@@ -73,7 +73,8 @@ async def _lease(services: Services) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _first_rows(services: Services) -> AsyncIterator[None]:
     await services.begin()
-    await services.agents.start_windows()
+    for manager in services.managers.all:
+        await manager.adopt()
     yield
 
 
@@ -85,8 +86,8 @@ async def _writer(services: Services) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _loops(services: Services) -> AsyncIterator[None]:
-    schedule = Schedule(services)
-    deadlines = Deadlines(services.database, services.clock, services.allocations)
+    schedule = Schedule(services.managers.all)
+    deadlines = Deadlines(services.database, services.clock, services.managers)
     deletion = Deletion(services)
     retention = Retention(services)
     removal = CheckpointRemoval(services)

@@ -24,6 +24,7 @@ from determined_master.db.session import Database
 from determined_master.experiment_index.indexer import Indexer
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.experiments.commands.queue_update import QueueUpdates
 from determined_master.experiments.search import Search
 from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts
@@ -33,6 +34,8 @@ from determined_master.metrics.store import MetricStore
 from determined_master.notifications import Notifications
 from determined_master.offloading import Offloader
 from determined_master.passwords import Passwords
+from determined_master.resource_managers.agent_manager import AgentManager
+from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.secrets import Secrets
 from determined_master.settings import Settings
 from determined_master.storage_health import StorageHealth
@@ -56,12 +59,14 @@ class Services:
     users: Users
     allocations: Allocations
     agents: Agents
+    managers: ResourceManagers
     registry: Registry
     tasks: Tasks
     commands: Commands
     trials: Trials
     lifecycle: Lifecycle
     creator: Creator
+    queue_updates: QueueUpdates
     search: Search
     writer: GroupWriter
     metrics: MetricStore
@@ -124,15 +129,25 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation, settings.port_range)
     metrics = MetricStore()
+    agents = Agents(database, clock, Containers(clock, allocations), settings.agent_reconnect_wait)
+    draining = asyncio.Event()
+    agent_manager = AgentManager(
+        database,
+        allocations,
+        settings.pools,
+        start_windows=agents.start_windows,
+        is_draining=draining.is_set,
+    )
+    managers = ResourceManagers(dict.fromkeys(settings.pools, agent_manager), agent_manager)
     trials = Trials(
         clock,
-        allocations,
+        managers,
         metrics.forget,
         pool_hook=settings.startup_hook,
         interface=settings.dtrain_network_interface,
         cluster_storage=settings.own_checkpoints,
     )
-    tasks = Tasks(clock, allocations)
+    tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")
     lifecycle = Lifecycle(database, clock, trials, authorization)
     offloader = Offloader(2)
@@ -147,13 +162,15 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         authorization=authorization,
         users=Users(database, Passwords(), authenticator.forget_sessions, clock),
         allocations=allocations,
-        agents=Agents(database, clock, Containers(clock, allocations), settings.agent_reconnect_wait),
+        agents=agents,
+        managers=managers,
         registry=Registry(),
         tasks=tasks,
         commands=Commands(database, blobs, clock, settings, tasks, authorization, offloader),
         trials=trials,
         lifecycle=lifecycle,
         creator=Creator(database, blobs, clock, settings, trials, lifecycle, offloader),
+        queue_updates=QueueUpdates(database, clock, authorization, managers, settings),
         search=Search(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
@@ -163,4 +180,5 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         storage=storage,
         access=TrialAccess(database, authorization),
         lease=lease,
+        draining=draining,
     )

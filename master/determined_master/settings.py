@@ -1,9 +1,11 @@
 """Settings of the master: flags, ``DET_*`` variables, master.yaml, in that order; read once, then frozen."""
 
 import argparse
+import json
 import os
 import ssl
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,6 +16,7 @@ from determined.config.settings_file import SettingsFile
 from determined.errors import ConfigError
 from determined.storage.bucket_access import bucket_at
 from determined_master.database_url import usable_url
+from determined_master.pool_settings import PoolSettings, SchedulerSettings, repeated
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 PORT_BLOCKS = 500
@@ -46,7 +49,15 @@ class Settings(BaseModel):
     initial_user_password: str = Field(default="", repr=False)
     """Password of the first users, ``admin`` and ``determined``; default: a generated one in ``data/password``."""
     default_pool: str = "default"
-    """Resource pool of experiments that name none."""
+    """Resource pool of experiments and commands with slots that name none."""
+    default_aux_pool: str = ""
+    """Resource pool of commands without slots that name none; empty: ``default_pool``."""
+    resource_pools: tuple[PoolSettings, ...] = ()
+    """Resource pools, each with ``pool_name`` and any of ``description``, ``scheduler``,
+    ``max_aux_containers_per_agent`` and ``max_slots_per_user``; empty: one pool with the name of ``default_pool``."""
+    scheduler: SchedulerSettings = SchedulerSettings()
+    """Scheduler of pools without one of their own: ``type`` (``priority`` or ``fair_share``), ``preemption``,
+    ``default_priority`` and ``fitting_policy`` (``best`` or ``worst``)."""
     default_priority: int = Field(default=42, ge=1, le=99)
     """Priority of experiments that name none; smaller is more urgent."""
     agent_reconnect_wait: float = 25.0
@@ -123,6 +134,23 @@ class Settings(BaseModel):
             raise ValueError(f"cannot use {self.tls_cert} with {self.tls_key}: {why}") from error
         return self
 
+    @field_validator("resource_pools", "scheduler", mode="before")
+    @classmethod
+    def _read_json(cls, value: object) -> object:
+        """In environment variables they are JSON, as their names have several levels."""
+        return json.loads(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_pools(self) -> Self:
+        """Raises ValueError for a repeated pool, and for a default pool that does not exist."""
+        twice = repeated(self.resource_pools)
+        if twice is not None:
+            raise ValueError(f'resource_pools has "{twice}" twice')
+        for setting, name in (("default_pool", self.default_pool), ("default_aux_pool", self.default_aux_pool)):
+            if name and name not in self.pools:
+                raise ValueError(f'{setting} is "{name}", which is none of resource_pools: {", ".join(self.pools)}')
+        return self
+
     @field_validator("database_url")
     @classmethod
     def _check_database(cls, url: str) -> str:
@@ -163,6 +191,30 @@ class Settings(BaseModel):
             raise ValueError(f"{blocks} is not FIRST-LAST with 0 ≤ FIRST ≤ LAST ≤ {PORT_BLOCKS - 1}")
         return blocks
 
+    @cached_property
+    def pools(self) -> dict[str, PoolSettings]:
+        """Returns the resource pools by name, in the order of the settings; what a pool leaves out is filled in."""
+        pools = self.resource_pools or (PoolSettings(pool_name=self.default_pool),)
+        return {each.pool_name: self._filled(each) for each in pools}
+
+    def _filled(self, pool: PoolSettings) -> PoolSettings:
+        scheduler = pool.scheduler or self.scheduler
+        if scheduler.default_priority is None:
+            scheduler = scheduler.model_copy(update={"default_priority": self.default_priority})
+        limit = pool.max_aux_containers_per_agent
+        limit = self.max_zero_slot_containers if limit is None else limit
+        return pool.model_copy(update={"scheduler": scheduler, "max_aux_containers_per_agent": limit})
+
+    def pool_for(self, name: str, slots: int) -> str:
+        """Returns the pool of work that names ``name``, or none (empty) and asks for ``slots`` slots."""
+        return name or (self.default_pool if slots else self.default_aux_pool or self.default_pool)
+
+    def priority_in(self, pool: str) -> int:
+        """Returns the priority of work in ``pool`` that names none."""
+        found = self.pools.get(pool)
+        scheduler = found.scheduler if found else None
+        return (scheduler and scheduler.default_priority) or self.default_priority
+
     @property
     def port_range(self) -> range:
         first, last = map(int, self.port_blocks.split("-"))
@@ -187,8 +239,17 @@ class Settings(BaseModel):
         return str(self.data / "checkpoints")
 
 
-_OF_SECURITY = {"initial_user_password": "initial_user_password"}
-_OF_TLS = {"cert": "tls_cert", "key": "tls_key"}
+_OF_RESOURCE_MANAGER = {
+    "scheduler": "scheduler",
+    "default_compute_resource_pool": "default_pool",
+    "default_aux_resource_pool": "default_aux_pool",
+    "max_aux_containers_per_agent": "max_zero_slot_containers",
+}
+_OF_SECURITY = {
+    "initial_user_password": "initial_user_password",
+    "tls.cert": "tls_cert",
+    "tls.key": "tls_key",
+}
 
 
 class SettingsError(Exception):
@@ -232,26 +293,37 @@ def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) ->
 
 
 def _from_file(path: Path) -> SettingsFile:
-    """Determined's master.yaml has the section ``security: {initial_user_password, tls: {cert, key}}``."""
+    """Determined's master.yaml has ``security: {initial_user_password, tls: {cert, key}}`` and ``resource_manager:
+    {type: agent, scheduler, default_compute_resource_pool, default_aux_resource_pool}``."""
+    sections = ("security", "resource_manager", "observability")
     try:
-        file = settings_file.read(path, {*Settings.model_fields, "security", "observability"})
+        file = settings_file.read(path, {*Settings.model_fields, *sections})
     except ConfigError as error:
         raise SettingsError(error.message) from error
     file.values.pop("observability", None)  # the figures of Prometheus are always offered
-    security = file.values.pop("security", None) or {}
-    if not isinstance(security, dict):
-        file.problems.append(f"{file.where('security')}: security is not a mapping")
-        return file
-    given = {_OF_SECURITY.get(name, f"security.{name}"): value for name, value in security.items() if name != "tls"}
-    tls = security.get("tls") or {}
-    given |= {_OF_TLS.get(name, f"security.tls.{name}"): value for name, value in tls.items()}
-    for name, value in given.items():
-        if name not in Settings.model_fields:
-            file.problems.append(f"{file.where('security')}: {name} has no effect on this master; remove it")
-            continue
-        file.values[name] = value
-        file.places[name] = file.places["security"]
+    manager = file.values.get("resource_manager")
+    if isinstance(manager, dict) and manager.get("type", "agent") == "agent":
+        manager.pop("type", None)
+    tls = file.values["security"].pop("tls", None) if isinstance(file.values.get("security"), dict) else None
+    if isinstance(tls, dict):
+        file.values["security"] |= {f"tls.{name}": value for name, value in tls.items()}
+    for section, names in (("security", _OF_SECURITY), ("resource_manager", _OF_RESOURCE_MANAGER)):
+        _take_section(file, section, names)
     return file
+
+
+def _take_section(file: SettingsFile, section: str, names: Mapping[str, str]) -> None:
+    """Stores the values of a section under the names of settings; one without a setting is a problem."""
+    given = file.values.pop(section, None) or {}
+    if not isinstance(given, dict):
+        file.problems.append(f"{file.where(section)}: {section} is not a mapping")
+        return
+    for name, value in given.items():
+        if name not in names:
+            file.problems.append(f"{file.where(section)}: {section}.{name} has no effect on this master; remove it")
+            continue
+        file.values[names[name]] = value
+        file.places[names[name]] = file.places[section]
 
 
 def _parser() -> argparse.ArgumentParser:

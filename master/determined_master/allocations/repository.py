@@ -65,6 +65,11 @@ async def get(session: ReadSession, allocation_id: str) -> AllocationRow:
     return row
 
 
+async def pool_of(session: ReadSession, allocation_id: str) -> str:
+    """Returns the pool of an allocation."""
+    return (await session.scalars(select(AllocationRow.pool).where(AllocationRow.id == allocation_id))).one()
+
+
 async def add_many(session: WriteSession, rows: Sequence[AllocationRow]) -> None:
     session.add_all(rows)
     await session.flush()
@@ -197,6 +202,17 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
         select(ContainerRow)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .where(AllocationRow.task_id.in_(task_ids))
+    )
+    return (await session.scalars(query)).all()
+
+
+async def containers_of_pool(session: ReadSession, pool: str) -> Sequence[ContainerRow]:
+    """Returns the containers of the live allocations of a pool, in the order of their ranks."""
+    query = (
+        select(ContainerRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == pool)
+        .order_by(ContainerRow.rank)
     )
     return (await session.scalars(query)).all()
 

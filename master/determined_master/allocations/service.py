@@ -9,13 +9,14 @@ from typing import Any
 
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
-from determined_master.allocations import ports, repository
+from determined_master.allocations import ports, repository, task_groups
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event
 from determined_master.scheduling.plan import Placement, Refusal
+from determined_master.scheduling.view import TaskGroup
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class SlotRequest:
 
     task_id: str
     run_id: int
-    slots: int
-    single_agent: bool
+    groups: tuple[TaskGroup, ...]
+    """All of them are placed, or none."""
     pool: str
     priority: int
     owner: str
@@ -33,8 +34,6 @@ class SlotRequest:
     submitted_at: datetime
     spec: dict[str, Any]
     preemption_timeout: int
-    agent_id: str | None = None
-    """The only agent that may run it."""
 
     @property
     def allocation_id(self) -> str:
@@ -62,9 +61,15 @@ class Allocations:
         notify(session, notifications.SCHEDULE)
 
     def _pending(self, request: SlotRequest) -> AllocationRow:
+        own = {field.name: getattr(request, field.name) for field in fields(request) if field.name != "groups"}
+        constraints = request.groups[0].constraints
         return AllocationRow(
-            **{field.name: getattr(request, field.name) for field in fields(request)},
+            **own,
             id=request.allocation_id,
+            slots=sum(group.count * group.slots for group in request.groups),
+            single_agent=constraints.single_agent,
+            agent_id=constraints.agent_id,
+            groups=[task_groups.to_json(group) for group in request.groups],
             state=AllocationState.PENDING,
             waiting="waiting for the scheduler",
             created_at=self._clock.now(),
@@ -117,11 +122,16 @@ class Allocations:
             await self._record(session, row, "ready")
             notify(session, notifications.allocation(row.id))
 
-    async def terminate(self, session: WriteSession, row: AllocationRow, *, why: str) -> bool:
+    async def terminate(
+        self, session: WriteSession, row: AllocationRow, *, why: str, leaves_for: str | None = None
+    ) -> bool:
         """Preempts it if it is ready, kills it if it has only started, and ends it at once if it holds nothing.
 
-        ``why`` is shown to the owner. Returns True if preemption was requested by this call.
+        ``why`` is shown to the owner. ``leaves_for``: the allocation that gets its slots. Returns True if preemption
+        was requested by this call.
         """
+        if leaves_for is not None:
+            await repository.change(session, row, preempted_for=leaves_for)
         if row.state is AllocationState.PENDING:
             await self.end(session, row, ExitReason.KILLED, message=why)
         elif row.ready_at is None:

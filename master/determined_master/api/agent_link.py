@@ -19,6 +19,7 @@ from determined_master.cluster.identity import Identity
 from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
 from determined_master.notifications import Notifications
+from determined_master.pool_settings import unknown
 from determined_master.secrets import Secrets
 from determined_master.settings import Settings
 
@@ -96,8 +97,8 @@ class AgentEndpoint:
                 socket, f"this agent has already followed a newer master (epoch {message.master_epoch})", final=False
             )
             return None
-        if message.pool != self.settings.default_pool:
-            await _refuse(socket, f"this cluster has no resource pool {message.pool!r}", final=True)
+        if message.pool not in self.settings.pools:
+            await _refuse(socket, "; ".join(unknown(message.pool, self.settings.pools)), final=True)
             return None
         return message
 

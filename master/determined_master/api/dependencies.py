@@ -20,12 +20,14 @@ from determined_master.db.group_commit import GroupWriter
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.experiments.commands.queue_update import QueueUpdates
 from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
 from determined_master.notifications import Notifications
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
+from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.services import Services
 from determined_master.settings import Settings
 from determined_master.storage_health import StorageHealth
@@ -74,12 +76,14 @@ GroupWriterDep = Annotated[GroupWriter, Depends(_one_of(lambda services: service
 IdentityDep = Annotated[Identity, Depends(_one_of(lambda services: services.identity))]
 LifecycleDep = Annotated[Lifecycle, Depends(_one_of(lambda services: services.lifecycle))]
 LineCountsDep = Annotated[LineCounts, Depends(_one_of(lambda services: services.log_counts))]
+ManagersDep = Annotated[ResourceManagers, Depends(_one_of(lambda services: services.managers))]
 MatchersDep = Annotated[Matchers, Depends(_one_of(lambda services: services.matchers))]
 ModelDefsDep = Annotated[ModelDefs, Depends(_one_of(_model_defs))]
 NotificationsDep = Annotated[Notifications, Depends(_one_of(lambda services: services.notifications))]
 OffloaderDep = Annotated[Offloader, Depends(_one_of(lambda services: services.offloader))]
 OwnLogDep = Annotated[OwnLog, Depends(_one_of(lambda services: services.own_log))]
 RegistryDep = Annotated[Registry, Depends(_one_of(lambda services: services.registry))]
+QueueUpdatesDep = Annotated[QueueUpdates, Depends(_one_of(lambda services: services.queue_updates))]
 SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
 StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]
 TrialAccessDep = Annotated[TrialAccess, Depends(_one_of(lambda services: services.access))]

@@ -16,8 +16,10 @@ from determined_master.db.models import TaskRow
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.events import repository as events
 from determined_master.jobs import repository as jobs
+from determined_master.jobs.queue_order import check_priority
 from determined_master.logs import repository as logs
 from determined_master.offloading import Offloader
+from determined_master.pool_settings import unknown
 from determined_master.principal import Principal
 from determined_master.settings import Settings
 from determined_master.tasks import environment_check, repository
@@ -122,10 +124,12 @@ class Commands:
 
     async def set_priority(self, command_id: str, priority: int, principal: Principal) -> None:
         """Changes the place of a command in the queue. Raises BadRequest for a priority out of range."""
-        if not jobs.MIN_PRIORITY <= priority <= jobs.MAX_PRIORITY:
-            raise BadRequest(f"a priority must be between {jobs.MIN_PRIORITY} and {jobs.MAX_PRIORITY}")
+        jobs.check_range(priority)
         async with self._database.write() as session:
             row = await self._to_change(session, command_id, principal)
+            job = await jobs.get(session, row.job_id)
+            default = self._settings.priority_in(job.pool)
+            check_priority(new=priority, old=job.priority, default=default, is_admin=principal.admin)
             await jobs.change(session, row.job_id, priority=priority)
             await events.record(
                 session,
@@ -148,11 +152,11 @@ class Commands:
             raise BadRequest(f"the configuration of the command is invalid: {_texts(checked.errors)}")
         config = checked.config
         resources = config["resources"]
-        pool = resources["resource_pool"] or self._settings.default_pool
-        if pool != self._settings.default_pool:
-            raise BadRequest(f'unknown resource pool "{pool}"; this cluster has "{self._settings.default_pool}"')
+        pool = self._settings.pool_for(resources["resource_pool"], resources["slots"])
+        if pool not in self._settings.pools:
+            raise BadRequest("; ".join(unknown(pool, self._settings.pools)))
         priority = resources["priority"]
-        filled = {"resource_pool": pool, "priority": self._settings.default_priority if priority is None else priority}
+        filled = {"resource_pool": pool, "priority": self._settings.priority_in(pool) if priority is None else priority}
         return config | {"resources": resources | filled}
 
     async def _warn(self, session: WriteSession, row: TaskRow, warnings: Sequence[Finding]) -> None:

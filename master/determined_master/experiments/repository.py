@@ -100,6 +100,10 @@ async def get(session: ReadSession, experiment_id: int) -> ExperimentRow:
     return row
 
 
+async def find_by_job(session: ReadSession, job_id: str) -> ExperimentRow | None:
+    return (await session.scalars(select(ExperimentRow).where(ExperimentRow.job_id == job_id))).one_or_none()
+
+
 async def get_many(session: ReadSession, experiment_ids: Sequence[int]) -> Sequence[ExperimentRow]:
     return (await session.scalars(select(ExperimentRow).where(ExperimentRow.id.in_(experiment_ids)))).all()
 
@@ -114,9 +118,19 @@ async def names_and_searchers(session: ReadSession, experiment_ids: Collection[i
     return found
 
 
-async def add(session: WriteSession, row: ExperimentRow, *, priority: int, weight: float = 1.0) -> None:
+async def add(
+    session: WriteSession, row: ExperimentRow, *, priority: int, weight: float = 1.0, max_slots: int | None = None
+) -> None:
     """Adds an experiment and its job."""
-    await jobs.add(session, row.job_id, pool=row.pool, priority=priority, weight=weight, position=row.start_time)
+    await jobs.add(
+        session,
+        row.job_id,
+        pool=row.pool,
+        priority=priority,
+        weight=weight,
+        max_slots=max_slots,
+        position=row.start_time,
+    )
     session.add(row)
     await session.flush()
     await _keep_labels(session, row.id, row.labels)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import select, update
 
-from determined.errors import NotFound
+from determined.errors import BadRequest, NotFound
 from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.db.models import AllocationRow, JobRow, TaskRow
@@ -14,10 +14,23 @@ from determined_master.db.session import ReadSession, WriteSession, notify
 MIN_PRIORITY, MAX_PRIORITY = 1, 99
 
 
+def check_range(priority: int) -> None:
+    """Raises BadRequest for a priority out of range."""
+    if not MIN_PRIORITY <= priority <= MAX_PRIORITY:
+        raise BadRequest(f"a priority must be between {MIN_PRIORITY} and {MAX_PRIORITY}")
+
+
 async def add(
-    session: WriteSession, job_id: str, *, pool: str, priority: int, position: datetime, weight: float = 1.0
+    session: WriteSession,
+    job_id: str,
+    *,
+    pool: str,
+    priority: int,
+    position: datetime,
+    weight: float = 1.0,
+    max_slots: int | None = None,
 ) -> None:
-    session.add(JobRow(id=job_id, pool=pool, priority=priority, weight=weight, position=position))
+    session.add(JobRow(id=job_id, pool=pool, priority=priority, weight=weight, max_slots=max_slots, position=position))
     await session.flush()
 
 

@@ -7,18 +7,18 @@ from functools import partial
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.link.isolation import Isolation
 from determined_master.allocations import repository
-from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.session import Database
+from determined_master.resource_managers.managers import ResourceManagers
 
 logger = logging.getLogger(__name__)
 
 
 class Deadlines:
-    def __init__(self, database: Database, clock: Clock, allocations: Allocations) -> None:
+    def __init__(self, database: Database, clock: Clock, managers: ResourceManagers) -> None:
         self._database = database
         self._clock = clock
-        self._allocations = allocations
+        self._managers = managers
         self._items = Isolation("deadlines", logger)
 
     async def tick(self) -> float | None:
@@ -42,7 +42,7 @@ class Deadlines:
         async with self._database.write() as session:
             row = await repository.get(session, allocation_id)
             late = f"killed because it still ran after its preemption_timeout ({bounded(row.preemption_timeout)} s)"
-            await self._allocations.kill(session, row, why="; ".join(filter(None, (row.message, late))))
+            await self._managers.kill(session, row, why="; ".join(filter(None, (row.message, late))))
 
 
 def _seconds_left(requested_at: datetime, timeout: int, now: datetime) -> float:

@@ -78,6 +78,11 @@ async def find(session: ReadSession, task_id: str) -> TaskRow | None:
     return await session.get(TaskRow, task_id)
 
 
+async def of_job(session: ReadSession, job_id: str) -> list[str]:
+    """Returns the ids of a job's tasks."""
+    return list((await session.scalars(select(TaskRow.id).where(TaskRow.job_id == job_id).order_by(TaskRow.id))).all())
+
+
 async def get(session: ReadSession, task_id: str) -> TaskRow:
     row = await find(session, task_id)
     if row is None:

@@ -14,13 +14,15 @@ from determined_launch import environment as names
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.failures import ContainerEnd, cause_of
-from determined_master.allocations.service import Allocations, SlotRequest
+from determined_master.allocations.service import SlotRequest
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow, TaskRow, UserRow
 from determined_master.db.session import WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.jobs import repository as jobs
 from determined_master.logs import repository as logs
+from determined_master.resource_managers.managers import ResourceManagers
+from determined_master.scheduling.view import Constraints, TaskGroup
 from determined_master.tasks import repository
 from determined_master.tasks.states import POLICIES, AttemptEnd, decide, sequel
 from determined_master.users import repository as users
@@ -53,9 +55,9 @@ class NewTask:
 class Tasks:
     """Every method works inside the caller's session."""
 
-    def __init__(self, clock: Clock, allocations: Allocations) -> None:
+    def __init__(self, clock: Clock, managers: ResourceManagers) -> None:
         self._clock = clock
-        self._allocations = allocations
+        self._managers = managers
 
     async def create(self, session: WriteSession, new: NewTask) -> TaskRow:
         """Adds the task and its job; the loop of tasks requests its slots."""
@@ -102,8 +104,7 @@ class Tasks:
         request = SlotRequest(
             task_id=row.id,
             run_id=run_id,
-            slots=row.slots,
-            single_agent=True,
+            groups=(TaskGroup(row.kind.value.lower(), slots=row.slots, constraints=Constraints(True, row.agent_id)),),
             pool=job.pool,
             priority=job.priority,
             owner=user.username,
@@ -111,10 +112,9 @@ class Tasks:
             submitted_at=job.position,
             spec=_attempt_spec(row, run_id, user),
             preemption_timeout=PREEMPTION_TIMEOUT_SECONDS,
-            agent_id=row.agent_id,
         )
         await repository.change(session, row, run_id=run_id, retry_at=None)
-        await self._allocations.request(session, [request])
+        await self._managers.submit(session, [request])
 
     async def kill(self, session: WriteSession, row: TaskRow, actor: str) -> None:
         """Kills the task; no-op if it has ended or is stopping."""
@@ -123,7 +123,7 @@ class Tasks:
         await repository.move(session, self._clock, row, TaskState.STOPPING, actor=actor)
         live = await allocation_rows.live_of_task(session, row.id)
         if live is not None:
-            await self._allocations.kill(session, live, why=f"killed by {actor}")
+            await self._managers.kill(session, live, why=f"killed by {actor}")
 
     async def finish_stopped(self, session: WriteSession, row: TaskRow) -> None:
         """Ends a STOPPING task that has no attempt to settle."""

@@ -7,12 +7,12 @@ from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.db.session import WriteSession, notify
 from determined_master.events.state_machine import Event
 from determined_master.logs import repository as logs
+from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
 from determined_master.trials.settlement import Settlement
@@ -27,7 +27,7 @@ class Trials:
     def __init__(
         self,
         clock: Clock,
-        allocations: Allocations,
+        managers: ResourceManagers,
         new_run: Callable[[Sequence[int]], None],
         *,
         pool_hook: str = "",
@@ -36,11 +36,11 @@ class Trials:
     ) -> None:
         """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
         self._clock = clock
-        self._allocations = allocations
+        self._managers = managers
         self._settlement = Settlement(clock)
         self._slot_requests = SlotRequests(
             clock,
-            allocations,
+            managers,
             new_run,
             pool_hook=pool_hook,
             interface=interface,
@@ -99,14 +99,15 @@ class Trials:
         """Ends the attempts of the trials in ``state``: pending ones in bulk, the others one by one."""
         live = await repository.live_allocations(session, experiment_id, state)
         waiting = [each for each, of in live if of is AllocationState.PENDING]
-        await self._allocations.end_pending(session, waiting, why=why)
+        if waiting:
+            await self._managers.withdraw(session, await allocation_rows.pool_of(session, waiting[0]), waiting, why=why)
         for allocation_id, of in live:
             if of is not AllocationState.PENDING:
                 await self._end_attempt(session, await allocation_rows.get(session, allocation_id), state, why)
 
     async def _end_attempt(self, session: WriteSession, live: AllocationRow, state: TrialState, why: str) -> None:
         if state in _KILLING:
-            await self._allocations.kill(session, live, why=why)
+            await self._managers.kill(session, live, why=why)
         else:
             await self._preempt(session, live, why)
 
@@ -133,7 +134,7 @@ class Trials:
 
     async def kill_attempt(self, session: WriteSession, allocation: AllocationRow, why: str) -> None:
         """Ends an attempt; the outcome for its trial is decided at settlement."""
-        await self._allocations.kill(session, allocation, why=why)
+        await self._managers.kill(session, allocation, why=why)
 
     async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
         """Ends the stopping trials whose attempts are settled, in a constant number of statements."""
@@ -141,7 +142,7 @@ class Trials:
 
     async def _preempt(self, session: WriteSession, live: AllocationRow, why: str) -> None:
         """Preempts an attempt. Its log says when it will be killed otherwise."""
-        if await self._allocations.terminate(session, live, why=why):
+        if await self._managers.preempt(session, live, why=why):
             # Rows of earlier versions may hold any number.
             seconds = min(max(live.preemption_timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
             at = self._clock.now() + timedelta(seconds=seconds)

@@ -1,15 +1,18 @@
 """Requests slots for new attempts of trials, in bulk."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
-from determined_master.allocations.service import Allocations, SlotRequest
+from determined_master.allocations.service import SlotRequest
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow, ExperimentRow, JobRow, TrialRow, UserRow
 from determined_master.db.session import ReadSession, WriteSession, after_commit
 from determined_master.jobs import repository as jobs
+from determined_master.resource_managers.managers import ResourceManagers
+from determined_master.scheduling.view import Constraints, TaskGroup
 from determined_master.trials import repository
 from determined_master.trials.environment import container_spec
 from determined_master.users import repository as users
@@ -22,7 +25,7 @@ class SlotRequests:
     def __init__(
         self,
         clock: Clock,
-        allocations: Allocations,
+        managers: ResourceManagers,
         new_run: Callable[[Sequence[int]], None],
         *,
         pool_hook: str,
@@ -34,7 +37,7 @@ class SlotRequests:
         ``cluster_storage``: the checkpoint folder that the master itself chose.
         """
         self._clock = clock
-        self._allocations = allocations
+        self._managers = managers
         self._new_run = new_run
         self._pool_hook = pool_hook
         self._interface = interface
@@ -60,7 +63,7 @@ class SlotRequests:
         ]
         await repository.change_each(session, experiment.id, values)
         after_commit(session, partial(self._new_run, [row.id for row in rows]))
-        await self._allocations.request(session, requests)
+        await self._managers.submit(session, requests)
 
     def _request(
         self, row: TrialRow, experiment: ExperimentRow, job: JobRow, user: UserRow, newest: CheckpointRow | None
@@ -78,14 +81,12 @@ class SlotRequests:
             run_as=run_as(user.agent_user_group),
             cluster_storage=self._cluster_storage,
         )
-        resources = experiment.config["resources"]
         timeout = experiment.config.get("preemption_timeout")
         timeout = DEFAULT_PREEMPTION_TIMEOUT_SECONDS if timeout is None else timeout
         return SlotRequest(
             task_id=row.task_id,
             run_id=run_id,
-            slots=resources["slots_per_trial"],
-            single_agent=bool(resources.get("is_single_node")),
+            groups=trial_groups(experiment.config),
             pool=job.pool,
             priority=job.priority,
             owner=user.username,
@@ -94,6 +95,13 @@ class SlotRequests:
             spec=spec,
             preemption_timeout=min(timeout, MAX_PREEMPTION_TIMEOUT_SECONDS),
         )
+
+
+def trial_groups(config: Mapping[str, Any]) -> tuple[TaskGroup, ...]:
+    """Returns what each trial of an experiment asks for."""
+    resources = config["resources"]
+    constraints = Constraints(single_agent=bool(resources.get("is_single_node")))
+    return (TaskGroup("trial", slots=resources["slots_per_trial"], constraints=constraints),)
 
 
 async def _newest_checkpoints(session: ReadSession, task_ids: Collection[str]) -> dict[str, CheckpointRow]:

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Depends
 
 from determined.states import AllocationState
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.service import Allocations
-from determined_master.api.dependencies import AllocationsDep, DatabaseDep, DrainingDep, Read, admin_or_operator
+from determined_master.api.dependencies import DatabaseDep, DrainingDep, ManagersDep, Read, admin_or_operator
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.db.session import Database
+from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.trials import repository as trial_rows
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class DrainBody(Wire):
 
 
 @router.post("/drain", dependencies=[Depends(admin_or_operator)])
-async def drain(body: DrainBody, draining: DrainingDep, database: DatabaseDep, allocations: AllocationsDep) -> Empty:
+async def drain(body: DrainBody, draining: DrainingDep, database: DatabaseDep, managers: ManagersDep) -> Empty:
     """Drains the cluster: experiments keep their states, and their trials resume at the next start. Lasts until this
     master ends."""
     draining.set()
@@ -36,7 +36,7 @@ async def drain(body: DrainBody, draining: DrainingDep, database: DatabaseDep, a
     problems: list[Exception] = []
     for allocation_id in live:
         try:
-            await _end(database, allocations, allocation_id, kill=body.kill)
+            await _end(database, managers, allocation_id, kill=body.kill)
         except Exception as error:  # the others are preempted all the same, and the caller gets the error
             logger.exception("cannot ask allocation %s to stop", allocation_id)
             problems.append(error)
@@ -45,12 +45,12 @@ async def drain(body: DrainBody, draining: DrainingDep, database: DatabaseDep, a
     return Empty()
 
 
-async def _end(database: Database, allocations: Allocations, allocation_id: str, *, kill: bool) -> None:
+async def _end(database: Database, managers: ResourceManagers, allocation_id: str, *, kill: bool) -> None:
     async with database.write() as session:
         row = await allocation_rows.get(session, allocation_id)
         if row.state is AllocationState.PENDING:
             return
-        end = allocations.kill if kill else allocations.terminate
+        end = managers.kill if kill else managers.preempt
         await end(session, row, why="the cluster is shutting down; this task resumes at the next start")
 
 

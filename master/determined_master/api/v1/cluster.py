@@ -11,23 +11,18 @@ from fastapi.responses import StreamingResponse
 
 from determined import __version__
 from determined.config.masking import masked
-from determined_master.agents import repository as agent_rows
-from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import (
     Admin,
-    Anyone,
     DatabaseDep,
     IdentityDep,
     LogReader,
     NoLogin,
     NotificationsDep,
     OwnLogDep,
-    Read,
     SettingsDep,
     StorageHealthDep,
 )
-from determined_master.api.pagination import page
-from determined_master.api.schemas.base import WIRE_VERSION, BoundedInt, Pagination, Wire, rfc3339
+from determined_master.api.schemas.base import WIRE_VERSION, BoundedInt, Wire, rfc3339
 from determined_master.api.schemas.enums import log_level
 from determined_master.cluster import repository
 from determined_master.errors import StorageUnavailable
@@ -59,11 +54,6 @@ class MasterAnswer(Wire):
 
 class ConfigAnswer(Wire):
     config: dict[str, Any]
-
-
-class PoolsAnswer(Wire):
-    resource_pools: list[dict[str, Any]]
-    pagination: Pagination
 
 
 @router.get("/info", dependencies=[NoLogin])
@@ -119,8 +109,12 @@ async def get_config(_admin: Admin, settings: SettingsDep) -> ConfigAnswer:
             "port": settings.port,
             "cluster_name": settings.cluster_name,
             "checkpoint_storage": masked({"checkpoint_storage": settings.storage_default})["checkpoint_storage"],
-            "resource_manager": {"type": "agent", "default_compute_resource_pool": settings.default_pool},
-            "resource_pools": [{"pool_name": settings.default_pool}],
+            "resource_manager": {
+                "type": "agent",
+                "default_compute_resource_pool": settings.default_pool,
+                "default_aux_resource_pool": settings.pool_for("", 0),
+            },
+            "resource_pools": [each.model_dump(mode="json", exclude_none=True) for each in settings.pools.values()],
             "task_container_defaults": {"startup_hook": settings.startup_hook},
             "feature_switches": [],
             "launch_error": True,
@@ -145,33 +139,6 @@ async def get_logs(
     return StreamingResponse(lines, media_type="application/json")
 
 
-@router.get("/api/v1/resource-pools")
-async def get_pools(
-    _principal: Anyone,
-    settings: SettingsDep,
-    session: Read,
-    unbound: bool = False,
-    offset: BoundedInt = 0,
-    limit: BoundedInt = 0,
-) -> PoolsAnswer:
-    """Lists resource pools. No pool is bound to a workspace, so ``unbound`` excludes none."""
-    agents = await agent_rows.present(session)
-    slots = await agent_rows.slots(session)
-    held = await allocation_rows.held_slots(session)
-    present = {a.id for a in agents}
-    pool = _pool(
-        settings.default_pool,
-        agents=len(agents),
-        slots=sum(s.agent_id in present for s in slots),
-        used=len(held),
-        slot_type=slots[0].type if slots else "cpu",
-        zero_slots=len(await allocation_rows.agents_of_zero_slot_containers(session)),
-        zero_slot_limit=settings.max_zero_slot_containers,
-    )
-    shown, pagination = page([pool], offset, limit)
-    return PoolsAnswer(resource_pools=shown, pagination=pagination)
-
-
 async def _log_lines(
     own_log: OwnLog, notifications: Notifications, offset: int, limit: int, follow: bool
 ) -> AsyncIterator[bytes]:
@@ -193,55 +160,3 @@ async def _log_lines(
         if not follow or notifications.closing or (limit > 0 and sent >= limit):
             return
         await asyncio.sleep(0.5)
-
-
-def _pool(
-    name: str, *, agents: int, slots: int, used: int, slot_type: str, zero_slots: int, zero_slot_limit: int
-) -> dict[str, Any]:
-    nothing = dict.fromkeys(
-        (
-            "agentDockerImage",
-            "agentDockerNetwork",
-            "agentDockerRuntime",
-            "agentFluentImage",
-            "containerStartupScript",
-            "imageId",
-            "instanceType",
-            "location",
-            "masterCertName",
-            "masterUrl",
-            "startupScript",
-            "accelerator",
-        ),
-        "",
-    )
-    return nothing | {
-        "name": name,
-        "description": "",
-        "type": "RESOURCE_POOL_TYPE_STATIC",
-        "numAgents": agents,
-        "slotsAvailable": slots,
-        "slotsUsed": used,
-        "slotType": f"TYPE_{slot_type.upper()}",
-        "slotsPerAgent": slots // agents if agents else 0,
-        "auxContainerCapacity": zero_slot_limit * agents,
-        "auxContainerCapacityPerAgent": zero_slot_limit,
-        "auxContainersRunning": zero_slots,
-        "clusterName": "",
-        "defaultAuxPool": True,
-        "defaultComputePool": True,
-        "preemptible": False,
-        "minAgents": 0,
-        "maxAgents": 0,
-        "maxIdleAgentPeriod": 0,
-        "maxAgentStartingPeriod": 0,
-        "schedulerType": "SCHEDULER_TYPE_PRIORITY",
-        "schedulerFittingPolicy": "FITTING_POLICY_BEST",
-        "resourceManagerMetadata": {},
-        "details": {
-            "aws": None,
-            "gcp": None,
-            "priorityScheduler": {"preemption": False, "defaultPriority": 42, "k8Priorities": []},
-        },
-        "stats": {"queuedCount": 0, "scheduledCount": 0},
-    }

@@ -16,6 +16,7 @@ from determined_master.api.dependencies import (
     Owner,
     Read,
     Reader,
+    SettingsDep,
 )
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries import experiment_list
@@ -99,9 +100,10 @@ async def patch(
     authorization: AuthorizationDep,
     clock: ClockDep,
     database: DatabaseDep,
+    settings: SettingsDep,
 ) -> schemas.ExperimentAnswer:
     changes = body.changes()
-    await edit.patch(database, clock, authorization, experiment_id, changes, user)
+    await edit.patch(database, clock, authorization, settings, experiment_id, changes, user)
     async with database.read() as session:
         row = await repository.get(session, experiment_id)
         return schemas.ExperimentAnswer(experiment=(await experiment_queries.show(session, [row]))[0])

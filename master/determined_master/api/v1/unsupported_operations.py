@@ -73,9 +73,6 @@ DeleteGroup DELETE /groups/{groupId}
 GetGroup GET /groups/{groupId}
 UpdateGroup PUT /groups/{groupId}
 GetJobs GET /job-queues
-UpdateJobQueue POST /job-queues
-GetJobsV2 GET /job-queues-v2
-GetJobQueueStats GET /job-queues/stats
 GetKubernetesResourceManagers GET /k8s-resource-managers
 DeleteClusterMessage DELETE /master/cluster_message
 GetClusterMessage GET /master/cluster_message

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text, false, text
+from sqlalchemy import JSON, ForeignKey, Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import AllocationState, ContainerState, ExitReason
@@ -17,6 +17,7 @@ class AllocationRow(Base):
     __tablename__ = "allocations"
     __table_args__ = (
         Index("ix_allocations_state", "state"),
+        Index("ix_allocations_pool_state", "pool", "state"),
         Index(
             "ix_allocations_unsettled",
             "state",
@@ -46,12 +47,17 @@ class AllocationRow(Base):
     """True if it must not be spread over several agents."""
     agent_id: Mapped[str | None] = mapped_column(String(255))
     """The only agent that may run it; None for any."""
+    groups: Mapped[list[Any] | None] = mapped_column(JSON(none_as_null=True))
+    """Groups of tasks that it asks for (see scheduling ``TaskGroup``); None for one of an earlier version, which has
+    one group with ``slots``."""
     port_block: Mapped[int | None]
     """Block of its workers' ports; set at placement."""
     created_at: Mapped[datetime]
     placed_at: Mapped[datetime | None]
     ready_at: Mapped[datetime | None]
     preempt_requested_at: Mapped[datetime | None]
+    preempted_for: Mapped[str | None] = mapped_column(String(80))
+    """The allocation for which the scheduler asked this one to leave."""
     preempt_acked_at: Mapped[datetime | None]
     kill_requested_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]

@@ -20,6 +20,8 @@ class JobRow(Base):
     priority: Mapped[int] = mapped_column(default=42)
     """1 to 99; lower numbers come first."""
     weight: Mapped[float] = mapped_column(default=1.0)
+    max_slots: Mapped[int | None]
+    """Maximum number of slots that its tasks hold at once; None for no maximum."""
     position: Mapped[datetime]
     """Place in the queue among jobs of the same priority: the time of submission."""
 

@@ -7,6 +7,7 @@ from determined.config.findings import Finding
 from determined.states import CheckpointState, state_phrase
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.db.session import ReadSession
+from determined_master.pool_settings import unknown
 from determined_master.settings import Settings
 from determined_master.trials import repository as trials
 
@@ -17,9 +18,8 @@ async def findings(session: ReadSession, config: Mapping[str, Any], settings: Se
     """Returns an error for each object that this cluster does not have. ``config``: the effective configuration."""
     found = []
     pool = config["resources"]["resource_pool"]
-    if pool not in ("", settings.default_pool):
-        hint = f'this cluster has "{settings.default_pool}"'
-        found.append(Finding(CODE, ("resources", "resource_pool"), f'unknown resource pool "{pool}"', hint))
+    if pool and pool not in settings.pools:
+        found.append(Finding(CODE, ("resources", "resource_pool"), *unknown(pool, settings.pools)))
     searcher = config["searcher"]
     if source := searcher.get("source_trial_id"):
         found += await _trial(session, source)

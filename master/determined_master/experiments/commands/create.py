@@ -114,7 +114,13 @@ class Creator:
                 raise PreconditionFailed(f"project {project.name!r} is archived")
             row = self._row(submission, config, principal, context_hash, size)
             resources = config["resources"]
-            await repository.add(session, row, priority=resources["priority"], weight=resources["weight"])
+            await repository.add(
+                session,
+                row,
+                priority=resources["priority"],
+                weight=resources["weight"],
+                max_slots=resources["max_slots"],
+            )
             await self._start_search(session, row)
             await events.record(
                 session,
@@ -239,8 +245,9 @@ class Creator:
 def _fill(config: dict[str, Any], settings: Settings) -> None:
     """Sets the fields that only the cluster knows."""
     resources = config["resources"]
-    resources["resource_pool"] = resources.get("resource_pool") or settings.default_pool
+    pool = settings.pool_for(resources.get("resource_pool") or "", resources["slots_per_trial"])
+    resources["resource_pool"] = pool
     if resources.get("priority") is None:
-        resources["priority"] = settings.default_priority
+        resources["priority"] = settings.priority_in(pool)
     if config["reproducibility"].get("experiment_seed") is None:
         config["reproducibility"]["experiment_seed"] = random.SystemRandom().getrandbits(32)

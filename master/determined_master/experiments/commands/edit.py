@@ -10,7 +10,9 @@ from determined_master.db.session import Database, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.jobs import repository as jobs
+from determined_master.jobs.queue_order import check_priority
 from determined_master.principal import Principal
+from determined_master.settings import Settings
 from determined_master.users.authorization import Authorization
 
 
@@ -31,11 +33,13 @@ async def patch(
     database: Database,
     clock: Clock,
     authorization: Authorization,
+    settings: Settings,
     experiment_id: int,
     changes: ExperimentChanges,
     principal: Principal,
 ) -> None:
-    """Applies ``changes``. Raises BadRequest for a bad value and PreconditionFailed for an archived experiment."""
+    """Applies ``changes``. Raises BadRequest for a bad value, PreconditionFailed for an archived experiment, and
+    Forbidden where an owner makes an experiment more urgent than its pool's default."""
     async with database.write() as session:
         row = await repository.get(session, experiment_id)
         await authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
@@ -59,6 +63,10 @@ async def patch(
         if resources is not None:
             config["resources"] = config["resources"] | resources
             job = _job_values(resources)
+            if "priority" in job:
+                default = settings.priority_in(row.pool)
+                old = (await jobs.get(session, row.job_id)).priority
+                check_priority(new=job["priority"], old=old, default=default, is_admin=principal.admin)
             if job:
                 await jobs.change(session, row.job_id, **job)
         storage = changes.get("checkpoint_storage")
@@ -79,11 +87,14 @@ async def patch(
 
 def _job_values(resources: dict[str, Any]) -> dict[str, Any]:
     """Returns the changed columns of the experiment's job. Raises BadRequest for a bad value."""
-    priority, weight = resources.get("priority"), resources.get("weight")
-    if priority is not None and not jobs.MIN_PRIORITY <= priority <= jobs.MAX_PRIORITY:
-        raise BadRequest(f"a priority must be between {jobs.MIN_PRIORITY} and {jobs.MAX_PRIORITY}")
+    priority, weight, max_slots = (resources.get(name) for name in ("priority", "weight", "max_slots"))
+    if priority is not None:
+        jobs.check_range(priority)
+    if max_slots is not None and max_slots < 0:
+        raise BadRequest("max_slots must not be negative")
     given = {"priority": priority, "weight": weight}
-    return {name: value for name, value in given.items() if value is not None}
+    values = {name: value for name, value in given.items() if value is not None}
+    return values | ({"max_slots": max_slots} if "max_slots" in resources else {})
 
 
 async def relabel(

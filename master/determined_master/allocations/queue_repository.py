@@ -1,0 +1,99 @@
+"""SQL for the queue: pending and running allocations with what their jobs say about order and limits."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+
+from determined.states import AllocationState, TaskKind
+from determined_master.db.models import AllocationRow, JobRow, TaskRow
+from determined_master.db.session import ReadSession
+
+RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.PENDING]
+
+
+class Queued(NamedTuple):
+    """An allocation that has not ended, with its job. Seconds are since the epoch where nothing else is said."""
+
+    id: str
+    task_id: str
+    kind: TaskKind
+    job_id: str
+    pool: str
+    slots: int
+    single_agent: bool
+    agent_id: str | None
+    groups: list[Any] | None
+    priority: int
+    weight: float
+    max_slots: int | None
+    position: datetime
+    """Place of the job in the queue among those of the same priority."""
+    created_at: datetime
+    user_id: int
+    waiting: str
+    preempt_requested_at: datetime | None
+    kill_requested_at: datetime | None
+    preempted_for: str | None
+
+
+_COLUMNS = (
+    AllocationRow.id,
+    AllocationRow.task_id,
+    TaskRow.kind,
+    TaskRow.job_id,
+    AllocationRow.pool,
+    AllocationRow.slots,
+    AllocationRow.single_agent,
+    AllocationRow.agent_id,
+    AllocationRow.groups,
+    JobRow.priority,
+    JobRow.weight,
+    JobRow.max_slots,
+    JobRow.position,
+    AllocationRow.created_at,
+    AllocationRow.user_id,
+    AllocationRow.waiting,
+    AllocationRow.preempt_requested_at,
+    AllocationRow.kill_requested_at,
+    AllocationRow.preempted_for,
+)
+
+
+async def pools_with_pending(session: ReadSession) -> Sequence[str]:
+    """Returns the pools in which allocations wait, sorted by name."""
+    query = select(AllocationRow.pool).where(AllocationRow.state == AllocationState.PENDING).distinct()
+    return sorted((await session.scalars(query)).all())
+
+
+async def pending(session: ReadSession, pool: str) -> list[Queued]:
+    """Returns the allocations that wait in a pool, in no order."""
+    return await _queued(session, pool, [AllocationState.PENDING])
+
+
+async def running(session: ReadSession, pool: str) -> list[Queued]:
+    """Returns the allocations that have been placed in a pool and have not ended, in no order."""
+    return await _queued(session, pool, RUNNING)
+
+
+async def _queued(session: ReadSession, pool: str, states: Sequence[AllocationState]) -> list[Queued]:
+    query = (
+        select(*_COLUMNS)
+        .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+        .join(JobRow, JobRow.id == TaskRow.job_id)
+        .where(AllocationRow.state.in_(states), AllocationRow.pool == pool)
+    )
+    return [Queued(*row) for row in await session.execute(query)]
+
+
+async def counts(session: ReadSession, pool: str) -> tuple[int, int]:
+    """Returns the numbers of pending and of running allocations of a pool."""
+    query = (
+        select(AllocationRow.state, func.count())
+        .where(AllocationRow.state.in_([AllocationState.PENDING, *RUNNING]), AllocationRow.pool == pool)
+        .group_by(AllocationRow.state)
+    )
+    found = {state: int(number) for state, number in (await session.execute(query)).all()}
+    waiting = found.pop(AllocationState.PENDING, 0)
+    return waiting, sum(found.values())

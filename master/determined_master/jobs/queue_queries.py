@@ -1,0 +1,114 @@
+"""SQL for the job queue: jobs with allocations that have not ended, in the order of the queue."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import case, func, select
+
+from determined.states import AllocationState, TaskKind
+from determined_master.db.base import to_micros
+from determined_master.db.models import AllocationRow, ExperimentRow, JobRow, ProjectRow, TaskRow, UserRow
+from determined_master.db.session import ReadSession
+from determined_master.jobs.queue_order import QueuedJob
+
+LIVE = [s for s in AllocationState if s.is_live]
+
+
+class JobEntry(NamedTuple):
+    """A job of the queue. Slots are counts."""
+
+    job_id: str
+    pool: str
+    priority: int
+    weight: float
+    position: datetime
+    kind: TaskKind
+    """``TRIAL`` for an experiment."""
+    user_id: int
+    username: str
+    experiment_id: int | None
+    task_id: str
+    """One of its tasks."""
+    name: str
+    submitted_at: datetime
+    progress: float | None
+    workspace_id: int
+    requested_slots: int
+    allocated_slots: int
+    waiting: int
+    """Number of its allocations that wait."""
+    running: int
+
+    @property
+    def entity_id(self) -> str:
+        return str(self.experiment_id) if self.kind is TaskKind.TRIAL else self.task_id
+
+
+async def queue(session: ReadSession, pool: str) -> list[JobEntry]:
+    """Returns the jobs of a pool that have allocations, first the one whose turn is first."""
+    is_waiting = AllocationRow.state == AllocationState.PENDING
+    live = (
+        select(
+            TaskRow.job_id.label("job_id"),
+            func.max(TaskRow.kind).label("kind"),
+            func.max(TaskRow.user_id).label("user_id"),
+            func.max(TaskRow.experiment_id).label("experiment_id"),
+            func.max(TaskRow.id).label("task_id"),
+            func.max(TaskRow.description).label("description"),
+            func.max(TaskRow.workspace_id).label("workspace_id"),
+            func.min(TaskRow.created_at).label("created_at"),
+            func.sum(AllocationRow.slots).label("requested"),
+            func.sum(case((is_waiting, 0), else_=AllocationRow.slots)).label("allocated"),
+            func.sum(case((is_waiting, 1), else_=0)).label("waiting"),
+            func.sum(case((is_waiting, 0), else_=1)).label("running"),
+        )
+        .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+        .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == pool)
+        .group_by(TaskRow.job_id)
+        .subquery()
+    )
+    query = (
+        select(
+            JobRow.id,
+            JobRow.pool,
+            JobRow.priority,
+            JobRow.weight,
+            JobRow.position,
+            live.c.kind,
+            live.c.user_id,
+            UserRow.username,
+            live.c.experiment_id,
+            live.c.task_id,
+            func.coalesce(ExperimentRow.name, live.c.description),
+            func.coalesce(ExperimentRow.start_time, live.c.created_at),
+            ExperimentRow.progress,
+            func.coalesce(ProjectRow.workspace_id, live.c.workspace_id, 1),
+            live.c.requested,
+            live.c.allocated,
+            live.c.waiting,
+            live.c.running,
+        )
+        .join(live, live.c.job_id == JobRow.id)
+        .join(UserRow, UserRow.id == live.c.user_id)
+        .outerjoin(ExperimentRow, ExperimentRow.job_id == JobRow.id)
+        .outerjoin(ProjectRow, ProjectRow.id == ExperimentRow.project_id)
+        .order_by(JobRow.priority, JobRow.position, JobRow.id)
+    )
+    return [JobEntry._make((*row[:14], *map(int, row[14:]))) for row in (await session.execute(query)).all()]
+
+
+async def order(session: ReadSession, pool: str) -> list[QueuedJob]:
+    """Returns the places of the jobs of a pool that have allocations."""
+    return [
+        QueuedJob(each.job_id, each.user_id, each.priority, to_micros(each.position))
+        for each in await queue(session, pool)
+    ]
+
+
+async def owners(session: ReadSession, job_ids: Collection[str]) -> dict[str, int]:
+    """Returns the owner of each job; unknown jobs are absent."""
+    query = select(TaskRow.job_id, TaskRow.user_id).where(TaskRow.job_id.in_(job_ids)).distinct()
+    of_tasks = {row.job_id: row.user_id for row in await session.execute(query)}
+    experiments = select(ExperimentRow.job_id, ExperimentRow.user_id).where(ExperimentRow.job_id.in_(job_ids))
+    return of_tasks | {row.job_id: row.user_id for row in await session.execute(experiments)}

@@ -1,0 +1,130 @@
+"""The resource manager of agents: our own scheduler places allocations on the slots of agents."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+
+from sqlalchemy.exc import IntegrityError
+
+from determined.errors import Conflict
+from determined.link.isolation import Isolation
+from determined.states import AllocationState
+from determined_master import notifications
+from determined_master.allocations import queue_repository
+from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations.service import Allocations, SlotRequest
+from determined_master.db.models import AllocationRow
+from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.pool_settings import PoolSettings
+from determined_master.resource_managers import pool_views
+from determined_master.resource_managers.manager import Capacity
+from determined_master.scheduling.plan import Placement, Plan, Refusal, Release
+from determined_master.scheduling.scheduler import plan
+from determined_master.scheduling.view import PoolView, TaskGroup
+
+logger = logging.getLogger(__name__)
+
+
+class AgentManager:
+    """Implements ``ResourceManager`` for pools of agents: a frozen view of each pool, a plan, guarded updates."""
+
+    def __init__(
+        self,
+        database: Database,
+        allocations: Allocations,
+        pools: Mapping[str, PoolSettings],
+        *,
+        start_windows: Callable[[], Awaitable[None]],
+        is_draining: Callable[[], bool],
+    ) -> None:
+        """``start_windows`` starts the reconnect window of every agent. ``is_draining`` returns True while the cluster
+        is about to stop: nothing is placed."""
+        self._database = database
+        self._allocations = allocations
+        self._pools = pools
+        self._start_windows = start_windows
+        self._is_draining = is_draining
+        self._items = Isolation("schedule", logger)
+
+    async def validate(self, session: ReadSession, pool: str, groups: Sequence[TaskGroup]) -> str | None:
+        view = await pool_views.idle(session, self._pools[pool], groups)
+        refusals = plan(view).refusals
+        return refusals[0].reason if refusals else None
+
+    async def submit(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
+        await self._allocations.request(session, requests)
+
+    async def preempt(self, session: WriteSession, row: AllocationRow, *, why: str) -> bool:
+        return await self._allocations.terminate(session, row, why=why)
+
+    async def kill(self, session: WriteSession, row: AllocationRow, *, why: str) -> None:
+        await self._allocations.kill(session, row, why=why)
+
+    async def withdraw(self, session: WriteSession, ids: Sequence[str], *, why: str) -> None:
+        await self._allocations.end_pending(session, ids, why=why)
+
+    async def adopt(self) -> None:
+        await self._start_windows()
+
+    async def observe(self) -> float | None:
+        if self._is_draining():
+            return None
+        for pool in await self._views():
+            await self._items.run("pool", pool.name, partial(self._place, pool))
+        return self._items.seconds_left()
+
+    async def reorder(self, session: WriteSession, pool: str) -> None:
+        notify(session, notifications.SCHEDULE, notifications.CLUSTER)
+
+    async def capacity(self, session: ReadSession, pool: str) -> Capacity:
+        return await pool_views.capacity(session, pool)
+
+    async def _views(self) -> list[PoolView]:
+        """Returns a view of each pool that has pending allocations."""
+        async with self._database.read() as session:
+            names = await queue_repository.pools_with_pending(session)
+            return [
+                # An allocation whose placement failed must not block others: it is left out of the plan for a while.
+                await pool_views.whole(session, self._pools[name], lambda each: self._items.is_due("allocation", each))
+                for name in names
+                if name in self._pools
+            ]
+
+    async def _place(self, pool: PoolView) -> None:
+        await self._apply(plan(pool))
+
+    async def _apply(self, wanted: Plan) -> None:
+        for release in wanted.releases:
+            await self._items.run("allocation", release.allocation_id, partial(self._release_one, release))
+        for placement in wanted.placements:
+            await self._items.run("allocation", placement.allocation_id, partial(self._place_one, placement))
+        for refusal in wanted.refusals:
+            await self._items.run("allocation", refusal.allocation_id, partial(self._refuse_one, refusal))
+        await self._say_why(wanted.waiting)
+
+    async def _place_one(self, placement: Placement) -> None:
+        try:
+            async with self._database.write() as session:
+                await self._allocations.place(session, placement)
+        except (Conflict, IntegrityError) as error:
+            logger.info("a placement is no longer valid: %s", error)
+
+    async def _release_one(self, release: Release) -> None:
+        async with self._database.write() as session:
+            row = await allocation_rows.get(session, release.allocation_id)
+            if row.state.is_live and row.state is not AllocationState.PENDING:
+                await self._allocations.terminate(
+                    session, row, why=release.reason, leaves_for=release.for_allocation_id
+                )
+
+    async def _refuse_one(self, refusal: Refusal) -> None:
+        async with self._database.write() as session:
+            await self._allocations.refuse(session, refusal)
+
+    async def _say_why(self, waiting: Mapping[str, str]) -> None:
+        async with self._database.read() as session:
+            found = await allocation_rows.pending(session)
+        stale = {each: waiting[each.id] for each in found if waiting.get(each.id, each.waiting) != each.waiting}
+        if stale:
+            async with self._database.write() as session:
+                await allocation_rows.set_waiting(session, stale)

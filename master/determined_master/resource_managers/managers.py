@@ -1,0 +1,52 @@
+"""Finds the resource manager of each pool."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from determined_master.allocations.service import SlotRequest
+from determined_master.db.models import AllocationRow
+from determined_master.db.session import ReadSession, WriteSession
+from determined_master.resource_managers.manager import Capacity, ResourceManager
+from determined_master.scheduling.view import TaskGroup
+
+
+class ResourceManagers:
+    """Passes each call to the manager of its pool. An allocation of a pool that the settings no longer have belongs to
+    ``default``: it can still be preempted, killed and withdrawn."""
+
+    def __init__(self, by_pool: Mapping[str, ResourceManager], default: ResourceManager) -> None:
+        self._by_pool = by_pool
+        self._default = default
+
+    @property
+    def all(self) -> Collection[ResourceManager]:
+        """Returns every manager once."""
+        return list({id(each): each for each in (self._default, *self._by_pool.values())}.values())
+
+    def of(self, pool: str) -> ResourceManager:
+        return self._by_pool.get(pool, self._default)
+
+    async def validate(self, session: ReadSession, pool: str, groups: Sequence[TaskGroup]) -> str | None:
+        return await self.of(pool).validate(session, pool, groups)
+
+    async def submit(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
+        by_pool: dict[str, list[SlotRequest]] = defaultdict(list)
+        for request in requests:
+            by_pool[request.pool].append(request)
+        for pool, some in by_pool.items():
+            await self.of(pool).submit(session, some)
+
+    async def preempt(self, session: WriteSession, row: AllocationRow, *, why: str) -> bool:
+        return await self.of(row.pool).preempt(session, row, why=why)
+
+    async def kill(self, session: WriteSession, row: AllocationRow, *, why: str) -> None:
+        await self.of(row.pool).kill(session, row, why=why)
+
+    async def withdraw(self, session: WriteSession, pool: str, ids: Sequence[str], *, why: str) -> None:
+        await self.of(pool).withdraw(session, ids, why=why)
+
+    async def reorder(self, session: WriteSession, pool: str) -> None:
+        await self.of(pool).reorder(session, pool)
+
+    async def capacity(self, session: ReadSession, pool: str) -> Capacity:
+        return await self.of(pool).capacity(session, pool)

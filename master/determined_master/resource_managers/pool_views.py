@@ -1,0 +1,166 @@
+"""Loads the scheduler's view of a pool of agents, and its capacity."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from determined.states import TaskKind
+from determined_master.agents import repository as agent_rows
+from determined_master.allocations import queue_repository, task_groups
+from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations.queue_repository import Queued
+from determined_master.db.base import EARLIEST
+from determined_master.db.models import AgentRow, AgentSlotRow
+from determined_master.db.session import ReadSession
+from determined_master.pool_settings import PoolSettings
+from determined_master.resource_managers.manager import Capacity
+from determined_master.scheduling.plan import Part
+from determined_master.scheduling.view import (
+    AgentView,
+    Constraints,
+    PoolView,
+    RequestView,
+    RunningView,
+    SchedulerView,
+    TaskGroup,
+)
+
+
+async def whole(session: ReadSession, pool: PoolSettings, is_due: Callable[[str], bool] = lambda _: True) -> PoolView:
+    """Returns the view of a pool. ``is_due``: of the allocations that wait, those that take part."""
+    waiting = await queue_repository.pending(session, pool.pool_name)
+    running = await queue_repository.running(session, pool.pool_name)
+    parts: dict[str, list[Part]] = defaultdict(list)
+    for container in await allocation_rows.containers_of_pool(session, pool.pool_name):
+        parts[container.allocation_id].append(Part(container.agent_id, tuple(container.slot_ids)))
+    return PoolView(
+        name=pool.pool_name,
+        agents=await _agents(session, pool),
+        waiting=tuple(_request(each) for each in waiting if is_due(each.id)),
+        running=tuple(_running(each, tuple(parts[each.id])) for each in running),
+        scheduler=scheduler_view(pool),
+    )
+
+
+async def idle(session: ReadSession, pool: PoolSettings, groups: Sequence[TaskGroup]) -> PoolView:
+    """Returns the view of a pool in which nothing runs and only these groups wait."""
+    request = RequestView(
+        allocation_id="new",
+        job_id="new",
+        groups=tuple(groups),
+        priority=1,
+        weight=1.0,
+        position=EARLIEST,
+        submitted_at=EARLIEST,
+        user_id=0,
+        preemptible=True,
+    )
+    return PoolView(pool.pool_name, await _agents(session, pool), (request,), (), scheduler_view(pool))
+
+
+def scheduler_view(pool: PoolSettings) -> SchedulerView:
+    scheduler = pool.scheduler
+    if scheduler is None:
+        return SchedulerView(max_slots_per_user=pool.max_slots_per_user)
+    return SchedulerView(
+        kind=scheduler.type,
+        preemption=scheduler.preemption,
+        fitting=scheduler.fitting_policy,
+        max_slots_per_user=pool.max_slots_per_user,
+    )
+
+
+async def capacity(session: ReadSession, pool: str) -> Capacity:
+    """Returns what a pool of agents has, and what is used of it."""
+    agents = {a.id for a in await agent_rows.present(session) if a.pool == pool}
+    slots = [s for s in await agent_rows.slots(session) if s.agent_id in agents]
+    held = await allocation_rows.held_slots(session)
+    without = await allocation_rows.agents_of_zero_slot_containers(session)
+    queued, scheduled = await queue_repository.counts(session, pool)
+    return Capacity(
+        agents=len(agents),
+        slots=len(slots),
+        used=sum(each.agent_id in agents for each in held),
+        slot_type=slots[0].type if slots else "cpu",
+        slots_per_agent=max(Counter(s.agent_id for s in slots).values(), default=0),
+        zero_slot_containers=sum(each in agents for each in without),
+        queued=queued,
+        scheduled=scheduled,
+    )
+
+
+async def _agents(session: ReadSession, pool: PoolSettings) -> tuple[AgentView, ...]:
+    agents = [a for a in await agent_rows.present(session) if a.pool == pool.pool_name]
+    slots: dict[str, list[AgentSlotRow]] = defaultdict(list)
+    for slot in await agent_rows.slots(session):
+        slots[slot.agent_id].append(slot)
+    held = {(h.agent_id, h.slot_id) for h in await allocation_rows.held_slots(session)}
+    without_slots = Counter(await allocation_rows.agents_of_zero_slot_containers(session))
+    limit = pool.max_aux_containers_per_agent or 0
+    return tuple(_agent(a, slots[a.id], held, max(0, limit - without_slots[a.id])) for a in agents)
+
+
+def _agent(row: AgentRow, slots: Sequence[AgentSlotRow], held: set[tuple[str, int]], room: int) -> AgentView:
+    unheld = [s for s in slots if (s.agent_id, s.slot_id) not in held]
+    is_usable = ("free", "idle")
+    return AgentView(
+        id=row.id,
+        free=tuple(s.slot_id for s in unheld if s.enabled and s.status in is_usable),
+        total=len(slots),
+        placeable=row.enabled and row.disconnected_at is None,
+        zero_slot_room=room,
+        unusable=tuple(
+            f"slot {s.slot_id} of {s.agent_id}: {s.status_reason}"
+            for s in unheld
+            if s.enabled and s.status not in is_usable
+        ),
+        is_connected=row.disconnected_at is None,
+        disabled=tuple(s.slot_id for s in slots if not s.enabled),
+        condition=_condition(row),
+    )
+
+
+def _condition(row: AgentRow) -> Literal["enabled", "disabled", "draining", "disconnected"]:
+    if row.disconnected_at is not None:
+        return "disconnected"
+    return "enabled" if row.enabled else "draining" if row.draining else "disabled"
+
+
+def groups_of(row: Queued) -> tuple[TaskGroup, ...]:
+    if row.groups:
+        return tuple(task_groups.from_json(each) for each in row.groups)
+    constraints = Constraints(single_agent=row.single_agent, agent_id=row.agent_id)
+    return (TaskGroup(row.kind.value.lower(), slots=row.slots, constraints=constraints),)
+
+
+def _request(row: Queued) -> RequestView:
+    return RequestView(
+        allocation_id=row.id,
+        job_id=row.job_id,
+        groups=groups_of(row),
+        priority=row.priority,
+        weight=row.weight,
+        position=row.position,
+        submitted_at=row.created_at,
+        user_id=row.user_id,
+        preemptible=row.kind is TaskKind.TRIAL,
+        max_slots=row.max_slots,
+    )
+
+
+def _running(row: Queued, parts: tuple[Part, ...]) -> RunningView:
+    return RunningView(
+        allocation_id=row.id,
+        job_id=row.job_id,
+        parts=parts,
+        priority=row.priority,
+        weight=row.weight,
+        position=row.position,
+        user_id=row.user_id,
+        preemptible=row.kind is TaskKind.TRIAL,
+        leaving=row.preempt_requested_at is not None or row.kill_requested_at is not None,
+        seconds_to_save=None,
+        seconds_left=None,
+        max_slots=row.max_slots,
+        leaving_for=row.preempted_for,
+    )
