@@ -59,8 +59,10 @@ class Cluster:
     async def state(self, experiment_id: int) -> str:
         return str((await self.get(f"/api/v1/experiments/{experiment_id}"))["experiment"]["state"])
 
-    async def join(self, agent_id: str = "one", slots: int = 1) -> "FakeAgent":
-        await self.master.agents.welcome(Hello(agent_id=agent_id, slots=[SlotFacts(id=i) for i in range(slots)]))
+    async def join(self, agent_id: str = "one", slots: int = 1, pool: str = "default") -> "FakeAgent":
+        await self.master.agents.welcome(
+            Hello(agent_id=agent_id, pool=pool, slots=[SlotFacts(id=i) for i in range(slots)])
+        )
         return FakeAgent(self, agent_id)
 
     def as_task(self, allocation_id: str) -> dict[str, str]:

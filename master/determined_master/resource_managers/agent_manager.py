@@ -69,8 +69,10 @@ class AgentManager:
     async def observe(self) -> float | None:
         if self._is_draining():
             return None
-        for pool in await self._views():
+        views, gone = await self._views()
+        for pool in views:
             await self._items.run("pool", pool.name, partial(self._place, pool))
+        await self._say_why(gone)
         return self._items.seconds_left()
 
     async def reorder(self, session: WriteSession, pool: str) -> None:
@@ -79,16 +81,21 @@ class AgentManager:
     async def capacity(self, session: ReadSession, pool: str) -> Capacity:
         return await pool_views.capacity(session, pool)
 
-    async def _views(self) -> list[PoolView]:
-        """Returns a view of each pool that has pending allocations."""
+    async def _views(self) -> tuple[list[PoolView], dict[str, str]]:
+        """Returns a view of each pool that has pending allocations, and why those of removed pools wait."""
+        views: list[PoolView] = []
+        gone: dict[str, str] = {}
         async with self._database.read() as session:
-            names = await queue_repository.pools_with_pending(session)
-            return [
-                # An allocation whose placement failed must not block others: it is left out of the plan for a while.
-                await pool_views.whole(session, self._pools[name], lambda each: self._items.is_due("allocation", each))
-                for name in names
-                if name in self._pools
-            ]
+            for name in await queue_repository.pools_with_pending(session):
+                if name in self._pools:
+                    # An allocation whose placement failed must not block others: the plan leaves it out for a while.
+                    views.append(await pool_views.whole(session, self._pools[name], self._is_due))
+                else:
+                    gone |= {each.id: _gone(name) for each in await queue_repository.pending(session, name)}
+        return views, gone
+
+    def _is_due(self, allocation_id: str) -> bool:
+        return self._items.is_due("allocation", allocation_id)
 
     async def _place(self, pool: PoolView) -> None:
         await self._apply(plan(pool))
@@ -128,3 +135,10 @@ class AgentManager:
         if stale:
             async with self._database.write() as session:
                 await allocation_rows.set_waiting(session, stale)
+
+
+def _gone(pool: str) -> str:
+    return (
+        f'resource pool "{pool}" is not in the settings of the master any more; '
+        "move the job to another one with `det job update`"
+    )

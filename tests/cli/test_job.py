@@ -1,0 +1,71 @@
+"""``det job``: the queue as a table, and changes of it."""
+
+from typing import Any
+
+import pytest
+from tests.support.fake_master import FakeMaster, serving
+
+from determined_cli.main import main
+
+JOB = {
+    "jobId": "a1",
+    "type": "TYPE_EXPERIMENT",
+    "entityId": "7",
+    "name": "digits",
+    "username": "ada",
+    "submissionTime": "2026-11-24T10:00:00Z",
+    "priority": 42,
+    "weight": 1.0,
+    "requestedSlots": 4,
+    "allocatedSlots": 2,
+    "summary": {"state": "STATE_SCHEDULED", "jobsAhead": 0},
+}
+
+
+@pytest.fixture
+def master(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with serving() as made:
+        monkeypatch.setenv("DET_MASTER", made.url)
+        monkeypatch.setenv("DET_USER_TOKEN", "secret")
+        yield made
+
+
+def test_the_queue_is_a_table(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+    master.on("GET", "/job-queues-v2", (200, {"jobs": [{"full": JOB}], "pagination": {}}))
+    assert main(["job", "list", "--csv", "--columns", "place,job_id,type,entity_id,slots,state"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "1,a1,experiment,7,2/4,scheduled"
+
+
+def test_a_job_is_changed(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+    changes = [{"jobId": "a1", "fields": ["priority", "position"], "passed": ["b", "c"]}]
+    master.on("POST", "/detent/job-queues", (200, {"changes": changes}))
+    assert main(["job", "update", "a1", "-p", "60", "--ahead-of", "b"]) == 0
+    assert master.bodies("/job-queues")[-1] == {"updates": [{"jobId": "a1", "priority": 60, "aheadOf": "b"}], "dryRun": False}
+    assert "changed priority, position of job a1; it passed 2 jobs" in "".join(capsys.readouterr())
+
+
+def test_a_batch_is_one_request(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+    master.on("POST", "/detent/job-queues", (200, {"changes": [{"jobId": "a1", "fields": ["weight"], "passed": []}]}))
+    assert main(["job", "update-batch", "a1.weight=2.5", "b2.behind=a1", "a1.priority=3", "--dry-run"]) == 0
+    assert master.bodies("/job-queues")[-1] == {
+        "updates": [{"jobId": "a1", "weight": 2.5, "priority": 3}, {"jobId": "b2", "behindOf": "a1"}],
+        "dryRun": True,
+    }
+    assert "would change weight of job a1" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["update", "a1"], "nothing to change"),
+        (["update-batch", "a1.priority"], "is not JOB_ID.KEY=VALUE"),
+        (["update-batch", "a1.size=3"], "with a KEY of priority, weight"),
+        (["update-batch", "a1.priority=high"], "'high' is not a number"),
+    ],
+)
+def test_a_wrong_change_is_named_before_anything_is_sent(
+    master: FakeMaster, capsys: pytest.CaptureFixture[str], words: list[str], expected: str
+):
+    assert main(["job", *words]) != 0
+    assert expected in capsys.readouterr().err
+    assert not [call for call in master.calls if call[0] == "POST"]

@@ -1,0 +1,99 @@
+"""Resource pools: agents and jobs of each, defaults, and what names a pool that there is not."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from tests.support.cluster import CONFIG, cluster
+from tests.support.waiting import eventually
+
+from determined_master.settings import Settings, SettingsError, read_settings
+
+POOLS = [
+    {
+        "pool_name": "gpu",
+        "description": "eight H100",
+        "scheduler": {"type": "priority", "preemption": True, "default_priority": 50},
+    },
+    {"pool_name": "cpu", "max_aux_containers_per_agent": 3, "scheduler": {"type": "fair_share"}},
+]
+SETTINGS = {"resource_pools": POOLS, "default_pool": "gpu", "default_aux_pool": "cpu"}
+
+
+async def test_each_pool_shows_what_it_has_and_how_it_shares(tmp_path: Path):
+    async with cluster(tmp_path, **SETTINGS) as one:
+        await one.join("a", slots=8, pool="gpu")
+        await one.join("b", slots=2, pool="cpu")
+        await one.join("c", slots=4, pool="cpu")
+        gpu, cpu = (await one.get("/api/v1/resource-pools"))["resourcePools"]
+    assert (gpu["name"], gpu["description"], gpu["numAgents"], gpu["slotsAvailable"]) == ("gpu", "eight H100", 1, 8)
+    assert gpu["details"]["priorityScheduler"] == {"preemption": True, "defaultPriority": 50, "k8Priorities": []}
+    assert (gpu["defaultComputePool"], gpu["defaultAuxPool"]) == (True, False)
+    assert (cpu["numAgents"], cpu["slotsAvailable"], cpu["slotsPerAgent"]) == (2, 6, 4)
+    assert (cpu["schedulerType"], cpu["auxContainerCapacity"]) == ("SCHEDULER_TYPE_FAIR_SHARE", 6)
+    assert (cpu["defaultComputePool"], cpu["defaultAuxPool"]) == (False, True)
+
+
+async def test_work_without_a_pool_goes_to_the_default_one_of_its_kind(tmp_path: Path):
+    async with cluster(tmp_path, **SETTINGS) as one:
+        gpu, cpu = await one.join("a", pool="gpu"), await one.join("b", pool="cpu")
+        await one.create()
+        await one.create(CONFIG + "resources: {slots_per_trial: 0}\n")
+        await one.create(CONFIG + "resources: {resource_pool: cpu}\n")
+        assert [each.allocation_id.split(".")[0] for each in await gpu.wished()] == ["1"]
+        assert {each.allocation_id.split(".")[0] for each in await cpu.wished(2)} == {"2", "3"}
+        config = (await one.get("/api/v1/experiments/1"))["experiment"]["config"]
+        assert (config["resources"]["resource_pool"], config["resources"]["priority"]) == ("gpu", 50)
+
+
+async def test_a_pool_that_is_gone_from_the_settings_keeps_its_jobs_and_says_so(tmp_path: Path):
+    async with cluster(tmp_path, **SETTINGS) as one:
+        await one.create(CONFIG + "resources: {resource_pool: cpu}\n")
+    async with cluster(tmp_path, resource_pools=[POOLS[0]], default_pool="gpu") as one:
+
+        async def is_said() -> bool:
+            queue = (await one.get("/detent/cluster/overview"))["queue"]
+            return [entry["waiting"] for entry in queue] == [
+                'resource pool "cpu" is not in the settings of the master any more; '
+                "move the job to another one with `det job update`"
+            ]
+
+        await eventually(is_said)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"resource_pools": [{"pool_name": "a"}, {"pool_name": "a"}]}, 'resource_pools has "a" twice'),
+        ({"resource_pools": [{"pool_name": "a"}]}, 'default_pool is "default", which is none of resource_pools: a'),
+        ({"resource_pools": [{"pool_name": "default", "sheduler": {}}]}, "sheduler"),
+        ({"scheduler": {"type": "round_robin"}}, "'priority' or 'fair_share'"),
+    ],
+)
+def test_wrong_pools_are_named_at_the_start(tmp_path: Path, settings: dict, expected: str):
+    with pytest.raises(ValidationError, match=expected):
+        Settings(data=tmp_path, **settings)
+
+
+def test_the_master_reads_pools_as_determined_does(tmp_path: Path):
+    path = tmp_path / "master.yaml"
+    path.write_text(
+        "resource_manager:\n"
+        "  type: agent\n"
+        "  default_compute_resource_pool: gpu\n"
+        "  scheduler: {type: fair_share, fitting_policy: worst}\n"
+        "resource_pools: [{pool_name: gpu}]\n"
+    )
+    settings = read_settings(["--config", str(path)], {})
+    scheduler = settings.pools["gpu"].scheduler
+    assert settings.default_pool == "gpu"
+    assert scheduler is not None
+    assert (scheduler.type, scheduler.fitting_policy, scheduler.default_priority) == ("fair_share", "worst", 42)
+    path.write_text("resource_manager: {type: kubernetes}\n")
+    with pytest.raises(SettingsError, match=r"master\.yaml:1:\d+: resource_manager\.type has no effect"):
+        read_settings(["--config", str(path)], {})
+
+
+def test_pools_are_read_from_the_environment_as_json(tmp_path: Path):
+    environment = {"DET_MASTER_RESOURCE_POOLS": '[{"pool_name": "default", "max_slots_per_user": 4}]'}
+    assert read_settings(["--data", str(tmp_path)], environment).pools["default"].max_slots_per_user == 4
