@@ -40,7 +40,10 @@ def test_a_job_is_changed(master: FakeMaster, capsys: pytest.CaptureFixture[str]
     changes = [{"jobId": "a1", "fields": ["priority", "position"], "passed": ["b", "c"]}]
     master.on("POST", "/detent/job-queues", (200, {"changes": changes}))
     assert main(["job", "update", "a1", "-p", "60", "--ahead-of", "b"]) == 0
-    assert master.bodies("/job-queues")[-1] == {"updates": [{"jobId": "a1", "priority": 60, "aheadOf": "b"}], "dryRun": False}
+    assert master.bodies("/job-queues")[-1] == {
+        "updates": [{"jobId": "a1", "priority": 60, "aheadOf": "b"}],
+        "dryRun": False,
+    }
     assert "changed priority, position of job a1; it passed 2 jobs" in "".join(capsys.readouterr())
 
 

@@ -52,9 +52,7 @@ async def test_the_queue_shows_what_runs_and_how_many_wait_ahead(one: Cluster):
     assert [each["entityId"] for each in await queue(one, states="STATE_QUEUED")] == ["2", "3"]
     assert [each["entityId"] for each in await queue(one, orderBy="ORDER_BY_DESC", limit=1)] == ["3"]
     stats = (await one.get("/api/v1/job-queues/stats"))["results"]
-    assert stats == [
-        {"resourcePool": "default", "stats": {"queuedCount": 2, "scheduledCount": 1}, "aggregates": []}
-    ]
+    assert stats == [{"resourcePool": "default", "stats": {"queuedCount": 2, "scheduledCount": 1}, "aggregates": []}]
 
 
 async def test_a_job_moves_ahead_of_another_and_its_trial_starts_first(one: Cluster):

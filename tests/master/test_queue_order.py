@@ -78,7 +78,9 @@ def test_only_an_admin_passes_the_jobs_of_others() -> None:
     check_passed(move(jobs, "late", anchor="mine", is_ahead=True), ADA, is_admin=False)
 
 
-@pytest.mark.parametrize(("new", "old", "is_refused"), [(41, 42, True), (42, 60, False), (60, 42, False), (41, 40, False)])
+@pytest.mark.parametrize(
+    ("new", "old", "is_refused"), [(41, 42, True), (42, 60, False), (60, 42, False), (41, 40, False)]
+)
 def test_only_an_admin_makes_a_job_more_urgent_than_the_default(new: int, old: int, is_refused: bool) -> None:
     check_priority(new=new, old=old, default=42, is_admin=True)
     if is_refused:

@@ -62,7 +62,9 @@ def bodies(them: Callers) -> dict[str, Any]:
             "metadata": {"steps_completed": 1},
         },
         "POST /detent/checkpoints/removed": {"removed": [], "failed": {lived_in.checkpoint: "taken"}},
-        "POST /api/v1/commands/{command_id}/set_priority": {"priority": 7},
+        "POST /api/v1/commands/{command_id}/set_priority": {"priority": 60},
+        "POST /api/v1/job-queues": {"updates": [{"jobId": lived_in.job, "weight": 2}]},
+        "POST /detent/job-queues": {"updates": [{"jobId": lived_in.job, "weight": 2}]},
         "PATCH /api/v1/experiments/{experiment_id}": {"name": "taken", "notes": "taken"},
         "POST /api/v1/runs/start": {"runId": lived_in.trial},
         "POST /api/v1/runs/{trial_id}/metadata": {"metadata": {"taken": True}},
@@ -107,7 +109,7 @@ async def status(one: Cluster, them: Callers, caller: str, method: str, path: st
     """As answered; 403 too where a bulk action refuses each of its experiments."""
     answer = await one.client.request(method, path, json=body, headers=them.headers[caller])
     if answer.status_code == 200 and answer.text.startswith('{"results"'):
-        errors = [result["error"] for result in answer.json()["results"]]
+        errors = [result.get("error", "") for result in answer.json()["results"]]
         if errors and all(f"only {VICTIM} or an admin may" in error for error in errors):
             return 403
     if answer.status_code == 403 and caller == "another user":

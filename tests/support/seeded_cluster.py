@@ -25,6 +25,8 @@ class LivedIn:
     container: str
     command: str
     """An ended command: nothing runs for it."""
+    job: str
+    """The job of the experiment."""
     checkpoint: str = CHECKPOINT
     agent: str = "one"
     user: int = 1
@@ -81,7 +83,9 @@ async def live_in(one: Cluster) -> LivedIn:
     line = {"taskId": task, "log": "hello", "level": "LOG_LEVEL_INFO", "rankId": 0, "stdtype": "stdout"}
     assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **headers)).status_code == 200
     one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
-    return LivedIn(agent, wish, experiment, 1, task, wish.allocation_id, wish.container_id, await _ended_command(one))
+    command = await _ended_command(one)
+    job = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["jobId"]
+    return LivedIn(agent, wish, experiment, 1, task, wish.allocation_id, wish.container_id, command, job)
 
 
 async def _ended_command(one: Cluster) -> str:

@@ -10,7 +10,7 @@ _DRY_RUN = argument("--dry-run", action="store_true", help="print what would cha
 VERBS = (
     Command(
         "list",
-        "list the jobs of a pool that wait or run, in the order of the queue",
+        "list jobs that wait or run, in their order",
         f"{_RUN}:list_jobs",
         (
             argument("-rp", "--resource-pool", metavar="POOL", help="the pool (default: the cluster's)"),
@@ -21,7 +21,7 @@ VERBS = (
     ),
     Command(
         "update",
-        "change the place of a job in the queue, its priority, weight or pool",
+        "change a job's place, priority, weight or pool",
         f"{_RUN}:update",
         (
             argument("job_id", metavar="JOB_ID"),

@@ -129,7 +129,8 @@ class Commands:
             row = await self._to_change(session, command_id, principal)
             job = await jobs.get(session, row.job_id)
             default = self._settings.priority_in(job.pool)
-            check_priority(new=priority, old=job.priority, default=default, is_admin=principal.admin)
+            may_improve = self._authorization.may_improve(principal)
+            check_priority(new=priority, old=job.priority, default=default, is_admin=may_improve)
             await jobs.change(session, row.job_id, priority=priority)
             await events.record(
                 session,

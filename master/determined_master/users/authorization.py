@@ -21,6 +21,10 @@ class Authorization:
     def may_delete(self, principal: Principal, owner_id: int) -> bool:
         return not principal.is_task and _is_owner(principal, owner_id)
 
+    def may_improve(self, principal: Principal) -> bool:
+        """Returns whether the principal may make a job more urgent than its pool's default, or move it past others'."""
+        return not principal.is_task and (self._is_open or principal.admin)
+
     async def check_change(self, session: ReadSession, principal: Principal, owner_id: int, what: str) -> None:
         """Raises Forbidden, which names who may change it. ``what`` names the object, such as ``experiment 3``."""
         if not self.may_change(principal, owner_id):

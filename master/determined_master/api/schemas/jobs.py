@@ -36,6 +36,8 @@ class Job(Wire):
 
 class FullJob(Wire):
     full: Job
+    limited: None = None
+    """Older clients show it to users without rights; every user may read all of a job."""
 
 
 class JobsAnswer(Wire):

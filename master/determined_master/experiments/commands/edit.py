@@ -66,7 +66,9 @@ async def patch(
             if "priority" in job:
                 default = settings.priority_in(row.pool)
                 old = (await jobs.get(session, row.job_id)).priority
-                check_priority(new=job["priority"], old=old, default=default, is_admin=principal.admin)
+                check_priority(
+                    new=job["priority"], old=old, default=default, is_admin=authorization.may_improve(principal)
+                )
             if job:
                 await jobs.change(session, row.job_id, **job)
         storage = changes.get("checkpoint_storage")

@@ -120,7 +120,9 @@ class QueueUpdates:
     async def _to_priority(self, session: WriteSession, job: JobRow, priority: int, principal: Principal) -> None:
         jobs.check_range(priority)
         default = self.settings.priority_in(job.pool)
-        check_priority(new=priority, old=job.priority, default=default, is_admin=principal.admin)
+        check_priority(
+            new=priority, old=job.priority, default=default, is_admin=self.authorization.may_improve(principal)
+        )
         await jobs.change(session, job.id, priority=priority)
         await session.refresh(job)
         await self._to_config(session, job, priority=priority)
@@ -132,7 +134,7 @@ class QueueUpdates:
         if all(each.job_id != job.id for each in queue):
             raise BadRequest(f"job {job.id} neither waits nor runs, so it has no place in the queue")
         moved = move(queue, job.id, anchor=anchor, is_ahead=is_ahead)
-        check_passed(moved, owner, is_admin=principal.admin)
+        check_passed(moved, owner, is_admin=self.authorization.may_improve(principal))
         if moved.priority != job.priority:
             await self._to_priority(session, job, moved.priority, principal)
         for job_id, position in moved.positions.items():
