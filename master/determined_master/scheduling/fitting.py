@@ -1,60 +1,105 @@
-"""Chooses agents for a request: one if it fits, otherwise the fewest; all slots or none."""
+"""Chooses agents for a request: one if it fits, otherwise the fewest; all tasks of a request or none."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from determined_master.scheduling.plan import Part
-from determined_master.scheduling.view import AgentView, RequestView
+from determined_master.scheduling.agent_index import AgentIndex
+from determined_master.scheduling.shapes import Member, Shape
+
+Fitting = Literal["best", "worst"]
 
 
-def fit(
-    request: RequestView, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]], room: Mapping[str, int]
-) -> tuple[Part, ...]:
-    """Returns the parts in the order of ranks, larger ones first; empty if there is no room now. ``free`` are the free
-    slots by agent, ``room`` the containers without slots that an agent may still run."""
-    if request.groups[0].constraints.agent_id is not None:
-        here = [a for a in agents if a.is_connected and a.id == request.groups[0].constraints.agent_id]
+class Choice(NamedTuple):
+    """Slots of one agent for one task."""
+
+    agent_id: str
+    slots: int
+    group: int
+
+
+@dataclass(slots=True)
+class Room:
+    """Where slots are counted, and how many containers without slots each agent may still run."""
+
+    index: AgentIndex
+    zero_slots: Mapping[str, int]
+    fitting: Fitting
+
+
+def fit(shape: Shape, room: Room, banned: Collection[str] = ()) -> tuple[Choice, ...] | None:
+    """Returns the choices in the order of groups and ranks, larger parts first; None if there is no room."""
+    if len(shape.members) == 1:
+        return _fit_member(shape.members[0], room, banned, {})
+    index = room.index
+    chosen: list[Choice] = []
+    started: dict[str, int] = {}
+    is_complete = True
+    for member in shape.members:
+        choices = _fit_member(member, room, banned, started)
+        if choices is None:
+            is_complete = False
+            break
+        for choice in choices:
+            index.change(choice.agent_id, -choice.slots)
+            started[choice.agent_id] = started.get(choice.agent_id, 0) + (choice.slots == 0)
+        chosen += choices
+    for choice in chosen:
+        index.change(choice.agent_id, choice.slots)
+    return tuple(sorted(chosen, key=lambda c: c.group)) if is_complete else None
+
+
+def _fit_member(
+    member: Member, room: Room, banned: Collection[str], started: Mapping[str, int]
+) -> tuple[Choice, ...] | None:
+    constraints = member.constraints
+    slots = member.slots
+    if constraints.excluded_agents:
+        banned = constraints.excluded_agents.union(banned)
+    index = room.index
+    if slots == 0:
+        alone = _for_zero_slots(constraints.agent_id, room, banned, started)
+    elif constraints.agent_id is not None:
+        pinned = constraints.agent_id
+        alone = pinned if pinned not in banned and index.count.get(pinned, -1) >= slots else None
     else:
-        here = [a for a in agents if a.placeable]
-    alone = _best_fit(request.slots, here, free, room)
+        alone = index.choose(slots, banned, room.fitting)
     if alone is not None:
-        return (Part(alone.id, tuple(free[alone.id][: request.slots])),)
-    if request.groups[0].constraints.single_agent or request.slots == 0:
-        return ()
-    return _several(request.slots, here, free)
+        return (Choice(alone, slots, member.group),)
+    if not member.is_spread or index.total < slots:
+        return None
+    return _several(member, index, banned)
 
 
-def could_ever_fit(request: RequestView, agents: Sequence[AgentView]) -> bool:
-    """Returns whether the agents could hold the request if all were idle and enabled."""
-    return most(request, agents) >= request.slots
+def _for_zero_slots(
+    pinned: str | None, room: Room, banned: Collection[str], started: Mapping[str, int]
+) -> str | None:
+    """Returns the fullest agent (the emptiest with worst fitting) that may run one more container without slots."""
+
+    def has_room(agent_id: str) -> bool:
+        return agent_id not in banned and room.zero_slots.get(agent_id, 0) > started.get(agent_id, 0)
+
+    if pinned is not None:
+        return pinned if has_room(pinned) else None
+    sign = 1 if room.fitting == "best" else -1
+    count = room.index.count
+    return min((a for a in room.index.placeable if has_room(a)), key=lambda a: (sign * count[a], a), default=None)
 
 
-def most(request: RequestView, agents: Sequence[AgentView]) -> int:
-    """Returns the most slots that such a request could ever get from these agents."""
-    totals = [a.total for a in agents]
-    return max(totals) if request.groups[0].constraints.single_agent else sum(totals)
-
-
-def _best_fit(
-    slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]], room: Mapping[str, int]
-) -> AgentView | None:
-    """Returns the agent that would be fullest, so that large requests find room later; the smaller id among equals."""
-    candidates = [a for a in agents if len(free[a.id]) >= slots and (slots > 0 or room[a.id] > 0)]
-    return min(candidates, key=lambda a: (len(free[a.id]) - slots, a.id), default=None)
-
-
-def _several(slots: int, agents: Sequence[AgentView], free: Mapping[str, Sequence[int]]) -> tuple[Part, ...]:
+def _several(member: Member, index: AgentIndex, banned: Collection[str]) -> tuple[Choice, ...] | None:
     """Returns the fewest agents, with parts as equal as possible: the slowest agent limits all."""
-    roomiest = sorted((a for a in agents if free[a.id]), key=lambda a: (-len(free[a.id]), a.id))
-    chosen: list[AgentView] = []
-    for agent in roomiest:
-        chosen.append(agent)
-        if sum(len(free[a.id]) for a in chosen) >= slots:
+    chosen: list[tuple[int, str]] = []
+    have = 0
+    for agent_id in index.descending(banned):
+        chosen.append((index.count[agent_id], agent_id))
+        have += index.count[agent_id]
+        if have >= member.slots:
             break
     else:
-        return ()
-    left, parts = slots, []
-    for place, agent in enumerate(reversed(chosen)):
-        share = min(len(free[agent.id]), left // (len(chosen) - place))
-        parts.append(Part(agent.id, tuple(free[agent.id][:share])))
+        return None
+    left, parts = member.slots, []
+    for place, (count, agent_id) in enumerate(reversed(chosen)):
+        share = min(count, left // (len(chosen) - place))
+        parts.append(Choice(agent_id, share, member.group))
         left -= share
-    return tuple(sorted(parts, key=lambda part: (-len(part.slots), part.agent_id)))
+    return tuple(sorted(parts, key=lambda part: (-part.slots, part.agent_id)))

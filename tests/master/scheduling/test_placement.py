@@ -71,9 +71,10 @@ def test_nothing_passes_what_waits_in_a_better_priority():
     assert "higher priority" in plan(pool).waiting["narrow"]
 
 
-def test_a_smaller_request_of_the_same_priority_may_pass():
+def test_a_smaller_request_of_the_same_priority_does_not_pass_an_older_one():
     pool = PoolView("p", (agent("a", 1, total=2),), (request("wide", 2, age=0), request("narrow", 1, age=1)))
-    assert set(placed(pool)) == {"narrow"}
+    assert placed(pool) == {}
+    assert plan(pool).waiting["narrow"] == "queued behind wide, which comes first and waits for the same slots"
 
 
 def test_what_cannot_ever_be_held_is_refused_with_the_reason():

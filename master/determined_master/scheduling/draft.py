@@ -1,0 +1,179 @@
+"""A decision in the making: the slots that it gives and reserves are taken from the pool's index, and given back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from determined_master.scheduling.agent_index import AgentIndex
+from determined_master.scheduling.fitting import Choice, Room, fit
+from determined_master.scheduling.plan import Part, Placement, Release
+from determined_master.scheduling.request_queue import ShapeQueue
+from determined_master.scheduling.shapes import Shape
+from determined_master.scheduling.view import RequestView
+
+if TYPE_CHECKING:
+    from determined_master.scheduling.pool_state import PoolState
+
+MAX_ROUNDS = 20
+
+
+class Placed(NamedTuple):
+    request: RequestView
+    shape: Shape
+    parts: tuple[Part, ...]
+
+
+class Stuck(NamedTuple):
+    """A request that waits for slots, and the agents of which it could use some."""
+
+    request: RequestView
+    usable: frozenset[str]
+
+
+class Draft:
+    """``placed`` and ``releases`` are the decision. ``reserved`` and ``stuck`` are of the round: a round goes through
+    the queue, and the last one changes nothing."""
+
+    def __init__(self, state: PoolState) -> None:
+        self.state = state
+        self.room = state.room
+        self.placed: dict[str, Placed] = {}
+        self.releases: dict[str, Release] = {}
+        self.reserved: dict[str, Placed] = {}
+        """Requests that start when allocations which are leaving have left; parts without slot numbers."""
+        self.stuck: dict[str, Stuck] = {}
+        self.held: dict[str, RequestView] = {}
+        self.is_changed = True
+        self.rounds = 0
+        self._taken: list[tuple[str, int]] = []
+        """Free slots that are reserved."""
+        self._soon: Room | None = None
+        self.given_to_job: dict[str, int] = {}
+        self.given_to_user: dict[int, int] = {}
+
+    def begin_round(self, *, is_needed: bool) -> bool:
+        """Forgets the reservations of the last round. Returns False if there is nothing to be gained by a new one."""
+        if not is_needed or self.rounds == MAX_ROUNDS:
+            return False
+        self.rounds += 1
+        self.is_changed = False
+        self._give_back_reserved()
+        return True
+
+    def placements(self) -> Iterator[Placement]:
+        for allocation_id, placed in self.placed.items():
+            yield Placement(allocation_id, placed.parts)
+
+    def is_held(self, request: RequestView, slots: int) -> bool:
+        of_job, of_user = self.given_to_job, self.given_to_user
+        is_held = self.state.is_held(request, slots, of_job.get(request.job_id, 0), of_user.get(request.user_id, 0))
+        if is_held:
+            self.held[request.allocation_id] = request
+        return is_held
+
+    def start(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
+        """Gives free slots to a request."""
+        parts = []
+        index, soon = self.room.index, self._soon
+        for agent_id, count, group in choices:
+            free = self.state.free[agent_id]
+            parts.append(Part(agent_id, tuple(free[:count]), group))
+            if count:
+                del free[:count]
+                index.change(agent_id, -count)
+                if soon is not None:
+                    soon.index.change(agent_id, -count)
+            else:
+                self.state.take_container(agent_id, 1)
+        self.placed[request.allocation_id] = Placed(request, shape, tuple(parts))
+        self._count(request, shape.slots)
+        self.is_changed = True
+
+    def take_back(self, allocation_id: str) -> None:
+        """Lets a request wait that was placed in this decision, because another one takes its slots."""
+        placed = self.placed.pop(allocation_id)
+        self._return(placed)
+        if self._soon is not None:
+            for part in placed.parts:
+                self._soon.index.change(part.agent_id, len(part.slots))
+        self._count(placed.request, -placed.shape.slots)
+        self.is_changed = True
+
+    def release(self, release: Release) -> None:
+        self.releases[release.allocation_id] = release
+        self.is_changed = True
+
+    def reserve(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
+        """Keeps slots for a request: first those of allocations that are leaving, then free ones."""
+        soon = self.soon
+        for agent_id, count, _ in choices:
+            coming = soon.index.count[agent_id] - self.room.index.count[agent_id]
+            soon.index.change(agent_id, -count)
+            free = max(0, count - coming)
+            self.room.index.change(agent_id, -free)
+            self._taken.append((agent_id, free))
+        self.reserved[request.allocation_id] = Placed(request, shape, tuple(Part(c.agent_id, ()) for c in choices))
+        self._count(request, shape.slots)
+
+    def stay_stuck(self, request: RequestView, queue: ShapeQueue) -> frozenset[str]:
+        """Records that a request waits for slots. Returns the agents of which it could use some."""
+        usable = self.state.usable_by(queue)
+        self.stuck[request.allocation_id] = Stuck(request, usable)
+        return usable
+
+    @property
+    def has_leaving(self) -> bool:
+        return bool(self.state.leaving or self.releases)
+
+    @property
+    def soon(self) -> Room:
+        """Slots that are free, or will be when the allocations that are leaving have left; without reserved ones."""
+        if self._soon is None:
+            index: AgentIndex = self.room.index.copy()
+            for running in [*self.state.leaving.values(), *(self.state.running[r] for r in self.releases)]:
+                for agent_id, count in self.state.coming(running.parts):
+                    index.change(agent_id, count)
+            self._soon = Room(index, self.room.zero_slots, self.room.fitting)
+        return self._soon
+
+    def is_expecting(self, request: RequestView) -> bool:
+        """Returns whether an allocation is leaving for the request, so that no other is asked to."""
+        wanted = request.allocation_id
+        return any(running.leaving_for == wanted for running in self.state.leaving.values()) or any(
+            release.for_allocation_id == wanted for release in self.releases.values()
+        )
+
+    def fits(self, shape: Shape, banned: Collection[str]) -> tuple[Choice, ...] | None:
+        return fit(shape, self.room, banned)
+
+    def undo(self) -> None:
+        """Gives everything back; the decision itself stays."""
+        self._give_back_reserved()
+        for placed in self.placed.values():
+            self._return(placed)
+
+    def _give_back_reserved(self) -> None:
+        for agent_id, count in self._taken:
+            self.room.index.change(agent_id, count)
+        self._taken.clear()
+        for placed in self.reserved.values():
+            self._count(placed.request, -placed.shape.slots)
+        self.reserved.clear()
+        self.stuck.clear()
+        self.held.clear()
+        self._soon = None
+
+    def _return(self, placed: Placed) -> None:
+        for part in placed.parts:
+            if part.slots:
+                free = self.state.free[part.agent_id]
+                free.extend(part.slots)
+                free.sort()
+                self.room.index.change(part.agent_id, len(part.slots))
+            else:
+                self.state.take_container(part.agent_id, -1)
+
+    def _count(self, request: RequestView, slots: int) -> None:
+        self.given_to_job[request.job_id] = self.given_to_job.get(request.job_id, 0) + slots
+        self.given_to_user[request.user_id] = self.given_to_user.get(request.user_id, 0) + slots

@@ -1,0 +1,160 @@
+"""Fills a pool so that jobs of one priority get slots in proportion to their weights."""
+
+import heapq
+from collections.abc import Iterator
+from typing import Any
+
+from determined_master.scheduling.draft import Draft
+from determined_master.scheduling.lane import Lane
+from determined_master.scheduling.preemption import Victim, victims_of_this_decision, wait_for_room
+from determined_master.scheduling.request_queue import Line, ShapeQueue
+from determined_master.scheduling.view import RequestView
+
+
+def fill(draft: Draft) -> None:
+    """Decides for all requests of the pool. A round may let a job take what another one got in the last round beyond
+    its share, so rounds go on until one changes nothing."""
+    is_needed = True
+    while draft.begin_round(is_needed=is_needed):
+        for is_slotted in (True, False):
+            _Round(draft, is_slotted=is_slotted).fill()
+        is_needed = draft.is_changed
+
+
+class _Round:
+    def __init__(self, draft: Draft, *, is_slotted: bool) -> None:
+        self._draft = draft
+        self._is_slotted = is_slotted
+        self._lane = Lane(draft.room.index, preempts=True)
+        self._slots: dict[str, int] = {}
+        """Slots of each job that will stay its own."""
+        self._weights: dict[str, float] = {}
+        self._priorities: dict[str, int] = {}
+        self._next: dict[Line, int] = {}
+        self._failed: set[ShapeQueue] = set()
+        """Shapes for which nothing is free; a job may still take slots from another."""
+        for running in draft.state.running.values():
+            self._weights[running.job_id] = running.weight
+            self._priorities[running.job_id] = running.priority
+            if not running.leaving and running.allocation_id not in draft.releases:
+                self._add(running.job_id, running.slots)
+        for placed in draft.placed.values():
+            self._weights[placed.request.job_id] = placed.request.weight
+            self._priorities[placed.request.job_id] = placed.request.priority
+            self._add(placed.request.job_id, placed.shape.slots)
+
+    def fill(self) -> None:
+        """Lets the job that has least, in relation to its weight, choose next."""
+        heap: list[tuple[int, float, Any, str]] = []
+        for job_id in self._draft.state.queue.jobs():
+            self._push(heap, job_id)
+        heapq.heapify(heap)
+        while heap:
+            _, share, order, job_id = heapq.heappop(heap)
+            entry = self._entry(job_id)
+            if entry is None:
+                continue
+            request, line = entry
+            if (self._share(job_id), request.order) == (share, order):
+                self._decide(request, line)
+            self._push(heap, job_id)
+
+    def _push(self, heap: list[tuple[int, float, Any, str]], job_id: str) -> None:
+        entry = self._entry(job_id)
+        if entry is not None:
+            request = entry[0]
+            self._weights[job_id], self._priorities[job_id] = request.weight, request.priority
+            heapq.heappush(heap, (request.priority, self._share(job_id), request.order, job_id))
+
+    def _entry(self, job_id: str) -> tuple[RequestView, Line] | None:
+        """Returns the best request of a job that was not decided on in this round, and its line."""
+        best: tuple[RequestView, Line] | None = None
+        for line in self._draft.state.queue.lines_of_job(job_id):
+            if bool(line.shape_queue.shape.slots) != self._is_slotted:
+                continue
+            entries = line.requests.entries
+            place = self._next.setdefault(line, line.requests.first if line.is_open else len(entries))
+            while place < len(entries) and entries[place][1].allocation_id in self._draft.placed:
+                place += 1
+            self._next[line] = place
+            if place < len(entries) and (best is None or entries[place][0] < best[0].order):
+                best = (entries[place][1], line)
+        return best
+
+    def _decide(self, request: RequestView, line: Line) -> None:
+        draft, queue, lane = self._draft, line.shape_queue, self._lane
+        shape = queue.shape
+        end = len(line.requests.entries)
+        if draft.state.is_impossible(queue) or draft.is_held(request, shape.slots):
+            self._next[line] = end
+            return
+        if queue not in self._failed:
+            banned = lane.bans(request).start
+            choices = None if lane.is_closed(banned, shape) else draft.fits(shape, banned)
+            if choices is not None:
+                draft.start(request, shape, choices)
+                self._add(request.job_id, shape.slots)
+                return
+            self._failed.add(queue)
+        before = set(draft.placed)
+        if shape.slots and self._wait(request, queue):
+            self._add(request.job_id, shape.slots)
+            self._next[line] += 1
+            lane.close_for_reserved(draft.state.usable_by(queue))
+            self._settle(before)
+            return
+        self._next[line] = end
+        if draft.is_expecting(request):
+            lane.shut(draft.state.usable_by(queue))
+        lane.close(draft.stay_stuck(request, queue), request.rank)
+
+    def _wait(self, request: RequestView, queue: ShapeQueue) -> bool:
+        victims = self._victims(request, queue.shape.slots)
+        return wait_for_room(self._draft, request, queue, self._lane.bans(request), victims)
+
+    def _settle(self, before: set[str]) -> None:
+        """Counts what releases and placements that were taken back changed."""
+        draft = self._draft
+        self._slots.clear()
+        for running in draft.state.running.values():
+            if not running.leaving and running.allocation_id not in draft.releases:
+                self._add(running.job_id, running.slots)
+        for placed in [*draft.placed.values(), *draft.reserved.values()]:
+            self._add(placed.request.job_id, placed.shape.slots)
+        if before - draft.placed.keys():
+            self._failed.clear()
+
+    def _victims(self, request: RequestView, slots: int) -> Iterator[Victim]:
+        """Yields allocations that may leave for a request, worst priority and largest share first: of jobs with a worse
+        priority any, of others those without which their job still has no less than the one of the request with it."""
+        after = (self._slots.get(request.job_id, 0) + slots) / request.weight
+        by_job: dict[str, list[Victim]] = {}
+        for running in self._draft.state.victims:
+            if running.allocation_id not in self._draft.releases and running.slots:
+                by_job.setdefault(running.job_id, []).append(Victim.of(running))
+        for victim in victims_of_this_decision(self._draft):
+            by_job.setdefault(victim.job_id, []).append(victim)
+        by_job.pop(request.job_id, None)
+        left = dict(self._slots)
+        heap = []
+        for job_id, victims in by_job.items():
+            if self._priorities[job_id] >= request.priority:
+                victims.sort(key=lambda v: v.key)
+                heap.append((-self._priorities[job_id], -self._share(job_id), job_id))
+        heapq.heapify(heap)
+        while heap:
+            priority, _, job_id = heapq.heappop(heap)
+            while by_job[job_id]:
+                victim = by_job[job_id].pop()
+                remaining = (left[job_id] - victim.slots) / self._weights[job_id]
+                if -priority > request.priority or remaining >= after:
+                    left[job_id] -= victim.slots
+                    heapq.heappush(heap, (priority, -remaining, job_id))
+                    yield victim
+                    break
+
+    def _share(self, job_id: str) -> float:
+        return self._slots.get(job_id, 0) / self._weights[job_id]
+
+    def _add(self, job_id: str, slots: int) -> None:
+        self._slots[job_id] = self._slots.get(job_id, 0) + slots

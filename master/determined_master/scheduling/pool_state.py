@@ -1,0 +1,278 @@
+"""A pool that is kept up to date by single changes, so that a decision does not cost a look at the whole queue."""
+
+from bisect import insort
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from determined_master.scheduling import fair_share, priority, reasons
+from determined_master.scheduling.agent_index import AgentIndex
+from determined_master.scheduling.capacity import Capacity
+from determined_master.scheduling.draft import Draft
+from determined_master.scheduling.fitting import Room
+from determined_master.scheduling.plan import Part, Placement, Plan, Refusal
+from determined_master.scheduling.request_queue import Line, RequestQueue, ShapeQueue
+from determined_master.scheduling.sorted_queue import SortedQueue
+from determined_master.scheduling.view import AgentView, PoolView, RequestView, RunningView, SchedulerView
+
+
+class PoolState:
+    """Agents, queue and running allocations of one pool. ``decide`` changes none of them: whoever applied a part of the
+    plan reports it by ``start`` and ``leave``."""
+
+    def __init__(self, name: str, scheduler: SchedulerView) -> None:
+        self.name = name
+        self.scheduler = scheduler
+        self.agents: dict[str, AgentView] = {}
+        self.free: dict[str, list[int]] = {}
+        """Free slots of each agent in ascending order."""
+        self.room = Room(AgentIndex(), {}, scheduler.fitting)
+        """Free slots, counted, of connected agents."""
+        self.running: dict[str, RunningView] = {}
+        self.leaving: dict[str, RunningView] = {}
+        self.victims: SortedQueue[RunningView] = SortedQueue()
+        """Running allocations that may be preempted, better ones first."""
+        self.slots_of_job: dict[str, int] = {}
+        self.slots_of_user: dict[int, int] = {}
+        is_fair, limit = scheduler.kind == "fair_share", scheduler.max_slots_per_user
+        self.queue = RequestQueue(by_job=is_fair, by_user=limit is not None, is_held=self._is_line_held)
+        self._zero_slots: dict[str, int] = {}
+        self.room.zero_slots = self._zero_slots
+        self._capacity: Capacity | None = None
+        self._impossible: dict[Any, bool] = {}
+        self._summary: reasons.Summary | None = None
+
+    @classmethod
+    def of(cls, pool: PoolView) -> "PoolState":
+        state = cls(pool.name, pool.scheduler)
+        for agent in pool.agents:
+            state.set_agent(agent)
+        for running in pool.running:
+            state.run(running)
+        state.queue.add_all(pool.waiting)
+        return state
+
+    def view(self) -> PoolView:
+        """Returns the same as a frozen view."""
+        agents = tuple(
+            replace(agent, free=tuple(self.free[agent.id]), zero_slot_room=self._zero_slots.get(agent.id, 0))
+            for agent in self.agents.values()
+        )
+        waiting, running = tuple(self.queue.requests.values()), tuple(self.running.values())
+        return PoolView(self.name, agents, waiting, running, self.scheduler)
+
+    # Changes.
+
+    def set_agent(self, agent: AgentView) -> None:
+        """Adds or changes an agent. Its free slots are those of the view: none that a running allocation holds."""
+        self.remove_agent(agent.id)
+        self.agents[agent.id] = agent
+        self.free[agent.id] = sorted(agent.free)
+        self._zero_slots[agent.id] = agent.zero_slot_room if agent.is_connected else 0
+        if agent.is_connected:
+            self.room.index.add(agent.id, len(agent.free), agent.total, placeable=agent.placeable)
+
+    def remove_agent(self, agent_id: str) -> None:
+        self.agents.pop(agent_id, None)
+        self.free.pop(agent_id, None)
+        self._zero_slots.pop(agent_id, None)
+        self.room.index.discard(agent_id)
+        self._capacity = self._summary = None
+        for queue in self.queue.shapes.values():
+            queue.usable = None
+
+    def add(self, request: RequestView) -> None:
+        self._summary = None
+        self.queue.add(request)
+
+    def remove(self, allocation_id: str) -> RequestView:
+        """Removes a request that waits, for example because its experiment is paused."""
+        self._summary = None
+        return self.queue.remove(allocation_id)[0]
+
+    def start(self, placement: Placement) -> None:
+        """Records that a request was placed."""
+        request = self.remove(placement.allocation_id)
+        for part in placement.parts:
+            free = self.free[part.agent_id]
+            count = len(part.slots)
+            if count == 0:
+                self.take_container(part.agent_id, 1)
+                continue
+            if tuple(free[:count]) == part.slots:
+                del free[:count]
+            else:
+                free[:] = [slot for slot in free if slot not in part.slots]
+            if part.agent_id in self.room.index.count:
+                self.room.index.change(part.agent_id, -count)
+        self.run(
+            RunningView(
+                request.allocation_id,
+                request.job_id,
+                placement.parts,
+                request.priority,
+                request.weight,
+                request.position,
+                request.user_id,
+                request.preemptible,
+                max_slots=request.max_slots,
+            )
+        )
+
+    def run(self, running: RunningView) -> None:
+        """Adds an allocation that holds its slots already: they are not among the free ones of the agents."""
+        self._summary = None
+        self.running[running.allocation_id] = running
+        if running.leaving:
+            self.leaving[running.allocation_id] = running
+        elif running.preemptible:
+            self.victims.add((running.rank, running.allocation_id), running)
+        self._count(running, running.slots)
+
+    def take_container(self, agent_id: str, count: int) -> None:
+        """Takes room for containers without slots; gives it back if ``count`` is negative."""
+        self._zero_slots[agent_id] -= count
+
+    def leave(self, allocation_id: str, for_allocation_id: str | None = None) -> None:
+        """Records that a running allocation was asked to leave."""
+        running = self.running[allocation_id]
+        if not running.leaving:
+            self._forget(running)
+            self.run(replace(running, leaving=True, leaving_for=for_allocation_id))
+
+    def end(self, allocation_id: str) -> None:
+        """Records that an allocation ended; its slots are free unless they are disabled."""
+        running = self.running[allocation_id]
+        self._forget(running)
+        for part in running.parts:
+            agent = self.agents.get(part.agent_id)
+            if agent is None:
+                continue
+            if not part.slots:
+                self.take_container(part.agent_id, -1 if agent.is_connected else 0)
+                continue
+            free, returned = self.free[part.agent_id], 0
+            for slot in part.slots:
+                if slot not in agent.disabled:
+                    insort(free, slot)
+                    returned += 1
+            if part.agent_id in self.room.index.count:
+                self.room.index.change(part.agent_id, returned)
+
+    # Decisions.
+
+    def decide(self) -> Plan:
+        """Returns what to do now. Reasons for waiting are left out: ``reason_for`` gives them one by one."""
+        draft = self._draft()
+        draft.undo()
+        return Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
+
+    def reason_for(self, allocation_id: str) -> str:
+        """Returns why a request still waits after the decision that is due now."""
+        return reasons.reason(self, self.summary(), self.queue.requests[allocation_id])
+
+    def plan(self) -> Plan:
+        """Returns the decision with the reasons of all that wait, which takes time in proportion to the queue."""
+        draft = self._draft()
+        summary = self._summary = reasons.Summary.of(draft)
+        draft.undo()
+        plan = Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
+        refused = {refusal.allocation_id for refusal in plan.refusals}
+        order = sorted(self.queue.requests.values(), key=lambda request: request.order)
+        waiting = {
+            request.allocation_id: reasons.reason(self, summary, request, ahead)
+            for ahead, request in enumerate(order)
+            if request.allocation_id not in summary.placed and request.allocation_id not in refused
+        }
+        return replace(plan, waiting=waiting)
+
+    def summary(self) -> reasons.Summary:
+        """Returns what the decision that is due now leaves behind."""
+        if self._summary is None:
+            draft = self._draft()
+            self._summary = reasons.Summary.of(draft)
+            draft.undo()
+        return self._summary
+
+    def is_held(self, request: RequestView, slots: int, more_of_job: int = 0, more_of_user: int = 0) -> bool:
+        """Returns whether a limit of slots forbids the request now; ``more`` are slots given but not recorded yet."""
+        if slots == 0:
+            return False
+        limit = self.scheduler.max_slots_per_user
+        of_job = self.slots_of_job.get(request.job_id, 0) + more_of_job
+        if request.max_slots is not None and of_job + slots > request.max_slots:
+            return True
+        return limit is not None and self.slots_of_user.get(request.user_id, 0) + more_of_user + slots > limit
+
+    def is_impossible(self, queue: ShapeQueue) -> bool:
+        if queue.usable is None:
+            self.usable_by(queue)
+        return self._impossible.get(queue.key, False)
+
+    def usable_by(self, queue: ShapeQueue) -> frozenset[str]:
+        """Returns the agents of which a shape could use slots."""
+        if queue.usable is None:
+            queue.usable = self.capacity.usable_by(queue.shape)
+            self._impossible[queue.key] = not self.capacity.could_ever_hold(queue.shape)
+        return queue.usable
+
+    @property
+    def capacity(self) -> Capacity:
+        if self._capacity is None:
+            self._impossible = {}
+            provided = self.scheduler.provider_can_add
+            self._capacity = Capacity(self.name, self.agents.values(), provided, self.scheduler.fitting)
+        return self._capacity
+
+    def coming(self, parts: Collection[Part]) -> list[tuple[str, int]]:
+        """Returns how many slots of each agent are free for others when an allocation with these parts has ended."""
+        counts = []
+        for part in parts:
+            agent = self.agents.get(part.agent_id)
+            if agent is not None and agent.is_connected and part.slots:
+                disabled = agent.disabled
+                counts.append((agent.id, sum(s not in disabled for s in part.slots) if disabled else len(part.slots)))
+        return counts
+
+    def _draft(self) -> Draft:
+        draft = Draft(self)
+        if self.agents:
+            (fair_share if self.scheduler.kind == "fair_share" else priority).fill(draft)
+        return draft
+
+    def _refusals(self) -> list[Refusal]:
+        if not self.agents:
+            return []
+        impossible = [queue for queue in self.queue.shapes.values() if self.is_impossible(queue)]
+        found = []
+        for queue in impossible:
+            for line in queue.lines.values():
+                for request in line.requests:
+                    text = self.capacity.refusal(queue.shape, request.groups[0].role)
+                    found.append((request.order, Refusal(request.allocation_id, text)))
+        return [refusal for _, refusal in sorted(found, key=lambda pair: pair[0])]
+
+    def _is_line_held(self, line: Line) -> bool:
+        request = line.requests.entries[line.requests.first][1]
+        return self.is_held(request, line.shape_queue.shape.slots)
+
+    def _forget(self, running: RunningView) -> None:
+        self._summary = None
+        del self.running[running.allocation_id]
+        if running.leaving:
+            del self.leaving[running.allocation_id]
+        elif running.preemptible:
+            self.victims.remove((running.rank, running.allocation_id))
+        self._count(running, -running.slots)
+
+    def _count(self, running: RunningView, slots: int) -> None:
+        if not slots:
+            return
+        of_job, of_user = self.slots_of_job, self.slots_of_user
+        of_job[running.job_id] = of_job.get(running.job_id, 0) + slots
+        if not of_job[running.job_id]:
+            del of_job[running.job_id]
+        of_user[running.user_id] = of_user.get(running.user_id, 0) + slots
+        if not of_user[running.user_id]:
+            del of_user[running.user_id]
+        self.queue.recheck(running.job_id, running.user_id)

@@ -1,0 +1,154 @@
+"""Chooses which running allocations leave for a request: the worst, and none that is not needed."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from determined_master.scheduling.draft import Draft
+from determined_master.scheduling.fitting import Choice, fit
+from determined_master.scheduling.lane import Bans
+from determined_master.scheduling.plan import Part, Release
+from determined_master.scheduling.request_queue import ShapeQueue
+from determined_master.scheduling.shapes import Shape
+from determined_master.scheduling.view import RequestView, RunningView
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A running allocation, or one placed in this decision, that could make room."""
+
+    allocation_id: str
+    job_id: str
+    rank: tuple[object, ...]
+    slots: int
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, running: RunningView) -> "Victim":
+        return cls(running.allocation_id, running.job_id, running.rank, running.slots, running.parts)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return (self.rank, self.allocation_id)
+
+
+def victims_of_this_decision(draft: Draft) -> list[Victim]:
+    """Returns what was placed in this decision and could be preempted at once."""
+    return [
+        Victim(p.request.allocation_id, p.request.job_id, p.request.rank, p.shape.slots, p.parts)
+        for p in draft.placed.values()
+        if p.request.preemptible and p.shape.slots
+    ]
+
+
+def wait_for_room(
+    draft: Draft, request: RequestView, queue: ShapeQueue, bans: Bans, victims: Iterable[Victim]
+) -> bool:
+    """Reserves slots that are becoming free for a request that does not fit now, and requests the releases that it
+    needs. Returns False if even those would not do.
+
+    ``victims`` are allocations that may leave for it, the worst first."""
+    shape, banned = queue.shape, bans.wait
+    if draft.has_leaving:
+        choices = fit(shape, draft.soon, banned)
+        if choices is not None:
+            draft.reserve(request, shape, choices)
+            return True
+        if draft.is_expecting(request):
+            return False
+    needed = _needed(draft, request, queue, banned, victims)
+    if needed is None:
+        return False
+    for victim in needed:
+        if victim.allocation_id in draft.placed:
+            draft.take_back(victim.allocation_id)
+        else:
+            draft.release(Release(victim.allocation_id, request.allocation_id, _reason(request, victim)))
+    choices = draft.fits(shape, bans.start)
+    if choices is not None:
+        draft.start(request, shape, choices)
+        return True
+    choices = fit(shape, draft.soon, banned)
+    assert choices is not None
+    draft.reserve(request, shape, choices)
+    return True
+
+
+def _needed(
+    draft: Draft, request: RequestView, queue: ShapeQueue, banned: Collection[str], victims: Iterable[Victim]
+) -> list[Victim] | None:
+    """Returns the smallest set found: victims are added from the worst on until the request fits; then each is left out,
+    from the best on, without which it fits too. The slots of those returned that run count as coming from now on."""
+    shape, usable = queue.shape, draft.state.usable_by(queue)
+    iterator: Iterator[Victim] = iter(victims)
+    victim = next(iterator, None)
+    if victim is None:
+        return None
+    index = draft.soon.index
+    is_spread = any(member.is_spread for member in shape.members)
+    largest = max(member.slots for member in shape.members)
+    total = sum(index.count[a] for a in usable)
+    added: list[tuple[Victim, list[tuple[str, int]]]] = []
+    choices = None
+    while victim is not None:
+        counts = [(a, n) for a, n in draft.state.coming(victim.parts) if a in usable and n]
+        for agent_id, count in counts:
+            index.change(agent_id, count)
+            total += count
+        if counts:
+            added.append((victim, counts))
+            may_fit = total >= shape.slots and (is_spread or any(index.count[a] >= largest for a, _ in counts))
+            if may_fit or (total >= shape.slots and len(shape.members) > 1):
+                choices = fit(shape, draft.soon, banned)
+                if choices is not None:
+                    break
+        victim = next(iterator, None)
+    if choices is not None:
+        added = _prune(draft, shape, banned, added, choices)
+    kept = set() if choices is None else {victim.allocation_id for victim, _ in added}
+    for victim, counts in added:
+        # Those placed in this decision are given back by ``take_back``.
+        if victim.allocation_id not in kept or victim.allocation_id in draft.placed:
+            for agent_id, count in counts:
+                index.change(agent_id, -count)
+    if choices is None:
+        return None
+    for victim, counts in added:
+        _count_the_rest(draft, victim, counts)
+    return [victim for victim, _ in added]
+
+
+def _count_the_rest(draft: Draft, victim: Victim, counted: list[tuple[str, int]]) -> None:
+    """Counts the slots of a victim on agents that the request cannot use: they become free too."""
+    if victim.allocation_id in draft.placed:
+        return
+    for agent_id, count in draft.state.coming(victim.parts):
+        if count and (agent_id, count) not in counted:
+            draft.soon.index.change(agent_id, count)
+
+
+def _prune(
+    draft: Draft,
+    shape: Shape,
+    banned: Collection[str],
+    added: list[tuple[Victim, list[tuple[str, int]]]],
+    choices: tuple[Choice, ...],
+) -> list[tuple[Victim, list[tuple[str, int]]]]:
+    index = draft.soon.index
+    chosen = {choice.agent_id for choice in choices}
+    candidates = sorted(added, key=lambda pair: (any(a in chosen for a, _ in pair[1]), pair[0].key))
+    dropped = set()
+    for victim, counts in candidates:
+        for agent_id, count in counts:
+            index.change(agent_id, -count)
+        if fit(shape, draft.soon, banned) is not None:
+            dropped.add(victim.allocation_id)
+        else:
+            for agent_id, count in counts:
+                index.change(agent_id, count)
+    return [pair for pair in added if pair[0].allocation_id not in dropped]
+
+
+def _reason(request: RequestView, victim: Victim) -> str:
+    if victim.rank[0] != request.priority:
+        return f"preempted for {request.allocation_id}, which has a better priority ({request.priority})"
+    return f"preempted for {request.allocation_id}, which comes first in the queue or has less than its share"

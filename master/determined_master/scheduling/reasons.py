@@ -1,0 +1,158 @@
+"""Reasons for waiting, in words for the owner of the request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from determined_master.scheduling.draft import Draft, Stuck
+from determined_master.scheduling.fitting import fit
+from determined_master.scheduling.view import RequestView
+
+if TYPE_CHECKING:
+    from determined_master.scheduling.pool_state import PoolState
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a decision leaves behind for those that wait."""
+
+    placed: frozenset[str]
+    idle: int
+    """Free slots of placeable agents that nobody has reserved."""
+    fitting: frozenset[object]
+    """Keys of the shapes that would fit if no better request waited."""
+    stuck: tuple[Stuck, ...]
+    reserved: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Request → allocations that have to leave before it starts."""
+    of_job: dict[str, int] = field(default_factory=dict)
+    """Slots that the decision gives to each job."""
+    of_user: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, draft: Draft) -> Summary:
+        queues = draft.state.queue.shapes.values()
+        return cls(
+            placed=frozenset(draft.placed),
+            idle=draft.room.index.total,
+            fitting=frozenset(queue.key for queue in queues if fit(queue.shape, draft.room) is not None),
+            stuck=tuple(sorted(draft.stuck.values(), key=lambda s: s.request.order)),
+            reserved={r: _leaving_for(draft, r) for r in draft.reserved},
+            of_job=dict(draft.given_to_job),
+            of_user=dict(draft.given_to_user),
+        )
+
+
+def reason(state: PoolState, summary: Summary, request: RequestView, ahead: int | None = None) -> str:
+    """Returns why the request waits. ``ahead``: its place in the queue, if the caller knows it."""
+    if not state.agents:
+        return f"pool {state.name!r} has no agent yet"
+    if request.allocation_id in summary.reserved:
+        return _leaving(summary.reserved[request.allocation_id])
+    slots = request.slots
+    more_of_job = summary.of_job.get(request.job_id, 0)
+    more_of_user = summary.of_user.get(request.user_id, 0)
+    if state.is_held(request, slots, more_of_job, more_of_user):
+        return _limit(state, request, slots, more_of_job, more_of_user)
+    queue = state.queue.line_of(request.allocation_id).shape_queue
+    if queue.key in summary.fitting:
+        better = blocker(state, summary, request)
+        if better is not None:
+            return _behind(better.request, request)
+    if slots == 0:
+        return _no_room(state, request)
+    return _no_slots(state, summary, request, state.queue.count_before(request.order) if ahead is None else ahead)
+
+
+def blocker(state: PoolState, summary: Summary, request: RequestView) -> Stuck | None:
+    """Returns the best request that waits for slots which this one could use too."""
+    usable = state.usable_by(state.queue.line_of(request.allocation_id).shape_queue)
+    has_slots = request.slots > 0
+    for stuck in summary.stuck:
+        if stuck.request.order >= request.order and state.scheduler.kind == "priority":
+            return None
+        same_kind = (stuck.request.slots > 0) == has_slots and stuck.request is not request
+        if same_kind and not usable.isdisjoint(stuck.usable):
+            return stuck
+    return None
+
+
+def _leaving_for(draft: Draft, allocation_id: str) -> tuple[str, ...]:
+    """Returns the allocations released for a request, or else all that are leaving its agents."""
+    leaving = draft.state.leaving
+    named = [r for r, release in draft.releases.items() if release.for_allocation_id == allocation_id]
+    named += [r for r, running in leaving.items() if running.leaving_for == allocation_id]
+    if not named:
+        agents = {part.agent_id for part in draft.reserved[allocation_id].parts}
+        running = [*leaving.values(), *(draft.state.running[r] for r in draft.releases)]
+        named = [r.allocation_id for r in running if any(part.agent_id in agents for part in r.parts)]
+    return tuple(sorted(named))
+
+
+def _leaving(names: tuple[str, ...]) -> str:
+    if not names:
+        return "starts when a better request has started"
+    text = f"starts when {names[0]} has saved and left"
+    return text + (f" ({len(names) - 1} more like it)" if len(names) > 1 else "")
+
+
+def _limit(state: PoolState, request: RequestView, slots: int, more_of_job: int, more_of_user: int) -> str:
+    of_job = state.slots_of_job.get(request.job_id, 0) + more_of_job
+    if request.max_slots is not None and of_job + slots > request.max_slots:
+        limit = f"max_slots {request.max_slots} of its job"
+        return f"needs {_slots(slots)}, and {limit} leaves {max(0, request.max_slots - of_job)}; raise max_slots or wait"
+    of_user = state.slots_of_user.get(request.user_id, 0) + more_of_user
+    allowed = state.scheduler.max_slots_per_user or 0
+    return (
+        f"needs {_slots(slots)}; pool {state.name!r} allows a user {allowed}, and its owner holds {of_user}: "
+        "it starts when others of them end"
+    )
+
+
+def _behind(better: RequestView, request: RequestView) -> str:
+    if better.priority < request.priority:
+        return f"queued behind {better.allocation_id}, which has a higher priority ({better.priority})"
+    return f"queued behind {better.allocation_id}, which comes first and waits for the same slots"
+
+
+def _no_room(state: PoolState, request: RequestView) -> str:
+    agents = state.agents.values()
+    pinned = request.groups[0].constraints.agent_id
+    if pinned is not None:
+        only = state.agents.get(pinned)
+        if only is None or not only.is_connected:
+            return f"its agent {pinned} is not connected"
+        return f"agent {only.id} runs the maximum number of containers without slots (max_zero_slot_containers)"
+    absent = sum(not a.placeable for a in agents)
+    if absent == len(agents):
+        return f"every agent of pool {state.name!r} is disabled or disconnected"
+    text = f"every agent of pool {state.name!r} runs the maximum number of containers without slots "
+    return text + "(max_zero_slot_containers)" + (f"; {absent} disabled or disconnected" if absent else "")
+
+
+def _no_slots(state: PoolState, summary: Summary, request: RequestView, ahead: int) -> str:
+    agents = state.agents.values()
+    constraints = [group.constraints for group in request.groups if group.slots]
+    for constraint in constraints:
+        pinned = constraint.agent_id
+        if pinned is not None and (pinned not in state.agents or not state.agents[pinned].is_connected):
+            return f"its agent {pinned} is not connected"
+    absent = sum(not a.placeable for a in agents)
+    text = f"needs {_slots(request.slots)}"
+    text += " on one agent" if any(c.single_agent for c in constraints) else ""
+    text += f"; {summary.idle} of {sum(a.total for a in agents)} free in pool {state.name!r}"
+    if ahead:
+        text += f"; {ahead} ahead"
+    if absent:
+        text += f"; {absent} agent{'s' if absent != 1 else ''} disabled or disconnected"
+    excluded = frozenset[str]().union(*(c.excluded_agents for c in constraints)) & state.agents.keys()
+    if excluded:
+        text += f"; {', '.join(sorted(excluded))} excluded by its log policies"
+    unusable = [reason for a in agents if a.placeable for reason in a.unusable]
+    if unusable:
+        text += f"; {unusable[0]}" + (f" ({len(unusable) - 1} more like it)" if len(unusable) > 1 else "")
+    return text
+
+
+def _slots(count: int) -> str:
+    return f"{count} slot{'s' if count != 1 else ''}"

@@ -1,0 +1,176 @@
+"""The queue of a pool, by shape: a shape that does not fit is passed over as a whole, however many wait in it."""
+
+import heapq
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, TypeVar
+
+from determined_master.scheduling.shapes import Shape, shape_of
+from determined_master.scheduling.sorted_queue import SortedQueue
+from determined_master.scheduling.view import RequestView
+
+Key = tuple[Any, ...]
+
+
+class Line:
+    """Requests of one shape that the same limits hold back. ``is_open``: the limits leave room for the first."""
+
+    __slots__ = ("is_open", "job_id", "max_slots", "requests", "shape_queue", "user_id")
+
+    def __init__(self, shape_queue: "ShapeQueue", job_id: str | None, max_slots: int | None, user_id: int | None) -> None:
+        self.shape_queue = shape_queue
+        self.job_id = job_id
+        self.max_slots = max_slots
+        self.user_id = user_id
+        self.requests: SortedQueue[RequestView] = SortedQueue()
+        self.is_open = True
+
+
+class ShapeQueue:
+    """All requests of one shape. ``heads``: the open lines, by the order of their first requests."""
+
+    __slots__ = ("heads", "key", "lines", "shape", "usable")
+
+    def __init__(self, key: Key, shape: Shape) -> None:
+        self.key = key
+        self.shape = shape
+        self.lines: dict[Key, Line] = {}
+        self.heads: SortedQueue[Line] = SortedQueue()
+        self.usable: frozenset[str] | None = None
+        """Agents that it could use; None if not computed since the agents changed."""
+
+
+class RequestQueue:
+    """``by_job``: True keeps a line for each job even without a limit. ``is_held`` says of a line whether its limits
+    hold it back."""
+
+    def __init__(self, *, by_job: bool, by_user: bool, is_held: Callable[[Line], bool]) -> None:
+        self._by_job = by_job
+        self._by_user = by_user
+        self._is_held = is_held
+        self.requests: dict[str, RequestView] = {}
+        self.shapes: dict[Key, ShapeQueue] = {}
+        self._line_of: dict[str, Line] = {}
+        self._of_job: dict[str, dict[Line, None]] = {}
+        self._of_user: dict[int, dict[Line, None]] = {}
+
+    def add(self, request: RequestView) -> None:
+        self.add_all([request])
+
+    def add_all(self, requests: Collection[RequestView]) -> None:
+        """Adds many requests in less time than one by one."""
+        by_line: dict[Line, list[tuple[Key, RequestView]]] = {}
+        for request in requests:
+            line = self._line_for(request)
+            by_line.setdefault(line, []).append((request.order, request))
+            self.requests[request.allocation_id] = request
+            self._line_of[request.allocation_id] = line
+        for line, pairs in by_line.items():
+            self._take_out(line)
+            if len(pairs) == 1:
+                line.requests.add(*pairs[0])
+            else:
+                line.requests.extend(pairs)
+            self._put_back(line)
+
+    def line_of(self, allocation_id: str) -> Line:
+        return self._line_of[allocation_id]
+
+    def remove(self, allocation_id: str) -> tuple[RequestView, Shape]:
+        request = self.requests.pop(allocation_id)
+        line = self._line_of.pop(allocation_id)
+        requests, order = line.requests, request.order
+        if requests.entries[requests.first][0] != order:
+            requests.remove(order)
+        else:
+            self._take_out(line)
+            requests.remove(order)
+            self._put_back(line)
+        return request, line.shape_queue.shape
+
+    def recheck(self, job_id: str, user_id: int) -> None:
+        """Opens or closes the lines of a job and a user whose slots changed."""
+        for line in [*self._of_job.get(job_id, ()), *self._of_user.get(user_id, ())]:
+            if line.is_open == self._is_held(line):
+                self._take_out(line)
+                self._put_back(line)
+
+    def lines_of_job(self, job_id: str) -> Collection[Line]:
+        return self._of_job.get(job_id, {}).keys()
+
+    def jobs(self) -> Collection[str]:
+        return self._of_job.keys()
+
+    def count_before(self, order: Key) -> int:
+        """Returns how many requests are better placed in the queue."""
+        lines = (line for queue in self.shapes.values() for line in queue.lines.values())
+        return sum(line.requests.count_before(order) for line in lines)
+
+    def _line_for(self, request: RequestView) -> Line:
+        key = (tuple((g.count, g.slots, g.constraints) for g in request.groups), request.preemptible)
+        queue = self.shapes.get(key)
+        if queue is None:
+            queue = self.shapes[key] = ShapeQueue(key, shape_of(request))
+        job_id = request.job_id if self._by_job or request.max_slots is not None else None
+        user_id = request.user_id if self._by_user else None
+        limits = (job_id, request.max_slots, user_id)
+        line = queue.lines.get(limits)
+        if line is None:
+            line = queue.lines[limits] = Line(queue, *limits)
+            if job_id is not None:
+                self._of_job.setdefault(job_id, {})[line] = None
+            if user_id is not None:
+                self._of_user.setdefault(user_id, {})[line] = None
+        return line
+
+    def _take_out(self, line: Line) -> None:
+        if line.requests and line.is_open:
+            line.shape_queue.heads.remove(line.requests.entries[line.requests.first][0])
+
+    def _put_back(self, line: Line) -> None:
+        requests, queue = line.requests, line.shape_queue
+        if requests:
+            line.is_open = not self._is_held(line)
+            if line.is_open:
+                queue.heads.add(requests.entries[requests.first][0], line)
+            return
+        del queue.lines[line.job_id, line.max_slots, line.user_id]
+        if not queue.lines:
+            del self.shapes[queue.key]
+        if line.job_id is not None:
+            _forget(self._of_job, line.job_id, line)
+        if line.user_id is not None:
+            _forget(self._of_user, line.user_id, line)
+
+
+Owner = TypeVar("Owner", str, int)
+
+
+def _forget(lines_of: dict[Owner, dict[Line, None]], owner: Owner, line: Line) -> None:
+    lines = lines_of[owner]
+    del lines[line]
+    if not lines:
+        del lines_of[owner]
+
+
+def walk(queues: Collection[ShapeQueue], passed_over: Collection[ShapeQueue | Line]) -> Iterator[tuple[RequestView, Line]]:
+    """Yields the requests in order. A shape or line that its reader adds to ``passed_over`` is not read further."""
+    heap: list[tuple[Key, int, Line, int]] = []
+    for queue in queues:
+        if queue.heads:
+            order, line = queue.heads.entries[queue.heads.first]
+            heap.append((order, queue.heads.first, line, line.requests.first))
+    heapq.heapify(heap)
+    while heap:
+        _, head, line, place = heapq.heappop(heap)
+        queue = line.shape_queue
+        if queue in passed_over:
+            continue
+        entries = line.requests.entries
+        yield entries[place][1], line
+        if queue in passed_over:
+            continue
+        if place == line.requests.first and head + 1 < len(queue.heads.entries):
+            order, other = queue.heads.entries[head + 1]
+            heapq.heappush(heap, (order, head + 1, other, other.requests.first))
+        if place + 1 < len(entries) and line not in passed_over:
+            heapq.heappush(heap, (entries[place + 1][0], head, line, place + 1))

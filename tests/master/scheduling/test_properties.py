@@ -1,0 +1,213 @@
+"""What has to hold for any pool, whichever scheduler plans it."""
+
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.pools import any_scheduler, applied, as_running, ended, pools
+
+from determined_master.scheduling.pool_state import PoolState
+from determined_master.scheduling.scheduler import plan
+from determined_master.scheduling.view import SchedulerView
+
+anything = pools(any_scheduler)
+preempting = pools(st.builds(SchedulerView, preemption=st.just(True), fitting=st.sampled_from(["best", "worst"])))
+not_preempting = pools(st.just(SchedulerView()))
+
+
+@given(anything)
+def test_no_slot_is_given_twice_and_every_gang_is_whole(pool):
+    decided = plan(pool)
+    agents = {a.id: a for a in pool.agents}
+    requests = {r.allocation_id: r for r in pool.waiting}
+    given_away = [(part.agent_id, slot) for p in decided.placements for part in p.parts for slot in part.slots]
+    assert len(given_away) == len(set(given_away))
+    assert all(slot in agents[name].free for name, slot in given_away)
+    containers = Counter(part.agent_id for p in decided.placements for part in p.parts if not part.slots)
+    assert all(count <= agents[name].zero_slot_room for name, count in containers.items())
+    for placement in decided.placements:
+        request = requests[placement.allocation_id]
+        for number, group in enumerate(request.groups):
+            parts = [part for part in placement.parts if part.group == number]
+            assert sum(len(part.slots) for part in parts) == group.total_slots
+            where = {agents[part.agent_id] for part in parts}
+            assert not {a.id for a in where} & group.constraints.excluded_agents
+            if group.constraints.agent_id is not None:
+                assert {a.id for a in where} == {group.constraints.agent_id}
+            else:
+                assert all(a.placeable for a in where)
+            if group.constraints.single_agent or group.slots == 0:
+                assert [len(part.slots) for part in parts] == [group.slots] * group.count
+
+
+@given(anything)
+def test_every_request_is_placed_or_refused_or_told_why_it_waits(pool):
+    decided = plan(pool)
+    named = [p.allocation_id for p in decided.placements] + [r.allocation_id for r in decided.refusals]
+    assert sorted([*named, *decided.waiting]) == sorted(r.allocation_id for r in pool.waiting)
+    assert all(decided.waiting.values())
+
+
+@given(anything)
+def test_limits_of_jobs_and_users_hold(pool):
+    held = plan(pool).placements
+    after = applied(pool, plan(pool))
+    started = {p.allocation_id for p in held}
+    for running in after.running:
+        if running.allocation_id not in started or running.slots == 0:
+            continue
+        of_job = sum(r.slots for r in after.running if r.job_id == running.job_id)
+        of_user = sum(r.slots for r in after.running if r.user_id == running.user_id)
+        assert running.max_slots is None or of_job <= running.max_slots
+        assert pool.scheduler.max_slots_per_user is None or of_user <= pool.scheduler.max_slots_per_user
+
+
+@given(anything)
+def test_a_plan_that_was_applied_leaves_nothing_to_do(pool):
+    again = plan(applied(pool, plan(pool)))
+    assert (again.placements, again.releases, again.refusals) == ((), (), ())
+
+
+@given(anything)
+def test_nothing_leaves_for_a_request_that_is_not_better(pool):
+    requests = {r.allocation_id: r for r in pool.waiting}
+    running = {r.allocation_id: r for r in pool.running}
+    for release in plan(pool).releases:
+        victim, request = running[release.allocation_id], requests[release.for_allocation_id]
+        assert victim.preemptible
+        assert not victim.leaving
+        assert victim.job_id != request.job_id
+        assert victim.priority >= request.priority
+        if pool.scheduler.kind == "priority":
+            assert victim.rank > request.rank
+
+
+@given(preempting)
+def test_no_released_allocation_is_superfluous(pool):
+    """Without any one of the releases of a request, it would not start when the others have left."""
+    decided = plan(pool)
+    for wanted in {release.for_allocation_id for release in decided.releases}:
+        first = next(iter(r for r in decided.releases if r.for_allocation_id == wanted)).for_allocation_id
+        mine = [r.allocation_id for r in decided.releases if r.for_allocation_id == first]
+        request = next(r for r in pool.waiting if r.allocation_id == first)
+        better = [r for r in pool.waiting if r.order < request.order]
+        if better or any(r.leaving for r in pool.running):
+            continue
+        alone = replace(pool, waiting=(request,))
+        for spared in mine:
+            others = [name for name in mine if name != spared]
+            assert plan(ended(alone, others)).placements == ()
+        assert [p.allocation_id for p in plan(ended(alone, mine)).placements] == [first]
+
+
+@given(preempting)
+def test_no_second_release_while_the_first_ones_leave(pool):
+    """Whatever has left already: nobody else is released for a request that others still leave for."""
+    after = applied(pool, plan(pool))
+    leaving = [r for r in after.running if r.leaving_for]
+    for gone in leaving:
+        later = ended(after, [gone.allocation_id])
+        expected = {r.leaving_for for r in later.running if r.leaving_for}
+        assert not expected & {release.for_allocation_id for release in plan(later).releases}
+
+
+@given(not_preempting)
+def test_without_preemption_nothing_worse_starts_on_slots_that_a_better_one_could_use(pool):
+    assert plan(pool).releases == ()
+    after = applied(pool, plan(pool))
+    started = {p.allocation_id for p in plan(pool).placements}
+    waiting = [r for r in after.waiting if r.slots and not _held(after, r)]
+    for running in (r for r in after.running if r.allocation_id in started and r.slots):
+        worse = next(r for r in pool.waiting if r.allocation_id == running.allocation_id)
+        for better in (r for r in waiting if r.order < worse.order):
+            usable = PoolState.of(after).capacity.usable_by(_shape(after, better))
+            assert not usable & {part.agent_id for part in running.parts if part.slots}
+
+
+@given(preempting)
+def test_with_preemption_only_what_can_be_preempted_passes_a_better_request(pool):
+    """Whatever passed it can be removed for it again, so its start moves by no more than the time to save."""
+    after = applied(pool, plan(pool))
+    started = {p.allocation_id for p in plan(pool).placements}
+    waiting = [r for r in after.waiting if r.slots and not _held(after, r)]
+    for running in (r for r in after.running if r.allocation_id in started and r.slots):
+        worse = next(r for r in pool.waiting if r.allocation_id == running.allocation_id)
+        for better in (r for r in waiting if r.order < worse.order):
+            usable = PoolState.of(after).capacity.usable_by(_shape(after, better))
+            if not usable & {part.agent_id for part in running.parts if part.slots}:
+                continue
+            assert running.preemptible
+            has_reservation = any(r.leaving for r in after.running)
+            assert running.rank > better.rank or has_reservation
+
+
+@given(anything, st.randoms(use_true_random=False))
+def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
+    """Starts from another pool, gets there by changes in any order, with decisions in between."""
+    state = PoolState("p", pool.scheduler)
+    extra = [replace(r, allocation_id=f"x{r.allocation_id}") for r in pool.waiting[:3]]
+    agents = {a.id: set(a.free) for a in pool.agents}
+    passing = []
+    for number, agent in enumerate(pool.agents):
+        slots = tuple(slot for slot in agents[agent.id] if slot not in agent.disabled)[:1]
+        if slots and pool.waiting:
+            part = plan_part(agent.id, slots)
+            passing.append(as_running(replace(pool.waiting[0], allocation_id=f"y{number}"), (part,)))
+    held = {(part.agent_id, slot) for r in passing for part in r.parts for slot in part.slots}
+    changes = [
+        *(lambda r=r: state.add(r) for r in [*pool.waiting, *extra]),
+        *(lambda r=r: state.run(replace(r, leaving=False)) for r in pool.running),
+        *(lambda r=r: state.run(r) for r in passing),
+        *(
+            lambda a=a: state.set_agent(replace(a, free=tuple(s for s in a.free if (a.id, s) not in held)))
+            for a in pool.agents
+        ),
+    ]
+    rng.shuffle(changes)
+    for change in changes:
+        change()
+        state.decide()
+    back = [
+        *(lambda r=r: state.remove(r.allocation_id) for r in extra),
+        *(lambda r=r: state.leave(r.allocation_id) for r in pool.running if r.leaving),
+        *(lambda r=r: state.end(r.allocation_id) for r in passing),
+    ]
+    rng.shuffle(back)
+    for change in back:
+        change()
+        state.decide()
+    expected = plan(pool)
+    assert same(state.plan()) == same(expected)
+    for name, text in expected.waiting.items():
+        assert state.reason_for(name) == text
+    for placement in expected.placements:
+        state.start(placement)
+    for release in expected.releases:
+        state.leave(release.allocation_id, release.for_allocation_id)
+    for refusal in expected.refusals:
+        state.remove(refusal.allocation_id)
+    assert same(state.plan()) == same(plan(applied(pool, expected)))
+
+
+def plan_part(agent_id, slots):
+    from determined_master.scheduling.plan import Part
+
+    return Part(agent_id, slots)
+
+
+def same(decided):
+    return (
+        sorted(decided.placements, key=repr),
+        sorted(decided.releases, key=repr),
+        sorted(decided.refusals, key=repr),
+        dict(decided.waiting),
+    )
+
+
+def _held(pool, request):
+    return PoolState.of(pool).is_held(request, request.slots)
+
+
+def _shape(pool, request):
+    return PoolState.of(pool).queue.line_of(request.allocation_id).shape_queue.shape
