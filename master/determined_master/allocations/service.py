@@ -3,10 +3,11 @@
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.allocations import ports, repository, task_groups
@@ -15,6 +16,7 @@ from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event
+from determined_master.logs import repository as logs
 from determined_master.scheduling.plan import Placement, Refusal
 from determined_master.scheduling.view import TaskGroup
 
@@ -139,9 +141,22 @@ class Allocations:
         elif row.preempt_requested_at is None and row.state.is_live:
             await repository.change(session, row, preempt_requested_at=self._clock.now(), message=why)
             await self._record(session, row, "preemption_requested")
+            await self._announce_deadline(session, row, why)
             notify(session, notifications.allocation(row.id), notifications.ALLOCATIONS)
             return True
         return False
+
+    async def _announce_deadline(self, session: WriteSession, row: AllocationRow, why: str) -> None:
+        """Writes into the log of its task when it will be killed if it does not leave."""
+        # Rows of earlier versions may hold any number.
+        seconds = min(max(row.preemption_timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
+        now = self._clock.now()
+        text = (
+            f"preemption was requested ({why}): the attempt should save a checkpoint and exit; it is killed if it "
+            f"is still running at {now + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S} UTC "
+            f"(preemption_timeout: {seconds} s)"
+        )
+        await logs.say(session, row.task_id, row.id, text, now, "INFO")
 
     async def kill(self, session: WriteSession, row: AllocationRow, *, why: str) -> None:
         """Kills it: it ends without a checkpoint. ``why`` is shown to the owner."""

@@ -1,9 +1,7 @@
 """Life cycle of trials: create, pause, activate, stop, request slots, settle ended attempts."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 
-from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
@@ -11,7 +9,6 @@ from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.db.session import WriteSession, notify
 from determined_master.events.state_machine import Event
-from determined_master.logs import repository as logs
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
@@ -109,7 +106,7 @@ class Trials:
         if state in _KILLING:
             await self._managers.kill(session, live, why=why)
         else:
-            await self._preempt(session, live, why)
+            await self._managers.preempt(session, live, why=why)
 
     async def stop(self, session: WriteSession, row: TrialRow, to: TrialState, actor: str) -> None:
         """Moves a trial to one of the STOPPING states; no-op if it has ended. Ends it at once if nothing runs."""
@@ -139,18 +136,6 @@ class Trials:
     async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
         """Ends the stopping trials whose attempts are settled, in a constant number of statements."""
         await self._settlement.finish_stopped(session, trial_ids)
-
-    async def _preempt(self, session: WriteSession, live: AllocationRow, why: str) -> None:
-        """Preempts an attempt. Its log says when it will be killed otherwise."""
-        if await self._managers.preempt(session, live, why=why):
-            # Rows of earlier versions may hold any number.
-            seconds = min(max(live.preemption_timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
-            at = self._clock.now() + timedelta(seconds=seconds)
-            text = (
-                f"preemption was requested ({why}): the attempt should save a checkpoint and exit; it is killed if it "
-                f"is still running at {at:%Y-%m-%d %H:%M:%S} UTC (preemption_timeout: {seconds} s)"
-            )
-            await logs.say(session, live.task_id, live.id, text, self._clock.now(), "INFO")
 
 
 _KILLING = frozenset({TrialState.STOPPING_KILLED, TrialState.STOPPING_ERROR})
