@@ -25,7 +25,7 @@ from determined_master.searcher.actions import (
     TrialValidated,
 )
 from determined_master.searcher.async_halving import Bracket
-from determined_master.searcher.ended_trials import CANCELED, FAILED, ordinal
+from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed, ordinal
 from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
 
 MAX_TRIALS_A_BRACKET = 2**24
@@ -117,7 +117,7 @@ class AdaptiveAsha:
         count = {name: sum(each.counts[name] for each in self._brackets) for name in self._brackets[0].counts}
         total = sum(count.values())
         failed = count[state.FAILED] == total
-        reason = f"every trial of the search failed ({total} of {total})" if failed else ""
+        reason = all_failed(total) if failed else ""
         return Shutdown(failed=failed, canceled=count[state.CANCELED] == total, reason=reason)
 
     def _change_limits(self, event: LimitsChanged) -> list[Action]:

@@ -6,6 +6,11 @@ CANCELED = frozenset({"user_canceled", "killed"})
 """Exit reasons of trials that people ended."""
 
 
+def all_failed(count: int) -> str:
+    """Returns why a search whose every trial failed is over; nothing of a single trial, whose own failure says it."""
+    return f"every trial of the search failed ({count} of {count})" if count > 1 else ""
+
+
 def ordinal(number: int) -> str:
     """Returns a rank in words.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from determined_master.searcher.actions import Action, Event, LimitsChanged, Shutdown, TrialClosed
-from determined_master.searcher.ended_trials import CANCELED, FAILED
+from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed
 from determined_master.searcher.method import Randomness
 
 Draw = Callable[["QueueSearch"], dict[str, Any] | None]
@@ -51,8 +51,8 @@ class QueueSearch:
     def _shutdown(self) -> Shutdown:
         reasons = list(self.closed.values())
         failed = all(reason in FAILED for reason in reasons)
-        reason = f"every trial of the search failed ({len(reasons)} of {len(reasons)})" if failed else ""
-        return Shutdown(failed=failed, canceled=all(reason in CANCELED for reason in reasons), reason=reason)
+        canceled = all(reason in CANCELED for reason in reasons)
+        return Shutdown(failed=failed, canceled=canceled, reason=all_failed(len(reasons)) if failed else "")
 
     def progress(self, trial_progress: Mapping[str, float]) -> float:
         if self.wanted <= 0:
