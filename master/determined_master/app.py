@@ -47,6 +47,7 @@ from determined_master.api.v1 import (
     logs,
     metric_streams,
     metrics,
+    preview_search,
     prometheus,
     retention,
     tasks,
@@ -67,6 +68,7 @@ from determined_master.web.pages import Pages
 ROUTERS = (
     cluster.router,
     prometheus.router,
+    preview_search.router,
     drain.router,
     user_settings.router,  # before users: ``setting`` is not a user id
     users.router,

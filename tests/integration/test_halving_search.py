@@ -183,3 +183,19 @@ async def test_a_search_whose_every_trial_fails_ends_in_error_with_the_reason(on
     await eventually(over)
     text = (await one.get("/detent/experiments/1/status"))["text"]
     assert text == "failed: every trial of the search failed (3 of 3); trial 1: the container exited with code 3"
+
+
+async def test_the_preview_of_the_older_api(one: Cluster):
+    searcher = {"name": "adaptive_asha", "metric": "loss", "max_trials": 16, "time_metric": "batches", "max_time": 64}
+    answer = await one.post("/api/v1/preview-hp-search", {"config": {"searcher": searcher}, "seed": 3})
+    assert answer.status_code == 200, answer.text
+    summary = answer.json()["summary"]
+    assert [(each["count"], each["unit"]) for each in summary["trials"]] == [
+        (9, {"name": "batches", "value": 4, "maxLength": False}),
+        (5, {"name": "batches", "value": 16, "maxLength": False}),
+        (2, {"name": "batches", "value": 64, "maxLength": False}),
+    ]
+    assert summary["config"]["divisor"] == 4.0
+    bad = await one.post("/api/v1/preview-hp-search", {"config": {"searcher": {"name": "pbt", "metric": "loss"}}})
+    assert bad.status_code == 400
+    assert "no longer supported" in bad.text
