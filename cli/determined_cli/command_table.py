@@ -13,6 +13,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "slot": ("determined_cli.agent.slot_arguments", "list, enable and disable slots", ("s",)),
     "user": ("determined_cli.user.arguments", "log in and out, manage users", ("u",)),
     "master": ("determined_cli.master.arguments", "show information, settings and logs of the master", ()),
+    "preview-search": ("determined_cli.preview_search", "print how many trials of a configuration train how long", ()),
     "dev": ("determined_cli.dev.arguments", "call the REST API with curl", ()),
     "version": ("determined_cli.version", "print the versions of client and master", ()),
     "completion": ("determined_cli.completion", "print a completion script for bash, zsh or fish", ()),
@@ -31,7 +32,6 @@ NOT_OFFERED: dict[str, str] = {
     **dict.fromkeys(("resource-pool", "resources", "rp"), "`det agent list` and `det slot list` show the machines"),
     **dict.fromkeys(("tunnel", "proxy"), "`det trial logs` prints the log of a trial"),
     "deploy": "`det up` starts a cluster",
-    "preview-search": "`det experiment create --local --test-mode` prints the hyperparameters of the first trial",
     "auth": "`det user login`",
 }
 """Commands of Determined's client that this one does not have, and what to use instead."""

@@ -20,6 +20,7 @@ from determined_master.api.detent import (
     experiment_config,
     experiment_status,
     metric_series,
+    search_decisions,
     sign_in,
     storage,
     trial_progress,
@@ -48,6 +49,7 @@ from determined_master.api.v1 import (
     logs,
     metric_streams,
     metrics,
+    preview_search,
     prometheus,
     resource_pools,
     retention,
@@ -69,6 +71,7 @@ from determined_master.web.pages import Pages
 ROUTERS = (
     cluster.router,
     prometheus.router,
+    preview_search.router,
     drain.router,
     user_settings.router,  # before users: ``setting`` is not a user id
     users.router,
@@ -92,6 +95,7 @@ ROUTERS = (
     resource_pools.router,
     commands.router,
     contexts.router,
+    search_decisions.router,
     trial_progress.router,
     experiment_status.router,
     experiment_config.router,

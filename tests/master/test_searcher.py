@@ -1,4 +1,4 @@
-"""Single, random and grid: how many, in which order, how they end; a snapshot at any point changes nothing."""
+"""Single, random, grid and list: how many, in which order, how they end; a snapshot at any point changes nothing."""
 
 import json
 import tracemalloc
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined_master.searcher.actions import Create, Shutdown, TrialClosed
+from determined_master.searcher.actions import Create, LimitsChanged, Shutdown, TrialClosed
 from determined_master.searcher.methods import make
 
 
@@ -72,7 +72,7 @@ def test_grid_is_the_whole_product_from_its_end():
 @pytest.mark.parametrize(
     ("reasons", "end"),
     [
-        (["errored"] * 5, Shutdown(failed=True)),
+        (["errored"] * 5, Shutdown(failed=True, reason="every trial of the search failed (5 of 5)")),
         (["user_canceled"] * 5, Shutdown(canceled=True)),
         (["errored", "completed", "completed", "completed", "completed"], Shutdown()),
     ],
@@ -146,3 +146,33 @@ def test_a_huge_grid_is_indexed_and_never_built():
     tracemalloc.stop()
     assert after.hparams == {"a": 299, "b": 299, "c": 298}
     assert peak < 1_000_000
+
+
+def test_a_list_runs_its_trials_in_order_over_the_constants():
+    hparams = {"lr": {"type": "const", "val": 0.1}, "net": {"width": {"type": "const", "val": 8}, "depth": 2}}
+    searcher = {"name": "list", "trials": [{"lr": 1}, {"net": {"depth": 3}}, {}], "max_concurrent_trials": 2}
+    actions = play(make(config(searcher, hparams), None), ["completed", "invalid_hp", "completed"])
+    assert [a.hparams for a in actions if isinstance(a, Create)] == [
+        {"lr": 1, "net": {"width": 8, "depth": 2}},
+        {"lr": 0.1, "net": {"width": 8, "depth": 3}},
+        {"lr": 0.1, "net": {"width": 8, "depth": 2}},
+    ]
+    assert actions[-1] == Shutdown()
+
+
+def test_limits_of_a_running_search_can_be_raised_and_lowered():
+    search = make(config(RANDOM), None)
+    first = search.initial()
+    more = search.on_event(LimitsChanged(max_concurrent_trials=4))
+    assert (len(first), len(more)) == (2, 2)
+    assert search.on_event(LimitsChanged(max_concurrent_trials=1, max_trials=6)) == []
+    search = make(config(RANDOM), json.loads(json.dumps(search.snapshot())))
+    live = [*first, *more]
+    while len(live) > 1:
+        assert search.on_event(TrialClosed(live.pop().request_id, "completed")) == []
+    created = 4
+    while live:
+        new = search.on_event(TrialClosed(live.pop().request_id, "completed"))
+        live = [a for a in new if isinstance(a, Create)]
+        created += len(live)
+    assert created == 6

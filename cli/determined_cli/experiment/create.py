@@ -37,7 +37,7 @@ def create(args: Namespace) -> int:
         raise Usage("--slots needs --local; on a cluster set resources.slots_per_trial")
     if args.context is None:
         raise Usage("missing context folder: det experiment create CONFIG CONTEXT")
-    name, text = _text(args.config_file, args.config)
+    name, text = config_text(args.config_file, args.config)
     if args.local:
         from determined.local import run_local
 
@@ -51,7 +51,7 @@ def create(args: Namespace) -> int:
             slots=args.slots,
             follow_links=args.follow_links,
         )
-    config = _check(text, name)
+    config = checked_config(text, name)
     from determined.context import pack
 
     packed = pack(Path(args.context), [Path(each) for each in args.include], follow_links=args.follow_links)
@@ -84,12 +84,12 @@ def fork(args: Namespace) -> int:
     """Creates an experiment from the code of another, with its configuration or a given one."""
     session = connection.connect(args.options)
     if args.config_file:
-        name, text = _text(args.config_file, args.config)
+        name, text = config_text(args.config_file, args.config)
     else:
         name = f"experiment {args.experiment_id}"
         text = str(experiments.get(session, args.experiment_id)["originalConfig"])
         text = _changed(text, args.config)
-    _check(text, name)
+    checked_config(text, name)
     _warn_of_cluster(session, text, name)
     body = {"config": text, "configName": name, "activate": not args.paused, "parentId": args.experiment_id}
     return _submit(session, body, name, text, args)
@@ -120,7 +120,7 @@ def _submit(
     return follow(session, experiment_id)
 
 
-def _text(config_file: str, changes: list[str]) -> tuple[str, str]:
+def config_text(config_file: str, changes: list[str]) -> tuple[str, str]:
     if config_file == "-":
         name, data = "<stdin>", sys.stdin.buffer.read()
     else:
@@ -141,7 +141,7 @@ def _changed(text: str, changes: list[str]) -> str:
     return override(text, changes)
 
 
-def _check(text: str, name: str) -> ExperimentConfig:
+def checked_config(text: str, name: str) -> ExperimentConfig:
     from determined.config import check
 
     # What only containers support depends on the cluster's agents, and the master is asked about it.

@@ -10,7 +10,7 @@ from determined.client import checkpoints, submissions
 from determined.client.paging import items
 from determined.client.session import Session
 from determined.config import ExperimentConfig, yaml_source
-from determined.config.sampling import sample
+from determined.config.sampling import first_point
 from determined_cli import logs
 from determined_cli.main import INTERRUPTED, say
 from determined_cli.reconnect import Reconnector
@@ -24,13 +24,14 @@ def reduced(text: str, config: ExperimentConfig) -> str:
     data: dict[str, Any] = dict(yaml_source.read(text).data)
     searcher = config.to_json()["searcher"]
     storage = data.get("checkpoint_storage")
+    rng = random.Random(config.reproducibility.experiment_seed)
     kept = dict.fromkeys(("save_experiment_best", "save_trial_best", "save_trial_latest"), 0)
     data |= {
         "description": f"[test-mode] {data.get('description') or ''}".strip(),
         "scheduling_unit": 1,
         "min_validation_period": {"batches": 1},
         "max_restarts": 0,
-        "hyperparameters": sample(config.hyperparameters, random.Random(config.reproducibility.experiment_seed)),
+        "hyperparameters": first_point(config.hyperparameters, searcher, rng),
         "searcher": {
             "name": "single",
             "metric": searcher["metric"],

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard
 
+from determined.config import searcher_rules
 from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS
 from determined.config.findings import Finding
@@ -210,5 +211,6 @@ _RULES = (
     _log_policies,
     _bind_mounts,
     _sources,
+    searcher_rules.check,
     _dead,
 )

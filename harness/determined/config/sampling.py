@@ -40,6 +40,37 @@ def _between(low: float, high: float, share: float) -> float:
     return float(value) if low <= value < high else float(low)
 
 
+def first_point(hparams: Mapping[str, Any], searcher: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Returns the hyperparameters of the first trial for runs of one trial: the first of a list, or a sample."""
+    return listed_point(hparams, searcher["trials"][0]) if searcher["name"] == "list" else sample(hparams, rng)
+
+
+def listed_point(hparams: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns one set of a list search: ``values`` over the constants of ``hparams``, group by group.
+
+    >>> listed_point({"lr": {"type": "const", "val": 0.1}, "net": {"width": 8, "depth": 2}}, {"net": {"depth": 3}})
+    {'lr': 0.1, 'net': {'depth': 3, 'width': 8}}
+    """
+    point: dict[str, Any] = {}
+    for name in sorted(hparams.keys() | values.keys()):
+        below, value = hparams.get(name, {}), values.get(name)
+        if name not in values:
+            point[name] = _constant(below)
+        elif isinstance(value, Mapping) and "type" not in value:
+            is_group = isinstance(below, Mapping) and "type" not in below
+            point[name] = listed_point(below if is_group else {}, value)
+        else:
+            point[name] = _constant(value)
+    return point
+
+
+def _constant(hparam: object) -> object:
+    """Returns the value of a constant, or of a group of constants."""
+    if not isinstance(hparam, Mapping):
+        return hparam
+    return hparam["val"] if "type" in hparam else listed_point(hparam, {})
+
+
 def grid_point(hparams: Mapping[str, Any], index: int) -> dict[str, Any]:
     """Returns the point at ``index`` of the grid without making the others.
 

@@ -12,8 +12,7 @@ from determined.config.experiment import DEAD_FIELDS, ExperimentConfig
 from determined.config.findings import Finding, nearest
 from determined.config.model import Model, kind_of
 
-_HAVE_MORE_FIELDS = searcher.LATER | searcher.GONE | support.REMOVED_STORAGES.keys()
-_SEARCHERS = "use single, random or grid"
+_HAVE_MORE_FIELDS = searcher.GONE.keys() | support.REMOVED_STORAGES.keys()
 CHECKED_APART = ("searcher", "checkpoint_storage", "hyperparameters")
 
 _EXPECTED = {
@@ -94,10 +93,8 @@ def _unknown_member(field: str, tag: str, members: Mapping[str, type[Model]], ch
     path: Path = (field, tag)
     if field == "checkpoint_storage" and chosen in support.REMOVED_STORAGES:
         return  # named by the check of what is supported
-    if field == "searcher" and chosen in searcher.LATER:
-        yield Finding("E401", path, f'the searcher "{chosen}" is not supported yet', _SEARCHERS)
-    elif field == "searcher" and chosen in searcher.GONE:
-        yield Finding("E402", path, f'the searcher "{chosen}" is no longer supported', _SEARCHERS)
+    if field == "searcher" and chosen in searcher.GONE:
+        yield Finding("E402", path, f'the searcher "{chosen}" is no longer supported', searcher.GONE[chosen])
     else:
         near = nearest(chosen, members)
         hint = f'did you mean "{near}"?' if near else f"one of {', '.join(members)}"
@@ -219,6 +216,12 @@ def _meant(model: type[BaseModel], loc: Path) -> str | None:
     word = str(loc[-1])
     if model is searcher.GridSearcher and word == "max_trials":
         return "a grid search tries every point; remove it, or use the random searcher"
+    if model is searcher.ListSearcher and word == "max_trials":
+        return "a list search runs each of its trials; remove it"
+    if model is searcher.AsyncHalvingSearcher and word in ("max_rungs", "bracket_rungs", "mode"):
+        return "async_halving has one bracket of num_rungs rungs; adaptive_asha has several"
+    if model is searcher.AdaptiveAshaSearcher and word == "num_rungs":
+        return 'adaptive_asha has "max_rungs"'
     if model is searcher.SingleSearcher and word in searcher.RandomSearcher.model_fields:
         return "the single searcher has one trial; remove it, or use the random searcher"
     if word in _MOVED:

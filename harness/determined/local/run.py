@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.config import Checked, ExperimentConfig, check
-from determined.config.sampling import sample
+from determined.config.sampling import first_point
 from determined.context import Packed, pack, unpack
 from determined.errors import ConfigError
 from determined.local import plan, python
@@ -86,7 +86,7 @@ def _run(
     workdir = scratch / "context"
     unpack(packed.data, workdir)
     rng = random.Random(config.reproducibility.experiment_seed)
-    hparams = sample(config.hyperparameters, rng)
+    hparams = first_point(config.hyperparameters, config.to_json()["searcher"], rng)
     device = "cuda" if os.path.exists("/dev/nvidiactl") else "cpu"
     if config.environment.venv is not None and not named_python:
         program = python.make(config.environment.venv, workdir, environ, _say)

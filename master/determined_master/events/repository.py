@@ -58,11 +58,19 @@ async def record_many(
     payloads: Mapping[Any, Mapping[str, Any]],
 ) -> None:
     """Like :func:`record`, one event for each target id in ``payloads``, in one statement."""
-    if not payloads:
+    rows = [(kind, key, payload) for key, payload in payloads.items()]
+    await record_all(session, clock, actor=actor, target_type=target_type, rows=rows)
+
+
+async def record_all(
+    session: WriteSession, clock: Clock, *, actor: str, target_type: str, rows: Sequence[tuple[str, object, Any]]
+) -> None:
+    """Records several events in their order, in one statement; ``rows`` holds kind, target id and payload of each."""
+    if not rows:
         return
-    common = {"time": clock.now(), "actor": actor, "kind": kind, "target_type": target_type}
-    rows = [common | {"target_id": str(key), "payload": dict(payload)} for key, payload in payloads.items()]
-    await session.execute(insert(EventRow), rows)
+    common = {"time": clock.now(), "actor": actor, "target_type": target_type}
+    values = [common | {"kind": kind, "target_id": str(key), "payload": dict(payload)} for kind, key, payload in rows]
+    await session.execute(insert(EventRow), values)
     notify(session, notifications.EVENTS)
 
 

@@ -79,6 +79,10 @@ def _created(actor: str, target_id: str, payload: Payload) -> str:
     return f"{actor} created experiment {target_id} ({payload.get('name', '')}{origin})"
 
 
+def _decided(_actor: str, target_id: str, payload: Payload) -> str:
+    return f"the search decided on trial {target_id}: {payload.get('reason', '')}"
+
+
 def _launched(actor: str, target_id: str, payload: Payload) -> str:
     kind = str(payload.get("kind") or "task").lower().replace("_", " ")
     return f"{actor} launched {kind} {target_id} ({payload.get('description', '')})"
@@ -126,6 +130,12 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("experiment", "changed"): _changed("experiment"),
     ("experiment", "checkpoints_deleted"): _checkpoints_deleted,
     ("experiment", "folders_left"): _folders_left,
+    ("experiment", "search_changed"): lambda actor, target, said: (
+        f"{actor} set {' and '.join(f'{name} to {value}' for name, value in said.items())} of experiment {target}"
+    ),
+    ("trial", "created"): _decided,
+    ("trial", "kept"): _decided,
+    ("trial", "stopped"): _decided,
     ("task", "created"): _launched,
     ("task", "changed"): _changed("task"),
     ("user", "changed"): _changed("user"),

@@ -7,18 +7,20 @@ from functools import partial
 from typing import Any
 
 from determined.link.isolation import Isolation
-from determined.states import ExperimentState, TrialState
+from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.models import ExperimentRow, SearchEventRow, TrialRow
+from determined_master.db.models import ExperimentRow, SearchEventRow
 from determined_master.db.session import Database, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
-from determined_master.experiments.states import TERMINAL, stopping_state
-from determined_master.searcher.actions import Action, Create, Event, Shutdown, Stop, TrialClosed, TrialValidated
+from determined_master.experiments.search_actions import SearchActions
+from determined_master.experiments.states import TERMINAL
+from determined_master.searcher.actions import Action, Event, LimitsChanged, Shutdown, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
+from determined_master.trials.repository import RequestedTrial
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ class Search:
     def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
         self._database = database
         self._clock = clock
-        self._trials = trials
+        self._actions = SearchActions(clock, trials)
         self._items = Isolation("search", logger)
 
     async def tick(self) -> float | None:
@@ -65,7 +67,7 @@ class Search:
         async with self._database.read() as session:
             row = await repository.find(session, experiment_id)
             news = await search_event_repository.events_after(session, experiment_id, row.searcher_cursor if row else 0)
-            trials = await trial_rows.of_experiment(session, experiment_id)
+            trials = await trial_rows.requested(session, experiment_id, {event.trial_id for event in news})
         if row is None:
             async with self._database.write() as session:
                 await search_event_repository.drop(session, experiment_id)
@@ -87,27 +89,18 @@ class Search:
             progress=row.progress if _is_cut_short(row, decision) else decision.progress,
         )
         await search_event_repository.mark_processed(session, experiment_id, decision.cursor)
-        for action in decision.actions:
-            await self._act(session, row, action)
+        await self._actions.apply(session, row, decision.actions)
         await self._finish(session, row)
-
-    async def _act(self, session: WriteSession, row: ExperimentRow, action: Action) -> None:
-        if isinstance(action, Create) and not row.state.is_stopping and not row.state.is_terminal:
-            await self._trials.create(session, row, action)
-        elif isinstance(action, Stop):
-            trial = next(
-                t for t in await trial_rows.of_experiment(session, row.id) if t.request_id == action.request_id
-            )
-            await self._trials.stop(session, trial, TrialState.STOPPING_COMPLETED, events.SYSTEM)
-        elif isinstance(action, Shutdown) and not row.state.is_stopping and not row.state.is_terminal:
-            await repository.move(session, self._clock, row, stopping_state(action))
 
     async def _finish(self, session: WriteSession, row: ExperimentRow) -> None:
         if not row.state.is_stopping or await trial_rows.live_states(session, row.id):
             return
         to = TERMINAL[row.state]
         progress = 1.0 if to is ExperimentState.COMPLETED else row.progress
-        await repository.move(session, self._clock, row, to, end_time=self._clock.now(), progress=progress)
+        last = await events.last_move(session, "experiment", row.id)
+        message = str(last.payload.get("message", "")) if last else ""
+        end = self._clock.now()
+        await repository.move(session, self._clock, row, to, message=message, end_time=end, progress=progress)
         notify(session, notifications.DELETE)
 
 
@@ -124,19 +117,22 @@ def decide(view: SearchView) -> Decision:
     return Decision(actions, search.snapshot(), view.cursor, search.progress(view.progress))
 
 
-def view_of(row: ExperimentRow, news: Sequence[SearchEventRow], trials: Sequence[TrialRow]) -> SearchView:
+def view_of(row: ExperimentRow, news: Sequence[SearchEventRow], trials: Sequence[RequestedTrial]) -> SearchView:
     """Returns the view of an experiment whose events after its cursor are ``news``."""
-    request_ids = {trial.id: trial.request_id for trial in trials}
+    request_ids = {trial.trial_id: trial.request_id for trial in trials}
     return SearchView(
         config=row.config,
         snapshot=row.searcher_snapshot,
-        news=tuple(_event(event, request_ids[event.trial_id]) for event in news),
+        news=tuple(_event(event, request_ids) for event in news),
         cursor=news[-1].id if news else row.searcher_cursor,
         progress={trial.request_id: trial.progress for trial in trials},
     )
 
 
-def _event(event: SearchEventRow, request_id: str) -> Event:
+def _event(event: SearchEventRow, request_ids: Mapping[int, str]) -> Event:
+    if event.kind == "limits":
+        return LimitsChanged(**event.payload)
+    request_id = request_ids[event.trial_id]
     if event.kind == "closed":
         return TrialClosed(request_id, event.payload["reason"])
     return TrialValidated(request_id, event.payload["steps"], event.payload["metrics"])

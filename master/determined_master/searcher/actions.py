@@ -14,12 +14,22 @@ class TrialClosed:
 
 @dataclass(frozen=True)
 class TrialValidated:
+    """A trial has reported a validation after ``steps`` batches."""
+
     request_id: str
     steps: int
     metrics: dict[str, Any]
 
 
-Event = TrialClosed | TrialValidated
+@dataclass(frozen=True)
+class LimitsChanged:
+    """Somebody changed the number of trials, or of concurrent trials, of a running search; None keeps a number."""
+
+    max_trials: int | None = None
+    max_concurrent_trials: int | None = None
+
+
+Event = TrialClosed | TrialValidated | LimitsChanged
 
 
 @dataclass(frozen=True)
@@ -29,21 +39,53 @@ class Create:
     request_id: str
     hparams: dict[str, Any]
     seed: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RungResult:
+    """A trial's place at a rung when it reported there: ``rank`` of ``count`` results, of which ``kept`` train on.
+
+    Brackets, rungs and ranks count from 1. ``units`` is the rung's training time, ``time`` the trial's.
+    """
+
+    bracket: int
+    rung: int
+    units: int
+    time: float
+    metric: float
+    rank: int
+    count: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Keep:
+    """The search lets this trial train on beyond a rung."""
+
+    request_id: str
+    reason: str
+    result: RungResult
 
 
 @dataclass(frozen=True)
 class Stop:
-    """End this trial: the search wants no more of it."""
+    """End this trial: the search wants no more of it. ``failed``: the trial cannot be compared, which is an error."""
 
     request_id: str
+    reason: str = ""
+    result: RungResult | None = None
+    failed: bool = False
 
 
 @dataclass(frozen=True)
 class Shutdown:
-    """The search is over. ``failed``: every trial failed; ``canceled``: every trial was canceled by its user."""
+    """The search is over. ``failed``: every trial failed, or ``reason`` makes any further trial useless; ``canceled``:
+    every trial was canceled by its user."""
 
     failed: bool = False
     canceled: bool = False
+    reason: str = ""
 
 
-Action = Create | Stop | Shutdown
+Action = Create | Keep | Stop | Shutdown

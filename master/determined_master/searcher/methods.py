@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from determined.config.sampling import grid_point, grid_size, sample
+from determined.config.sampling import grid_point, grid_size, listed_point, sample
+from determined.config.search_plan import HALVING
+from determined_master.searcher.adaptive_asha import AdaptiveAsha
 from determined_master.searcher.method import Randomness, SearchMethod
 from determined_master.searcher.queue import QueueSearch
 
@@ -12,9 +14,12 @@ def make(config: Mapping[str, Any], snapshot: dict[str, Any] | None) -> SearchMe
     """Creates the search method of a fully defaulted configuration, from ``snapshot`` if there is one. Raises KeyError
     for a searcher that validation should have refused."""
     searcher = config["searcher"]
-    hparams = config["hyperparameters"]
-    randomness = Randomness.seeded(config["reproducibility"]["experiment_seed"])
-    search = _KINDS[searcher["name"]](searcher, hparams, randomness)
+    search: QueueSearch | AdaptiveAsha
+    if searcher["name"] in HALVING:
+        search = AdaptiveAsha(config)
+    else:
+        randomness = Randomness.seeded(config["reproducibility"]["experiment_seed"])
+        search = _KINDS[searcher["name"]](searcher, config["hyperparameters"], randomness)
     if snapshot:
         search.restore(snapshot)
     return search
@@ -45,4 +50,14 @@ def _grid(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Randomn
     )
 
 
-_KINDS = {"single": _single, "random": _random, "grid": _grid}
+def _list(searcher: dict[str, Any], hparams: dict[str, Any], randomness: Randomness) -> QueueSearch:
+    trials = searcher["trials"]
+    return QueueSearch(
+        lambda s: listed_point(hparams, trials[s.created]) if s.created < len(trials) else None,
+        wanted=len(trials),
+        concurrent=searcher.get("max_concurrent_trials") or 0,
+        randomness=randomness,
+    )
+
+
+_KINDS = {"single": _single, "random": _random, "grid": _grid, "list": _list}

@@ -1,10 +1,11 @@
-"""Single, random and grid search: a queue of trials with a limit on concurrent ones."""
+"""``single``, ``random``, ``grid`` and ``list``: a queue of trials with a limit on concurrent ones."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from determined_master.searcher.actions import Action, Event, Shutdown, TrialClosed
+from determined_master.searcher.actions import Action, Event, LimitsChanged, Shutdown, TrialClosed
+from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed
 from determined_master.searcher.method import Randomness
 
 Draw = Callable[["QueueSearch"], dict[str, Any] | None]
@@ -27,24 +28,31 @@ class QueueSearch:
     over: bool = False
 
     def initial(self) -> list[Action]:
-        count = min(self.wanted, self.concurrent) if self.concurrent else self.wanted
-        actions = self._next(count)
-        return actions or [Shutdown()]
+        return self._fill() or [Shutdown()]
 
     def on_event(self, event: Event) -> list[Action]:
-        if not isinstance(event, TrialClosed) or event.request_id in self.closed or self.over:
+        if self.over:
             return []
-        self.closed[event.request_id] = event.reason
-        if event.reason == "invalid_hp" and self.replace_invalid:
-            self.invalid += 1
-        actions = self._next(1)
+        if isinstance(event, LimitsChanged):
+            self.wanted = self.wanted if event.max_trials is None else event.max_trials
+            self.concurrent = self.concurrent if event.max_concurrent_trials is None else event.max_concurrent_trials
+        elif isinstance(event, TrialClosed) and event.request_id not in self.closed:
+            self.closed[event.request_id] = event.reason
+            if event.reason == "invalid_hp" and self.replace_invalid:
+                self.invalid += 1
+        else:
+            return []
+        actions = self._fill()
         if not actions and len(self.closed) >= self.created:
             self.over = True
-            reasons = list(self.closed.values())
-            failed = [r for r in reasons if r in FAILED]
-            canceled = [r for r in reasons if r in CANCELED]
-            return [Shutdown(failed=len(failed) == len(reasons), canceled=len(canceled) == len(reasons))]
+            return [self._shutdown()]
         return actions
+
+    def _shutdown(self) -> Shutdown:
+        reasons = list(self.closed.values())
+        failed = all(reason in FAILED for reason in reasons)
+        canceled = all(reason in CANCELED for reason in reasons)
+        return Shutdown(failed=failed, canceled=canceled, reason=all_failed(len(reasons)) if failed else "")
 
     def progress(self, trial_progress: Mapping[str, float]) -> float:
         if self.wanted <= 0:
@@ -55,6 +63,8 @@ class QueueSearch:
 
     def snapshot(self) -> dict[str, Any]:
         return {
+            "wanted": self.wanted,
+            "concurrent": self.concurrent,
             "created": self.created,
             "invalid": self.invalid,
             "closed": dict(self.closed),
@@ -63,15 +73,19 @@ class QueueSearch:
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
+        # Snapshots of earlier versions have no limits, which could not change then.
+        self.wanted = snapshot.get("wanted", self.wanted)
+        self.concurrent = snapshot.get("concurrent", self.concurrent)
         self.created = snapshot["created"]
         self.invalid = snapshot["invalid"]
         self.closed = dict(snapshot["closed"])
         self.over = snapshot["over"]
         self.randomness = Randomness.restored(snapshot["rng"])
 
-    def _next(self, count: int) -> list[Action]:
+    def _fill(self) -> list[Action]:
+        """Creates trials until as many train as may at once, or as are wanted."""
         actions: list[Action] = []
-        while len(actions) < count and self.created - self.invalid < self.wanted:
+        while self.created - self.invalid < self.wanted and self._has_room():
             point = self.draw(self)
             if point is None:
                 break
@@ -79,6 +93,5 @@ class QueueSearch:
             self.created += 1
         return actions
 
-
-FAILED = frozenset({"errored", "out_of_restarts", "impossible", "system", "agent_lost"})
-CANCELED = frozenset({"user_canceled", "killed"})
+    def _has_room(self) -> bool:
+        return not self.concurrent or self.created - len(self.closed) < self.concurrent

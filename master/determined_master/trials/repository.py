@@ -113,6 +113,28 @@ async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
     return (await session.execute(select(TrialRow).where(TrialRow.task_id == task_id))).scalar_one_or_none()
 
 
+class RequestedTrial(NamedTuple):
+    """A trial as its search knows it."""
+
+    trial_id: int
+    request_id: str
+    progress: float
+
+
+async def requested(session: ReadSession, experiment_id: int, trial_ids: Collection[int]) -> list[RequestedTrial]:
+    """Returns the live trials of an experiment and the given ones, without reading the rows, which are long."""
+    wanted = or_(TrialRow.state.in_(_LIVE), TrialRow.id.in_(trial_ids))
+    query = select(TrialRow.id, TrialRow.request_id, TrialRow.progress)
+    found = await session.execute(query.where(TrialRow.experiment_id == experiment_id, wanted))
+    return [RequestedTrial(*row) for row in found]
+
+
+async def first_warm_start(session: ReadSession, experiment_id: int) -> str | None:
+    """Returns the checkpoint from which the experiment's first trial started."""
+    query = select(TrialRow.warm_start_checkpoint).where(TrialRow.experiment_id == experiment_id)
+    return (await session.scalars(query.order_by(TrialRow.id).limit(1))).first()
+
+
 async def by_ids(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
     return (await session.scalars(select(TrialRow).where(TrialRow.id.in_(trial_ids)))).all()
 

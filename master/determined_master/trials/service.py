@@ -108,16 +108,22 @@ class Trials:
         else:
             await self._managers.preempt(session, live, why=why)
 
-    async def stop(self, session: WriteSession, row: TrialRow, to: TrialState, actor: str) -> None:
-        """Moves a trial to one of the STOPPING states; no-op if it has ended. Ends it at once if nothing runs."""
+    async def stop(self, session: WriteSession, row: TrialRow, to: TrialState, actor: str, *, why: str = "") -> bool:
+        """Moves a trial to one of the STOPPING states; returns False if it has ended. Ends it at once if nothing runs.
+
+        ``why`` is shown to its owner, instead of who stopped it.
+        """
         if not _may_stop(row.state, to):
-            return
+            return False
         await repository.move(session, self._clock, row, to, actor=actor)
         live = await allocation_rows.live_of_task(session, row.task_id)
         if live is None:
             notify(session, notifications.TRIALS)
         else:
-            await self._end_attempt(session, live, to, _why_stopped(to, actor))
+            await self._end_attempt(session, live, to, why or _why_stopped(to, actor))
+            if why and to is TrialState.STOPPING_ERROR:
+                await logs.say(session, row.task_id, live.id, f"the trial {why}", self._clock.now(), "ERROR")
+        return True
 
     async def request_slots(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
         """Requests slots for a new attempt of each trial; the trials belong to one experiment."""

@@ -69,3 +69,12 @@ def test_the_master_and_its_places(official: OfficialCluster):
 def test_what_comes_later_says_so(official: OfficialCluster):
     for verb in LATER:
         assert "this master does not support" in official.det(*verb.split(), fails=True)
+
+
+def test_a_search_is_previewed(official: OfficialCluster):
+    searcher = {"name": "adaptive_asha", "metric": "loss", "max_trials": 16, "time_metric": "batches", "max_time": 64}
+    config = official.folder / "search.yaml"
+    config.write_text(json.dumps({"name": "search", "entrypoint": "python3 run.py", "searcher": searcher}))
+    printed = official.det("preview-search", config)
+    for number, batches in ((9, 4), (5, 16), (2, 64)):
+        assert any(str(number) in line and str(batches) in line for line in printed.splitlines()), printed

@@ -48,6 +48,8 @@ def text_of(
     if row.state.is_stopping:
         word = state_phrase(row.state)
         return f"{word}: {leaving(live)}" if live else word
+    if row.state is ExperimentState.ERROR and message:
+        return f"failed: {message}"
     if row.state is ExperimentState.ERROR:
         failed = [trial for trial in trials if trial.state == "STATE_ERROR"]
         return _with_reason("failed", f"trial {failed[0].trial_id}", failed[0].text) if failed else "failed"

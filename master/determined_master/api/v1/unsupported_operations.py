@@ -103,7 +103,6 @@ KillNotebook POST /notebooks/{notebookId}/kill
 IdleNotebook PUT /notebooks/{notebookId}/report_idle
 SetNotebookPriority POST /notebooks/{notebookId}/set_priority
 GetPermissionsSummary GET /permissions/summary
-PreviewHPSearch POST /preview-hp-search
 GetProjectByKey GET /projects/key/{key}
 DeleteProject DELETE /projects/{id}
 PatchProject PATCH /projects/{id}

@@ -21,9 +21,9 @@ from determined_master.experiments import repository
 from determined_master.experiments.commands import cluster_check
 from determined_master.experiments.commands.config_check import CheckedConfig, check_config, with_findings
 from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.experiments.search_actions import SearchActions
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
-from determined_master.searcher.actions import Create
 from determined_master.searcher.methods import make
 from determined_master.settings import Settings
 from determined_master.tasks import environment_check
@@ -191,9 +191,8 @@ class Creator:
     async def _start_search(self, session: WriteSession, row: ExperimentRow) -> None:
         """Stores the search's first actions and its snapshot, in the transaction that creates the experiment."""
         search = make(row.config, None)
-        for action in search.initial():
-            if isinstance(action, Create):
-                await self._trials.create(session, row, action, warm_start=await self._warm_start(session, row))
+        warm_start = await self._warm_start(session, row)
+        await SearchActions(self._clock, self._trials).apply(session, row, search.initial(), warm_start=warm_start)
         await repository.change(session, row, searcher_snapshot=search.snapshot(), searcher_cursor=0)
         notify(session, notifications.SEARCH)
 

@@ -1,0 +1,59 @@
+"""Preview of a search: how many trials of a configuration train how long."""
+
+import json
+from typing import Any
+
+from fastapi import APIRouter
+
+from determined.config.search_plan import HALVING, planned_lengths, training_time
+from determined_master.api.dependencies import CreatorDep, User
+from determined_master.api.schemas.base import Json, Wire
+from determined_master.errors import InvalidConfig
+
+router = APIRouter(prefix="/api/v1")
+
+
+class PreviewBody(Wire):
+    """``seed`` changes the hyperparameters of the trials, and not how long they train."""
+
+    config: Json = {}
+    seed: int = 0
+
+
+class SearchUnit(Wire):
+    """``max_length``: the trials train to the end, however long that is."""
+
+    name: str | None
+    value: int | None
+    max_length: bool
+
+
+class TrialSummary(Wire):
+    count: int
+    unit: SearchUnit
+
+
+class SearchSummary(Wire):
+    """``config``: the search with its defaults."""
+
+    config: Json
+    trials: list[TrialSummary]
+
+
+class PreviewAnswer(Wire):
+    summary: SearchSummary
+
+
+@router.post("/preview-hp-search")
+async def preview_search(body: PreviewBody, _user: User, creator: CreatorDep) -> PreviewAnswer:
+    found = await creator.check(json.dumps({"entrypoint": "preview", **body.config}))
+    if found.config is None:
+        raise InvalidConfig(found.checked)
+    searcher: dict[str, Any] = found.config["searcher"]
+    has_length = searcher["name"] in HALVING or searcher.get("max_length") is not None
+    unit = training_time(searcher).unit if has_length else None
+    trials = [
+        TrialSummary(count=number, unit=SearchUnit(name=unit, value=length, max_length=length is None))
+        for number, length in planned_lengths(found.config)
+    ]
+    return PreviewAnswer(summary=SearchSummary(config=searcher, trials=trials))

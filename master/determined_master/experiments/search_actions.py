@@ -1,0 +1,76 @@
+"""Applies the actions of a search, and records each decision as an event, in the caller's transaction."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from determined.states import TrialState
+from determined_master import notifications
+from determined_master.allocations import repository as allocation_rows
+from determined_master.clock import Clock
+from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.events import repository as events
+from determined_master.experiments import repository
+from determined_master.experiments.states import stopping_state
+from determined_master.searcher.actions import Action, Create, Keep, RungResult, Shutdown, Stop
+from determined_master.trials import repository as trial_rows
+from determined_master.trials.service import Trials
+from determined_master.trials.task_name import task_name
+
+
+class SearchActions:
+    """Creates and stops trials for a search, and ends its experiment."""
+
+    def __init__(self, clock: Clock, trials: Trials) -> None:
+        self._clock = clock
+        self._trials = trials
+
+    async def apply(
+        self, session: WriteSession, row: ExperimentRow, actions: Sequence[Action], *, warm_start: str | None = None
+    ) -> None:
+        """Applies ``actions`` in order. ``warm_start``: checkpoint of the first trials; later ones use the same."""
+        decided: list[tuple[str, int, dict[str, Any]]] = []
+        if warm_start is None and any(isinstance(action, Create) for action in actions):
+            warm_start = await trial_rows.first_warm_start(session, row.id)
+        for action in actions:
+            if isinstance(action, Create):
+                if row.state.is_stopping or row.state.is_terminal:
+                    continue
+                trial = await self._trials.create(session, row, action, warm_start=warm_start)
+                if action.reason:
+                    decided.append(("created", trial.id, {"reason": action.reason}))
+            elif isinstance(action, Keep):
+                trial = await _trial_of(session, row, action)
+                decided.append(("kept", trial.id, _payload(action.reason, action.result)))
+            elif isinstance(action, Stop):
+                trial = await _trial_of(session, row, action)
+                to = TrialState.STOPPING_ERROR if action.failed else TrialState.STOPPING_COMPLETED
+                if await self._trials.stop(session, trial, to, events.SYSTEM, why=action.reason):
+                    decided.append(("stopped", trial.id, _payload(action.reason, action.result)))
+            elif not row.state.is_stopping and not row.state.is_terminal:
+                await self._end(session, row, action)
+        await events.record_all(session, self._clock, actor=events.SYSTEM, target_type="trial", rows=decided)
+
+    async def _end(self, session: WriteSession, row: ExperimentRow, action: Shutdown) -> None:
+        to = stopping_state(action)
+        message = action.reason + (await _first_failure(session, row.id) if action.failed else "")
+        await repository.move(session, self._clock, row, to, message=message)
+        if action.failed:
+            await self._trials.stop_all(session, row.id, TrialState.STOPPING_ERROR, events.SYSTEM)
+            notify(session, notifications.SEARCH, notifications.TRIALS)
+
+
+async def _trial_of(session: ReadSession, row: ExperimentRow, action: Keep | Stop) -> TrialRow:
+    return await trial_rows.get_by_task(session, task_name(row.id, action.request_id))
+
+
+def _payload(reason: str, result: RungResult | None) -> dict[str, Any]:
+    return {"reason": reason, **(asdict(result) if result else {})}
+
+
+async def _first_failure(session: ReadSession, experiment_id: int) -> str:
+    """Returns the cause of the first failed trial's newest failure, to follow a reason; nothing without one."""
+    trials = await trial_rows.page(session, experiment_id, [TrialState.ERROR], limit=1)
+    failures = await allocation_rows.newest_failures(session, [trial.task_id for trial in trials])
+    return "".join(f"; trial {trial.id}: {failures[trial.task_id].failure}" for trial in trials if failures)

@@ -1,0 +1,178 @@
+"""``adaptive_asha``: trials in brackets, compared at rungs as results arrive. ``async_halving`` has one bracket.
+
+The hyperparameters of a trial follow from the experiment's seed, its bracket and its number there, so the set of trials
+is the same in whatever order results arrive, and no state of a random generator has to be stored.
+"""
+
+import random
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from determined.config.sampling import sample
+from determined.config.search_plan import brackets, training_time
+from determined_master.searcher import async_halving as state
+from determined_master.searcher.actions import (
+    Action,
+    Create,
+    Event,
+    Keep,
+    LimitsChanged,
+    RungResult,
+    Shutdown,
+    Stop,
+    TrialClosed,
+    TrialValidated,
+)
+from determined_master.searcher.async_halving import Bracket
+from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed, ordinal
+from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
+
+MAX_TRIALS_A_BRACKET = 2**24
+
+
+class AdaptiveAsha:
+    """Compares the trials of each bracket at its rungs; the worse ones are stopped and never resumed."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        searcher = config["searcher"]
+        self._searcher = searcher
+        self._hparams = config["hyperparameters"]
+        self._seed = config["reproducibility"]["experiment_seed"]
+        self._records_per_epoch = config.get("records_per_epoch") or 0
+        self._metric = searcher["metric"]
+        self._smaller_is_better = searcher.get("smaller_is_better", True)
+        self._time = training_time(searcher)
+        self._limits = [searcher["max_trials"], searcher["max_concurrent_trials"]]
+        self._divisor = float(searcher["divisor"])
+        plans = brackets(searcher)
+        self._brackets = [Bracket(plan, self._divisor, number + 1) for number, plan in enumerate(plans)]
+        self._is_over = False
+
+    def initial(self) -> list[Action]:
+        return [action for bracket in self._brackets for action in self._fill(bracket)]
+
+    def on_event(self, event: Event) -> list[Action]:
+        if self._is_over:
+            return []
+        if isinstance(event, LimitsChanged):
+            return self._change_limits(event)
+        place = int(event.request_id[-8:], 16)
+        bracket, trial = self._brackets[place >> 24], place & (MAX_TRIALS_A_BRACKET - 1)
+        if isinstance(event, TrialClosed):
+            return self._close(bracket, trial, event)
+        if bracket.states[trial] != state.RUNNING:
+            return []
+        return self._report(bracket, trial, event)
+
+    def progress(self, trial_progress: Mapping[str, float]) -> float:
+        return sum(bracket.progress for bracket in self._brackets) / len(self._brackets)
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "over": self._is_over,
+            "limits": list(self._limits),
+            "brackets": [each.snapshot() for each in self._brackets],
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        self._is_over = snapshot["over"]
+        self._limits = list(snapshot["limits"])
+        # Not from the configuration: the number of brackets depends on limits that may have changed since.
+        self._brackets = [
+            Bracket.restored(stored, self._divisor, number + 1) for number, stored in enumerate(snapshot["brackets"])
+        ]
+
+    def _report(self, bracket: Bracket, trial: int, report: TrialValidated) -> list[Action]:
+        request_id = report.request_id
+        try:
+            metric = metric_of(report, self._metric, smaller_is_better=self._smaller_is_better)
+            time = time_of(report, self._time, self._records_per_epoch, lambda: self._size_of_batches(bracket, trial))
+        except Diverged as error:
+            bracket.fail(trial)
+            return [Stop(request_id, f"failed: {error}", failed=True), *self._fill(bracket)]
+        except UnusableReport as error:
+            self._is_over = True
+            return [Shutdown(failed=True, reason=str(error))]
+        actions: list[Action] = []
+        for result, trains_on in bracket.report(trial, time, metric):
+            reason = self._reason(bracket, result, trains_on=trains_on)
+            if trains_on:
+                actions.append(Keep(request_id, reason, result))
+            else:
+                actions += [Stop(request_id, reason, result), *self._fill(bracket)]
+        return actions
+
+    def _close(self, bracket: Bracket, trial: int, event: TrialClosed) -> list[Action]:
+        if bracket.states[trial] not in (state.RUNNING, state.STOPPED):
+            return []
+        bracket.close(trial, _state_after(event.reason))
+        actions = self._fill(bracket)
+        if all(each.is_over for each in self._brackets):
+            self._is_over = True
+            actions.append(self._shutdown())
+        return actions
+
+    def _shutdown(self) -> Shutdown:
+        count = {name: sum(each.counts[name] for each in self._brackets) for name in self._brackets[0].counts}
+        total = sum(count.values())
+        failed = count[state.FAILED] == total
+        reason = all_failed(total) if failed else ""
+        return Shutdown(failed=failed, canceled=count[state.CANCELED] == total, reason=reason)
+
+    def _change_limits(self, event: LimitsChanged) -> list[Action]:
+        changed = (event.max_trials, event.max_concurrent_trials)
+        self._limits = [old if new is None else new for old, new in zip(self._limits, changed, strict=True)]
+        rungs = [len(bracket.rungs) for bracket in self._brackets]
+        plans = brackets(self._searcher, max_trials=self._limits[0], max_concurrent=self._limits[1], rungs=rungs)
+        for bracket, plan in zip(self._brackets, plans, strict=True):
+            bracket.max_trials, bracket.concurrent = plan.trials, plan.concurrent
+        actions = [action for bracket in self._brackets for action in self._fill(bracket)]
+        if all(each.is_over for each in self._brackets):
+            self._is_over = True
+            actions.append(self._shutdown())
+        return actions
+
+    def _fill(self, bracket: Bracket) -> list[Action]:
+        """Creates trials until the bracket has as many as it may have at once."""
+        actions: list[Action] = []
+        while bracket.wants_trial:
+            trial = bracket.add_trial()
+            rng = self._random(bracket, trial)
+            request_id = _request_id(rng, bracket.number - 1, trial)
+            hparams = sample(self._hparams, rng)
+            where = f" in bracket {bracket.number}" if len(self._brackets) > 1 else ""
+            reason = f"created{where}: trial {trial + 1} of {bracket.max_trials + bracket.counts[state.INVALID]}"
+            actions.append(Create(request_id, hparams, rng.getrandbits(31), reason))
+        return actions
+
+    def _random(self, bracket: Bracket, trial: int) -> random.Random:
+        return random.Random(f"{self._seed}/{bracket.number}/{trial}")
+
+    def _size_of_batches(self, bracket: Bracket, trial: int) -> object:
+        rng = self._random(bracket, trial)
+        _request_id(rng, bracket.number - 1, trial)
+        return sample(self._hparams, rng).get("global_batch_size")
+
+    def _reason(self, bracket: Bracket, result: RungResult, *, trains_on: bool) -> str:
+        place = f"{ordinal(result.rank)} of {result.count}"
+        metric = result.metric if self._smaller_is_better else -result.metric
+        measured = f"({self._metric} {metric:.6g} after {result.time:g} {self._time.unit})"
+        if trains_on:
+            return f"kept at rung {result.rung}: {place}, {result.kept} kept {measured}"
+        if result.rung == len(bracket.rungs):
+            return f"finished the last rung, {result.rung}: {place} {measured}"
+        return f"stopped at rung {result.rung}: {place}, {result.kept} kept {measured}"
+
+
+def _request_id(rng: random.Random, bracket: int, trial: int) -> str:
+    """Returns a random id that ends with the trial's place in the search."""
+    return str(uuid.UUID(int=rng.getrandbits(96) << 32 | bracket << 24 | trial, version=4))
+
+
+def _state_after(reason: str) -> str:
+    if reason == "invalid_hp":
+        return state.INVALID
+    if reason in FAILED:
+        return state.FAILED
+    return state.CANCELED if reason in CANCELED else state.DONE

@@ -1,0 +1,22 @@
+"""How trials end, as searches count it, and ranks in words."""
+
+FAILED = frozenset({"errored", "out_of_restarts", "impossible", "system", "agent_lost"})
+"""Exit reasons that count as a failure of the trial."""
+CANCELED = frozenset({"user_canceled", "killed"})
+"""Exit reasons of trials that people ended."""
+
+
+def all_failed(count: int) -> str:
+    """Returns why a search whose every trial failed is over; nothing of a single trial, whose own failure says it."""
+    return f"every trial of the search failed ({count} of {count})" if count > 1 else ""
+
+
+def ordinal(number: int) -> str:
+    """Returns a rank in words.
+
+    >>> [ordinal(number) for number in (1, 2, 3, 7, 11, 22)]
+    ['1st', '2nd', '3rd', '7th', '11th', '22nd']
+    """
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"

@@ -1,0 +1,51 @@
+"""``det preview-search`` prints a plan without asking a master."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Det, FakeMaster
+
+BASE = "entrypoint: a.py\nhyperparameters: {lr: {type: log, minval: -4, maxval: -1}}\n"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "search.yaml"
+    path.write_text(
+        BASE + "searcher: {name: adaptive_asha, metric: m, max_trials: 16, time_metric: batches, max_time: 64}"
+    )
+    return path
+
+
+def test_brackets_rungs_and_trials_by_length(det: Det, fake: FakeMaster, config: Path):
+    done = det("preview-search", str(config))
+    lines = [[cell.strip() for cell in line.split("|")] for line in done.out.splitlines()]
+    assert ["1", "12", "8", "4, 16, 64 batches"] in lines
+    assert ["2", "4", "4", "16, 64 batches"] in lines
+    assert [line for line in lines if len(line) == 2][1:] == [
+        ["9", "4 batches"],
+        ["5", "16 batches"],
+        ["2", "64 batches"],
+    ]
+    assert "about 1 trial of 4 trains on" in done.err
+    assert fake.requests == []
+
+
+def test_a_plan_as_json_with_another_number_of_trials(det: Det, config: Path):
+    done = det("preview-search", str(config), "--config", "searcher.max_trials=32", "--json")
+    found = json.loads(done.out)
+    assert (found["searcher"], found["unit"]) == ("adaptive_asha", "batches")
+    assert found["brackets"][0] == {"bracket": 1, "trials": 24, "concurrent": 8, "rungs": [4, 16, 64]}
+    assert sum(each["trials"] for each in found["lengths"]) == 32
+
+
+def test_a_search_without_rungs_and_an_invalid_one(det: Det, tmp_path: Path):
+    path = tmp_path / "random.yaml"
+    path.write_text(BASE + "searcher: {name: random, metric: m, max_trials: 7}")
+    assert "7 | as long as their code does" in det("preview-search", str(path)).out
+    path.write_text(BASE + "searcher: {name: adaptive_asha, metric: m, max_trials: 7}")
+    done = det("preview-search", str(path))
+    assert done.code == 4
+    assert "error[E311]" in done.err
