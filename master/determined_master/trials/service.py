@@ -9,6 +9,7 @@ from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.db.session import WriteSession, notify
 from determined_master.events.state_machine import Event
+from determined_master.logs import repository as logs
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
