@@ -8,7 +8,7 @@ OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow
 AZURITE := .cache/azurite
 INSTALLERS := .cache/installers
-WORKERS ?= 2
+WORKERS ?= 3
 # What masters do with rows, on PostgreSQL too; make test-long runs all of these folders on it.
 ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py experiments.py gangs.py metrics.py)
 # Whatever the shell says: Python compiles a module once, not in each of the thousands of processes that the tests start.

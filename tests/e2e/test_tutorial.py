@@ -64,7 +64,8 @@ def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str], 
     assert reader.attempts == [1, 2], "the trial was paused while it trained, and went on"
 
 
-@pytest.mark.parametrize("page", ["lightning", pytest.param("hugging-face", marks=pytest.mark.long)])
+@pytest.mark.long  # test_the_tutorial_works_as_written follows a page through a pause, too
+@pytest.mark.parametrize("page", ["lightning", "hugging-face"])
 def test_a_framework_of_others_is_paused_and_resumed_as_its_page_says(
     tmp_path: Path, environ: dict[str, str], page: str
 ) -> None:
