@@ -28,7 +28,7 @@ def run(args: Namespace) -> None:
         for number, length in lengths
     ]
     planned = brackets(searcher) if searcher["name"] in HALVING else ()
-    described = [
+    described: list[dict[str, Any]] = [
         {"bracket": number, "trials": each.trials, "concurrent": each.concurrent, "rungs": list(each.units)}
         for number, each in enumerate(planned, 1)
     ]

@@ -101,7 +101,7 @@ def test_nouns_verbs_values_and_flags_are_completed(complete: Complete) -> None:
     assert {"add", "remove"} <= set(complete("e", "label", ""))
     assert complete("completion", "z") == ["zsh"]
     assert complete("up", "--de") == ["--detach"]
-    assert complete("e", "set", "max") == ["max-slots"]
+    assert complete("e", "set", "max") == ["max-concurrent-trials", "max-slots", "max-trials"]
     assert complete("e", "set", "gc-policy", "--save-e") == ["--save-experiment-best"]
 
 

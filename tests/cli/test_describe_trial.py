@@ -38,6 +38,9 @@ ATTEMPT = {
 }
 
 
+REASON = "stopped at rung 1: 7th of 12, 3 kept (loss 0.5 after 10 batches)"
+
+
 class Screen(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -54,6 +57,7 @@ def master(fake: FakeMaster) -> FakeMaster:
         {
             "GET /api/v1/trials/9": {"trial": TRIAL},
             "GET /detent/trials/9/attempts": {"attempts": [ATTEMPT]},
+            "GET /detent/trials/9/decisions": {"decisions": [{"time": "2026-01-01T09:00:30Z", "reason": REASON}]},
             "GET /api/v1/trials/9/workloads": page,
         }
     )
@@ -71,6 +75,7 @@ def test_the_summary_has_state_metrics_and_attempts_but_no_reports(master: FakeM
         ["training", "loss", "0.25", "0.125", "2.5", "30"],
     ]
     assert "ValueError" in shown
+    assert REASON in shown
     assert "reported" not in shown
     assert master.asked("GET /api/v1/trials/9/workloads") == []
     assert "reported" in det("t", "describe", "9", "--metrics").out
@@ -93,3 +98,4 @@ def test_json_has_every_report_and_exact_times(master: FakeMaster, det: Det) -> 
     assert found["start_time"] == "2026-01-01T09:00:00Z"
     assert found["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"reported": 1.5}
     assert found["summary_metrics"] == SUMMARY
+    assert found["decisions"][0]["reason"] == REASON

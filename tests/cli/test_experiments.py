@@ -105,6 +105,19 @@ def test_describe_shows_how_long_an_experiment_waited_and_ran(master: FakeMaster
         assert part in shown.out
 
 
+def test_describe_shows_the_decisions_of_a_search_and_why_it_failed(master: FakeMaster, det: Det) -> None:
+    reason = "the validation after 2 batches has no loss"
+    decision = {"time": "2026-01-01T09:00:00Z", "trialId": 9, "bracket": 1, "reason": "stopped at rung 1: 2nd of 2"}
+    status = master.answers["GET /detent/experiments/7/status"]
+    master.answers["GET /detent/experiments/7/status"] = {**status, "text": f"failed: {reason}", "failure": None}
+    master.answers["GET /detent/experiments/7/search"] = {"decisions": [decision]}
+    shown = det("e", "describe", "7", "--decisions")
+    assert "stopped at rung 1: 2nd of 2" in shown.out
+    assert f"experiment 7 failed: {reason}" in shown.err
+    (found,) = json.loads(det("e", "describe", "7", "--decisions", "--json").out)
+    assert (found["decisions"][0]["trial_id"], found["failure"]) == (9, reason)
+
+
 def test_checkpoints_are_listed_by_uuid_or_best_first(master: FakeMaster, det: Det) -> None:
     assert [each["uuid"] for each in json.loads(det("e", "lc", "7", "--json").out)] == ["u10", "u20", "u30"]
     assert [each["uuid"] for each in json.loads(det("e", "lc", "7", "--best", "2", "--json").out)] == ["u20", "u10"]
@@ -220,6 +233,7 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
         "containers": [{"agentId": "a", "slots": [0, 1]}, {"agentId": "b", "slots": [0, 1]}],
     }
     master.answers["GET /detent/trials/9/attempts"] = {"attempts": [failed]}
+    master.answers["GET /detent/trials/9/decisions"] = {"decisions": []}
     shown = det("t", "describe", "9").out
     assert "lossVal" not in shown
     assert "lossVal" in det("t", "describe", "9", "--metrics").out

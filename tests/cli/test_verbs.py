@@ -106,6 +106,15 @@ def test_a_policy_that_deletes_checkpoints_is_confirmed(fake: FakeMaster, det: D
     assert fake.asked("PATCH /api/v1/experiments/7")[0].json["checkpointStorage"]["saveTrialLatest"] == 0
 
 
+@pytest.mark.parametrize(
+    ("verb", "field"), [("max-trials", "maxTrials"), ("max-concurrent-trials", "maxConcurrentTrials")]
+)
+def test_limits_of_a_running_search_are_set(fake: FakeMaster, det: Det, verb: str, field: str) -> None:
+    fake.answers["PATCH /api/v1/experiments/7"] = {"experiment": EXPERIMENT}
+    assert det("e", "set", verb, "7", "12").code == 0
+    assert fake.asked("PATCH /api/v1/experiments/7")[0].json == {"searcher": {field: 12}}
+
+
 def test_a_refused_setting_and_a_wrong_number_are_errors(
     fake: FakeMaster, det: Det, capsys: pytest.CaptureFixture[str]
 ) -> None:

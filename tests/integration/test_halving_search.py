@@ -100,7 +100,8 @@ async def test_a_stopped_trial_leaves_at_once_is_not_restarted_and_makes_room(on
     assert await trial_of(one, last) == 3
     ended = await trial(one, ids[1])
     assert (ended["state"], ended["restarts"]) == ("STATE_COMPLETED", 0)
-    (own,) = [each for each in await one.get(f"/detent/trials/{ids[1]}/decisions") if each["kind"] == "stopped"]
+    shown = (await one.get(f"/detent/trials/{ids[1]}/decisions"))["decisions"]
+    (own,) = [each for each in shown if each["kind"] == "stopped"]
     assert own["reason"] == found[3]["reason"]
     await agent.run(last)
     await report(one, last, 8, {"loss": 0.1})
@@ -199,3 +200,36 @@ async def test_the_preview_of_the_older_api(one: Cluster):
     bad = await one.post("/api/v1/preview-hp-search", {"config": {"searcher": {"name": "pbt", "metric": "loss"}}})
     assert bad.status_code == 400
     assert "no longer supported" in bad.text
+
+
+async def test_limits_of_a_running_search_are_changed_by_its_owner(one: Cluster):
+    agent = await one.join(slots=4)
+    await one.create(HALVING)
+    await started(agent, 2)
+    body = {"searcher": {"maxTrials": 5, "maxConcurrentTrials": 4}}
+    answer = await one.client.patch("/api/v1/experiments/1", json=body)
+    assert answer.status_code == 200, answer.text
+    searcher = answer.json()["experiment"]["config"]["searcher"]
+    assert (searcher["max_trials"], searcher["max_concurrent_trials"]) == (5, 4)
+    await agent.wished(4)
+    assert [each["reason"] for each in await decisions(one, 4)][2:] == [
+        "created: trial 3 of 5",
+        "created: trial 4 of 5",
+    ]
+    events = (await one.get("/detent/events", kind="search_changed"))["events"]
+    assert events[0]["text"] == "admin set max_trials to 5 and max_concurrent_trials to 4 of experiment 1"
+    for values, text in (({"maxTrials": 0}, "between 1"), ({"maxConcurrentTrials": -1}, "between 0")):
+        bad = await one.client.patch("/api/v1/experiments/1", json={"searcher": values})
+        assert bad.status_code == 400
+        assert text in bad.text
+    await one.post("/api/v1/experiments/1/kill", {})
+    late = await one.client.patch("/api/v1/experiments/1", json=body)
+    assert late.status_code == 400, late.text
+    assert "creates no more trials" in late.text
+
+
+async def test_limits_that_a_search_does_not_have_are_refused(one: Cluster):
+    await one.create(activate=False)
+    answer = await one.client.patch("/api/v1/experiments/1", json={"searcher": {"maxTrials": 5}})
+    assert answer.status_code == 400
+    assert "a single search has one trial" in answer.text

@@ -97,7 +97,12 @@ VERBS = (
         "describe",
         "show an experiment in detail",
         "determined_cli.experiment.show:describe",
-        (_IDS, argument("--metrics", action="store_true", help="include the metrics of each workload"), listing),
+        (
+            _IDS,
+            argument("--metrics", action="store_true", help="include the metrics of each workload"),
+            argument("--decisions", action="store_true", help="include each decision of its search, with the reason"),
+            listing,
+        ),
         ("d",),
     ),
     Command(

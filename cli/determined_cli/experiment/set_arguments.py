@@ -47,9 +47,21 @@ SET_VERBS = (
     ),
     Command(
         "max-slots",
-        "limit the slots that it may hold; none removes the limit",
+        "limit the slots that it may hold (none: no limit)",
         f"{_RUN}:set_max_slots",
         (EXPERIMENT_ID, argument("max_slots", type=slot_limit, metavar="MAX_SLOTS")),
+    ),
+    Command(
+        "max-trials",
+        "set how many trials its search may create",
+        f"{_RUN}:set_max_trials",
+        (EXPERIMENT_ID, argument("max_trials", type=count, metavar="N")),
+    ),
+    Command(
+        "max-concurrent-trials",
+        "set how many trials of its search train at once",
+        f"{_RUN}:set_max_concurrent_trials",
+        (EXPERIMENT_ID, argument("max_concurrent_trials", type=count, metavar="N")),
     ),
     Command(
         "weight",

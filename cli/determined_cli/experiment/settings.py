@@ -48,6 +48,20 @@ def set_max_slots(args: Namespace) -> None:
     say(NO_EFFECT.format("max_slots"))
 
 
+def set_max_trials(args: Namespace) -> None:
+    """Sets how many trials the running search may create."""
+    _change(args, {"searcher": {"maxTrials": args.max_trials}})
+    say(f"set max_trials of experiment {args.experiment_id} to {args.max_trials}")
+
+
+def set_max_concurrent_trials(args: Namespace) -> None:
+    """Sets how many trials of the running search train at the same time."""
+    _change(args, {"searcher": {"maxConcurrentTrials": args.max_concurrent_trials}})
+    say(f"set max_concurrent_trials of experiment {args.experiment_id} to {args.max_concurrent_trials}")
+    if args.max_concurrent_trials:
+        say("trials that already run continue if they are more")
+
+
 def set_weight(args: Namespace) -> None:
     """Sets the weight of the experiment for fair-share scheduling."""
     _change(args, {"resources": {"weight": args.weight}})

@@ -57,6 +57,14 @@ CHECKPOINTS = (
 )
 
 
+DECISIONS = (
+    ("Time", "time"),
+    ("Trial ID", "trial_id"),
+    ("Bracket", "bracket"),
+    ("Decision", "reason"),
+)
+
+
 def list_experiments(args: Namespace) -> None:
     """Lists the user's own experiments that are not archived, or all."""
     session = connection.connect(args.options)
@@ -103,9 +111,10 @@ def _times(described: dict[str, Any]) -> dict[str, str]:
 
 
 def describe(args: Namespace) -> None:
-    """Prints each experiment with its trials and checkpoints."""
+    """Prints each experiment with its trials and checkpoints; with ``--decisions`` also those of its search."""
     session = connection.connect(args.options)
-    whole = []
+    whole: list[dict[str, Any]] = []
+    reasons: list[str] = []
     for experiment_id in args.experiment_id:
         found = render.snake(experiments.get(session, experiment_id))
         found["state"] = shown(displayed(found))
@@ -118,6 +127,12 @@ def describe(args: Namespace) -> None:
                 path = f"/api/v1/trials/{trial['id']}/workloads"
                 trial["workloads"] = render.snake(list(items(session, path, "workloads")))
         found["checkpoints"] = checkpoint_rows(session, experiment_id)
+        if args.decisions:
+            found["decisions"] = render.snake(lifecycle.search_decisions(session, experiment_id))
+        text = str(status.get("text") or "")
+        if found["failure"] is None and text.startswith("failed: "):
+            found["failure"] = text.removeprefix("failed: ")
+            reasons.append(f"experiment {experiment_id} {text}")
         whole.append(found)
     if args.format in ("json", "yaml"):
         render.show_object(args.format, whole)
@@ -127,7 +142,12 @@ def describe(args: Namespace) -> None:
     render.show(args.format, TRIALS, [trial for each in whole for trial in each["trials"]])
     print()
     render.show(args.format, CHECKPOINTS, [checkpoint for each in whole for checkpoint in each["checkpoints"]])
+    if args.decisions:
+        print()
+        render.show(args.format, DECISIONS, [decision for each in whole for decision in each["decisions"]])
     if args.format == "table":
+        for reason in reasons:
+            say(reason)
         for each in whole:
             for trial in each["trials"]:
                 print_failure(trial, each["config"].get("max_restarts", 0))

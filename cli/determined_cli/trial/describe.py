@@ -46,6 +46,7 @@ ATTEMPTS = (
     ("Ended", "ended"),
     ("Outcome", "outcome"),
 )
+DECISIONS = (("Time", "time"), ("Decision of the search", "reason"))
 WORKLOADS = (
     ("# of Batches", "batches"),
     ("Report Time", "time"),
@@ -57,7 +58,7 @@ WORKLOADS = (
 
 
 def describe(args: Namespace) -> None:
-    """Prints the trial and its attempts; with ``--metrics`` also every report."""
+    """Prints the trial, its attempts and the decisions of its search; with ``--metrics`` also every report."""
     session = connect(args.options)
     trial = trials.get(session, args.trial_id)
     path = f"/api/v1/trials/{args.trial_id}/workloads"
@@ -65,7 +66,11 @@ def describe(args: Namespace) -> None:
         query = {"includeBatchMetrics": True} if args.metrics else {}
         workloads = list(items(session, path, "workloads", query))
         attempts = lifecycle.attempts(session, args.trial_id)
-        values = {"workloads": render.snake(workloads), "attempts": render.snake(attempts)}
+        values = {
+            "workloads": render.snake(workloads),
+            "attempts": render.snake(attempts),
+            "decisions": render.snake(lifecycle.trial_decisions(session, args.trial_id)),
+        }
         render.show_object("json", {**render.snake(trial), **values})
         return
     render.show_fields(FIELDS, {**render.snake(trial), "state": shown(displayed(trial))})
@@ -77,6 +82,10 @@ def describe(args: Namespace) -> None:
             say(f"showing {MAX_METRICS} of {len(metrics)} metrics; --json prints all")
     print()
     _print_attempts(lifecycle.attempts(session, args.trial_id))
+    decisions = lifecycle.trial_decisions(session, args.trial_id)
+    if decisions:
+        print()
+        render.show("table", DECISIONS, decisions)
     if args.metrics:
         print()
         render.show("table", WORKLOADS, [_workload(each) for each in items(session, path, "workloads")])

@@ -39,6 +39,16 @@ def kill_trial(session: Session, trial_id: int) -> None:
     session.post(f"{TRIALS}/{trial_id}/kill")
 
 
+def trial_decisions(session: Session, trial_id: int) -> list[dict[str, Any]]:
+    """Returns the decisions of the search on a trial, oldest first, each with its reason."""
+    return list(session.get(f"/detent/trials/{trial_id}/decisions")["decisions"])
+
+
+def search_decisions(session: Session, experiment_id: int) -> list[dict[str, Any]]:
+    """Returns the decisions of an experiment's search, oldest first, each with its reason."""
+    return list(session.get(f"/detent/experiments/{experiment_id}/search")["decisions"])
+
+
 def attempts(session: Session, trial_id: int) -> list[dict[str, Any]]:
     """Returns the attempts, oldest first: ``{runId, state, startedAt, endedAt, reason, code, message, containers}``."""
     return list(session.get(f"/detent/trials/{trial_id}/attempts")["attempts"])

@@ -45,6 +45,10 @@ class SearchDecision(Wire):
     metric: Number | None
 
 
+class Decisions(Wire):
+    decisions: list[SearchDecision]
+
+
 class Search(Wire):
     """``unit`` and ``brackets`` are empty for a search without rungs."""
 
@@ -70,11 +74,11 @@ async def get_search(
 
 
 @router.get("/trials/{trial_id}/decisions")
-async def get_trial_decisions(trial_id: RowId, _principal: Anyone, session: Read) -> list[SearchDecision]:
+async def get_trial_decisions(trial_id: RowId, _principal: Anyone, session: Read) -> Decisions:
     trial = await trial_rows.get(session, trial_id)
     experiment = await repository.get(session, trial.experiment_id)
     rows = await decisions_of(session, trial.experiment_id, trial_id=trial_id)
-    return [_decision(each, smaller=experiment.smaller_is_better) for each in rows]
+    return Decisions(decisions=[_decision(each, smaller=experiment.smaller_is_better) for each in rows])
 
 
 def _search(row: ExperimentRow, decisions: list[SearchDecision]) -> Search:

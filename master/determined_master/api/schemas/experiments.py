@@ -100,6 +100,13 @@ class PatchStorage(Wire):
     save_trial_latest: BoundedInt | None = None
 
 
+class SearcherPatch(Wire):
+    """Limits of a running search; what is absent stays."""
+
+    max_trials: int | None = None
+    max_concurrent_trials: int | None = None
+
+
 class PatchExperimentBody(Wire):
     name: str | None = None
     description: str | None = None
@@ -107,6 +114,7 @@ class PatchExperimentBody(Wire):
     notes: str | None = None
     resources: ExperimentResourcesPatch | None = None
     checkpoint_storage: PatchStorage | None = None
+    searcher: SearcherPatch | None = None
 
     def changes(self) -> ExperimentChanges:
         """Returns the fields that were sent, nulls included."""

@@ -1,4 +1,4 @@
-"""Changes name, description, notes, labels, priority and checkpoint policy of an experiment."""
+"""Changes name, description, notes, labels, priority, checkpoint policy and limits of the search."""
 
 from collections.abc import Collection
 from typing import Any, TypedDict
@@ -6,9 +6,11 @@ from typing import Any, TypedDict
 from determined.errors import BadRequest, PreconditionFailed
 from determined_master import notifications
 from determined_master.clock import Clock
+from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
+from determined_master.experiments.commands.search_limits import change_limits
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.queue_order import check_priority
 from determined_master.principal import Principal
@@ -27,6 +29,8 @@ class ExperimentChanges(TypedDict, total=False):
     """``priority``, ``weight``, ``max_slots``."""
     checkpoint_storage: dict[str, Any] | None
     """Numbers of checkpoints that are kept."""
+    searcher: dict[str, Any] | None
+    """``max_trials``, ``max_concurrent_trials`` of a running search."""
 
 
 async def patch(
@@ -78,6 +82,10 @@ async def patch(
             if row.state.is_ended:
                 values["retention_due"] = True
                 notify(session, notifications.RETENTION)
+        limits = changes.get("searcher")
+        if limits is not None:
+            config["searcher"] = await change_limits(session, row, limits)
+            await _record_limits(session, clock, principal, row, config["searcher"])
         if config != row.config:
             values |= {"config": config, "values_stale": True}
         if values:
@@ -119,6 +127,23 @@ async def relabel(
             await _record(session, clock, principal, experiment_id, ["labels"])
             notify(session, notifications.experiment(experiment_id))
     return sorted(labels)
+
+
+async def _record_limits(
+    session: WriteSession, clock: Clock, principal: Principal, row: ExperimentRow, searcher: dict[str, Any]
+) -> None:
+    before = row.config["searcher"]
+    changed = {name: value for name, value in searcher.items() if before.get(name) != value}
+    if changed:
+        await events.record(
+            session,
+            clock,
+            actor=principal.username,
+            kind="search_changed",
+            target_type="experiment",
+            target_id=row.id,
+            payload=changed,
+        )
 
 
 async def _record(
