@@ -18,8 +18,9 @@ class SchedulerSettings(BaseModel):
     type: Literal["priority", "fair_share"] = "priority"
     """``priority``: by priority, then by place in the queue. ``fair_share``: slots in proportion to the weights of
     jobs; running trials are always preempted for it."""
-    preemption: bool = False
-    """Running trials leave, with a checkpoint, for jobs of better priority. No effect with ``fair_share``."""
+    preemption: bool | None = None
+    """Running trials leave, with a checkpoint, for jobs of better priority. Default: the master's ``preemption``.
+    Always on with ``fair_share``."""
     default_priority: int | None = Field(default=None, ge=1, le=99)
     """Priority of jobs that name none; smaller is more urgent. Default: the master's ``default_priority``."""
     fitting_policy: Literal["best", "worst"] = "best"

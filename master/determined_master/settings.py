@@ -55,6 +55,8 @@ class Settings(BaseModel):
     resource_pools: tuple[PoolSettings, ...] = ()
     """Resource pools, each with ``pool_name`` and any of ``description``, ``scheduler``,
     ``max_aux_containers_per_agent`` and ``max_slots_per_user``; empty: one pool with the name of ``default_pool``."""
+    preemption: bool = False
+    """Running trials leave, with a checkpoint, for jobs of better priority, in pools whose scheduler does not say."""
     scheduler: SchedulerSettings = SchedulerSettings()
     """Scheduler of pools without one of their own: ``type`` (``priority`` or ``fair_share``), ``preemption``,
     ``default_priority`` and ``fitting_policy`` (``best`` or ``worst``)."""
@@ -108,6 +110,8 @@ class Settings(BaseModel):
     port_blocks: str = Field(default=f"0-{PORT_BLOCKS - 1}", pattern=r"^[0-9]{1,3}-[0-9]{1,3}$")
     """Blocks of ports, first and last of 0 to 499, that this master gives to the workers of trials: block N has 12350 +
     20 N to 12369 + 20 N, and 23000 + 5 N. Two masters whose tasks run on one machine need different blocks."""
+    launch_error: bool = True
+    """Refuse work that needs more slots than its pool has; else it is accepted with a warning, and waits."""
     webui: Path | None = None
     """Folder of a built page that replaces the included one."""
 
@@ -199,8 +203,9 @@ class Settings(BaseModel):
 
     def _filled(self, pool: PoolSettings) -> PoolSettings:
         scheduler = pool.scheduler or self.scheduler
-        if scheduler.default_priority is None:
-            scheduler = scheduler.model_copy(update={"default_priority": self.default_priority})
+        defaults = {"default_priority": self.default_priority, "preemption": self.preemption}
+        missing = {name: value for name, value in defaults.items() if getattr(scheduler, name) is None}
+        scheduler = scheduler.model_copy(update=missing)
         limit = pool.max_aux_containers_per_agent
         limit = self.max_zero_slot_containers if limit is None else limit
         return pool.model_copy(update={"scheduler": scheduler, "max_aux_containers_per_agent": limit})
@@ -239,6 +244,8 @@ class Settings(BaseModel):
         return str(self.data / "checkpoints")
 
 
+ONE_MACHINE = {"preemption": True}
+"""Defaults of ``det up``, which file, variables and flags replace: its owner decides what is urgent."""
 _OF_RESOURCE_MANAGER = {
     "scheduler": "scheduler",
     "default_compute_resource_pool": "default_pool",
@@ -265,6 +272,8 @@ def read_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
     """Loads the settings. Raises SettingsError with every problem, and the line of those in the file."""
     args = vars(_parser().parse_args(argv))
     values: dict[str, Any] = {"data": default_data(environ)}
+    if args.pop("one_machine"):
+        values |= ONE_MACHINE
     config = args.pop("config") or environ.get("DET_MASTER_CONFIG")
     file = _from_file(Path(config)) if config else None
     values |= file.values if file else {}
@@ -347,6 +356,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         help="a folder in which the master may read and delete checkpoints (repeatable)",
     )
+    parser.add_argument("--one-machine", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--announce", action="store_const", const=True, help=argparse.SUPPRESS)
     return parser
 

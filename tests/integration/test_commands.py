@@ -144,8 +144,12 @@ async def test_zero_slot_commands_run_beside_the_slots(one: Cluster):
 
 async def test_an_impossible_command_says_why(one: Cluster):
     await one.join(slots=1)
-    ended = await reaches(one, await launch(one, {**ECHO, "resources": {"slots": 2}}), "TERMINATED")
-    assert "slots" in ended["exitStatus"]
+    answer = await one.post("/api/v1/commands", {"config": {**ECHO, "resources": {"slots": 2}}})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["error"] == (
+        "the command needs 2 slots on one agent, but the largest agent of pool 'default' has 1; "
+        "lower resources.slots to 1 or less, or add agents"
+    )
 
 
 async def test_a_command_gets_its_files(one: Cluster):

@@ -50,13 +50,15 @@ async def test_a_trial_that_waits_says_why_and_starts_when_an_agent_joins(one: C
 
 async def test_more_slots_than_any_agent_has_is_refused_with_the_reason(one: Cluster):
     await one.join(slots=2)
-    experiment = await one.create(
-        "name: x\nentrypoint: a\nsearcher: {name: single, metric: m}\nhyperparameters: {}\nresources: {slots_per_trial: 3}"
+    config = "name: x\nentrypoint: a\nsearcher: {name: single, metric: m}\nhyperparameters: {}\n"
+    answer = await one.post("/api/v1/experiments", {"config": config + "resources: {slots_per_trial: 3}"})
+    assert answer.status_code == 400
+    (found,) = answer.json()["diagnostics"]
+    assert (found["code"], found["line"], found["column"]) == ("E210", 5, 30)
+    assert found["message"] == (
+        "a trial needs 3 slots, but the only agent of pool 'default' has 2; "
+        "lower resources.slots_per_trial to 2 or less, or add agents"
     )
-    await reaches(one, experiment, "STATE_ERROR")
-    task = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
-    reason = (await one.get(f"/api/v1/tasks/{task}"))["task"]["allocations"][0]["exitReason"]
-    assert "3 slots" in reason
 
 
 async def test_pause_preempts_what_is_ready_and_activate_goes_on_from_the_checkpoint(one: Cluster):

@@ -152,12 +152,18 @@ async def test_an_end_that_was_asked_for_says_by_whom(one: Cluster, steps: list[
     assert (attempt["reason"], attempt["message"], attempt["failure"]) == ("killed", message, None)
 
 
-async def test_what_can_never_be_placed_says_so(one: Cluster):
-    await one.join()
+async def test_what_no_agent_can_hold_any_more_waits_and_says_so(one: Cluster):
     experiment = await one.create(CONFIG + "resources: {slots_per_trial: 4}\n")
-    await reaches(one, experiment, "STATE_ERROR")
-    text = (await one.get("/detent/experiments/1/status"))["text"]
-    assert text.startswith("failed: trial 1: cannot be scheduled: needs 4 slots, but the only agent of pool")
+    await one.join()
+
+    async def is_said() -> bool:
+        waiting = (await one.get("/detent/trials/1/progress"))["waiting"] or ""
+        return waiting.startswith("needs 4 slots, but the only agent of pool 'default' has 1")
+
+    await eventually(is_said)
+    large = await one.join("large", slots=4)
+    await large.wished()
+    assert await one.state(experiment) != "STATE_ERROR"
 
 
 async def test_a_disabled_agent_is_named(one: Cluster):

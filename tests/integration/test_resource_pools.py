@@ -94,6 +94,29 @@ def test_the_master_reads_pools_as_determined_does(tmp_path: Path):
         read_settings(["--config", str(path)], {})
 
 
+@pytest.mark.parametrize(("text", "expected"), [("", True), ("preemption: false\n", False)])
+def test_det_up_preempts_unless_its_settings_say_otherwise(tmp_path: Path, text: str, expected: bool):
+    path = tmp_path / "master.yaml"
+    path.write_text(text)
+    settings = read_settings(["--config", str(path), "--one-machine"], {})
+    scheduler = settings.pools["default"].scheduler
+    assert scheduler is not None
+    assert scheduler.preemption is expected
+    usual = read_settings(["--config", str(path)], {}).pools["default"].scheduler
+    assert usual is not None
+    assert usual.preemption is False
+
+
+async def test_work_beyond_a_pool_is_accepted_with_a_warning_where_the_settings_say_so(tmp_path: Path):
+    async with cluster(tmp_path, launch_error=False) as one:
+        await one.join(slots=1)
+        config = CONFIG + "resources: {slots_per_trial: 2}\n"
+        answer = (await one.post("/api/v1/experiments", {"config": config, "activate": True})).json()
+        assert answer["experiment"]["id"] == 1
+        checked = (await one.post("/detent/config/check", {"config": config})).json()
+        assert [(each["code"], each["severity"]) for each in checked["diagnostics"]] == [("W505", "warning")]
+
+
 def test_pools_are_read_from_the_environment_as_json(tmp_path: Path):
     environment = {"DET_MASTER_RESOURCE_POOLS": '[{"pool_name": "default", "max_slots_per_user": 4}]'}
     assert read_settings(["--data", str(tmp_path)], environment).pools["default"].max_slots_per_user == 4

@@ -89,10 +89,11 @@ async def live_in(one: Cluster) -> LivedIn:
 
 
 async def _ended_command(one: Cluster) -> str:
-    """Launches a command that no agent can hold, and waits for its end."""
-    answer = await one.post("/api/v1/commands", {"config": {"entrypoint": ["true"], "resources": {"slots": 99}}})
+    """Launches a command that has to wait, kills it, and waits for its end."""
+    answer = await one.post("/api/v1/commands", {"config": {"entrypoint": ["true"], "resources": {"slots": 2}}})
     assert answer.status_code == 200, answer.text
     command = str(answer.json()["command"]["id"])
+    assert (await one.post(f"/api/v1/commands/{command}/kill", {})).status_code == 200
 
     async def has_ended() -> bool:
         shown = (await one.get(f"/api/v1/commands/{command}"))["command"]

@@ -103,7 +103,9 @@ class LocalCluster:
         self._token = ""
         self._agent_tls: list[str] = []
         logs = data_folder.make_private(folder)
-        command = python("determined_master", "--data", str(folder), *_master_options(args), "--announce")
+        command = python(
+            "determined_master", "--data", str(folder), *_master_options(args), "--one-machine", "--announce"
+        )
         self._master = Child("master", command, logs / "master.log", announced=True)
         self._agent: Child | None = None
         self._rotate_at = 0.0

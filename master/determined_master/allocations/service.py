@@ -17,7 +17,7 @@ from determined_master.db.session import WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event
 from determined_master.logs import repository as logs
-from determined_master.scheduling.plan import Placement, Refusal
+from determined_master.scheduling.plan import Placement
 from determined_master.scheduling.view import TaskGroup
 
 
@@ -112,10 +112,6 @@ class Allocations:
         notify(
             session, notifications.allocation(row.id), *(notifications.agent(part.agent_id) for part in placement.parts)
         )
-
-    async def refuse(self, session: WriteSession, refusal: Refusal) -> None:
-        row = await repository.get(session, refusal.allocation_id)
-        await self.end(session, row, ExitReason.IMPOSSIBLE, message=refusal.reason)
 
     async def mark_ready(self, session: WriteSession, row: AllocationRow) -> None:
         """Marks it as ready: from now on it is preempted gracefully."""

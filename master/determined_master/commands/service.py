@@ -1,6 +1,6 @@
 """Launches commands, kills them and changes their priority."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from determined_master.logs import repository as logs
 from determined_master.offloading import Offloader
 from determined_master.pool_settings import unknown
 from determined_master.principal import Principal
+from determined_master.resource_managers.managers import ResourceManagers
+from determined_master.scheduling.view import Constraints, TaskGroup
 from determined_master.settings import Settings
 from determined_master.tasks import environment_check, repository
 from determined_master.tasks.service import NewTask, Tasks
@@ -50,6 +52,7 @@ class Commands:
         blobs: Blobs,
         clock: Clock,
         settings: Settings,
+        managers: ResourceManagers,
         tasks: Tasks,
         authorization: Authorization,
         offloader: Offloader,
@@ -58,6 +61,7 @@ class Commands:
         self._blobs = blobs
         self._clock = clock
         self._settings = settings
+        self._managers = managers
         self._tasks = tasks
         self._authorization = authorization
         self._offloader = offloader
@@ -89,6 +93,7 @@ class Commands:
             pool_hook=self._settings.startup_hook,
             interface=self._settings.dtrain_network_interface,
         )
+        warnings = [*checked.warnings, *await self._size(config)]
         async with self._database.write() as session:
             workspace = await users.get_workspace(session, submitted.workspace_id or DEFAULT_WORKSPACE)
             new = NewTask(
@@ -104,7 +109,7 @@ class Commands:
                 workspace_id=workspace.id,
             )
             row = await self._tasks.create(session, new)
-            await self._warn(session, row, checked.warnings)
+            await self._warn(session, row, warnings)
         return row
 
     async def kill(self, command_id: str, principal: Principal) -> None:
@@ -159,6 +164,18 @@ class Commands:
         priority = resources["priority"]
         filled = {"resource_pool": pool, "priority": self._settings.priority_in(pool) if priority is None else priority}
         return config | {"resources": resources | filled}
+
+    async def _size(self, config: Mapping[str, Any]) -> list[Finding]:
+        """Returns a warning for a command that its pool can never hold; raises BadRequest where it is refused."""
+        resources = config["resources"]
+        groups = (TaskGroup("command", slots=resources["slots"], constraints=Constraints(single_agent=True)),)
+        async with self._database.read() as session:
+            reason = await self._managers.validate(session, resources["resource_pool"], groups)
+        if reason is None:
+            return []
+        if self._settings.launch_error:
+            raise BadRequest(f"the command {reason}")
+        return [Finding("W505", ("resources", "slots"), f"the command {reason}", severity="warning")]
 
     async def _warn(self, session: WriteSession, row: TaskRow, warnings: Sequence[Finding]) -> None:
         for each in warnings:

@@ -54,7 +54,9 @@ class SearchActions:
 
     async def _end(self, session: WriteSession, row: ExperimentRow, action: Shutdown) -> None:
         to = stopping_state(action)
-        message = action.reason + (await _first_failure(session, row.id) if action.failed else "")
+        message = action.reason
+        if message and action.failed:
+            message += await _first_failure(session, row.id)
         await repository.move(session, self._clock, row, to, message=message)
         if action.failed:
             await self._trials.stop_all(session, row.id, TrialState.STOPPING_ERROR, events.SYSTEM)

@@ -18,7 +18,7 @@ from determined_master.db.session import Database, ReadSession, WriteSession, no
 from determined_master.pool_settings import PoolSettings
 from determined_master.resource_managers import pool_views
 from determined_master.resource_managers.manager import Capacity
-from determined_master.scheduling.plan import Placement, Plan, Refusal, Release
+from determined_master.scheduling.plan import Placement, Plan, Release
 from determined_master.scheduling.scheduler import plan
 from determined_master.scheduling.view import PoolView, TaskGroup
 
@@ -105,9 +105,9 @@ class AgentManager:
             await self._items.run("allocation", release.allocation_id, partial(self._release_one, release))
         for placement in wanted.placements:
             await self._items.run("allocation", placement.allocation_id, partial(self._place_one, placement))
-        for refusal in wanted.refusals:
-            await self._items.run("allocation", refusal.allocation_id, partial(self._refuse_one, refusal))
-        await self._say_why(wanted.waiting)
+        # Submission refuses what the pool can never hold. What was accepted waits: an agent may be away for a while.
+        never = {refusal.allocation_id: refusal.reason for refusal in wanted.refusals}
+        await self._say_why({**wanted.waiting, **never})
 
     async def _place_one(self, placement: Placement) -> None:
         try:
@@ -123,10 +123,6 @@ class AgentManager:
                 await self._allocations.terminate(
                     session, row, why=release.reason, leaves_for=release.for_allocation_id
                 )
-
-    async def _refuse_one(self, refusal: Refusal) -> None:
-        async with self._database.write() as session:
-            await self._allocations.refuse(session, refusal)
 
     async def _say_why(self, waiting: Mapping[str, str]) -> None:
         async with self._database.read() as session:

@@ -64,7 +64,7 @@ def scheduler_view(pool: PoolSettings) -> SchedulerView:
         return SchedulerView(max_slots_per_user=pool.max_slots_per_user)
     return SchedulerView(
         kind=scheduler.type,
-        preemption=scheduler.preemption,
+        preemption=bool(scheduler.preemption),
         fitting=scheduler.fitting_policy,
         max_slots_per_user=pool.max_slots_per_user,
     )

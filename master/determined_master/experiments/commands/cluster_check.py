@@ -8,24 +8,45 @@ from determined.states import CheckpointState, state_phrase
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.db.session import ReadSession
 from determined_master.pool_settings import unknown
+from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings import Settings
 from determined_master.trials import repository as trials
+from determined_master.trials.slot_requests import trial_groups
 
 CODE = "E208"
+TOO_LARGE, WAITS = "E210", "W505"
 
 
-async def findings(session: ReadSession, config: Mapping[str, Any], settings: Settings) -> list[Finding]:
+async def findings(
+    session: ReadSession, config: Mapping[str, Any], settings: Settings, managers: ResourceManagers
+) -> list[Finding]:
     """Returns an error for each object that this cluster does not have. ``config``: the effective configuration."""
     found = []
     pool = config["resources"]["resource_pool"]
     if pool and pool not in settings.pools:
         found.append(Finding(CODE, ("resources", "resource_pool"), *unknown(pool, settings.pools)))
+    else:
+        found += await _size(session, config, settings, managers)
     searcher = config["searcher"]
     if source := searcher.get("source_trial_id"):
         found += await _trial(session, source)
     elif uuid := searcher.get("source_checkpoint_uuid"):
         found += await _checkpoint(session, uuid)
     return found
+
+
+async def _size(
+    session: ReadSession, config: Mapping[str, Any], settings: Settings, managers: ResourceManagers
+) -> list[Finding]:
+    """Returns an error, or a warning, for a trial that its pool can never hold."""
+    pool = settings.pool_for(config["resources"]["resource_pool"], config["resources"]["slots_per_trial"])
+    reason = await managers.validate(session, pool, trial_groups(config))
+    if reason is None:
+        return []
+    path = ("resources", "slots_per_trial")
+    if settings.launch_error:
+        return [Finding(TOO_LARGE, path, f"a trial {reason}")]
+    return [Finding(WAITS, path, f"a trial {reason}", severity="warning")]
 
 
 async def _trial(session: ReadSession, trial_id: int) -> list[Finding]:

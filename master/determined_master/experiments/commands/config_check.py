@@ -26,6 +26,8 @@ def check_config(
     return CheckedConfig(replace(checked, config=None), config)
 
 
-def with_findings(checked: Checked, text: str, findings: Sequence[Finding]) -> CheckedConfig:
-    """Adds errors that only the master can find, with their places in the text."""
-    return CheckedConfig(replace(checked, diagnostics=located(text, checked.diagnostics, findings)), None)
+def with_findings(found: CheckedConfig, text: str, findings: Sequence[Finding]) -> CheckedConfig:
+    """Adds problems that only the master can find, with their places in the text."""
+    checked = replace(found.checked, diagnostics=located(text, found.checked.diagnostics, findings))
+    is_wrong = any(each.severity == "error" for each in findings)
+    return CheckedConfig(checked, None if is_wrong else found.config)

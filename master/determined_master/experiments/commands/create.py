@@ -24,6 +24,7 @@ from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
+from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.methods import make
 from determined_master.settings import Settings
 from determined_master.tasks import environment_check
@@ -56,6 +57,7 @@ class Creator:
         blobs: Blobs,
         clock: Clock,
         settings: Settings,
+        managers: ResourceManagers,
         trials: Trials,
         verbs: Lifecycle,
         offloader: Offloader,
@@ -64,6 +66,7 @@ class Creator:
         self._blobs = blobs
         self._clock = clock
         self._settings = settings
+        self._managers = managers
         self._trials = trials
         self._verbs = verbs
         self._offloader = offloader
@@ -84,10 +87,10 @@ class Creator:
         if found.config is None:
             return found
         async with self._database.read() as session:
-            findings = await cluster_check.findings(session, found.config, self._settings)
+            findings = await cluster_check.findings(session, found.config, self._settings, self._managers)
         if not findings:
             return found
-        return await self._offloader.run_sized(len(text), with_findings, found.checked, text, findings)
+        return await self._offloader.run_sized(len(text), with_findings, found, text, findings)
 
     async def submit(self, submission: Submission, principal: Principal) -> ExperimentRow:
         if submission.template:
@@ -175,7 +178,7 @@ class Creator:
         context = None if digest is None else self._blobs.path(digest)
         findings = await environment_check.findings(config, context)
         if findings:
-            raise InvalidConfig(with_findings(found.checked, submission.config, findings).checked)
+            raise InvalidConfig(with_findings(found, submission.config, findings).checked)
 
     async def _context(self, session: ReadSession, submission: Submission) -> tuple[str | None, int]:
         if submission.context_hash:
