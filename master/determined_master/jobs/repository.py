@@ -48,12 +48,15 @@ async def get_many(session: ReadSession, job_ids: Collection[str]) -> dict[str, 
 
 
 async def change(session: WriteSession, job_id: str, **values: object) -> None:
-    """Updates columns of a job. A new priority also applies to its pending allocations; others keep their slots."""
+    """Updates columns of a job. A new priority or position also applies to its pending allocations; others keep their
+    slots."""
     await session.execute(update(JobRow).where(JobRow.id == job_id).values(**values))
-    if "priority" in values:
+    copied = {"priority": "priority", "position": "submitted_at"}
+    changed = {column: values[name] for name, column in copied.items() if name in values}
+    if changed:
         tasks = select(TaskRow.id).where(TaskRow.job_id == job_id)
         pending = update(AllocationRow).where(
             AllocationRow.task_id.in_(tasks), AllocationRow.state == AllocationState.PENDING
         )
-        await session.execute(pending.values(priority=values["priority"]))
+        await session.execute(pending.values(**changed))
     notify(session, notifications.SCHEDULE, notifications.CLUSTER)

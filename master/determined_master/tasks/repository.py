@@ -83,6 +83,12 @@ async def of_job(session: ReadSession, job_id: str) -> list[str]:
     return list((await session.scalars(select(TaskRow.id).where(TaskRow.job_id == job_id).order_by(TaskRow.id))).all())
 
 
+async def jobs_of(session: ReadSession, task_ids: Collection[str]) -> dict[str, str]:
+    """Returns the job of each task."""
+    rows = await session.execute(select(TaskRow.id, TaskRow.job_id).where(TaskRow.id.in_(task_ids)))
+    return {row.id: row.job_id for row in rows}
+
+
 async def get(session: ReadSession, task_id: str) -> TaskRow:
     row = await find(session, task_id)
     if row is None:

@@ -45,3 +45,10 @@ export async function enableSlot(agentId: string, slotId: number, enabled: boole
   if (enabled) await got(api.POST("/api/v1/agents/{agent_id}/slots/{slot_id}/enable", { params }));
   else await got(api.POST("/api/v1/agents/{agent_id}/slots/{slot_id}/disable", { params, body: { drain } }));
 }
+
+/** A place in the queue: right ahead of, or right behind, another job of the same pool. */
+export type QueueMove = Pick<Schemas["QueueControl"], "jobId" | "aheadOf" | "behindOf">;
+
+export async function moveJob(move: QueueMove): Promise<void> {
+  await got(api.POST("/api/v1/job-queues", { body: { updates: [move] } }));
+}

@@ -67,7 +67,10 @@ class QueueEntry(Holder):
     """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots."""
 
     allocation_id: str
+    job_id: str
+    pool: str
     username: str
+    user_id: int
     slots: int
     priority: int
     since: Time
@@ -145,8 +148,9 @@ async def get_cluster_overview(_principal: Anyone, session: Read, clock: ClockDe
         for row in await agent_rows.present(session)
     ]
     names = await _named(session, {row.task_id for row in live})
+    jobs = await tasks.jobs_of(session, names.keys())
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
-    queue = [_entry(row, names[row.task_id]) for row in waiting_first if row.task_id in names]
+    queue = [_entry(row, names[row.task_id], jobs[row.task_id]) for row in waiting_first if row.task_id in names]
     return ClusterOverview(now=clock.now(), agents=agents, queue=queue)
 
 
@@ -245,12 +249,15 @@ def _slot(row: AgentSlotRow, held: SlotHolder | None) -> OverviewSlot:
     )
 
 
-def _entry(row: AllocationRow, named: dict[str, Any]) -> QueueEntry:
+def _entry(row: AllocationRow, named: dict[str, Any], job_id: str) -> QueueEntry:
     is_leaving = row.preempt_requested_at is not None
     return QueueEntry(
         allocation_id=row.id,
         **named,
+        job_id=job_id,
+        pool=row.pool,
         username=row.owner,
+        user_id=row.user_id,
         slots=row.slots,
         priority=row.priority,
         since=row.created_at,

@@ -28,7 +28,7 @@ class SearchUnit(Wire):
     max_length: bool
 
 
-class TrialSummary(Wire):
+class PreviewedTrial(Wire):
     count: int
     unit: SearchUnit
 
@@ -37,7 +37,7 @@ class SearchSummary(Wire):
     """``config``: the search with its defaults."""
 
     config: Json
-    trials: list[TrialSummary]
+    trials: list[PreviewedTrial]
 
 
 class PreviewAnswer(Wire):
@@ -53,7 +53,7 @@ async def preview_search(body: PreviewBody, _user: User, creator: CreatorDep) ->
     has_length = searcher["name"] in HALVING or searcher.get("max_length") is not None
     unit = training_time(searcher).unit if has_length else None
     trials = [
-        TrialSummary(count=number, unit=SearchUnit(name=unit, value=length, max_length=length is None))
+        PreviewedTrial(count=number, unit=SearchUnit(name=unit, value=length, max_length=length is None))
         for number, length in planned_lengths(found.config)
     ]
     return PreviewAnswer(summary=SearchSummary(config=searcher, trials=trials))

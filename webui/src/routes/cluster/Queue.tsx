@@ -1,14 +1,34 @@
 import { clsx } from "clsx";
+import { type KeyboardEvent, useState } from "react";
 import { Link } from "react-router";
+import { useSession } from "@/app/session";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
 import { escapeControl } from "@/format/escapeControl";
-import type { QueueEntry } from "@/services/cluster";
+import { useApiMutation } from "@/hooks/useApiMutation";
+import { moveJob, type QueueEntry, type QueueMove } from "@/services/cluster";
+import { oneStep, toPlaceOf } from "./queueMoves";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
+import styles from "./Queue.module.css";
 
-/** What holds slots or waits for them, in order, and in words why it waits. */
+const STEPS: Record<string, -1 | 1> = { ArrowUp: -1, ArrowDown: 1 };
+
+/** What holds slots or waits for them, in order, and in words why it waits. Owners and admins move what waits. */
 export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
+  const { user } = useSession();
+  const [dragged, setDragged] = useState<QueueEntry | null>(null);
+  const { mutate: move } = useApiMutation({ mutationFn: moveJob, invalidates: [["cluster"]] });
+  const apply = (change: QueueMove | null) => {
+    if (change) move(change);
+  };
+  const isMovable = (entry: QueueEntry) => entry.state === "STATE_QUEUED" && (user.admin || user.id === entry.userId);
+  const onKey = (event: KeyboardEvent, entry: QueueEntry) => {
+    const step = STEPS[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    apply(oneStep(entries, entry, step));
+  };
   return (
     <section className={layout.card} aria-label="Queue">
       <h2>Queue</h2>
@@ -19,6 +39,9 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
           <table className={clsx(layout.table, layout.cardTable)}>
             <thead>
               <tr>
+                <th>
+                  <span className={typography.visuallyHidden}>Move</span>
+                </th>
                 <th>Experiment or task</th>
                 <th>Trial</th>
                 <th>State</th>
@@ -31,7 +54,33 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
             </thead>
             <tbody>
               {entries.map((entry) => (
-                <tr key={entry.allocationId}>
+                <tr
+                  key={entry.allocationId}
+                  className={clsx(dragged?.jobId === entry.jobId && styles.dragged)}
+                  onDragOver={(event) => {
+                    if (dragged && toPlaceOf(entries, dragged, entry)) event.preventDefault();
+                  }}
+                  onDrop={() => {
+                    if (dragged) apply(toPlaceOf(entries, dragged, entry));
+                    setDragged(null);
+                  }}
+                >
+                  <td data-label="Move">
+                    {isMovable(entry) && (
+                      <button
+                        type="button"
+                        className={styles.handle}
+                        aria-label={`Move ${entry.name}`}
+                        title="Drag, or press the up and down arrow keys"
+                        draggable
+                        onDragStart={() => setDragged(entry)}
+                        onDragEnd={() => setDragged(null)}
+                        onKeyDown={(event) => onKey(event, entry)}
+                      >
+                        ⠿
+                      </button>
+                    )}
+                  </td>
                   <td data-label="Experiment or task">
                     {entry.experimentId === null ? (
                       escapeControl(entry.name)

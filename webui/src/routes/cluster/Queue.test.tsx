@@ -1,0 +1,102 @@
+import { fireEvent, screen } from "@testing-library/react";
+import { beforeEach, describe, expect, it } from "vitest";
+import { SessionGate } from "@/app/session";
+import type { QueueEntry } from "@/services/cluster";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
+import { fakeMaster } from "@/testing/fakeMaster";
+import { fakeStreams } from "@/testing/fakeStream";
+import { CREATED, sessionOf } from "@/testing/samples";
+import { Queue } from "./Queue";
+
+const MOVE = "POST /api/v1/job-queues";
+const ME = sessionOf().user.id;
+
+/** A trial of a job that waits; `name` is the experiment's, too. */
+function waiting(jobId: string, change: Partial<QueueEntry> = {}): QueueEntry {
+  return {
+    taskId: `${jobId}.task`,
+    trialId: 1,
+    experimentId: 7,
+    name: jobId,
+    allocationId: `${jobId}.1`,
+    jobId,
+    pool: "default",
+    username: "ana",
+    userId: ME,
+    slots: 1,
+    priority: 42,
+    since: CREATED,
+    waiting: "needs 1 slot; 0 of 2 free",
+    state: "STATE_QUEUED",
+    ...change,
+  };
+}
+
+async function shown(entries: QueueEntry[]) {
+  fakeStreams();
+  const master = fakeMaster({ [MOVE]: {}, "GET /detent/session": sessionOf() });
+  drawn(
+    <SessionGate>
+      <Queue entries={entries} />
+    </SessionGate>,
+  );
+  await pass();
+  return { moves: () => master.of(MOVE).map(({ body }) => (body as { updates: unknown[] }).updates[0]) };
+}
+
+const handle = (name: string) => screen.getByRole("button", { name: `Move ${name}` });
+
+describe("the queue", () => {
+  beforeEach(() => stopClock());
+
+  it("moves a job one place by the arrow keys", async () => {
+    const { moves } = await shown([waiting("a"), waiting("b"), waiting("c")]);
+    handle("b").focus();
+    await user.keyboard("{ArrowUp}");
+    await pass();
+    await user.keyboard("{ArrowDown}");
+    await pass();
+    expect(moves()).toEqual([
+      { jobId: "b", aheadOf: "a" },
+      { jobId: "b", behindOf: "c" },
+    ]);
+  });
+
+  it("asks for nothing at its ends", async () => {
+    const { moves } = await shown([waiting("a"), waiting("b")]);
+    handle("a").focus();
+    await user.keyboard("{ArrowUp}{Enter}");
+    await pass();
+    expect(moves()).toEqual([]);
+  });
+
+  it("takes the trials of a job as one", async () => {
+    const { moves } = await shown([
+      waiting("a"),
+      waiting("b", { allocationId: "b.1" }),
+      waiting("b", { allocationId: "b.2", name: "b again" }),
+      waiting("c"),
+    ]);
+    handle("c").focus();
+    await user.keyboard("{ArrowUp}");
+    await pass();
+    expect(moves()).toEqual([{ jobId: "c", aheadOf: "b" }]);
+  });
+
+  it("moves a job by dragging it, within its pool only", async () => {
+    const { moves } = await shown([waiting("a"), waiting("b"), waiting("c"), waiting("d", { pool: "cpu" })]);
+    const rows = screen.getAllByRole("row").slice(1);
+    fireEvent.dragStart(handle("a"));
+    fireEvent.drop(rows[3]!);
+    fireEvent.dragEnd(handle("a"));
+    fireEvent.dragStart(handle("a"));
+    fireEvent.drop(rows[2]!);
+    await pass();
+    expect(moves()).toEqual([{ jobId: "a", behindOf: "c" }]);
+  });
+
+  it("lets nobody move what runs or is somebody else's", async () => {
+    await shown([waiting("mine"), waiting("runs", { state: "STATE_RUNNING" }), waiting("others", { userId: ME + 1 })]);
+    expect(screen.getAllByRole("button").map((each) => each.getAttribute("aria-label"))).toEqual(["Move mine"]);
+  });
+});
