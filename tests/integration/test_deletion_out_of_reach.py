@@ -47,6 +47,7 @@ class Far:
             return next((each for each in await self.agent.wish() if each.container_id not in self.past), None)
 
         wish = await eventually(new)
+        assert wish is not None
         assert wish.spec is not None
         assert wish.spec.entrypoint == ["python3", "-m", "determined.exec.gc_checkpoints"]
         self.past.add(wish.container_id)

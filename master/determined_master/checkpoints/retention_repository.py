@@ -83,10 +83,10 @@ async def awaited(session: ReadSession, experiment_id: int) -> tuple[int, Sequen
     """Returns how many checkpoints of an experiment are in state DELETING, and the tasks that remove them."""
     mine = (TrialRow.experiment_id == experiment_id, CheckpointRow.state == CheckpointState.DELETING)
     query = (
-        select(CheckpointRow.removal_task_id, func.count())
+        select(CheckpointRow.removal_task_id, func.count().label("number"))
         .join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
         .where(*mine)
         .group_by(CheckpointRow.removal_task_id)
     )
-    found = dict((await session.execute(query)).tuples().all())
+    found = {row.removal_task_id: row.number for row in await session.execute(query)}
     return sum(found.values()), sorted(task_id for task_id in found if task_id is not None)
