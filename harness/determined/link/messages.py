@@ -101,6 +101,8 @@ class Hello(_Message):
     draining: str = ""
     container_runtime: str = "process"
     """``process``, or the engine whose containers this agent starts."""
+    sent_at: float = 0.0
+    """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
 
 
 class ReportedState(_Message):
@@ -110,6 +112,8 @@ class ReportedState(_Message):
     containers: list[ReportedContainer]
     slots: list[SlotStatus] = Field(default_factory=list)
     """Slots that are not free; empty from agents that do not watch them."""
+    sent_at: float = 0.0
+    """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
 
 
 class ContextRef(_Message):
