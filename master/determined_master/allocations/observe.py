@@ -85,6 +85,9 @@ async def observe(
             container.needed_environment = report.needed_environment
             await session.flush()
             notify(session, notifications.ENVIRONMENTS)
+        if report.runtime_id and report.runtime_id != container.runtime_id:
+            container.runtime_id = report.runtime_id
+            await session.flush()
         state = further(container.state, report.state)
         if state is container.state:
             continue
