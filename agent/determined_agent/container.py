@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from determined.link.messages import ContainerExit, ContainerSpec, ReportedContainer
+from determined.link.messages import MAX_RUNTIME_ID, ContainerExit, ContainerSpec, ReportedContainer
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, SystemFailure
@@ -76,6 +76,7 @@ class Container:
             address=self._record["address"],
             exit=self.exit,
             output_done=self.state.is_terminal and self._shipper.is_done,
+            runtime_id=self._driver.runtime_id(self.folder)[:MAX_RUNTIME_ID],
             needed_environment="" if self.state.is_terminal else self._draft.needed_environment,
         )
 

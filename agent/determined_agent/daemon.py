@@ -4,6 +4,7 @@ import asyncio
 import logging
 import shutil
 import socket
+import time
 from collections.abc import Sequence, Set
 from functools import partial
 from typing import Any
@@ -83,6 +84,7 @@ class Daemon:
             master_epoch=self._memory.master_epoch,
             cluster_id=self._memory.cluster_id,
             container_runtime=self._settings.container_runtime,
+            sent_at=time.time(),
         )
 
     @property
@@ -92,6 +94,7 @@ class Daemon:
             wish_sequence=self._sequence,
             containers=[*containers, *self._terminated.values()],
             slots=self._slot_statuses,
+            sent_at=time.time(),
         )
 
     @property

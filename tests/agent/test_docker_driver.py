@@ -68,6 +68,24 @@ async def test_one_container_needs_these_calls_and_no_others(tmp_path: Path) -> 
     assert engine.lines[-1] == f"DELETE /containers/{name}"
 
 
+async def test_the_engines_id_is_known_until_the_container_is_removed(tmp_path: Path) -> None:
+    async with driver_on(tmp_path) as (engine, driver):
+        launch = make_launch(tmp_path)
+        assert driver.runtime_id(launch.folder) == ""
+        await driver.start(launch)
+        assert driver.runtime_id(launch.folder) == "made"
+        # An agent that did not create it learns the id while it waits.
+        later = DockerDriver(Engine(f"unix://{tmp_path / 'engine.sock'}", seconds=5), Path("/shim"), labels=LABELS)
+        waiting = asyncio.create_task(later.wait(launch.folder))
+        await eventually(lambda: later.runtime_id(launch.folder) == "made")
+        write_end(launch, code=0)
+        engine.status = {"Status": "exited", "OOMKilled": False, "ExitCode": 0}
+        await engine.tell(f"detent-{launch.folder.path.name}")
+        await waiting
+        await eventually(lambda: later.runtime_id(launch.folder) == "")
+        await later.close()
+
+
 async def test_a_container_is_created_with_exactly_this(tmp_path: Path) -> None:
     async with driver_on(tmp_path) as (engine, driver):
         launch = make_launch(

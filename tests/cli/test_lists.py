@@ -195,3 +195,8 @@ def test_the_command_that_adds_an_agent_is_printed_if_there_is_none_or_on_a_term
     assert det("agent", "list").err == ""
     monkeypatch.setattr("sys.stdout", Screen())
     assert command in det("agent", "list").err
+
+
+def test_an_agent_whose_clock_is_wrong_is_warned_about(fake: FakeMaster, det: Det) -> None:
+    fake.answers["GET /api/v1/agents"] = {"agents": [{"id": "box", "warning": "the clock of agent box is 3 h behind"}]}
+    assert det("agent", "list").err == "warning: the clock of agent box is 3 h behind\n"

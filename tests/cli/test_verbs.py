@@ -187,13 +187,36 @@ def test_checkpoints_are_listed_described_downloaded_and_deleted(
     assert [each.json for each in fake.asked("DELETE /api/v1/checkpoints")] == [{"checkpointUuids": [UUID]}]
 
 
-def test_a_checkpoint_whose_files_a_task_removes_is_not_said_to_be_deleted(fake: FakeMaster, det: Det) -> None:
+@pytest.mark.parametrize(
+    ("found", "code", "said"),
+    [
+        ({"state": "STATE_DELETED", "displayState": "STATE_DELETED"}, 0, f"deleted checkpoint {UUID}\n"),
+        (
+            {"state": "STATE_DELETED", "displayState": "STATE_DELETING"},
+            0,
+            f"checkpoint {UUID} is being deleted by a task, as the master does not reach its storage; "
+            f"`det checkpoint describe {UUID}` shows when it is done\n",
+        ),
+        (
+            {"state": "STATE_DELETED", "displayState": "STATE_DELETING", "removalTaskId": "t1"},
+            0,
+            f"checkpoint {UUID} is being deleted by a task, as the master does not reach its storage; "
+            f"`det checkpoint describe {UUID}` shows when it is done, and `det task logs t1` what the task does\n",
+        ),
+        (
+            {"state": "STATE_PARTIALLY_DELETED", "displayState": "STATE_DELETE_FAILED", "deleteError": "it is held"},
+            1,
+            f"checkpoint {UUID} is not deleted: it is held; delete it again to retry\n",
+        ),
+    ],
+)
+def test_what_came_of_a_deletion_is_said(
+    fake: FakeMaster, det: Det, found: dict[str, str], code: int, said: str
+) -> None:
     fake.answers["DELETE /api/v1/checkpoints"] = {}
-    fake.answers[f"GET /api/v1/checkpoints/{UUID}"] = {"checkpoint": {"uuid": UUID, "state": "STATE_DELETING"}}
+    fake.answers[f"GET /api/v1/checkpoints/{UUID}"] = {"checkpoint": {"uuid": UUID, **found}}
     done = det("checkpoint", "rm", UUID, "-y")
-    assert done.code == 0
-    assert "is being deleted by a task" in done.err
-    assert f"det checkpoint describe {UUID}" in done.err
+    assert (done.code, done.err) == (code, said)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ def test_checkpoints_out_of_the_masters_reach_are_removed_by_a_task(cluster, tmp
         return cluster.session.get("/api/v1/tasks")["allocationIdToSummary"].values()
 
     wait_until(lambda: not any("removes" in str(each["name"]) for each in live_tasks()), what="the task's end")
+    cluster.session.delete(f"/api/v1/experiments/{experiment.id}")
+    wait_until(lambda: not any(root.iterdir()), what="the files of the deleted experiment are gone")
 
 
 def listed(experiment):

@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.waiting import eventually
 
+from determined.states import ContainerState
 from determined_master.agents import repository
 
 STATE, PROCESS, TARGETS = "/prom/det-state-metrics", "/debug/prom/metrics", "/prom/det-http-sd-config"
@@ -63,6 +64,21 @@ async def test_the_gpus_of_a_container_are_named_by_their_uuids(one: Cluster) ->
     async with one.master.database.write() as session:
         await repository.change_slot(session, "one", 0, uuid="GPU-1")
     assert (await samples(one))[key("det_gpu_uuid_container_id", gpu_uuid="GPU-1", container_id=wish.container_id)] == 1
+
+
+async def test_a_container_of_an_engine_is_named_by_the_engines_id(one: Cluster) -> None:
+    agent = await one.join(slots=1)
+    await one.create(CONFIG)
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+    name = "det_container_id_runtime_container_id"
+    assert not [found for found, _ in await samples(one) if found == name]  # a process
+    report = agent.truth(wish, ContainerState.RUNNING).model_copy(update={"runtime_id": "4f5e6d"})
+    await one.master.agents.on_report("one", [report])
+    expected = key(name, container_id=wish.container_id, runtime_container_id="4f5e6d")
+    assert (await samples(one))[expected] == 1
+    await agent.say(wish, ContainerState.RUNNING)  # an agent that cannot ask its engine keeps the id
+    assert (await samples(one))[expected] == 1
 
 
 async def test_the_process_is_described(one: Cluster) -> None:

@@ -230,6 +230,10 @@ async def test_a_storage_out_of_reach_is_cleaned_up_by_a_task_of_the_owner(one: 
     assert order["storage"] == {"type": "directory", "container_path": str(root)}
     assert {int(uuid[-12:], 16) for uuid in order["uuids"]} == {1, 2, 3, 6, 7, 8}
     assert gc_checkpoints.remove(order["storage"], order["uuids"], {}) == {}
+    pending = (await one.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
+    assert (pending["state"], pending["displayState"]) == ("STATE_DELETED", "STATE_DELETING")
+    assert wish.spec is not None
+    assert pending["removalTaskId"] == wish.spec.task_id
     stranger = {"removed": [], "failed": {checkpoint_uuid(4): "not mine to say"}}
     gone = checkpoint_uuid(99)  # as of an experiment that was deleted meanwhile
     mine = {"removed": [gone, *order["uuids"][1:]], "failed": {order["uuids"][0]: "it is held"}}
@@ -240,6 +244,7 @@ async def test_a_storage_out_of_reach_is_cleaned_up_by_a_task_of_the_owner(one: 
     await becomes(one, root, {4, 5, 9, 10})
     shown = (await one.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
     assert (shown["state"], shown["deleteError"]) == ("STATE_PARTIALLY_DELETED", "it is held")
+    assert shown["displayState"] == "STATE_DELETE_FAILED"
 
 
 async def test_a_task_that_is_killed_leaves_checkpoints_that_say_so(one: Cluster, tmp_path: Path) -> None:

@@ -150,6 +150,14 @@ def test_seconds_that_ran_count_once(spans, now):
     assert found == len(seconds)
 
 
+@given(st.lists(st.tuples(TIMES, st.none() | TIMES, st.none() | TIMES)), TIMES)
+def test_durations_are_never_negative_even_where_the_masters_clock_was_set_back(times, now):
+    attempts = [AttemptTimes(at(a), None if b is None else at(b), None if c is None else at(c)) for a, b, c in times]
+    found = run_times(attempts, at(now))
+    assert found.waited_seconds >= 0
+    assert found.ran_seconds >= 0
+
+
 def test_a_pause_is_neither_waited_nor_ran_and_trials_beside_each_other_count_once():
     attempts = [
         AttemptTimes(at(0), at(100), at(200)),  # waits 100, runs 100

@@ -110,7 +110,9 @@ class FakeEngine:
             self.exists = True
             return 201, {"Id": "made", "Warnings": []}
         if call.method == "GET" and re.fullmatch(r"/containers/[^/]+/json", call.path):
-            return (200, {"State": self.status}) if self.exists else (404, {"message": "no such container"})
+            return (
+                (200, {"Id": "made", "State": self.status}) if self.exists else (404, {"message": "no such container"})
+            )
         if call.method == "DELETE":
             was_there, self.exists = self.exists, False
             return (204, None) if was_there else (404, {"message": "no such container"})

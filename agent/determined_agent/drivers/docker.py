@@ -81,6 +81,8 @@ class DockerDriver:
         self._stop_seconds = stop_seconds
         self._events = EngineEvents(engine.url, [f"{name}={value}" for name, value in self._labels.items()])
         self._ending: set[str] = set()
+        self._runtime_ids: dict[str, str] = {}
+        """The engine's ids of containers that have not been removed, by name."""
         self._background: set[asyncio.Task[None]] = set()
         self._closing = asyncio.Event()
 
@@ -142,6 +144,9 @@ class DockerDriver:
                     self._end(name)
                 await changed.wait()
 
+    def runtime_id(self, folder: RunFolder, /) -> str:
+        return self._runtime_ids.get(name_of(folder), "")
+
     def stop(self, folder: RunFolder) -> None:
         # An end that nobody requested is another program's doing, and the trial continues.
         with contextlib.suppress(OSError):
@@ -179,11 +184,16 @@ class DockerDriver:
         task.add_done_callback(self._background.discard)
 
     async def _create(self, config: docker_config.ContainerConfig) -> None:
+        def create(api: "APIClient") -> dict[str, Any]:
+            made: dict[str, Any] = api.create_container(**docker_config.arguments(api, config))
+            return made
+
         try:
-            await self._engine.call(lambda api: api.create_container(**docker_config.arguments(api, config)))
+            created = await self._engine.call(create)
         except NotRunning:  # an attempt that ended on a full disk has left one of this name
             await self._remove(config.name)
-            await self._engine.call(lambda api: api.create_container(**docker_config.arguments(api, config)))
+            created = await self._engine.call(create)
+        self._runtime_ids[config.name] = str(created.get("Id") or "")
 
     async def _end_now(self, name: str) -> None:
         """Asks the shim to end its task, and kills the container if it does not end."""
@@ -214,6 +224,7 @@ class DockerDriver:
             facts = await self._engine.call(lambda api: api.inspect_container(name))
         except NoSuchObject:
             return None
+        self._runtime_ids[name] = str(facts.get("Id") or "")  # also of one that an earlier agent created
         state: dict[str, Any] = facts["State"]
         return state
 
@@ -224,6 +235,7 @@ class DockerDriver:
 
     async def _remove(self, name: str) -> bool:
         """Returns False if the container is still there; the next agent removes it if this one does not."""
+        self._runtime_ids.pop(name, None)
         try:
             await self._engine.call(lambda api: api.remove_container(name, force=True, v=True))
         except (NoSuchObject, NotRunning):

@@ -104,6 +104,10 @@ class Driver(Protocol):
 
     def stop(self, folder: RunFolder) -> None: ...
 
+    def runtime_id(self, folder: RunFolder, /) -> str:
+        """Returns the id that a container engine gave to the container; empty for a process, and while unknown."""
+        ...
+
 
 @dataclass(frozen=True)
 class OutputLimits:

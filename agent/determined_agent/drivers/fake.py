@@ -48,6 +48,9 @@ class FakeDriver:
         record = json.loads(folder.exit.read_text())
         return Ended("stopped" if "signal" in record else "exited", record.get("code"), record.get("signal"))
 
+    def runtime_id(self, _folder: RunFolder, /) -> str:
+        return ""
+
     def stop(self, folder: RunFolder) -> None:
         if folder.order.exists() and not folder.exit.exists():
             _end(folder, {"signal": int(signal.SIGKILL)})

@@ -67,6 +67,9 @@ class ProcessDriver:
                     0.01
                 )  # polls: between its lock and its pid file a shim cannot be waited for otherwise
 
+    def runtime_id(self, _folder: RunFolder, /) -> str:
+        return ""
+
     def stop(self, folder: RunFolder) -> None:
         handle = open_shim(folder)
         if handle is not None:

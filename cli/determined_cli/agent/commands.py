@@ -42,6 +42,7 @@ SLOT_COLUMNS = (
 def list_agents(args: Namespace) -> None:
     """Lists agents; on a terminal, and if there is none, also prints the command that adds one."""
     session = connection.connect(args.options)
+    found = agents.list_all(session)
     rows = [
         {
             **render.snake({key: agent.get(key) for key in ("id", "version", "registeredTime", "enabled", "draining")}),
@@ -50,9 +51,12 @@ def list_agents(args: Namespace) -> None:
             "resource_pool": ", ".join(agent.get("resourcePools") or []),
             "addresses": ", ".join(agent.get("addresses") or []),
         }
-        for agent in agents.list_all(session)
+        for agent in found
     ]
     render.show(args.format, *select(args, AGENT_COLUMNS, sorted(rows, key=lambda row: str(row["id"]))))
+    for agent in found:
+        if agent.get("warning"):
+            say(f"warning: {agent['warning']}")
     if args.format == "table" and (not rows or sys.stdout.isatty()):
         token = data_folder.default() / "agent-token"
         say(add_agent.hint(session.master, token if token.exists() else "agent-token"))

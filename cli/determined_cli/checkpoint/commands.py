@@ -2,14 +2,16 @@
 
 import json
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from determined.client import checkpoints
 from determined.client.checkpoint_archive import download_archive
 from determined_cli import connection, render
 from determined_cli.confirmation import confirmed
 from determined_cli.main import say
-from determined_cli.states import shown
+from determined_cli.states import displayed, shown
 
 FIELDS = (
     ("UUID", "uuid"),
@@ -35,7 +37,7 @@ def describe(args: Namespace) -> None:
     values = {
         "delete_error": None,
         **render.snake(found),
-        "state": shown(found["state"]),
+        "state": shown(displayed(found)),
         "experiment_id": training.get("experimentId"),
         "trial_id": training.get("trialId"),
         "steps_completed": (found.get("metadata") or {}).get("steps_completed"),
@@ -66,12 +68,21 @@ def remove(args: Namespace) -> int:
     if not confirmed(f"Delete {what} with all files?", what, yes=args.yes):
         return 1
     checkpoints.delete(session, args.uuid)
-    for uuid in args.uuid:
-        if shown(checkpoints.get(session, uuid)["state"]) == "DELETING":
-            say(
-                f"checkpoint {uuid} is being deleted by a task, as the master does not reach its storage; "
-                f"`det checkpoint describe {uuid}` shows when it is done"
-            )
-        else:
-            say(f"deleted checkpoint {uuid}")
-    return 0
+    found = [checkpoints.get(session, uuid) for uuid in args.uuid]
+    for checkpoint in found:
+        say(_outcome(checkpoint))
+    return 1 if any(shown(displayed(each)) == "DELETE_FAILED" for each in found) else 0
+
+
+def _outcome(checkpoint: Mapping[str, Any]) -> str:
+    """Returns what came of a deletion: done, failed with its reason, or under way."""
+    uuid, state, task = checkpoint["uuid"], shown(displayed(checkpoint)), checkpoint.get("removalTaskId")
+    if state == "DELETED":
+        return f"deleted checkpoint {uuid}"
+    if state == "DELETE_FAILED":
+        return f"checkpoint {uuid} is not deleted: {checkpoint.get('deleteError')}; delete it again to retry"
+    log = f", and `det task logs {task}` what the task does" if task else ""
+    return (
+        f"checkpoint {uuid} is being deleted by a task, as the master does not reach its storage; "
+        f"`det checkpoint describe {uuid}` shows when it is done{log}"
+    )

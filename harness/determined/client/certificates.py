@@ -5,6 +5,7 @@ import http.client
 import os
 import ssl
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from typing import NamedTuple
 
 from determined.client import auth_store
@@ -15,6 +16,8 @@ FILE_VARIABLE = "DET_MASTER_CERT_FILE"
 NAME_VARIABLE = "DET_MASTER_CERT_NAME"
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE")
 """OpenSSL's reasons for an answer that is no TLS, by version."""
+_BY_TIME = (9, 10)
+"""OpenSSL's codes of a certificate that is not valid yet, and of one that has expired."""
 
 
 class Trust(NamedTuple):
@@ -102,13 +105,19 @@ def refusal(error: BaseException, master: str, trust: Trust) -> UntrustedCertifi
         trust: what was trusted.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        text = f"the certificate of {master} is not trusted: {error.verify_message}; {_way(trust)}"
+        way = _clock() if error.verify_code in _BY_TIME else _way(trust)
+        text = f"the certificate of {master} is not trusted: {error.verify_message}; {way}"
         result = UntrustedCertificate(text)
         result.master = "" if trust.file else master
         return result
     if isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
         return UntrustedCertificate(f"the program at {master} does not speak TLS; its address may begin with http://")
     return None
+
+
+def _clock() -> str:
+    now = datetime.now(timezone.utc)
+    return f"the clock of this machine shows {now:%Y-%m-%d %H:%M} UTC: set it, or have the certificate replaced"
 
 
 def _way(trust: Trust) -> str:

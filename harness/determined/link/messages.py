@@ -18,6 +18,8 @@ from determined.states import ContainerState
 
 PROTOCOL = 1
 """Protocol version; a master supports this one and the one before."""
+MAX_RUNTIME_ID = 128
+"""Maximum length of a container engine's id."""
 
 
 class _Message(BaseModel):
@@ -81,6 +83,8 @@ class ReportedContainer(_Message):
     exit: ContainerExit | None = None
     output_done: bool = False
     """True after the container has ended and every byte of its output was acknowledged."""
+    runtime_id: str = Field(default="", max_length=MAX_RUNTIME_ID)
+    """Id of the container on its engine; empty for a process and from earlier versions."""
     needed_environment: str = Field(default="", pattern="^([0-9a-f]{16})?$")
     """Key of the Python environment for which its start waits; the master starts a task that builds it there."""
 
@@ -101,6 +105,8 @@ class Hello(_Message):
     draining: str = ""
     container_runtime: str = "process"
     """``process``, or the engine whose containers this agent starts."""
+    sent_at: float = 0.0
+    """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
 
 
 class ReportedState(_Message):
@@ -110,6 +116,8 @@ class ReportedState(_Message):
     containers: list[ReportedContainer]
     slots: list[SlotStatus] = Field(default_factory=list)
     """Slots that are not free; empty from agents that do not watch them."""
+    sent_at: float = 0.0
+    """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
 
 
 class ContextRef(_Message):

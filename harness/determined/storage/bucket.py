@@ -16,6 +16,7 @@ from determined.storage import hashes
 from determined.storage.base import HASHES_FILE, METADATA_FILE, Finish, Selector, checked_id
 from determined.storage.bucket_access import UPLOADS, Bucket, bucket_of, open_filesystem
 from determined.storage.directory import tree
+from determined.storage.service_clock import clock_difference
 
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -216,6 +217,9 @@ def _with_folders(sizes: Mapping[str, int]) -> dict[str, int]:
 def _reason(error: Exception) -> str:
     """Returns the error's first line; never a key, which no library writes there."""
     text = (str(error).strip() or type(error).__name__).splitlines()[0]
+    clocks = clock_difference(error)
+    if clocks:
+        return f"{clocks} ({text})"
     if isinstance(error, FileNotFoundError):
         return f"it does not exist ({text})"
     if isinstance(error, PermissionError):

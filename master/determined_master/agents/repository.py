@@ -32,6 +32,12 @@ async def present(session: ReadSession) -> Sequence[AgentRow]:
     return (await session.scalars(query)).all()
 
 
+async def clock_skews(session: ReadSession, agent_ids: Collection[str]) -> dict[str, int]:
+    """Returns the seconds by which the clocks of agents differ from the master's; only those that do."""
+    query = select(AgentRow.id, AgentRow.clock_skew).where(AgentRow.id.in_(agent_ids), AgentRow.clock_skew != 0)
+    return {row.id: row.clock_skew for row in await session.execute(query)}
+
+
 async def have_containers(session: ReadSession) -> bool:
     """Returns True if an agent that is connected or within its reconnect window runs tasks in containers."""
     query = select(AgentRow.id).where(AgentRow.lost.is_(False), AgentRow.container_runtime != "process")

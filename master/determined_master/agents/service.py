@@ -9,7 +9,7 @@ from typing import Protocol
 from determined.link.isolation import Isolation
 from determined.link.messages import Hello, ReportedContainer, SlotStatus
 from determined_master import notifications
-from determined_master.agents import repository
+from determined_master.agents import clock_skew, repository
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
@@ -52,6 +52,7 @@ class Agents:
                 row = AgentRow(id=hello.agent_id, registered_at=self._clock.now(), enabled=True, draining=False)
             row.pool, row.hostname, row.version = hello.pool, hello.hostname, hello.version
             row.container_runtime = hello.container_runtime
+            row.clock_skew = clock_skew.skew_seconds(hello.sent_at, self._clock.now())
             if row.lost:
                 row.registered_at = self._clock.now()
             row.disconnected_at, row.lost = None, False
@@ -62,15 +63,24 @@ class Agents:
             notify(session, notifications.SCHEDULE)
 
     async def on_report(
-        self, agent_id: str, containers: list[ReportedContainer], slots: Sequence[SlotStatus] = ()
+        self,
+        agent_id: str,
+        containers: list[ReportedContainer],
+        slots: Sequence[SlotStatus] = (),
+        sent_at: float = 0.0,
     ) -> None:
-        """Applies a report. ``slots``: those that are not free."""
+        """Applies a report. ``slots``: those that are not free. ``sent_at``: time of the agent's clock, or 0."""
+        skew = clock_skew.skew_seconds(sent_at, self._clock.now())
         async with self._database.read() as session:
+            row = await repository.find(session, agent_id)
+            has_moved = bool(sent_at and row is not None and clock_skew.has_changed(row.clock_skew, skew))
             is_news = await self._containers.is_news(session, agent_id, containers)
             changed = changed_statuses(await repository.slots(session, agent_id), slots)
-        if not is_news and not changed:
+        if not is_news and not changed and not has_moved:
             return
         async with self._database.write() as session:
+            if has_moved:
+                await repository.change(session, agent_id, clock_skew=skew)
             if is_news:
                 await self._containers.on_report(session, agent_id, containers)
             if changed:

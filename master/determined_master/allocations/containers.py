@@ -63,4 +63,5 @@ def _is_news(report: ReportedContainer, known: ContainerRow | None) -> bool:
     if known is None:
         return report.output_done
     is_other_need = report.needed_environment != known.needed_environment
-    return report.state is not known.state or report.output_done or is_other_need
+    is_other_id = bool(report.runtime_id) and report.runtime_id != known.runtime_id
+    return report.state is not known.state or report.output_done or is_other_need or is_other_id

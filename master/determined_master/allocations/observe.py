@@ -8,6 +8,7 @@ from typing import Any
 from determined.link.messages import ContainerExit, RankExit, ReportedContainer
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
+from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
@@ -84,6 +85,9 @@ async def observe(
             container.needed_environment = report.needed_environment
             await session.flush()
             notify(session, notifications.ENVIRONMENTS)
+        if report.runtime_id and report.runtime_id != container.runtime_id:
+            container.runtime_id = report.runtime_id
+            await session.flush()
         state = further(container.state, report.state)
         if state is container.state:
             continue
@@ -121,7 +125,8 @@ async def _follow(session: WriteSession, clock: Clock, allocations: Allocations,
         return
     containers = await repository.containers_of(session, row.id)
     if all(c.state is ContainerState.TERMINATED for c in containers):
-        exits = [ContainerExit.model_validate(c.exit) for c in containers]
+        skews = await agent_rows.clock_skews(session, {c.agent_id for c in containers})
+        exits = [by_our_clock(ContainerExit.model_validate(c.exit), skews.get(c.agent_id, 0)) for c in containers]
         killed, acknowledged = row.kill_requested_at is not None, row.preempt_acked_at is not None
         end = end_of(exits, killed=killed, acknowledged=acknowledged, asked=row.message)
         await allocations.end(session, row, end.reason, code=end.code, message=end.message)
@@ -142,6 +147,15 @@ async def _follow(session: WriteSession, clock: Clock, allocations: Allocations,
 async def _notify_logs(session: WriteSession, container: ContainerRow) -> None:
     row: AllocationRow = await repository.get(session, container.allocation_id)
     notify(session, notifications.logs(row.task_id))
+
+
+def by_our_clock(exit_: ContainerExit, skew: int) -> ContainerExit:
+    """Returns the exit with the times of its workers as the master's clock would show them. ``skew``: of its agent.
+
+    Otherwise the agent whose clock is behind would seem to have failed first.
+    """
+    ranks = [rank.model_copy(update={"time": rank.time - skew}) if rank.time else rank for rank in exit_.ranks]
+    return exit_.model_copy(update={"ranks": ranks}) if skew else exit_
 
 
 def has_failed(exit_: ContainerExit | RankExit) -> bool:

@@ -10,6 +10,8 @@ from typing import Any
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
+from determined_master.agents import clock_skew
+from determined_master.agents import repository as agent_rows
 from determined_master.allocations import ports, repository, task_groups
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
@@ -109,9 +111,17 @@ class Allocations:
                 state=ContainerState.ASSIGNED,
             )
             await repository.hold(session, container, now)
+        await self._say_skews(session, row, {part.agent_id for part in placement.parts})
         notify(
             session, notifications.allocation(row.id), *(notifications.agent(part.agent_id) for part in placement.parts)
         )
+
+    async def _say_skews(self, session: WriteSession, row: AllocationRow, agent_ids: set[str]) -> None:
+        """Says in the task's log which of its agents have a clock that differs from the master's."""
+        skews = await agent_rows.clock_skews(session, agent_ids)
+        for agent_id, skew in sorted(skews.items()):
+            text = clock_skew.warning(agent_id, skew)
+            await logs.say(session, row.task_id, row.id, text, self._clock.now(), "WARNING")
 
     async def mark_ready(self, session: WriteSession, row: AllocationRow) -> None:
         """Marks it as ready: from now on it is preempted gracefully."""

@@ -125,7 +125,7 @@ class AgentEndpoint:
             if isinstance(message, ReportedState):
                 # The agent repeats its whole state with every heartbeat, so an unstored report is sent again.
                 with contextlib.suppress(StorageUnavailable):
-                    await self.agents.on_report(link.agent_id, message.containers, message.slots)
+                    await self.agents.on_report(link.agent_id, message.containers, message.slots, message.sent_at)
 
     async def _send_wishes(self, socket: WebSocket, link: Link) -> None:
         items = Isolation(f"wishes of {link.agent_id}", logger)

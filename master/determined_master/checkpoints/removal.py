@@ -1,22 +1,84 @@
 """Removes the files of checkpoints in state DELETING, and records what came of it."""
 
+import json
 import logging
 from collections.abc import Sequence
+from enum import Enum, auto
 
 from determined.errors import Forbidden
 from determined.states import CheckpointState
+from determined.storage.base import is_checkpoint_id
+from determined_master import notifications
 from determined_master.checkpoints import repository
 from determined_master.checkpoints.backend_repository import Stored
-from determined_master.checkpoints.storage import Root, remove
+from determined_master.checkpoints.storage import Root, refuse_root_out_of_reach, remove
 from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow
-from determined_master.db.session import Database, ReadSession, WriteSession
+from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.errors import OutOfReach
 
 logger = logging.getLogger(__name__)
 
 BATCH_CHECKPOINTS = 50
 """Checkpoints that are recorded in one transaction."""
+
+
+class Step(Enum):
+    """What the deletion of an experiment does with a checkpoint out of the master's reach."""
+
+    ASK = auto()
+    """Mark it: a task will remove its files."""
+    WAIT = auto()
+    """Its removal is under way."""
+    DROP = auto()
+    """Its files are gone: delete its row."""
+    FAIL = auto()
+    """Its files could not be removed since the deletion was requested."""
+
+
+def next_step(state: CheckpointState, removal_task_id: str | None) -> Step:
+    """Returns the step that follows. A failure before the request has no task any more, see ``forget_failures``.
+
+    >>> next_step(CheckpointState.DELETE_FAILED, "a task"), next_step(CheckpointState.DELETE_FAILED, None)
+    (<Step.FAIL: 4>, <Step.ASK: 1>)
+    """
+    if state is CheckpointState.DELETED:
+        return Step.DROP
+    if state is CheckpointState.DELETING:
+        return Step.WAIT
+    if state is CheckpointState.DELETE_FAILED and removal_task_id is not None:
+        return Step.FAIL
+    return Step.ASK
+
+
+async def split_by_reach(
+    checkpoints: Sequence[Stored], roots: Sequence[Root]
+) -> tuple[Sequence[Stored], Sequence[Stored]]:
+    """Returns the checkpoints that this master may remove, and those in storage that it does not reach.
+
+    The former include those whose files no task can remove: of a deleted experiment, or with an id that is no UUID.
+    """
+    reaches: dict[str, bool] = {}
+    near: list[Stored] = []
+    far: list[Stored] = []
+    for each in checkpoints:
+        if each.storage is None or each.experiment_id is None or not is_checkpoint_id(each.uuid):
+            near.append(each)
+            continue
+        key = json.dumps(each.storage, sort_keys=True)
+        if key not in reaches:
+            reaches[key] = await in_thread(_is_in_reach, each.storage, roots)
+        (near if reaches[key] else far).append(each)
+    return near, far
+
+
+def _is_in_reach(storage: dict[str, object], roots: Sequence[Root]) -> bool:
+    try:
+        refuse_root_out_of_reach(storage, roots)
+    except OutOfReach:
+        return False
+    return True
 
 
 async def remove_files(
@@ -42,7 +104,8 @@ async def remove_files(
 
 
 async def record(session: WriteSession, clock: Clock, row: CheckpointRow, why: str | None) -> None:
-    """Moves a checkpoint to DELETED, or with a reason to DELETE_FAILED."""
+    """Moves a checkpoint to DELETED, or with a reason to DELETE_FAILED. Its experiment's deletion may wait for it."""
+    notify(session, notifications.DELETE)
     if why is None:
         values: dict[str, object] = {"resources": {}, "size": 0, "delete_error": None}
         await repository.move(session, clock, row, CheckpointState.DELETED, **values)

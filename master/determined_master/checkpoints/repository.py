@@ -32,6 +32,11 @@ async def get(session: ReadSession, uuid: str) -> CheckpointRow:
     return row
 
 
+async def get_many(session: ReadSession, uuids: Collection[str]) -> Sequence[CheckpointRow]:
+    query = select(CheckpointRow).where(CheckpointRow.uuid.in_(uuids)).order_by(CheckpointRow.uuid)
+    return (await session.scalars(query)).all()
+
+
 async def newest_completed(session: ReadSession, task_id: str) -> CheckpointRow | None:
     """Returns the checkpoint that the next attempt starts from: most steps, newest among equals."""
     query = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import and_, select, update
+from sqlalchemy import and_, func, select, update
 
 from determined.states import CheckpointState, TaskState
 from determined_master.checkpoints.backend_repository import Stored, stored
@@ -70,3 +70,23 @@ async def abandoned(session: ReadSession, most: int) -> Sequence[tuple[Checkpoin
         .limit(most)
     )
     return [(checkpoint, task) for checkpoint, task in await session.execute(query)]
+
+
+async def forget_failures(session: WriteSession, experiment_id: int) -> None:
+    """Forgets which tasks failed to remove checkpoints of an experiment, so that its deletion tries them again."""
+    tasks = select(TrialRow.task_id).where(TrialRow.experiment_id == experiment_id)
+    failed = (CheckpointRow.task_id.in_(tasks), CheckpointRow.state == CheckpointState.DELETE_FAILED)
+    await session.execute(update(CheckpointRow).where(*failed).values(removal_task_id=None))
+
+
+async def awaited(session: ReadSession, experiment_id: int) -> tuple[int, Sequence[str]]:
+    """Returns how many checkpoints of an experiment are in state DELETING, and the tasks that remove them."""
+    mine = (TrialRow.experiment_id == experiment_id, CheckpointRow.state == CheckpointState.DELETING)
+    query = (
+        select(CheckpointRow.removal_task_id, func.count().label("number"))
+        .join(TrialRow, TrialRow.task_id == CheckpointRow.task_id)
+        .where(*mine)
+        .group_by(CheckpointRow.removal_task_id)
+    )
+    found = {row.removal_task_id: row.number for row in await session.execute(query)}
+    return sum(found.values()), sorted(task_id for task_id in found if task_id is not None)

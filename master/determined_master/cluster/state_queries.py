@@ -28,6 +28,8 @@ class LiveContainer:
     container_id: str
     allocation_id: str
     task_id: str
+    runtime_id: str
+    """Id on its container engine; empty for a process."""
     gpu_uuids: tuple[str, ...]
 
 
@@ -97,9 +99,8 @@ async def live_containers(session: ReadSession) -> list[LiveContainer]:
     found = []
     for container, task_id in rows:
         gpus = [uuids.get((container.agent_id, slot)) for slot in container.slot_ids]
-        found.append(
-            LiveContainer(container.id, container.allocation_id, task_id, tuple(uuid for uuid in gpus if uuid))
-        )
+        held = tuple(uuid for uuid in gpus if uuid)
+        found.append(LiveContainer(container.id, container.allocation_id, task_id, container.runtime_id, held))
     return found
 
 

@@ -3,7 +3,6 @@
 Each step is in the database, so a master that is killed goes on where it was.
 """
 
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,11 +11,9 @@ from functools import partial
 from determined.link.isolation import Isolation
 from determined_master.checkpoints import retention_repository
 from determined_master.checkpoints.backend_repository import Stored
-from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, record, remove_files
-from determined_master.checkpoints.storage import Root, allowed_roots, refuse_root_out_of_reach
-from determined_master.checkpoints.storage_threads import in_thread
+from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, record, remove_files, split_by_reach
+from determined_master.checkpoints.storage import allowed_roots
 from determined_master.db.batches import batched
-from determined_master.errors import OutOfReach
 from determined_master.experiments import repository as experiment_rows
 from determined_master.jobs import repository as jobs
 from determined_master.services import Services
@@ -40,7 +37,11 @@ class CheckpointRemoval:
         while True:
             async with self._database.read() as session:
                 doomed = await retention_repository.doomed(session, checkpoint_removal.MAX_CHECKPOINTS)
-            handed, near = await _split(doomed, roots)
+            near, far = await split_by_reach(doomed, roots)
+            handed: dict[int, list[Stored]] = defaultdict(list)
+            for each in far:
+                assert each.experiment_id is not None
+                handed[each.experiment_id].append(each)
             for experiment_id, some in handed.items():
                 if self._items.is_due("experiment", experiment_id):
                     await self._items.run("experiment", experiment_id, partial(self._hand_over, some))
@@ -73,30 +74,3 @@ class CheckpointRemoval:
                     await record(session, self._clock, checkpoint, f"{why}; its log: det task logs {task.id}")
             if not found:
                 return
-
-
-async def _split(doomed: Sequence[Stored], roots: Sequence[Root]) -> tuple[dict[int, list[Stored]], list[Stored]]:
-    """Returns the checkpoints out of this master's reach by experiment, and those within it."""
-    reaches: dict[str, bool] = {}
-    handed: dict[int, list[Stored]] = defaultdict(list)
-    near = []
-    for each in doomed:
-        if each.storage is None or each.experiment_id is None:
-            near.append(each)  # its experiment is gone, and so are the files that may be touched
-            continue
-        key = json.dumps(each.storage, sort_keys=True)
-        if key not in reaches:
-            reaches[key] = await in_thread(_is_in_reach, each.storage, roots)
-        if reaches[key]:
-            near.append(each)
-        else:
-            handed[each.experiment_id].append(each)
-    return handed, near
-
-
-def _is_in_reach(storage: dict[str, object], roots: Sequence[Root]) -> bool:
-    try:
-        refuse_root_out_of_reach(storage, roots)
-    except OutOfReach:
-        return False
-    return True

@@ -1,4 +1,7 @@
-"""Deletes experiments in state DELETING: files first, then rows in batches. Drops contexts without references."""
+"""Deletes experiments in state DELETING: files first, then rows in batches. Drops contexts without references.
+
+Files out of the master's reach are removed by a task (loops/checkpoint_removal.py), for which the deletion waits.
+"""
 
 import asyncio
 import logging
@@ -12,6 +15,7 @@ from determined.states import ExperimentState
 from determined_master.checkpoints import backend_repository
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.checkpoints.backend_repository import Stored
+from determined_master.checkpoints.removal import Step, next_step, split_by_reach
 from determined_master.checkpoints.storage import Root, allowed_roots, remove
 from determined_master.checkpoints.storage_threads import in_thread
 from determined_master.db.batches import batched
@@ -23,6 +27,7 @@ from determined_master.logs import repository as log_rows
 from determined_master.metric_series import repository as series_repository
 from determined_master.services import Services
 from determined_master.tasks import repository as tasks
+from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
 
@@ -59,7 +64,7 @@ class Deletion:
         return self._items.seconds_left()
 
     async def _delete(self, experiment_id: int) -> None:
-        problems = await self._remove_checkpoints(experiment_id)
+        problems, is_waiting = await self._remove_checkpoints(experiment_id)
         if problems:
             text = _summary(problems)
             logger.error("cannot delete experiment %d: %s", experiment_id, text)
@@ -68,25 +73,53 @@ class Deletion:
                 clock = self._services.clock
                 await experiment_rows.move(session, clock, row, ExperimentState.DELETE_FAILED, message=text)
             return
+        if is_waiting:
+            return
         for drop, most in DROPS:
             while await self._drop(drop, experiment_id, most):
                 pass
         await self._finish(experiment_id)
 
-    async def _remove_checkpoints(self, experiment_id: int) -> list[str]:
-        """Removes the files of all checkpoints and the rows of those that are gone. Returns why others remain."""
+    async def _remove_checkpoints(self, experiment_id: int) -> tuple[list[str], bool]:
+        """Removes the files of all checkpoints and the rows of those that are gone.
+
+        Returns why others remain, and True while tasks still remove some and none has failed.
+        """
         async with self._database.read() as session:
             checkpoints = await backend_repository.of_experiment(session, experiment_id)
         roots = allowed_roots(self._services.settings)
-        problems: list[str] = []
-        for some in batched(checkpoints, FOLDERS_PER_STEP):
+        near, far = await split_by_reach(checkpoints, roots)
+        problems, is_waiting = await self._delegate([each.uuid for each in far])
+        for some in batched(near, FOLDERS_PER_STEP):
             removal = await in_thread(_remove_folders, some, roots)
             problems += [f"checkpoint {uuid}: {why}" for uuid, why in removal.failed.items()]
             async with self._database.write() as session:
                 await checkpoint_rows.drop(session, [each.uuid for each in some if each.uuid not in removal.failed])
                 if removal.left:
                     await self._record_left(session, experiment_id, removal.left)
-        return problems
+        return problems, is_waiting
+
+    async def _delegate(self, uuids: Sequence[str]) -> tuple[list[str], bool]:
+        """Marks checkpoints, so that tasks remove their files, and drops the rows of those that are gone.
+
+        Returns why others remain, and True while some are not settled. Failures are returned once all are settled.
+        """
+        problems, is_waiting = [], False
+        for some in batched(uuids, FOLDERS_PER_STEP):
+            async with self._database.read() as session:
+                rows = await checkpoint_rows.get_many(session, some)
+            steps = {row.uuid: next_step(row.state, row.removal_task_id) for row in rows}
+            is_waiting = is_waiting or not {Step.ASK, Step.WAIT}.isdisjoint(steps.values())
+            problems += [f"checkpoint {row.uuid}: {row.delete_error}" for row in rows if steps[row.uuid] is Step.FAIL]
+            if {Step.ASK, Step.DROP}.isdisjoint(steps.values()):
+                continue
+            async with self._database.write() as session:
+                for row in rows:
+                    if steps[row.uuid] is Step.ASK:
+                        current = await checkpoint_rows.get(session, row.uuid)
+                        await trial_checkpoints.mark_deleting(session, self._services.clock, current)
+                await checkpoint_rows.drop(session, [uuid for uuid, step in steps.items() if step is Step.DROP])
+        return ([], True) if is_waiting else (problems, False)
 
     async def _record_left(self, session: WriteSession, experiment_id: int, left: Sequence[str]) -> None:
         """Records the folders that the master may not touch. Only the log lists all of them: their rows are deleted."""

@@ -52,6 +52,16 @@ def test_an_unknown_certificate_is_refused_and_the_text_says_what_to_do(url: str
     assert "det user login" in text
 
 
+@pytest.mark.parametrize(("age_days", "said"), [(-2, "not yet valid"), (60, "expired")])
+def test_a_wrong_clock_is_named_where_a_certificate_is_not_valid_now(tmp_path: Path, age_days: int, said: str) -> None:
+    pair = written_pair(tmp_path / "other", age_days=age_days)
+    with tls_server(pair) as (url, _):
+        text = refused(url, Trust(file=str(pair.certificate)))
+    assert said in text
+    assert "the clock of this machine shows 2" in text
+    assert certificates.FILE_VARIABLE not in text
+
+
 def test_noverify_accepts_every_certificate(url: str) -> None:
     with Session(url, trust=Trust(file="noverify")) as session:
         assert session.get("/x") == {"token": "T"}

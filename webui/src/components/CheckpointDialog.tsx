@@ -38,8 +38,10 @@ export function CheckpointDialog({ checkpoint, onClose }: Props) {
   const { uuid, experimentId, state } = checkpoint;
   const { mutate: remove, isPending } = useApiMutation({
     mutationFn: () => deleteCheckpoint(uuid),
-    onSuccess: () => {
-      say({ text: `Deleted checkpoint ${uuid}` });
+    onSuccess: (now) => {
+      say({
+        text: now === "STATE_DELETING" ? `A task is deleting checkpoint ${uuid}` : `Deleted checkpoint ${uuid}`,
+      });
       onClose();
     },
     invalidates: [checkpointLists(), checkpointLists(experimentId), ["checkpoint", uuid]],

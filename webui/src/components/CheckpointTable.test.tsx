@@ -26,13 +26,13 @@ const CHECKPOINT: ListedCheckpoint = {
   deleteError: null,
 };
 
-async function table({ owner = "ana", checkpoint = CHECKPOINT } = {}) {
+async function table({ owner = "ana", checkpoint = CHECKPOINT, displayState = "STATE_DELETED" } = {}) {
   fakeStreams();
   const master = fakeMaster({
     "GET /detent/session": sessionOf(),
     [LIST]: { checkpoints: [checkpoint], next: null },
     "GET /api/v1/checkpoints/0000-1": {
-      checkpoint: { uuid: "0000-1", resources: { "state/": "0", "state/model.pt": "1999900", "data.json": "100" } },
+      checkpoint: { uuid: "0000-1", displayState, resources: { "state/": "0", "state/model.pt": "1999900", "data.json": "100" } },
     },
     "GET /api/v1/experiments/7": { experiment: experimentOf({ username: owner }) },
     [DELETE]: {},
@@ -81,6 +81,15 @@ describe("a checkpoint", () => {
     expect(screen.queryByRole("dialog")).toBeNull();
     expect(screen.getByText("Deleted checkpoint 0000-1")).toBeVisible();
     expect(master.of(LIST).length).toBeGreaterThan(lists);
+  });
+
+  it("that a task is still deleting is not said to be deleted", async () => {
+    await table({ displayState: "STATE_DELETING" });
+    await press("2 files of checkpoint 0000-1");
+    await press("Delete…");
+    await press("Delete");
+    expect(screen.getByText("A task is deleting checkpoint 0000-1")).toBeVisible();
+    expect(screen.queryByText("Deleted checkpoint 0000-1")).toBeNull();
   });
 
   it("is not deleted by anybody else, who sees why", async () => {

@@ -41,6 +41,9 @@ export function checkpointUrl(uuid: string): string {
   return masterUrl(`/checkpoints/${uuid}`);
 }
 
-export async function deleteCheckpoint(uuid: string): Promise<void> {
+/** Answers the state after it: DELETING while a task still removes files that the master does not reach. */
+export async function deleteCheckpoint(uuid: string): Promise<string> {
   await got(api.DELETE("/api/v1/checkpoints", { body: { checkpointUuids: [uuid] } }));
+  const { checkpoint } = await got(api.GET("/api/v1/checkpoints/{uuid}", { params: { path: { uuid } } }));
+  return checkpoint.displayState;
 }

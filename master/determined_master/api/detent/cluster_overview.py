@@ -9,6 +9,7 @@ from pydantic import Field
 
 from determined.errors import BadRequest
 from determined.states import AllocationState
+from determined_master.agents import clock_skew
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, ClockDep, Read
@@ -60,6 +61,8 @@ class OverviewAgent(Wire):
     connected: bool
     enabled: bool
     draining: bool
+    warning: str
+    """Sentence about a clock that differs from the master's; empty if there is nothing to warn about."""
     slots: list[OverviewSlot]
 
 
@@ -143,6 +146,7 @@ async def get_cluster_overview(_principal: Anyone, session: Read, clock: ClockDe
             connected=row.disconnected_at is None,
             enabled=row.enabled,
             draining=row.draining,
+            warning=clock_skew.warning(row.id, row.clock_skew),
             slots=slots[row.id],
         )
         for row in await agent_rows.present(session)

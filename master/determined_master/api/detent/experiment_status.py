@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from determined.states import ExperimentState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, AuthorizationDep, ClockDep, Read
 from determined_master.api.queries import experiment_status as status_queries
@@ -13,6 +14,7 @@ from determined_master.api.queries.timeline_marks import moments_of, on_timeline
 from determined_master.api.queries.timeline_segments import segments_of
 from determined_master.api.schemas import experiment_status as schemas
 from determined_master.api.schemas.base import Moment, RowId, answered, utc
+from determined_master.checkpoints import retention_repository
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.events import repository as event_rows
@@ -81,6 +83,8 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
     }
     last = await event_rows.last_move(session, "experiment", row.id)
     message = str(last.payload.get("message", "")) if last else ""
+    if row.state is ExperimentState.DELETING:
+        message = await _awaited_removal(session, row.id)
     failed = await allocation_rows.newest_failures(session, [trial.task_id for trial in trials])
     restarts = row.config.get("max_restarts", 0)
     statuses = [
@@ -113,6 +117,13 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
         trials=statuses,
         archived=row.archived,
     )
+
+
+async def _awaited_removal(session: ReadSession, experiment_id: int) -> str:
+    """Returns which task has to remove files before the experiment is deleted; empty if none."""
+    checkpoints, tasks = await retention_repository.awaited(session, experiment_id)
+    live = {each.task_id: each.waiting for each in await allocation_rows.live_of_tasks(session, tasks)}
+    return status_queries.awaited_removal(checkpoints, {task: live.get(task, "") for task in tasks})
 
 
 async def _with_line(

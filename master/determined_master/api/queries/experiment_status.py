@@ -41,7 +41,7 @@ def text_of(
     row: ExperimentRow, trials: Sequence[TrialStatus], live: Sequence[AllocationRow], total: int, message: str = ""
 ) -> str:
     """``total``: number of trials, of which the most relevant are given. ``message``: the reason from the event of the
-    last change of state."""
+    last change of state; of a deletion, what it waits for."""
     shown = finer(row.state, live)
     if shown == "STATE_PAUSING":
         return f"pausing: {leaving(live)}"
@@ -55,6 +55,8 @@ def text_of(
         return _with_reason("failed", f"trial {failed[0].trial_id}", failed[0].text) if failed else "failed"
     if row.state is ExperimentState.DELETE_FAILED and message:
         return f"delete failed: {message}"
+    if row.state is ExperimentState.DELETING and message:
+        return f"deleting: {message}"
     if shown == "STATE_QUEUED":
         waiting = next((trial.waiting for trial in trials if trial.waiting), None)
         return f"queued: {waiting}" if waiting else "queued"
@@ -149,6 +151,24 @@ def _trial_since(row: TrialRow, live: AllocationRow | None, moved: datetime | No
     if live.state in (AllocationState.RUNNING, AllocationState.TERMINATING):
         return live.ready_at or live.placed_at or live.created_at
     return live.placed_at or live.created_at
+
+
+def awaited_removal(checkpoints: int, tasks: Mapping[str, str]) -> str:
+    """Returns what the deletion of an experiment waits for. ``tasks``: reason for waiting of each task that removes
+    files; empty if it does not wait.
+
+    >>> awaited_removal(2, {"a1": "pool 'default' has no agent yet"})
+    "a task removes the files of 2 checkpoints first; it waits: pool 'default' has no agent yet (det task logs a1)"
+    """
+    if not checkpoints:
+        return ""
+    text = f"a task removes the files of {checkpoints} checkpoint{'' if checkpoints == 1 else 's'} first"
+    if not tasks:
+        return text
+    waiting = next((task for task, why in tasks.items() if why), None)
+    if waiting is not None:
+        return f"{text}; it waits: {tasks[waiting]} (det task logs {waiting})"
+    return f"{text} (det task logs {next(iter(tasks))})"
 
 
 def since_of(row: ExperimentRow, moved: datetime | None, trials: Sequence[TrialStatus], shown: FinerState) -> datetime:

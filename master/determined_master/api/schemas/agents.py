@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from determined_master.agents import clock_skew
 from determined_master.api.schemas.base import WIRE_VERSION, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.db.models import AgentRow, AgentSlotRow, AllocationRow, ContainerRow
@@ -47,6 +48,8 @@ class Agent(Wire):
     slots: dict[str, Slot] = {}
     version: str = ""
     """Version that clients of the older product expect; ``/detent/cluster/overview`` has the agent's own."""
+    warning: str = ""
+    """Of this product: a sentence about a clock that differs from the master's."""
 
 
 class AgentAnswer(Wire):
@@ -109,6 +112,7 @@ def agent(row: AgentRow, slots: Sequence[AgentSlotRow], running: Sequence[tuple[
         resource_pools=[row.pool],
         slots=shown,
         version=WIRE_VERSION,
+        warning=clock_skew.warning(row.id, row.clock_skew),
     )
 
 

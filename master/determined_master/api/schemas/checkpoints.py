@@ -50,6 +50,10 @@ class Checkpoint(Wire):
     storage_id: int | None = None
     task_id: str | None = None
     delete_error: str | None = None
+    display_state: str
+    """Of this product: the state, also while a deletion lasts and after it failed."""
+    removal_task_id: str | None = None
+    """Of this product: the task that removes its files, or that could not."""
 
 
 class CheckpointAnswer(Wire):
@@ -129,6 +133,8 @@ def checkpoint(
         task_id=row.task_id,
         storage_id=row.storage_id,
         delete_error=row.delete_error,
+        display_state=state(row.state),
+        removal_task_id=row.removal_task_id,
         training=Training(
             experiment_config=config,
             experiment_id=experiment.id if experiment else None,

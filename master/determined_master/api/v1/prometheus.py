@@ -25,6 +25,7 @@ async def get_state(session: Read, storage: StorageHealthDep) -> Response:
     allocations = await state_queries.allocations_by_state(session)
     free = [((each.name,), float(each.free_bytes)) for each in storage.states]
     labels = [(str(number), label) for number, _, labels in experiments for label in labels]
+    engine_ids = [(each.container_id, each.runtime_id) for each in containers if each.runtime_id]
     gpus = [(uuid, each.container_id) for each in containers for uuid in each.gpu_uuids]
     return text.answer(
         [
@@ -38,6 +39,7 @@ async def get_state(session: Read, storage: StorageHealthDep) -> Response:
             text.relation(
                 "container_id", "allocation_id", [(each.container_id, each.allocation_id) for each in containers]
             ),
+            text.relation("container_id", "runtime_container_id", engine_ids),
             text.relation(
                 "allocation_id", "task_id", sorted({(each.allocation_id, each.task_id) for each in containers})
             ),

@@ -24,6 +24,8 @@ class AgentRow(Base):
     """Start of the reconnect window; None while the agent is connected."""
     lost: Mapped[bool] = mapped_column(default=False)
     """True if the reconnect window has expired."""
+    clock_skew: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Seconds by which its clock is ahead of the master's; negative if it is behind, 0 if they agree."""
 
 
 class AgentSlotRow(Base):

@@ -84,6 +84,8 @@ class ContainerRow(Base):
     exit: Mapped[dict[str, Any] | None]
     output_offset: Mapped[int] = mapped_column(default=0)
     output_done: Mapped[bool] = mapped_column(default=False)
+    runtime_id: Mapped[str] = mapped_column(String(128), default="", server_default="")
+    """Id of the container on its engine; empty for a process."""
     needed_environment: Mapped[str] = mapped_column(String(16), default="", server_default="")
     """Key of the Python environment for which it waits on its agent; empty otherwise."""
 

@@ -38,7 +38,8 @@ class CheckpointRow(Base):
     storage_id: Mapped[int | None]
     """Id of its storage backend; None for checkpoints of earlier versions."""
     removal_task_id: Mapped[str | None] = mapped_column(String(64))
-    """The task that removes its files, in state DELETING; None if the master does so itself."""
+    """The task that removes its files, in state DELETING, or that could not, in state DELETE_FAILED. None if the master
+    does so itself, and for a failure that the deletion of its experiment tries again."""
 
 
 class StorageBackendRow(Base):

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from determined.errors import PreconditionFailed
 from determined.states import ExperimentState, TrialState, state_clause, state_phrase
 from determined_master import notifications
+from determined_master.checkpoints import retention_repository
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
@@ -127,7 +128,8 @@ class Lifecycle:
                 raise PreconditionFailed(
                     f"experiment {row.id} {state_clause(row.state)}; cancel or kill it before deleting it"
                 )
-            await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username)
+            if await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username):
+                await retention_repository.forget_failures(session, row.id)
             notify(session, notifications.DELETE)
 
     async def _changeable(self, session: ReadSession, experiment_id: int, principal: Principal) -> ExperimentRow:

@@ -28,6 +28,7 @@ const AGENT: OverviewAgent = {
   connected: true,
   enabled: true,
   draining: false,
+  warning: "",
   slots: [
     { id: 0, type: "cuda", brand: "", enabled: true, draining: false, status: "free", reason: "", held: holder },
     {
@@ -69,6 +70,12 @@ const flip = async (name: string) => {
 
 describe("a machine", () => {
   beforeEach(() => stopClock());
+
+  it("says that its clock is wrong", async () => {
+    const warning = "the clock of agent gpu-1 is 3 h 0 min ahead of the master's";
+    await card({ warning });
+    expect(screen.getByText(warning)).toBeVisible();
+  });
 
   it("says which slots cannot be used, and why", async () => {
     const reason = "process 4711 of alice uses it, outside the cluster";

@@ -78,6 +78,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
       <p className={clsx(typography.soft, typography.small)}>
         {escapeControl(agent.hostname)}, pool {escapeControl(agent.pool)}, {agent.version}
       </p>
+      {agent.warning && <p className={typography.warning}>{escapeControl(agent.warning)}</p>}
       <div className={layout.row}>
         <span className={styles.use} role="img" aria-label={`${inUse} of ${agent.slots.length} slots in use`}>
           {agent.slots.map(({ id, held }) => (
