@@ -3,7 +3,7 @@
 from bisect import insort
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 from determined_master.scheduling import fair_share, priority, reasons
 from determined_master.scheduling.agent_index import AgentIndex
@@ -14,6 +14,18 @@ from determined_master.scheduling.plan import Part, Placement, Plan, Refusal
 from determined_master.scheduling.request_queue import Line, RequestQueue, ShapeQueue
 from determined_master.scheduling.sorted_queue import SortedQueue
 from determined_master.scheduling.view import AgentView, PoolView, RequestView, RunningView, SchedulerView
+
+
+class Shapes(NamedTuple):
+    """``changes``: state of the queue's counter for which it is valid."""
+
+    changes: int
+    slotted: list[ShapeQueue]
+    zero_slots: list[ShapeQueue]
+    impossible: list[ShapeQueue]
+    """Shapes that the pool could never hold."""
+    least: int
+    """Free slots of placeable agents without which none of ``slotted`` can start."""
 
 
 class PoolState:
@@ -30,6 +42,8 @@ class PoolState:
         """Free slots, counted, of connected agents."""
         self.running: dict[str, RunningView] = {}
         self.leaving: dict[str, RunningView] = {}
+        self.leaving_for: dict[str, int] = {}
+        """Number of allocations that leave for each request."""
         self.victims: SortedQueue[RunningView] = SortedQueue()
         """Running allocations that may be preempted, better ones first."""
         self.slots_of_job: dict[str, int] = {}
@@ -39,7 +53,7 @@ class PoolState:
         self._zero_slots: dict[str, int] = {}
         self.room.zero_slots = self._zero_slots
         self._capacity: Capacity | None = None
-        self._impossible: dict[Any, bool] = {}
+        self._shapes: Shapes | None = None
         self._summary: reasons.Summary | None = None
 
     @classmethod
@@ -77,7 +91,7 @@ class PoolState:
         self.free.pop(agent_id, None)
         self._zero_slots.pop(agent_id, None)
         self.room.index.discard(agent_id)
-        self._capacity = self._summary = None
+        self._capacity = self._summary = self._shapes = None
         for queue in self.queue.shapes.values():
             queue.usable = None
 
@@ -125,6 +139,8 @@ class PoolState:
         self.running[running.allocation_id] = running
         if running.leaving:
             self.leaving[running.allocation_id] = running
+            if running.leaving_for is not None:
+                self.leaving_for[running.leaving_for] = self.leaving_for.get(running.leaving_for, 0) + 1
         elif running.preemptible:
             self.victims.add((running.rank, running.allocation_id), running)
         self._count(running, running.slots)
@@ -137,13 +153,13 @@ class PoolState:
         """Records that a running allocation was asked to leave."""
         running = self.running[allocation_id]
         if not running.leaving:
-            self._forget(running)
+            self._forget(running, running.slots)
             self.run(replace(running, leaving=True, leaving_for=for_allocation_id))
 
     def end(self, allocation_id: str) -> None:
         """Records that an allocation ended; its slots are free unless they are disabled."""
         running = self.running[allocation_id]
-        self._forget(running)
+        self._forget(running, running.slots)
         for part in running.parts:
             agent = self.agents.get(part.agent_id)
             if agent is None:
@@ -173,7 +189,7 @@ class PoolState:
 
     def plan(self) -> Plan:
         """Returns the decision with the reasons of all that wait, which takes time in proportion to the queue."""
-        draft = self._draft()
+        draft = self._draft(is_complete=True)
         summary = self._summary = reasons.Summary.of(draft)
         draft.undo()
         plan = Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
@@ -189,7 +205,7 @@ class PoolState:
     def summary(self) -> reasons.Summary:
         """Returns what the decision that is due now leaves behind."""
         if self._summary is None:
-            draft = self._draft()
+            draft = self._draft(is_complete=True)
             self._summary = reasons.Summary.of(draft)
             draft.undo()
         return self._summary
@@ -204,22 +220,31 @@ class PoolState:
             return True
         return limit is not None and self.slots_of_user.get(request.user_id, 0) + more_of_user + slots > limit
 
-    def is_impossible(self, queue: ShapeQueue) -> bool:
-        if queue.usable is None:
-            self.usable_by(queue)
-        return self._impossible.get(queue.key, False)
+    def shapes(self) -> Shapes:
+        """Returns the shapes of the queue by kind; computed when a shape or an agent came or went."""
+        if self._shapes is None or self._shapes.changes != self.queue.changes:
+            slotted: list[ShapeQueue] = []
+            zero_slots: list[ShapeQueue] = []
+            impossible: list[ShapeQueue] = []
+            for queue in self.queue.shapes.values():
+                self.usable_by(queue)
+                kind = impossible if queue.is_impossible else slotted if queue.shape.slots else zero_slots
+                kind.append(queue)
+            is_pinned = any(queue.shape.is_pinned for queue in slotted)
+            least = 0 if is_pinned else min((queue.shape.slots for queue in slotted), default=0)
+            self._shapes = Shapes(self.queue.changes, slotted, zero_slots, impossible, least)
+        return self._shapes
 
     def usable_by(self, queue: ShapeQueue) -> frozenset[str]:
         """Returns the agents of which a shape could use slots."""
         if queue.usable is None:
             queue.usable = self.capacity.usable_by(queue.shape)
-            self._impossible[queue.key] = not self.capacity.could_ever_hold(queue.shape)
+            queue.is_impossible = not self.capacity.could_ever_hold(queue.shape)
         return queue.usable
 
     @property
     def capacity(self) -> Capacity:
         if self._capacity is None:
-            self._impossible = {}
             provided = self.scheduler.provider_can_add
             self._capacity = Capacity(self.name, self.agents.values(), provided, self.scheduler.fitting)
         return self._capacity
@@ -234,8 +259,8 @@ class PoolState:
                 counts.append((agent.id, sum(s not in disabled for s in part.slots) if disabled else len(part.slots)))
         return counts
 
-    def _draft(self) -> Draft:
-        draft = Draft(self)
+    def _draft(self, *, is_complete: bool = False) -> Draft:
+        draft = Draft(self, is_complete=is_complete)
         if self.agents:
             (fair_share if self.scheduler.kind == "fair_share" else priority).fill(draft)
         return draft
@@ -243,9 +268,8 @@ class PoolState:
     def _refusals(self) -> list[Refusal]:
         if not self.agents:
             return []
-        impossible = [queue for queue in self.queue.shapes.values() if self.is_impossible(queue)]
         found = []
-        for queue in impossible:
+        for queue in self.shapes().impossible:
             for line in queue.lines.values():
                 for request in line.requests:
                     text = self.capacity.refusal(queue.shape, request.groups[0].role)
@@ -256,23 +280,25 @@ class PoolState:
         request = line.requests.entries[line.requests.first][1]
         return self.is_held(request, line.shape_queue.shape.slots)
 
-    def _forget(self, running: RunningView) -> None:
+    def _forget(self, running: RunningView, slots: int) -> None:
         self._summary = None
         del self.running[running.allocation_id]
         if running.leaving:
             del self.leaving[running.allocation_id]
+            if running.leaving_for is not None:
+                self.leaving_for[running.leaving_for] -= 1
+                if not self.leaving_for[running.leaving_for]:
+                    del self.leaving_for[running.leaving_for]
         elif running.preemptible:
             self.victims.remove((running.rank, running.allocation_id))
-        self._count(running, -running.slots)
+        self._count(running, -slots)
 
     def _count(self, running: RunningView, slots: int) -> None:
         if not slots:
             return
         of_job, of_user = self.slots_of_job, self.slots_of_user
-        of_job[running.job_id] = of_job.get(running.job_id, 0) + slots
-        if not of_job[running.job_id]:
+        job_slots = of_job[running.job_id] = of_job.get(running.job_id, 0) + slots
+        if not job_slots:
             del of_job[running.job_id]
         of_user[running.user_id] = of_user.get(running.user_id, 0) + slots
-        if not of_user[running.user_id]:
-            del of_user[running.user_id]
         self.queue.recheck(running.job_id, running.user_id)
