@@ -150,6 +150,16 @@ class Draft:
     def fits(self, shape: Shape, banned: Collection[str]) -> tuple[Choice, ...] | None:
         return fit(shape, self.room, banned)
 
+    def confirm(self, placement: Placement) -> bool:
+        """Keeps what the decision took for a placement that was applied. Returns False if it took something else."""
+        placed = self.placed.get(placement.allocation_id)
+        if placed is None or placed.parts != placement.parts:
+            return False
+        del self.placed[placement.allocation_id]
+        if self._taken:
+            self._give_back_reserved()
+        return True
+
     def undo(self) -> None:
         """Gives everything back; the decision itself stays."""
         self._give_back_reserved()

@@ -53,6 +53,8 @@ class PoolState:
         self._zero_slots: dict[str, int] = {}
         self.room.zero_slots = self._zero_slots
         self._capacity: Capacity | None = None
+        self._draft: Draft | None = None
+        """The last decision. What it gives stays taken until something else than its own placements is recorded."""
         self._shapes: Shapes | None = None
         self._summary: reasons.Summary | None = None
 
@@ -68,6 +70,7 @@ class PoolState:
 
     def view(self) -> PoolView:
         """Returns the same as a frozen view."""
+        self._undo_draft()
         agents = tuple(
             replace(agent, free=tuple(self.free[agent.id]), zero_slot_room=self._zero_slots.get(agent.id, 0))
             for agent in self.agents.values()
@@ -79,6 +82,7 @@ class PoolState:
 
     def set_agent(self, agent: AgentView) -> None:
         """Adds or changes an agent. Its free slots are those of the view: none that a running allocation holds."""
+        self._undo_draft()
         self.remove_agent(agent.id)
         self.agents[agent.id] = agent
         self.free[agent.id] = sorted(agent.free)
@@ -87,6 +91,7 @@ class PoolState:
             self.room.index.add(agent.id, len(agent.free), agent.total, placeable=agent.placeable)
 
     def remove_agent(self, agent_id: str) -> None:
+        self._undo_draft()
         self.agents.pop(agent_id, None)
         self.free.pop(agent_id, None)
         self._zero_slots.pop(agent_id, None)
@@ -96,30 +101,25 @@ class PoolState:
             queue.usable = None
 
     def add(self, request: RequestView) -> None:
+        self._undo_draft()
         self._summary = None
         self.queue.add(request)
 
     def remove(self, allocation_id: str) -> RequestView:
         """Removes a request that waits, for example because its experiment is paused."""
+        self._undo_draft()
         self._summary = None
-        return self.queue.remove(allocation_id)[0]
+        return self.queue.remove(allocation_id)
 
     def start(self, placement: Placement) -> None:
         """Records that a request was placed."""
-        request = self.remove(placement.allocation_id)
-        for part in placement.parts:
-            free = self.free[part.agent_id]
-            count = len(part.slots)
-            if count == 0:
-                self.take_container(part.agent_id, 1)
-                continue
-            if tuple(free[:count]) == part.slots:
-                del free[:count]
-            else:
-                free[:] = [slot for slot in free if slot not in part.slots]
-            if part.agent_id in self.room.index.count:
-                self.room.index.change(part.agent_id, -count)
-        self.run(
+        is_taken = self._draft is not None and self._draft.confirm(placement)
+        if not is_taken:
+            self._undo_draft()
+            self._take(placement)
+        self._summary = None
+        request = self.queue.remove(placement.allocation_id)
+        self._run(
             RunningView(
                 request.allocation_id,
                 request.job_id,
@@ -133,8 +133,26 @@ class PoolState:
             )
         )
 
+    def _take(self, placement: Placement) -> None:
+        for part in placement.parts:
+            free = self.free[part.agent_id]
+            count = len(part.slots)
+            if count == 0:
+                self.take_container(part.agent_id, 1)
+                continue
+            if tuple(free[:count]) == part.slots:
+                del free[:count]
+            else:
+                free[:] = [slot for slot in free if slot not in part.slots]
+            if part.agent_id in self.room.index.count:
+                self.room.index.change(part.agent_id, -count)
+
     def run(self, running: RunningView) -> None:
         """Adds an allocation that holds its slots already: they are not among the free ones of the agents."""
+        self._undo_draft()
+        self._run(running)
+
+    def _run(self, running: RunningView) -> None:
         self._summary = None
         self.running[running.allocation_id] = running
         if running.leaving:
@@ -151,6 +169,7 @@ class PoolState:
 
     def leave(self, allocation_id: str, for_allocation_id: str | None = None) -> None:
         """Records that a running allocation was asked to leave."""
+        self._undo_draft()
         running = self.running[allocation_id]
         if not running.leaving:
             self._forget(running, running.slots)
@@ -158,6 +177,7 @@ class PoolState:
 
     def end(self, allocation_id: str) -> None:
         """Records that an allocation ended; its slots are free unless they are disabled."""
+        self._undo_draft()
         running = self.running[allocation_id]
         self._forget(running, running.slots)
         for part in running.parts:
@@ -179,8 +199,7 @@ class PoolState:
 
     def decide(self) -> Plan:
         """Returns what to do now. Reasons for waiting are left out: ``reason_for`` gives them one by one."""
-        draft = self._draft()
-        draft.undo()
+        draft = self._new_draft()
         return Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
 
     def reason_for(self, allocation_id: str) -> str:
@@ -189,9 +208,8 @@ class PoolState:
 
     def plan(self) -> Plan:
         """Returns the decision with the reasons of all that wait, which takes time in proportion to the queue."""
-        draft = self._draft(is_complete=True)
+        draft = self._new_draft(is_complete=True)
         summary = self._summary = reasons.Summary.of(draft)
-        draft.undo()
         plan = Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
         refused = {refusal.allocation_id for refusal in plan.refusals}
         order = sorted(self.queue.requests.values(), key=lambda request: request.order)
@@ -205,9 +223,7 @@ class PoolState:
     def summary(self) -> reasons.Summary:
         """Returns what the decision that is due now leaves behind."""
         if self._summary is None:
-            draft = self._draft(is_complete=True)
-            self._summary = reasons.Summary.of(draft)
-            draft.undo()
+            self._summary = reasons.Summary.of(self._new_draft(is_complete=True))
         return self._summary
 
     def is_held(self, request: RequestView, slots: int, more_of_job: int = 0, more_of_user: int = 0) -> bool:
@@ -259,11 +275,17 @@ class PoolState:
                 counts.append((agent.id, sum(s not in disabled for s in part.slots) if disabled else len(part.slots)))
         return counts
 
-    def _draft(self, *, is_complete: bool = False) -> Draft:
-        draft = Draft(self, is_complete=is_complete)
+    def _new_draft(self, *, is_complete: bool = False) -> Draft:
+        self._undo_draft()
+        draft = self._draft = Draft(self, is_complete=is_complete)
         if self.agents:
             (fair_share if self.scheduler.kind == "fair_share" else priority).fill(draft)
         return draft
+
+    def _undo_draft(self) -> None:
+        if self._draft is not None:
+            self._draft.undo()
+            self._draft = None
 
     def _refusals(self) -> list[Refusal]:
         if not self.agents:

@@ -31,6 +31,7 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
     preempts = state.scheduler.preempts
     passed_over: set[ShapeQueue | Line] = set()
     placed, index = draft.placed, draft.room.index
+    usable_by = state.usable_by
     for request, line in walk(queues, passed_over):
         queue = line.shape_queue
         shape = queue.shape
@@ -50,10 +51,10 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
             continue
         if may_come and preempts and shape.slots:
             if wait_for_room(draft, request, queue, bans, victims):
-                lane.close_for_reserved(state.usable_by(queue))
+                lane.close_for_reserved(usable_by(queue))
                 continue
             if draft.is_expecting(request):
-                lane.shut(state.usable_by(queue))
+                lane.shut(usable_by(queue))
         passed_over.add(queue)
         lane.close(draft.stay_stuck(request, queue), request.rank)
 

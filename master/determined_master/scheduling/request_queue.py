@@ -82,17 +82,22 @@ class RequestQueue:
     def line_of(self, allocation_id: str) -> Line:
         return self._line_of[allocation_id]
 
-    def remove(self, allocation_id: str) -> tuple[RequestView, Shape]:
+    def remove(self, allocation_id: str) -> RequestView:
         request = self.requests.pop(allocation_id)
         line = self._line_of.pop(allocation_id)
         requests, order = line.requests, request.order
         if requests.entries[requests.first][0] != order:
             requests.remove(order)
-        else:
+        elif line.has_limit or len(requests) == 1 or len(line.shape_queue.lines) > 1:
             self._take_out(line)
             requests.remove(order)
             self._put_back(line)
-        return request, line.shape_queue.shape
+        else:
+            # The common case, made fast: the next one of the only line is the head.
+            requests.remove(order)
+            heads = line.shape_queue.heads
+            heads.entries[heads.first] = (requests.entries[requests.first][0], line)
+        return request
 
     def recheck(self, job_id: str, user_id: int) -> None:
         """Opens or closes the lines of a job and a user whose slots changed."""
