@@ -21,13 +21,12 @@ class AgentIndex:
         self._sizes: dict[int, int] = {}
 
     def copy(self) -> "AgentIndex":
+        """Returns an index of the same agents, whose counts change apart from these."""
         other = AgentIndex()
-        other.count = dict(self.count)
-        other.size = dict(self.size)
-        other.placeable = set(self.placeable)
+        other.count = self.count.copy()
+        other.size, other.placeable, other._sizes = self.size, self.placeable, self._sizes
         other.total = self.total
-        other._buckets = [list(bucket) for bucket in self._buckets]
-        other._sizes = dict(self._sizes)
+        other._buckets = [bucket.copy() for bucket in self._buckets]
         return other
 
     def add(self, agent_id: str, count: int, size: int, *, placeable: bool = True) -> None:
@@ -69,6 +68,11 @@ class AgentIndex:
         """Returns the agent with room for ``slots`` that is left fullest (best) or emptiest (worst, in relation to its
         size); the smaller id among equals."""
         buckets = self._buckets
+        if fitting == "best" and not banned:
+            for bucket in buckets[slots:]:
+                if bucket:
+                    return bucket[0]
+            return None
         if fitting == "best" or len(self._sizes) == 1:
             places = range(slots, len(buckets)) if fitting == "best" else range(len(buckets) - 1, slots - 1, -1)
             for place in places:

@@ -26,6 +26,8 @@ class Capacity:
         for number in range(provided.max_agents if provided else 0):
             slots = provided.slots_per_agent if provided else 0
             ever.add(f"{PROVIDED}{number:06}", slots, slots)
+        self._usable: dict[frozenset[str], frozenset[str]] = {}
+        """Equal sets are one object, so that they are compared fast."""
         self._provides = provided is not None
         self._ever = Room(ever, dict.fromkeys(ever.count, NO_LIMIT), fitting)
         self._now = Room(now, dict.fromkeys(now.count, NO_LIMIT), fitting)
@@ -42,7 +44,8 @@ class Capacity:
         if fit(shape, self._now) is None:
             return frozenset()
         slotted = [member for member in shape.members if member.slots or not shape.slots]
-        return frozenset(agent for member in slotted for agent in self._candidates(member))
+        usable = frozenset(agent for member in slotted for agent in self._candidates(member))
+        return self._usable.setdefault(usable, usable)
 
     def refusal(self, shape: Shape, role: str) -> str:
         """Returns why the pool can never hold the shape, and the nearest shape that it could hold."""

@@ -24,27 +24,26 @@ class Placed(NamedTuple):
     parts: tuple[Part, ...]
 
 
-class Stuck(NamedTuple):
-    """A request that waits for slots, and the agents of which it could use some."""
-
-    request: RequestView
-    usable: frozenset[str]
-
-
 class Draft:
     """``placed`` and ``releases`` are the decision. ``reserved`` and ``stuck`` are of the round: a round goes through
     the queue, and the last one changes nothing."""
 
-    def __init__(self, state: PoolState) -> None:
+    def __init__(self, state: PoolState, *, is_complete: bool) -> None:
         self.state = state
+        self.is_complete = is_complete
+        """True: ``stuck`` is needed, so a pass goes on when nothing is left to give."""
         self.room = state.room
         self.placed: dict[str, Placed] = {}
         self.releases: dict[str, Release] = {}
+        self.released_for: set[str] = set()
         self.reserved: dict[str, Placed] = {}
         """Requests that start when allocations which are leaving have left; parts without slot numbers."""
-        self.stuck: dict[str, Stuck] = {}
-        self.held: dict[str, RequestView] = {}
-        self.is_changed = True
+        self.stuck: dict[str, tuple[RequestView, ShapeQueue]] = {}
+        """Requests that wait for slots and have none reserved."""
+        self.is_changed = False
+        """True if the round gave or released something."""
+        self.is_unsettled = False
+        """True if it did so after it reserved slots: the reservation may look different then."""
         self.rounds = 0
         self._taken: list[tuple[str, int]] = []
         """Free slots that are reserved."""
@@ -57,7 +56,7 @@ class Draft:
         if not is_needed or self.rounds == MAX_ROUNDS:
             return False
         self.rounds += 1
-        self.is_changed = False
+        self.is_changed = self.is_unsettled = False
         self._give_back_reserved()
         return True
 
@@ -67,10 +66,7 @@ class Draft:
 
     def is_held(self, request: RequestView, slots: int) -> bool:
         of_job, of_user = self.given_to_job, self.given_to_user
-        is_held = self.state.is_held(request, slots, of_job.get(request.job_id, 0), of_user.get(request.user_id, 0))
-        if is_held:
-            self.held[request.allocation_id] = request
-        return is_held
+        return self.state.is_held(request, slots, of_job.get(request.job_id, 0), of_user.get(request.user_id, 0))
 
     def start(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
         """Gives free slots to a request."""
@@ -88,7 +84,7 @@ class Draft:
                 self.state.take_container(agent_id, 1)
         self.placed[request.allocation_id] = Placed(request, shape, tuple(parts))
         self._count(request, shape.slots)
-        self.is_changed = True
+        self._change()
 
     def take_back(self, allocation_id: str) -> None:
         """Lets a request wait that was placed in this decision, because another one takes its slots."""
@@ -98,11 +94,12 @@ class Draft:
             for part in placed.parts:
                 self._soon.index.change(part.agent_id, len(part.slots))
         self._count(placed.request, -placed.shape.slots)
-        self.is_changed = True
+        self.is_changed = self.is_unsettled = True
 
     def release(self, release: Release) -> None:
         self.releases[release.allocation_id] = release
-        self.is_changed = True
+        self.released_for.add(release.for_allocation_id)
+        self._change()
 
     def reserve(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
         """Keeps slots for a request: first those of allocations that are leaving, then free ones."""
@@ -118,13 +115,22 @@ class Draft:
 
     def stay_stuck(self, request: RequestView, queue: ShapeQueue) -> frozenset[str]:
         """Records that a request waits for slots. Returns the agents of which it could use some."""
-        usable = self.state.usable_by(queue)
-        self.stuck[request.allocation_id] = Stuck(request, usable)
-        return usable
+        self.stuck[request.allocation_id] = (request, queue)
+        return self.state.usable_by(queue)
 
     @property
     def has_leaving(self) -> bool:
         return bool(self.state.leaving or self.releases)
+
+    def upper_bound_soon(self) -> int:
+        """Returns no less than the slots of placeable agents that are free soon, without a look at the agents."""
+        if self._soon is not None:
+            return self._soon.index.total
+        total = self.room.index.total
+        if self.has_leaving:
+            total += sum(running.slots for running in self.state.leaving.values())
+            total += sum(self.state.running[r].slots for r in self.releases)
+        return total
 
     @property
     def soon(self) -> Room:
@@ -139,13 +145,20 @@ class Draft:
 
     def is_expecting(self, request: RequestView) -> bool:
         """Returns whether an allocation is leaving for the request, so that no other is asked to."""
-        wanted = request.allocation_id
-        return any(running.leaving_for == wanted for running in self.state.leaving.values()) or any(
-            release.for_allocation_id == wanted for release in self.releases.values()
-        )
+        return request.allocation_id in self.state.leaving_for or request.allocation_id in self.released_for
 
     def fits(self, shape: Shape, banned: Collection[str]) -> tuple[Choice, ...] | None:
         return fit(shape, self.room, banned)
+
+    def confirm(self, placement: Placement) -> bool:
+        """Keeps what the decision took for a placement that was applied. Returns False if it took something else."""
+        placed = self.placed.get(placement.allocation_id)
+        if placed is None or placed.parts != placement.parts:
+            return False
+        del self.placed[placement.allocation_id]
+        if self._taken:
+            self._give_back_reserved()
+        return True
 
     def undo(self) -> None:
         """Gives everything back; the decision itself stays."""
@@ -153,7 +166,13 @@ class Draft:
         for placed in self.placed.values():
             self._return(placed)
 
+    def _change(self) -> None:
+        self.is_changed = True
+        self.is_unsettled = self.is_unsettled or bool(self.reserved)
+
     def _give_back_reserved(self) -> None:
+        if not self.rounds:
+            return
         for agent_id, count in self._taken:
             self.room.index.change(agent_id, count)
         self._taken.clear()
@@ -161,7 +180,6 @@ class Draft:
             self._count(placed.request, -placed.shape.slots)
         self.reserved.clear()
         self.stuck.clear()
-        self.held.clear()
         self._soon = None
 
     def _return(self, placed: Placed) -> None:

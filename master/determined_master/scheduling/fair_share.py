@@ -16,6 +16,7 @@ def fill(draft: Draft) -> None:
     its share, so rounds go on until one changes nothing."""
     is_needed = True
     while draft.begin_round(is_needed=is_needed):
+        draft.state.shapes()
         for is_slotted in (True, False):
             _Round(draft, is_slotted=is_slotted).fill()
         is_needed = draft.is_changed
@@ -85,7 +86,7 @@ class _Round:
         draft, queue, lane = self._draft, line.shape_queue, self._lane
         shape = queue.shape
         end = len(line.requests.entries)
-        if draft.state.is_impossible(queue) or draft.is_held(request, shape.slots):
+        if queue.is_impossible or draft.is_held(request, shape.slots):
             self._next[line] = end
             return
         if queue not in self._failed:
@@ -129,9 +130,11 @@ class _Round:
         priority any, of others those without which their job still has no less than the one of the request with it."""
         after = (self._slots.get(request.job_id, 0) + slots) / request.weight
         by_job: dict[str, list[Victim]] = {}
-        for running in self._draft.state.victims:
+        for key, running in self._draft.state.victims.descending():
             if running.allocation_id not in self._draft.releases and running.slots:
-                by_job.setdefault(running.job_id, []).append(Victim.of(running))
+                by_job.setdefault(running.job_id, []).append(
+                    Victim(key, running.allocation_id, running.job_id, running.slots, running.parts)
+                )
         for victim in victims_of_this_decision(self._draft):
             by_job.setdefault(victim.job_id, []).append(victim)
         by_job.pop(request.job_id, None)

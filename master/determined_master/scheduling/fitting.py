@@ -52,11 +52,11 @@ def fit(shape: Shape, room: Room, banned: Collection[str] = ()) -> tuple[Choice,
 def _fit_member(
     member: Member, room: Room, banned: Collection[str], started: Mapping[str, int]
 ) -> tuple[Choice, ...] | None:
-    constraints = member.constraints
-    slots = member.slots
+    constraints, slots, index = member.constraints, member.slots, room.index
+    if member.is_free and index.total < slots:
+        return None
     if constraints.excluded_agents:
         banned = constraints.excluded_agents.union(banned)
-    index = room.index
     if slots == 0:
         alone = _for_zero_slots(constraints.agent_id, room, banned, started)
     elif constraints.agent_id is not None:

@@ -3,7 +3,7 @@
 from bisect import insort
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 from determined_master.scheduling import fair_share, priority, reasons
 from determined_master.scheduling.agent_index import AgentIndex
@@ -14,6 +14,18 @@ from determined_master.scheduling.plan import Part, Placement, Plan, Refusal
 from determined_master.scheduling.request_queue import Line, RequestQueue, ShapeQueue
 from determined_master.scheduling.sorted_queue import SortedQueue
 from determined_master.scheduling.view import AgentView, PoolView, RequestView, RunningView, SchedulerView
+
+
+class Shapes(NamedTuple):
+    """``changes``: state of the queue's counter for which it is valid."""
+
+    changes: int
+    slotted: list[ShapeQueue]
+    zero_slots: list[ShapeQueue]
+    impossible: list[ShapeQueue]
+    """Shapes that the pool could never hold."""
+    least: int
+    """Free slots of placeable agents without which none of ``slotted`` can start."""
 
 
 class PoolState:
@@ -30,6 +42,8 @@ class PoolState:
         """Free slots, counted, of connected agents."""
         self.running: dict[str, RunningView] = {}
         self.leaving: dict[str, RunningView] = {}
+        self.leaving_for: dict[str, int] = {}
+        """Number of allocations that leave for each request."""
         self.victims: SortedQueue[RunningView] = SortedQueue()
         """Running allocations that may be preempted, better ones first."""
         self.slots_of_job: dict[str, int] = {}
@@ -39,7 +53,9 @@ class PoolState:
         self._zero_slots: dict[str, int] = {}
         self.room.zero_slots = self._zero_slots
         self._capacity: Capacity | None = None
-        self._impossible: dict[Any, bool] = {}
+        self._draft: Draft | None = None
+        """The last decision. What it gives stays taken until something else than its own placements is recorded."""
+        self._shapes: Shapes | None = None
         self._summary: reasons.Summary | None = None
 
     @classmethod
@@ -54,6 +70,7 @@ class PoolState:
 
     def view(self) -> PoolView:
         """Returns the same as a frozen view."""
+        self._undo_draft()
         agents = tuple(
             replace(agent, free=tuple(self.free[agent.id]), zero_slot_room=self._zero_slots.get(agent.id, 0))
             for agent in self.agents.values()
@@ -65,6 +82,7 @@ class PoolState:
 
     def set_agent(self, agent: AgentView) -> None:
         """Adds or changes an agent. Its free slots are those of the view: none that a running allocation holds."""
+        self._undo_draft()
         self.remove_agent(agent.id)
         self.agents[agent.id] = agent
         self.free[agent.id] = sorted(agent.free)
@@ -73,39 +91,35 @@ class PoolState:
             self.room.index.add(agent.id, len(agent.free), agent.total, placeable=agent.placeable)
 
     def remove_agent(self, agent_id: str) -> None:
+        self._undo_draft()
         self.agents.pop(agent_id, None)
         self.free.pop(agent_id, None)
         self._zero_slots.pop(agent_id, None)
         self.room.index.discard(agent_id)
-        self._capacity = self._summary = None
+        self._capacity = self._summary = self._shapes = None
         for queue in self.queue.shapes.values():
             queue.usable = None
 
     def add(self, request: RequestView) -> None:
+        self._undo_draft()
         self._summary = None
         self.queue.add(request)
 
     def remove(self, allocation_id: str) -> RequestView:
         """Removes a request that waits, for example because its experiment is paused."""
+        self._undo_draft()
         self._summary = None
-        return self.queue.remove(allocation_id)[0]
+        return self.queue.remove(allocation_id)
 
     def start(self, placement: Placement) -> None:
         """Records that a request was placed."""
-        request = self.remove(placement.allocation_id)
-        for part in placement.parts:
-            free = self.free[part.agent_id]
-            count = len(part.slots)
-            if count == 0:
-                self.take_container(part.agent_id, 1)
-                continue
-            if tuple(free[:count]) == part.slots:
-                del free[:count]
-            else:
-                free[:] = [slot for slot in free if slot not in part.slots]
-            if part.agent_id in self.room.index.count:
-                self.room.index.change(part.agent_id, -count)
-        self.run(
+        is_taken = self._draft is not None and self._draft.confirm(placement)
+        if not is_taken:
+            self._undo_draft()
+            self._take(placement)
+        self._summary = None
+        request = self.queue.remove(placement.allocation_id)
+        self._run(
             RunningView(
                 request.allocation_id,
                 request.job_id,
@@ -119,12 +133,32 @@ class PoolState:
             )
         )
 
+    def _take(self, placement: Placement) -> None:
+        for part in placement.parts:
+            free = self.free[part.agent_id]
+            count = len(part.slots)
+            if count == 0:
+                self.take_container(part.agent_id, 1)
+                continue
+            if tuple(free[:count]) == part.slots:
+                del free[:count]
+            else:
+                free[:] = [slot for slot in free if slot not in part.slots]
+            if part.agent_id in self.room.index.count:
+                self.room.index.change(part.agent_id, -count)
+
     def run(self, running: RunningView) -> None:
         """Adds an allocation that holds its slots already: they are not among the free ones of the agents."""
+        self._undo_draft()
+        self._run(running)
+
+    def _run(self, running: RunningView) -> None:
         self._summary = None
         self.running[running.allocation_id] = running
         if running.leaving:
             self.leaving[running.allocation_id] = running
+            if running.leaving_for is not None:
+                self.leaving_for[running.leaving_for] = self.leaving_for.get(running.leaving_for, 0) + 1
         elif running.preemptible:
             self.victims.add((running.rank, running.allocation_id), running)
         self._count(running, running.slots)
@@ -135,15 +169,17 @@ class PoolState:
 
     def leave(self, allocation_id: str, for_allocation_id: str | None = None) -> None:
         """Records that a running allocation was asked to leave."""
+        self._undo_draft()
         running = self.running[allocation_id]
         if not running.leaving:
-            self._forget(running)
+            self._forget(running, running.slots)
             self.run(replace(running, leaving=True, leaving_for=for_allocation_id))
 
     def end(self, allocation_id: str) -> None:
         """Records that an allocation ended; its slots are free unless they are disabled."""
+        self._undo_draft()
         running = self.running[allocation_id]
-        self._forget(running)
+        self._forget(running, running.slots)
         for part in running.parts:
             agent = self.agents.get(part.agent_id)
             if agent is None:
@@ -163,8 +199,7 @@ class PoolState:
 
     def decide(self) -> Plan:
         """Returns what to do now. Reasons for waiting are left out: ``reason_for`` gives them one by one."""
-        draft = self._draft()
-        draft.undo()
+        draft = self._new_draft()
         return Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
 
     def reason_for(self, allocation_id: str) -> str:
@@ -173,9 +208,8 @@ class PoolState:
 
     def plan(self) -> Plan:
         """Returns the decision with the reasons of all that wait, which takes time in proportion to the queue."""
-        draft = self._draft()
+        draft = self._new_draft(is_complete=True)
         summary = self._summary = reasons.Summary.of(draft)
-        draft.undo()
         plan = Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
         refused = {refusal.allocation_id for refusal in plan.refusals}
         order = sorted(self.queue.requests.values(), key=lambda request: request.order)
@@ -189,9 +223,7 @@ class PoolState:
     def summary(self) -> reasons.Summary:
         """Returns what the decision that is due now leaves behind."""
         if self._summary is None:
-            draft = self._draft()
-            self._summary = reasons.Summary.of(draft)
-            draft.undo()
+            self._summary = reasons.Summary.of(self._new_draft(is_complete=True))
         return self._summary
 
     def is_held(self, request: RequestView, slots: int, more_of_job: int = 0, more_of_user: int = 0) -> bool:
@@ -204,22 +236,31 @@ class PoolState:
             return True
         return limit is not None and self.slots_of_user.get(request.user_id, 0) + more_of_user + slots > limit
 
-    def is_impossible(self, queue: ShapeQueue) -> bool:
-        if queue.usable is None:
-            self.usable_by(queue)
-        return self._impossible.get(queue.key, False)
+    def shapes(self) -> Shapes:
+        """Returns the shapes of the queue by kind; computed when a shape or an agent came or went."""
+        if self._shapes is None or self._shapes.changes != self.queue.changes:
+            slotted: list[ShapeQueue] = []
+            zero_slots: list[ShapeQueue] = []
+            impossible: list[ShapeQueue] = []
+            for queue in self.queue.shapes.values():
+                self.usable_by(queue)
+                kind = impossible if queue.is_impossible else slotted if queue.shape.slots else zero_slots
+                kind.append(queue)
+            is_pinned = any(queue.shape.is_pinned for queue in slotted)
+            least = 0 if is_pinned else min((queue.shape.slots for queue in slotted), default=0)
+            self._shapes = Shapes(self.queue.changes, slotted, zero_slots, impossible, least)
+        return self._shapes
 
     def usable_by(self, queue: ShapeQueue) -> frozenset[str]:
         """Returns the agents of which a shape could use slots."""
         if queue.usable is None:
             queue.usable = self.capacity.usable_by(queue.shape)
-            self._impossible[queue.key] = not self.capacity.could_ever_hold(queue.shape)
+            queue.is_impossible = not self.capacity.could_ever_hold(queue.shape)
         return queue.usable
 
     @property
     def capacity(self) -> Capacity:
         if self._capacity is None:
-            self._impossible = {}
             provided = self.scheduler.provider_can_add
             self._capacity = Capacity(self.name, self.agents.values(), provided, self.scheduler.fitting)
         return self._capacity
@@ -234,18 +275,23 @@ class PoolState:
                 counts.append((agent.id, sum(s not in disabled for s in part.slots) if disabled else len(part.slots)))
         return counts
 
-    def _draft(self) -> Draft:
-        draft = Draft(self)
+    def _new_draft(self, *, is_complete: bool = False) -> Draft:
+        self._undo_draft()
+        draft = self._draft = Draft(self, is_complete=is_complete)
         if self.agents:
             (fair_share if self.scheduler.kind == "fair_share" else priority).fill(draft)
         return draft
 
+    def _undo_draft(self) -> None:
+        if self._draft is not None:
+            self._draft.undo()
+            self._draft = None
+
     def _refusals(self) -> list[Refusal]:
         if not self.agents:
             return []
-        impossible = [queue for queue in self.queue.shapes.values() if self.is_impossible(queue)]
         found = []
-        for queue in impossible:
+        for queue in self.shapes().impossible:
             for line in queue.lines.values():
                 for request in line.requests:
                     text = self.capacity.refusal(queue.shape, request.groups[0].role)
@@ -256,23 +302,25 @@ class PoolState:
         request = line.requests.entries[line.requests.first][1]
         return self.is_held(request, line.shape_queue.shape.slots)
 
-    def _forget(self, running: RunningView) -> None:
+    def _forget(self, running: RunningView, slots: int) -> None:
         self._summary = None
         del self.running[running.allocation_id]
         if running.leaving:
             del self.leaving[running.allocation_id]
+            if running.leaving_for is not None:
+                self.leaving_for[running.leaving_for] -= 1
+                if not self.leaving_for[running.leaving_for]:
+                    del self.leaving_for[running.leaving_for]
         elif running.preemptible:
             self.victims.remove((running.rank, running.allocation_id))
-        self._count(running, -running.slots)
+        self._count(running, -slots)
 
     def _count(self, running: RunningView, slots: int) -> None:
         if not slots:
             return
         of_job, of_user = self.slots_of_job, self.slots_of_user
-        of_job[running.job_id] = of_job.get(running.job_id, 0) + slots
-        if not of_job[running.job_id]:
+        job_slots = of_job[running.job_id] = of_job.get(running.job_id, 0) + slots
+        if not job_slots:
             del of_job[running.job_id]
         of_user[running.user_id] = of_user.get(running.user_id, 0) + slots
-        if not of_user[running.user_id]:
-            del of_user[running.user_id]
         self.queue.recheck(running.job_id, running.user_id)

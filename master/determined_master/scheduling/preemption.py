@@ -1,7 +1,8 @@
 """Chooses which running allocations leave for a request: the worst, and none that is not needed."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
 
 from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import Choice, fit
@@ -9,33 +10,25 @@ from determined_master.scheduling.lane import Bans
 from determined_master.scheduling.plan import Part, Release
 from determined_master.scheduling.request_queue import ShapeQueue
 from determined_master.scheduling.shapes import Shape
-from determined_master.scheduling.view import RequestView, RunningView
+from determined_master.scheduling.view import RequestView
 
 
-@dataclass(frozen=True, slots=True)
-class Victim:
-    """A running allocation, or one placed in this decision, that could make room."""
+class Victim(NamedTuple):
+    """A running allocation, or one placed in this decision, that could make room. ``key``: its rank and its id; the
+    larger, the sooner it leaves."""
 
+    key: tuple[Any, str]
     allocation_id: str
     job_id: str
-    rank: tuple[object, ...]
     slots: int
     parts: tuple[Part, ...]
-
-    @classmethod
-    def of(cls, running: RunningView) -> "Victim":
-        return cls(running.allocation_id, running.job_id, running.rank, running.slots, running.parts)
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return (self.rank, self.allocation_id)
 
 
 def victims_of_this_decision(draft: Draft) -> list[Victim]:
     """Returns what was placed in this decision and could be preempted at once."""
     return [
-        Victim(p.request.allocation_id, p.request.job_id, p.request.rank, p.shape.slots, p.parts)
-        for p in draft.placed.values()
+        Victim((p.request.rank, name), name, p.request.job_id, p.shape.slots, p.parts)
+        for name, p in draft.placed.items()
         if p.request.preemptible and p.shape.slots
     ]
 
@@ -55,6 +48,8 @@ def wait_for_room(
             return True
         if draft.is_expecting(request):
             return False
+    if not victims:
+        return False
     needed = _needed(draft, request, queue, banned, victims)
     if needed is None:
         return False
@@ -79,14 +74,23 @@ def _needed(
     """Returns the smallest set found: victims are added from the worst on until the request fits; then each is left out,
     from the best on, without which it fits too. The slots of those returned that run count as coming from now on."""
     shape, usable = queue.shape, draft.state.usable_by(queue)
+    chosen: list[Victim] = []
     iterator: Iterator[Victim] = iter(victims)
+    # Nothing is counted agent by agent before the slots of all together suffice.
+    missing = shape.slots - draft.upper_bound_soon() if not shape.is_pinned else 0
+    while missing > 0:
+        victim = next(iterator, None)
+        if victim is None:
+            return None
+        missing -= victim.slots
+        chosen.append(victim)
+    iterator = chain(chosen, iterator)
     victim = next(iterator, None)
-    if victim is None:
-        return None
     index = draft.soon.index
     is_spread = any(member.is_spread for member in shape.members)
     largest = max(member.slots for member in shape.members)
-    total = sum(index.count[a] for a in usable)
+    is_everywhere = len(usable) == len(index.placeable) and not shape.is_pinned
+    total = index.total if is_everywhere else sum(index.count[a] for a in usable)
     added: list[tuple[Victim, list[tuple[str, int]]]] = []
     choices = None
     while victim is not None:
@@ -133,6 +137,8 @@ def _prune(
     added: list[tuple[Victim, list[tuple[str, int]]]],
     choices: tuple[Choice, ...],
 ) -> list[tuple[Victim, list[tuple[str, int]]]]:
+    if len(added) == 1:
+        return added
     index = draft.soon.index
     chosen = {choice.agent_id for choice in choices}
     candidates = sorted(added, key=lambda pair: (any(a in chosen for a, _ in pair[1]), pair[0].key))
@@ -149,6 +155,6 @@ def _prune(
 
 
 def _reason(request: RequestView, victim: Victim) -> str:
-    if victim.rank[0] != request.priority:
+    if victim.key[0][0] != request.priority:
         return f"preempted for {request.allocation_id}, which has a better priority ({request.priority})"
     return f"preempted for {request.allocation_id}, which comes first in the queue or has less than its share"

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from determined_master.scheduling.draft import Draft, Stuck
+from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import fit
 from determined_master.scheduling.view import RequestView
 
 if TYPE_CHECKING:
     from determined_master.scheduling.pool_state import PoolState
+
+
+class Stuck(NamedTuple):
+    """A request that waits for slots, and the agents of which it could use some."""
+
+    request: RequestView
+    usable: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,7 @@ class Summary:
     fitting: frozenset[object]
     """Keys of the shapes that would fit if no better request waited."""
     stuck: tuple[Stuck, ...]
+    """In the order of the queue."""
     reserved: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Request → allocations that have to leave before it starts."""
     of_job: dict[str, int] = field(default_factory=dict)
@@ -36,7 +44,10 @@ class Summary:
             placed=frozenset(draft.placed),
             idle=draft.room.index.total,
             fitting=frozenset(queue.key for queue in queues if fit(queue.shape, draft.room) is not None),
-            stuck=tuple(sorted(draft.stuck.values(), key=lambda s: s.request.order)),
+            stuck=tuple(
+                Stuck(request, draft.state.usable_by(queue))
+                for request, queue in sorted(draft.stuck.values(), key=lambda pair: pair[0].order)
+            ),
             reserved={r: _leaving_for(draft, r) for r in draft.reserved},
             of_job=dict(draft.given_to_job),
             of_user=dict(draft.given_to_user),

@@ -14,7 +14,7 @@ Key = tuple[Any, ...]
 class Line:
     """Requests of one shape that the same limits hold back. ``is_open``: the limits leave room for the first."""
 
-    __slots__ = ("is_open", "job_id", "max_slots", "requests", "shape_queue", "user_id")
+    __slots__ = ("has_limit", "is_open", "job_id", "max_slots", "requests", "shape_queue", "user_id")
 
     def __init__(self, shape_queue: "ShapeQueue", job_id: str | None, max_slots: int | None, user_id: int | None) -> None:
         self.shape_queue = shape_queue
@@ -23,12 +23,13 @@ class Line:
         self.user_id = user_id
         self.requests: SortedQueue[RequestView] = SortedQueue()
         self.is_open = True
+        self.has_limit = max_slots is not None or user_id is not None
 
 
 class ShapeQueue:
     """All requests of one shape. ``heads``: the open lines, by the order of their first requests."""
 
-    __slots__ = ("heads", "key", "lines", "shape", "usable")
+    __slots__ = ("heads", "is_impossible", "key", "lines", "shape", "usable")
 
     def __init__(self, key: Key, shape: Shape) -> None:
         self.key = key
@@ -37,6 +38,8 @@ class ShapeQueue:
         self.heads: SortedQueue[Line] = SortedQueue()
         self.usable: frozenset[str] | None = None
         """Agents that it could use; None if not computed since the agents changed."""
+        self.is_impossible = False
+        """True if no agent of the pool could ever hold it; valid if ``usable`` is."""
 
 
 class RequestQueue:
@@ -49,12 +52,19 @@ class RequestQueue:
         self._is_held = is_held
         self.requests: dict[str, RequestView] = {}
         self.shapes: dict[Key, ShapeQueue] = {}
+        self.changes = 0
+        """Counts how often a shape came or went."""
         self._line_of: dict[str, Line] = {}
         self._of_job: dict[str, dict[Line, None]] = {}
         self._of_user: dict[int, dict[Line, None]] = {}
 
     def add(self, request: RequestView) -> None:
-        self.add_all([request])
+        line = self._line_for(request)
+        self.requests[request.allocation_id] = request
+        self._line_of[request.allocation_id] = line
+        self._take_out(line)
+        line.requests.add(request.order, request)
+        self._put_back(line)
 
     def add_all(self, requests: Collection[RequestView]) -> None:
         """Adds many requests in less time than one by one."""
@@ -66,31 +76,35 @@ class RequestQueue:
             self._line_of[request.allocation_id] = line
         for line, pairs in by_line.items():
             self._take_out(line)
-            if len(pairs) == 1:
-                line.requests.add(*pairs[0])
-            else:
-                line.requests.extend(pairs)
+            line.requests.extend(pairs)
             self._put_back(line)
 
     def line_of(self, allocation_id: str) -> Line:
         return self._line_of[allocation_id]
 
-    def remove(self, allocation_id: str) -> tuple[RequestView, Shape]:
+    def remove(self, allocation_id: str) -> RequestView:
         request = self.requests.pop(allocation_id)
         line = self._line_of.pop(allocation_id)
         requests, order = line.requests, request.order
         if requests.entries[requests.first][0] != order:
             requests.remove(order)
-        else:
+        elif line.has_limit or len(requests) == 1 or len(line.shape_queue.lines) > 1:
             self._take_out(line)
             requests.remove(order)
             self._put_back(line)
-        return request, line.shape_queue.shape
+        else:
+            # The common case, made fast: the next one of the only line is the head.
+            requests.remove(order)
+            heads = line.shape_queue.heads
+            heads.entries[heads.first] = (requests.entries[requests.first][0], line)
+        return request
 
     def recheck(self, job_id: str, user_id: int) -> None:
         """Opens or closes the lines of a job and a user whose slots changed."""
+        if job_id not in self._of_job and user_id not in self._of_user:
+            return
         for line in [*self._of_job.get(job_id, ()), *self._of_user.get(user_id, ())]:
-            if line.is_open == self._is_held(line):
+            if line.has_limit and line.is_open == self._is_held(line):
                 self._take_out(line)
                 self._put_back(line)
 
@@ -110,6 +124,7 @@ class RequestQueue:
         queue = self.shapes.get(key)
         if queue is None:
             queue = self.shapes[key] = ShapeQueue(key, shape_of(request))
+            self.changes += 1
         job_id = request.job_id if self._by_job or request.max_slots is not None else None
         user_id = request.user_id if self._by_user else None
         limits = (job_id, request.max_slots, user_id)
@@ -129,13 +144,14 @@ class RequestQueue:
     def _put_back(self, line: Line) -> None:
         requests, queue = line.requests, line.shape_queue
         if requests:
-            line.is_open = not self._is_held(line)
+            line.is_open = not (line.has_limit and self._is_held(line))
             if line.is_open:
                 queue.heads.add(requests.entries[requests.first][0], line)
             return
         del queue.lines[line.job_id, line.max_slots, line.user_id]
         if not queue.lines:
             del self.shapes[queue.key]
+            self.changes += 1
         if line.job_id is not None:
             _forget(self._of_job, line.job_id, line)
         if line.user_id is not None:

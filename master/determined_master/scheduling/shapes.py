@@ -14,7 +14,12 @@ class Member:
     constraints: Constraints
     group: int
 
-    @property
+    @cached_property
+    def is_free(self) -> bool:
+        """Returns True if any agent will do."""
+        return self.slots > 0 and self.constraints.agent_id is None and not self.constraints.excluded_agents
+
+    @cached_property
     def is_spread(self) -> bool:
         """Returns True if it may be split over several agents."""
         return self.slots > 1 and not self.constraints.single_agent and self.constraints.agent_id is None

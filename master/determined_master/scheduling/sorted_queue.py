@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
@@ -24,27 +25,28 @@ class SortedQueue(Generic[Value]):
         for place in range(self.first, len(self.entries)):
             yield self.entries[place][1]
 
-    def descending(self) -> Iterator[Value]:
+    def descending(self) -> Iterator[tuple[Any, Value]]:
+        """Yields keys and values, the last first."""
         for place in range(len(self.entries) - 1, self.first - 1, -1):
-            yield self.entries[place][1]
+            yield self.entries[place]
 
     def add(self, key: Any, value: Value) -> None:
         entries = self.entries
         if not entries or len(entries) == self.first or entries[-1][0] < key:
             entries.append((key, value))
         else:
-            insort(entries, (key, value), lo=self.first, key=_key)
+            insort(entries, (key, value), lo=self.first)
 
     def extend(self, pairs: list[tuple[Any, Value]]) -> None:
         """Adds many at once, which sorts once."""
-        self.entries = sorted([*self.entries[self.first :], *pairs], key=_key)
+        self.entries = sorted([*self.entries[self.first :], *pairs], key=itemgetter(0))
         self.first = 0
 
     def remove(self, key: Any) -> None:
         entries = self.entries
         place = self.first
         if entries[place][0] != key:
-            del entries[bisect_left(entries, key, lo=place, key=_key)]
+            del entries[bisect_left(entries, (key,), lo=place)]
             return
         self.first = place + 1
         if self.first > MIN_GARBAGE and 2 * self.first > len(entries):
@@ -52,8 +54,4 @@ class SortedQueue(Generic[Value]):
             self.first = 0
 
     def count_before(self, key: Any) -> int:
-        return bisect_left(self.entries, key, lo=self.first, key=_key) - self.first
-
-
-def _key(entry: tuple[Any, Any]) -> Any:
-    return entry[0]
+        return bisect_left(self.entries, (key,), lo=self.first) - self.first

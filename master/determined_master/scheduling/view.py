@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal
 
 from determined_master.scheduling.plan import Part
@@ -83,7 +84,7 @@ class RequestView:
     max_slots: int | None = None
     """Limit of its job: the slots that all its allocations may hold at a time."""
 
-    @property
+    @cached_property
     def slots(self) -> int:
         return sum(group.total_slots for group in self.groups)
 
@@ -121,7 +122,7 @@ class RunningView:
 
     @property
     def slots(self) -> int:
-        return sum(len(part.slots) for part in self.parts)
+        return len(self.parts[0].slots) if len(self.parts) == 1 else sum(len(part.slots) for part in self.parts)
 
     @property
     def rank(self) -> tuple[Any, ...]:
