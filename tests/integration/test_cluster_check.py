@@ -75,8 +75,8 @@ IMAGE = TEXT + "environment:\n  image: lab/train:1\nresources:\n  shm_size: 1g\n
 @pytest.mark.parametrize(
     ("runtime", "keys"),
     [
-        ("process", ["environment.image", "resources.shm_size", "resources.max_slots"]),
-        ("docker", ["resources.max_slots"]),
+        ("process", ["environment.image", "resources.shm_size"]),
+        ("docker", []),
     ],
 )
 async def test_an_image_is_warned_about_only_where_no_agent_runs_containers(

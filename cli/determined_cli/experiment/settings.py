@@ -9,8 +9,6 @@ from determined_cli import connection, render
 from determined_cli.confirmation import confirmed
 from determined_cli.main import say
 
-NO_EFFECT = "this version stores {} and shows it, but does not use it for scheduling yet"
-
 
 def config(args: Namespace) -> None:
     """Prints the effective configuration, or with ``--original`` the submitted text. The master masks secrets."""
@@ -45,7 +43,6 @@ def set_max_slots(args: Namespace) -> None:
     limit: int | None = args.max_slots
     _change(args, {"resources": {"maxSlots": limit}})
     say(f"set max_slots of experiment {args.experiment_id} to {'none' if limit is None else limit}")
-    say(NO_EFFECT.format("max_slots"))
 
 
 def set_max_trials(args: Namespace) -> None:
@@ -66,7 +63,6 @@ def set_weight(args: Namespace) -> None:
     """Sets the weight of the experiment for fair-share scheduling."""
     _change(args, {"resources": {"weight": args.weight}})
     say(f"set the weight of experiment {args.experiment_id} to {args.weight:g}")
-    say(NO_EFFECT.format("the weight"))
 
 
 def set_gc_policy(args: Namespace) -> int:

@@ -22,10 +22,6 @@ class Unsupported:
     applies: Test = bool
 
 
-def _differs_from(default: object) -> Test:
-    return lambda value: value != default
-
-
 def _is_not_environment(value: object) -> bool:
     """Returns True for a container image; ``venv:PATH`` names a Python environment."""
     names = value.values() if isinstance(value, dict) else [value]
@@ -43,8 +39,6 @@ _INSTEAD_OF_POD = (
 WARNED = (
     Unsupported(("checkpoint_storage", "checkpoint_path"), 'use "storage_path"'),
     Unsupported(("checkpoint_storage", "tensorboard_path"), "metrics are drawn on the web page"),
-    Unsupported(("resources", "max_slots"), 'limit "searcher.max_concurrent_trials"', lambda value: value is not None),
-    Unsupported(("resources", "weight"), 'use "priority"', _differs_from(1)),
     Unsupported(("profiling", "begin_on_batch"), "profiling lasts from the start to the end of the trial"),
     Unsupported(("profiling", "end_after_batch"), "profiling lasts from the start to the end of the trial"),
     Unsupported(("log_policies",), "restarts are limited by max_restarts alone"),
