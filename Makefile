@@ -6,6 +6,7 @@ ROOTS := launch/determined_launch harness/determined master/determined_master ag
 # The official client, unmodified, in an environment of its own beside ours.
 OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow
+OPTUNA := .cache/optuna
 AZURITE := .cache/azurite
 INSTALLERS := .cache/installers
 WORKERS ?= 3
@@ -15,7 +16,7 @@ ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py expe
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian azurite installers mlflow images \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian azurite installers mlflow optuna images \
 	container-engine \
 	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
@@ -140,6 +141,12 @@ mlflow: $(MLFLOW)/installed ## MLflow, whose page ours is measured against, in a
 
 $(MLFLOW)/installed:
 	@sh scripts/install_mlflow.sh $(PYTHON) $(MLFLOW)
+	@touch $@
+
+optuna: $(OPTUNA)/installed ## Optuna, whose search ours is measured against, in an environment of its own
+
+$(OPTUNA)/installed:
+	@sh scripts/install_optuna.sh $(PYTHON) $(OPTUNA)
 	@touch $@
 
 pictures: install install-browser webui docs ## pictures of every page from a real run, into docs/pictures

@@ -18,6 +18,7 @@ MODULES = (
         "memory",
         "pause",
         "recovery",
+        "search",
         "containers",
         "postgresql",
         "checkpoint_storage",

@@ -43,9 +43,7 @@ def run(args: Namespace) -> None:
         print()
     render.show(args.format, LENGTHS, rows)
     if planned and args.format == "table":
-        say(
-            f"at each rung about 1 trial of {searcher['divisor']:g} trains on; the search compares results as they come"
-        )
+        say(f"at each rung about 1 trial of {searcher['divisor']:g} trains on; results are compared as they come")
 
 
 VERBS = (

@@ -8,7 +8,7 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
-from determined_master.db.models import TrialRow
+from determined_master.db.models import ExperimentRow, TrialRow
 
 HALVING = """
 name: halving
@@ -233,3 +233,19 @@ async def test_limits_that_a_search_does_not_have_are_refused(one: Cluster):
     answer = await one.client.patch("/api/v1/experiments/1", json={"searcher": {"maxTrials": 5}})
     assert answer.status_code == 400
     assert "a single search has one trial" in answer.text
+
+
+async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(one: Cluster):
+    """The events after the snapshot are processed again, and the next decision is the one that would have followed."""
+    agent = await one.join(slots=2)
+    await one.create(HALVING)
+    kept, stopped = await started(agent, 2)
+    await report(one, kept, 2, {"loss": 0.2})
+    await decisions(one, 3)
+    async with one.master.database.read() as session:
+        row = await session.get_one(ExperimentRow, 1)
+    assert row.searcher_cursor > row.searcher_snapshot.get("cursor", 0)
+    one.master.search._methods.clear()
+    await report(one, stopped, 2, {"loss": 0.5})
+    found = await decisions(one, 5)
+    assert found[3]["reason"].startswith("stopped at rung 1: 2nd of 2")

@@ -106,6 +106,7 @@ class Commands:
                 slots=config["resources"]["slots"],
                 pool=config["resources"]["resource_pool"],
                 priority=config["resources"]["priority"],
+                weight=config["resources"].get("weight") or 1.0,
                 workspace_id=workspace.id,
             )
             row = await self._tasks.create(session, new)

@@ -11,12 +11,13 @@ from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow, SearchEventRow
-from determined_master.db.session import Database, WriteSession, notify
+from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.experiments.states import TERMINAL
 from determined_master.searcher.actions import Action, Event, LimitsChanged, Shutdown, TrialClosed, TrialValidated
+from determined_master.searcher.method import SearchMethod
 from determined_master.searcher.methods import make
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
@@ -26,12 +27,29 @@ from determined_master.trials.service import Trials
 logger = logging.getLogger(__name__)
 
 
+EVENTS_A_SNAPSHOT = 64
+"""A snapshot of a long search is large, so it is stored after this many events. Those after it are processed again when
+the search is restored, which leads to the same state, because a method depends on nothing else."""
+MAX_KEPT_METHODS = 64
+_CURSOR = "cursor"
+"""Key of a snapshot: the cursor at which it was taken. Snapshots of earlier versions have none: they are current."""
+
+
+@dataclass
+class KeptMethod:
+    """The method of a search after the event ``cursor``; its newest snapshot is of the event ``stored``."""
+
+    method: SearchMethod
+    cursor: int
+    stored: int
+    unstored: int = 0
+    """Number of events since then."""
+
+
 @dataclass(frozen=True)
 class SearchView:
     """Input of a decision; ``cursor`` is the id of the last event in ``news``, ``progress`` is by request id."""
 
-    config: Mapping[str, Any]
-    snapshot: dict[str, Any] | None
     news: tuple[Event, ...]
     cursor: int
     progress: Mapping[str, float]
@@ -40,20 +58,20 @@ class SearchView:
 @dataclass(frozen=True)
 class Decision:
     actions: list[Action]
-    snapshot: dict[str, Any]
     cursor: int
     progress: float
 
 
 class Search:
-    """Runs searches. One transaction writes cursor, snapshot and actions if the cursor is unchanged; the next
-    wake repairs a crash between a report and its decision."""
+    """Runs searches. One transaction writes cursor, actions and sometimes the snapshot if the cursor is unchanged; the
+    next wake repairs a crash between a report and its decision."""
 
     def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
         self._database = database
         self._clock = clock
         self._actions = SearchActions(clock, trials)
         self._items = Isolation("search", logger)
+        self._methods: dict[int, KeptMethod] = {}
 
     async def tick(self) -> float | None:
         async with self._database.read() as session:
@@ -64,33 +82,50 @@ class Search:
         return self._items.seconds_left()
 
     async def advance(self, experiment_id: int) -> None:
+        kept = self._methods.pop(experiment_id, None)
         async with self._database.read() as session:
             row = await repository.find(session, experiment_id)
-            news = await search_event_repository.events_after(session, experiment_id, row.searcher_cursor if row else 0)
+            if row is not None and (kept is None or kept.cursor != row.searcher_cursor):
+                kept = await _restored(session, row)
+            cursor = row.searcher_cursor if row else 0
+            news = await search_event_repository.events_after(session, experiment_id, cursor)
             trials = await trial_rows.requested(session, experiment_id, {event.trial_id for event in news})
-        if row is None:
+        if row is None or kept is None:
             async with self._database.write() as session:
                 await search_event_repository.drop(session, experiment_id)
             return
-        decision = decide(view_of(row, news, trials))
+        view = view_of(news, trials, cursor)
+        decision = decide(kept.method, view)
         async with self._database.write() as session:
-            await self._apply(session, experiment_id, row.searcher_cursor, decision)
+            is_applied = await self._apply(session, experiment_id, kept, view, decision)
+        # After the commit: a method that has processed events that were rolled back is not kept.
+        if is_applied and len(self._methods) < MAX_KEPT_METHODS and not row.state.is_stopping:
+            self._methods[experiment_id] = kept
 
-    async def _apply(self, session: WriteSession, experiment_id: int, cursor: int, decision: Decision) -> None:
+    async def _apply(
+        self, session: WriteSession, experiment_id: int, kept: KeptMethod, view: SearchView, decision: Decision
+    ) -> bool:
         row = await repository.get(session, experiment_id)
-        if row.searcher_cursor != cursor:
+        if row.searcher_cursor != kept.cursor:
             notify(session, notifications.SEARCH)
-            return
+            return False
+        kept.cursor = decision.cursor
+        kept.unstored += len(view.news)
+        values: dict[str, Any] = {}
+        if kept.unstored >= EVENTS_A_SNAPSHOT or _is_stored(view, decision):
+            values["searcher_snapshot"] = snapshot_of(kept.method, decision.cursor)
+            kept.stored, kept.unstored = decision.cursor, 0
         await repository.change(
             session,
             row,
             searcher_cursor=decision.cursor,
-            searcher_snapshot=decision.snapshot,
             progress=row.progress if _is_cut_short(row, decision) else decision.progress,
+            **values,
         )
         await search_event_repository.mark_processed(session, experiment_id, decision.cursor)
         await self._actions.apply(session, row, decision.actions)
         await self._finish(session, row)
+        return True
 
     async def _finish(self, session: WriteSession, row: ExperimentRow) -> None:
         if not row.state.is_stopping or await trial_rows.live_states(session, row.id):
@@ -110,21 +145,40 @@ def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
     return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
 
-def decide(view: SearchView) -> Decision:
-    """Returns what the search wants after processing the new events in order. Pure."""
-    search = make(view.config, view.snapshot)
-    actions = [action for event in view.news for action in search.on_event(event)]
-    return Decision(actions, search.snapshot(), view.cursor, search.progress(view.progress))
+def _is_stored(view: SearchView, decision: Decision) -> bool:
+    """Returns True where the snapshot is stored at once: at the end, and with limits, which the page shows."""
+    changes = (isinstance(event, LimitsChanged) for event in view.news)
+    return any(changes) or any(isinstance(action, Shutdown) for action in decision.actions)
 
 
-def view_of(row: ExperimentRow, news: Sequence[SearchEventRow], trials: Sequence[RequestedTrial]) -> SearchView:
-    """Returns the view of an experiment whose events after its cursor are ``news``."""
+def snapshot_of(method: SearchMethod, cursor: int) -> dict[str, Any]:
+    """Returns what is stored of a search after the event ``cursor``."""
+    return method.snapshot() | {_CURSOR: cursor}
+
+
+async def _restored(session: ReadSession, row: ExperimentRow) -> KeptMethod:
+    """Returns the method as it was at the row's cursor: the snapshot, and the events since."""
+    method = make(row.config, row.searcher_snapshot)
+    stored = row.searcher_snapshot.get(_CURSOR, row.searcher_cursor)
+    since = await search_event_repository.events_after(session, row.id, stored, to=row.searcher_cursor)
+    trials = await trial_rows.requested(session, row.id, {event.trial_id for event in since})
+    for event in view_of(since, trials, stored).news:
+        method.on_event(event)  # its actions were applied with the cursor
+    return KeptMethod(method, row.searcher_cursor, stored, len(since))
+
+
+def decide(method: SearchMethod, view: SearchView) -> Decision:
+    """Returns what the search wants after ``method`` has processed the new events in order."""
+    actions = [action for event in view.news for action in method.on_event(event)]
+    return Decision(actions, view.cursor, method.progress(view.progress))
+
+
+def view_of(news: Sequence[SearchEventRow], trials: Sequence[RequestedTrial], cursor: int) -> SearchView:
+    """Returns the view of a search whose events after ``cursor`` are ``news``."""
     request_ids = {trial.trial_id: trial.request_id for trial in trials}
     return SearchView(
-        config=row.config,
-        snapshot=row.searcher_snapshot,
         news=tuple(_event(event, request_ids) for event in news),
-        cursor=news[-1].id if news else row.searcher_cursor,
+        cursor=news[-1].id if news else cursor,
         progress={trial.request_id: trial.progress for trial in trials},
     )
 

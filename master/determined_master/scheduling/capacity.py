@@ -15,7 +15,9 @@ class Capacity:
     """The agents of a pool without what runs on them. ``ever``: all agents, enabled or not, and those that a provider
     could add. ``now``: slots that are enabled and work."""
 
-    def __init__(self, pool: str, agents: Iterable[AgentView], provided: ProviderShape | None, fitting: Fitting) -> None:
+    def __init__(
+        self, pool: str, agents: Iterable[AgentView], provided: ProviderShape | None, fitting: Fitting
+    ) -> None:
         self._pool = pool
         self._agents = {agent.id: agent for agent in agents}
         ever, now = AgentIndex(), AgentIndex()
@@ -57,7 +59,9 @@ class Capacity:
             needs = f"needs {len(shape.members)} tasks with {shape.slots} slots together"
             biggest = max(member.slots for member in shape.members)
             have = f"the agents of pool {self._pool!r} cannot hold all of them at once"
-            advice = f"lower the slots of a task from {biggest} to {largest} or less" if largest else "ask for fewer tasks"
+            advice = (
+                f"lower the slots of a task from {biggest} to {largest} or less" if largest else "ask for fewer tasks"
+            )
         else:
             needs, have = self._single(shape.members[0], excluded)
             advice = f"lower {name} to {largest} or less" if largest else ""

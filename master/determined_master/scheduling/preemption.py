@@ -33,9 +33,7 @@ def victims_of_this_decision(draft: Draft) -> list[Victim]:
     ]
 
 
-def wait_for_room(
-    draft: Draft, request: RequestView, queue: ShapeQueue, bans: Bans, victims: Iterable[Victim]
-) -> bool:
+def wait_for_room(draft: Draft, request: RequestView, queue: ShapeQueue, bans: Bans, victims: Iterable[Victim]) -> bool:
     """Reserves slots that are becoming free for a request that does not fit now, and requests the releases that it
     needs. Returns False if even those would not do.
 

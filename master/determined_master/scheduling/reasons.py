@@ -111,7 +111,9 @@ def _limit(state: PoolState, request: RequestView, slots: int, more_of_job: int,
     of_job = state.slots_of_job.get(request.job_id, 0) + more_of_job
     if request.max_slots is not None and of_job + slots > request.max_slots:
         limit = f"max_slots {request.max_slots} of its job"
-        return f"needs {_slots(slots)}, and {limit} leaves {max(0, request.max_slots - of_job)}; raise max_slots or wait"
+        return (
+            f"needs {_slots(slots)}, and {limit} leaves {max(0, request.max_slots - of_job)}; raise max_slots or wait"
+        )
     of_user = state.slots_of_user.get(request.user_id, 0) + more_of_user
     allowed = state.scheduler.max_slots_per_user or 0
     return (

@@ -1,9 +1,9 @@
 """The protocol of search methods, and their state between events.
 
-A method is pure: it is rebuilt from its snapshot, told an event, asked for actions. Actions and the new snapshot are
-stored in one transaction by whoever calls it. A method never touches the database, the clock, or a random source other
-than the generator in its state, whose state is part of the snapshot: a search that was interrupted at any point goes
-on as it would have.
+A method is pure: it is rebuilt from its snapshot, told an event, asked for actions. Actions and the position after the
+event are stored in one transaction by whoever calls it. A method never touches the database, the clock, or a random
+source other than the generator in its state, whose state is part of the snapshot: a search that was interrupted at any
+point goes on as it would have.
 """
 
 import random

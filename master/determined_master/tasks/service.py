@@ -45,6 +45,7 @@ class NewTask:
     slots: int
     pool: str
     priority: int
+    weight: float = 1.0
     workspace_id: int | None = None
     experiment_id: int | None = None
     agent_id: str | None = None
@@ -63,7 +64,7 @@ class Tasks:
         """Adds the task and its job; the loop of tasks requests its slots."""
         now = self._clock.now()
         job_id, task_id = str(uuid.uuid4()), str(uuid.uuid4())
-        await jobs.add(session, job_id, pool=new.pool, priority=new.priority, position=now)
+        await jobs.add(session, job_id, pool=new.pool, priority=new.priority, position=now, weight=new.weight)
         context = new.spec.context
         row = TaskRow(
             id=task_id,

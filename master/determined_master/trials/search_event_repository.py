@@ -28,12 +28,17 @@ async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], r
         await session.execute(insert(SearchEventRow), rows)
 
 
-async def events_after(session: ReadSession, experiment_id: int, cursor: int) -> Sequence[SearchEventRow]:
+async def events_after(
+    session: ReadSession, experiment_id: int, cursor: int, *, to: int | None = None
+) -> Sequence[SearchEventRow]:
+    """Returns the events after ``cursor``, up to the event ``to`` if it is given."""
     query = (
         select(SearchEventRow)
         .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id > cursor)
         .order_by(SearchEventRow.id)
     )
+    if to is not None:
+        query = query.where(SearchEventRow.id <= to)
     return (await session.scalars(query)).all()
 
 
@@ -46,7 +51,11 @@ async def experiments_with_events(session: ReadSession) -> Sequence[int]:
 async def mark_processed(session: WriteSession, experiment_id: int, cursor: int) -> None:
     await session.execute(
         update(SearchEventRow)
-        .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id <= cursor)
+        .where(
+            SearchEventRow.experiment_id == experiment_id,
+            SearchEventRow.id <= cursor,
+            SearchEventRow.processed.is_(False),
+        )
         .values(processed=True)
     )
 

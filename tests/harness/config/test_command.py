@@ -54,7 +54,6 @@ def test_what_has_no_effect_is_warned_about_and_a_plain_command_has_no_warning()
     assert sorted(".".join(map(str, each.path)) for each in check_command(own).warnings) == [
         "idle_timeout",
         "resources.shm_size",
-        "resources.weight",
         "work_dir",
     ]
 

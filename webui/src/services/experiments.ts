@@ -9,6 +9,8 @@ export type ExperimentStatus = Schemas["ExperimentStatus"];
 export type TrialStatus = Schemas["TrialStatus"];
 export type Timeline = Schemas["Timeline"];
 export type EffectiveConfig = Schemas["EffectiveConfig"];
+export type SearchBracket = Schemas["SearchBracket"];
+export type SearchDecision = Schemas["SearchDecision"];
 export type ConfigDiagnostic = Schemas["ConfigDiagnostic"];
 export type Verb = keyof Schemas["AllowedVerbs"];
 
@@ -31,6 +33,13 @@ export const statusQuery = (id: number) =>
       heardTime(Date.parse(status.now));
       return status;
     },
+  });
+
+/** Brackets and decisions change with the reports that the search compares. */
+export const searchQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["metrics", String(id), "search"],
+    queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/search", at(id))),
   });
 
 /** Progress and the time left move with the figures, not with the state. */

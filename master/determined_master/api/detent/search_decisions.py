@@ -1,5 +1,6 @@
 """Brackets of a search, and each decision on its trials with its reason."""
 
+from collections import Counter
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -84,6 +85,8 @@ async def get_trial_decisions(trial_id: RowId, _principal: Anyone, session: Read
 def _search(row: ExperimentRow, decisions: list[SearchDecision]) -> Search:
     searcher = row.config["searcher"]
     brackets = row.searcher_snapshot.get("brackets", []) if searcher["name"] in HALVING else []
+    # Not from the snapshot, which may be some events old.
+    reached = Counter((each.bracket, each.rung) for each in decisions if each.rung is not None)
     return Search(
         searcher=searcher["name"],
         metric=row.searcher_metric,
@@ -93,7 +96,7 @@ def _search(row: ExperimentRow, decisions: list[SearchDecision]) -> Search:
             SearchBracket(
                 number=number,
                 units=each["units"],
-                results=[len(rung) for rung in each["rungs"]],
+                results=[reached[number, rung] for rung in range(1, len(each["units"]) + 1)],
                 trials=each["max_trials"],
             )
             for number, each in enumerate(brackets, 1)

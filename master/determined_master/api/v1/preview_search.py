@@ -20,7 +20,7 @@ class PreviewBody(Wire):
     seed: int = 0
 
 
-class SearchUnit(Wire):
+class PreviewUnit(Wire):
     """``max_length``: the trials train to the end, however long that is."""
 
     name: str | None
@@ -28,20 +28,20 @@ class SearchUnit(Wire):
     max_length: bool
 
 
-class PreviewedTrial(Wire):
+class PreviewTrials(Wire):
     count: int
-    unit: SearchUnit
+    unit: PreviewUnit
 
 
-class SearchSummary(Wire):
+class PreviewSummary(Wire):
     """``config``: the search with its defaults."""
 
     config: Json
-    trials: list[PreviewedTrial]
+    trials: list[PreviewTrials]
 
 
 class PreviewAnswer(Wire):
-    summary: SearchSummary
+    summary: PreviewSummary
 
 
 @router.post("/preview-hp-search")
@@ -53,7 +53,7 @@ async def preview_search(body: PreviewBody, _user: User, creator: CreatorDep) ->
     has_length = searcher["name"] in HALVING or searcher.get("max_length") is not None
     unit = training_time(searcher).unit if has_length else None
     trials = [
-        PreviewedTrial(count=number, unit=SearchUnit(name=unit, value=length, max_length=length is None))
+        PreviewTrials(count=number, unit=PreviewUnit(name=unit, value=length, max_length=length is None))
         for number, length in planned_lengths(found.config)
     ]
-    return PreviewAnswer(summary=SearchSummary(config=searcher, trials=trials))
+    return PreviewAnswer(summary=PreviewSummary(config=searcher, trials=trials))

@@ -21,6 +21,7 @@ from determined_master.experiments import repository
 from determined_master.experiments.commands import cluster_check
 from determined_master.experiments.commands.config_check import CheckedConfig, check_config, with_findings
 from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.experiments.search import snapshot_of
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
@@ -196,7 +197,7 @@ class Creator:
         search = make(row.config, None)
         warm_start = await self._warm_start(session, row)
         await SearchActions(self._clock, self._trials).apply(session, row, search.initial(), warm_start=warm_start)
-        await repository.change(session, row, searcher_snapshot=search.snapshot(), searcher_cursor=0)
+        await repository.change(session, row, searcher_snapshot=snapshot_of(search, 0), searcher_cursor=0)
         notify(session, notifications.SEARCH)
 
     async def _warm_start(self, session: ReadSession, row: ExperimentRow) -> str | None:

@@ -10,6 +10,7 @@ import { HeatMap } from "@/components/hyperparameters/HeatMap";
 import { ImportanceBars } from "@/components/hyperparameters/ImportanceBars";
 import { ParallelCoordinates } from "@/components/hyperparameters/ParallelCoordinates";
 import { Scatter } from "@/components/hyperparameters/Scatter";
+import { SearchRungs } from "@/components/rungs/SearchRungs";
 import { flatten } from "@/format/nested";
 import { figure } from "@/format/number";
 import { trialsQuery } from "@/services/experiments";
@@ -24,8 +25,20 @@ const DISPLAY_LIMIT = 500;
 /** Below this number of trials the page shows a caveat. */
 const FEW_TRIALS = 20;
 
-/** What the hyperparameters have to do with what was reached. */
+/** Searchers that compare trials at rungs. */
+const HALVING = ["adaptive_asha", "async_halving"];
+
+/** How a search chose among its trials, and what their hyperparameters have to do with what was reached. */
 export default function Hyperparameters({ experiment }: TabProps) {
+  return (
+    <>
+      {HALVING.includes(experiment.searcherType) && <SearchRungs experimentId={experiment.id} />}
+      <Influences experiment={experiment} />
+    </>
+  );
+}
+
+function Influences({ experiment }: TabProps) {
   const trials = useQuery(trialsQuery(experiment.id));
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const [chosen, setChosen] = useState("");
