@@ -32,7 +32,11 @@ async function table({ owner = "ana", checkpoint = CHECKPOINT, displayState = "S
     "GET /detent/session": sessionOf(),
     [LIST]: { checkpoints: [checkpoint], next: null },
     "GET /api/v1/checkpoints/0000-1": {
-      checkpoint: { uuid: "0000-1", displayState, resources: { "state/": "0", "state/model.pt": "1999900", "data.json": "100" } },
+      checkpoint: {
+        uuid: "0000-1",
+        displayState,
+        resources: { "state/": "0", "state/model.pt": "1999900", "data.json": "100" },
+      },
     },
     "GET /api/v1/experiments/7": { experiment: experimentOf({ username: owner }) },
     [DELETE]: {},
