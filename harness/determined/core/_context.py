@@ -160,26 +160,16 @@ def _managed(
     environ: Mapping[str, str],
 ) -> Context:
     if distributed is None:
-        if sum(info.container_slot_counts) > 1:
-            raise ValueError(
-                "this task has more than one slot: pass a DistributedContext to core.init(), "
-                "for example core.DistributedContext.from_torch_distributed()"
-            )
-        distributed = DummyDistributedContext()
+        distributed = _single_worker(info)
     trial = info.trial
     config, run_id = trial._config, trial._trial_run_id  # noqa: SLF001  # the underscore keeps it out of the public interface
+    folder = Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR))
     # retries for ever: a trial must not fail because its master is away; calls that must not wait set a limit
     session = Session(info.master_url, allocation_token=info.session_token, retry=FOR_EVER)
-    shipper = Shipper(
-        Session(info.master_url, allocation_token=info.session_token),
-        trial.trial_id,
-        spool=Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), "spool"),
-        on_gone=leave,
+    shipper = _shipper(info, folder, starts=distributed.local_rank == 0)
+    watch = SearcherMetricWatch(
+        (config.get("searcher") or {}).get("metric"), continues=info.latest_checkpoint is not None
     )
-    if distributed.local_rank == 0:
-        shipper.start()
-    metric = (config.get("searcher") or {}).get("metric")
-    watch = SearcherMetricWatch(metric, continues=info.latest_checkpoint is not None)
     train = TrainContext(
         session,
         shipper,
@@ -187,29 +177,22 @@ def _managed(
         run_id=run_id,
         experiment_id=trial.experiment_id,
         distributed=distributed,
-        folder=Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR)),
+        folder=folder,
         metric_log=MetricLog(enabled=environ.get(environment.LOG_METRICS, "").lower() not in ("false", "0")),
         searcher_metric=watch,
     )
-    where = from_config(config.get("checkpoint_storage") or {} if storage is None else storage, environ)
+    checkpoint = CheckpointContext(
+        from_config(config.get("checkpoint_storage") or {} if storage is None else storage, environ),
+        distributed,
+        session=session,
+        task_id=info.task_id,
+        allocation_id=info.allocation_id,
+        before_report=train.flush,
+    )
     return Context(
         train=train,
-        checkpoint=CheckpointContext(
-            where,
-            distributed,
-            session=session,
-            task_id=info.task_id,
-            allocation_id=info.allocation_id,
-            before_report=train.flush,
-        ),
-        preempt=PreemptContext(
-            Session(info.master_url, allocation_token=info.session_token),
-            info.allocation_id,
-            distributed,
-            preempt_mode,
-            on_gone=leave,
-            on_acknowledged=watch.interrupted,
-        ).start(),
+        checkpoint=checkpoint,
+        preempt=_preempt(info, distributed, preempt_mode, watch),
         distributed=distributed,
         searcher=SearcherContext(config, train, is_chief=distributed.rank == 0),
         profiler=ProfilerContext(
@@ -217,6 +200,35 @@ def _managed(
         ),
         info=info,
     )
+
+
+def _single_worker(info: ClusterInfo) -> DistributedContext:
+    """Returns the context of a task with one worker. Raises ValueError if the task has more than one slot."""
+    if sum(info.container_slot_counts) > 1:
+        raise ValueError(
+            "this task has more than one slot: pass a DistributedContext to core.init(), "
+            "for example core.DistributedContext.from_torch_distributed()"
+        )
+    return DummyDistributedContext()
+
+
+def _shipper(info: ClusterInfo, folder: Path, *, starts: bool) -> Shipper:
+    """Returns what sends metric reports, with a connection of its own."""
+    session = Session(info.master_url, allocation_token=info.session_token)
+    shipper = Shipper(session, info.trial.trial_id, spool=folder / "spool", on_gone=leave)
+    if starts:
+        shipper.start()
+    return shipper
+
+
+def _preempt(
+    info: ClusterInfo, distributed: DistributedContext, mode: PreemptMode, watch: SearcherMetricWatch
+) -> PreemptContext:
+    """Returns the started watch for preemption, with a connection of its own: its poll blocks."""
+    session = Session(info.master_url, allocation_token=info.session_token)
+    return PreemptContext(
+        session, info.allocation_id, distributed, mode, on_gone=leave, on_acknowledged=watch.interrupted
+    ).start()
 
 
 def leave(text: str) -> None:

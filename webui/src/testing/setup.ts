@@ -1,6 +1,9 @@
 import "@testing-library/jest-dom/vitest";
-import { cleanup } from "@testing-library/react";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
+
+// How long a test waits for what it looks for; a busy machine draws 80 rows in more than the second of the default.
+configure({ asyncUtilTimeout: 5000 });
 
 // What jsdom lacks and browsers have.
 if (typeof window !== "undefined") {

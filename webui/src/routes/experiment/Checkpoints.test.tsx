@@ -1,0 +1,150 @@
+import { fireEvent, screen, within } from "@testing-library/react";
+import { beforeEach, describe, expect, it } from "vitest";
+import { SessionGate } from "@/app/session";
+import type { Experiment } from "@/services/experiments";
+import { drawn, pass, stopClock, user } from "@/testing/drawn";
+import { type Asked, fakeMaster, Refusal } from "@/testing/fakeMaster";
+import { fakeStreams } from "@/testing/fakeStream";
+import { experimentOf, sessionOf } from "@/testing/samples";
+import Checkpoints from "./Checkpoints";
+
+const PREVIEW = "GET /experiments/7/preview_gc";
+const PATCH = "PATCH /api/v1/experiments/7";
+const CONFIG = { checkpoint_storage: { save_experiment_best: 2, save_trial_best: 1, save_trial_latest: 3 } };
+
+/** As many checkpoints as the number of the latest to keep is below three. */
+function preview({ query }: Asked) {
+  const latest = Number(query.get("save_trial_latest"));
+  return {
+    metric_name: "loss",
+    checkpoints: Array.from({ length: Math.max(0, 3 - latest) }, (_, index) => ({
+      UUID: `0000-${index}`,
+      TrialID: 4,
+      StepsCompleted: 10 * (index + 1),
+      State: "COMPLETED",
+      Resources: { "state/": 0, "state/model.pt": 1_500_000 },
+      ReportTime: "2030-01-01T00:00:00Z",
+      ValidationMetrics: index === 0 ? { loss: 0.25 } : null,
+    })),
+  };
+}
+
+async function tab(change: Partial<Experiment> = {}, admin = false) {
+  fakeStreams();
+  const session = sessionOf();
+  const master = fakeMaster({
+    "GET /detent/session": { ...session, user: { ...session.user, admin } },
+    "GET /detent/checkpoints": { checkpoints: [], next: null },
+    [PREVIEW]: preview,
+    [PATCH]: {},
+  });
+  drawn(
+    <SessionGate>
+      <Checkpoints experiment={experimentOf({ state: "STATE_COMPLETED", config: CONFIG, ...change })} />
+    </SessionGate>,
+  );
+  await pass();
+  return master;
+}
+
+const press = async (name: string) => {
+  await user.click(screen.getByRole("button", { name }));
+  await pass();
+};
+
+const type = async (label: string, text: string) => {
+  fireEvent.change(screen.getByLabelText(label), { target: { value: text } });
+  await pass();
+};
+
+const rows = () =>
+  within(screen.getByRole("region", { name: "Checkpoints that would be deleted" }))
+    .getAllByRole("row")
+    .slice(1)
+    .map((row) => row.textContent);
+
+describe("the checkpoint policy of an experiment", () => {
+  beforeEach(() => stopClock());
+
+  it("begins with the numbers of its configuration and what they would delete", async () => {
+    const master = await tab();
+    await press("Checkpoint policy…");
+    expect(screen.getByLabelText("Best of the experiment")).toHaveValue(2);
+    expect(screen.getByLabelText("Best of each trial")).toHaveValue(1);
+    expect(screen.getByLabelText("Latest of each trial")).toHaveValue(3);
+    expect(screen.getByText("No checkpoint would be deleted.")).toBeVisible();
+    expect(String(master.of(PREVIEW)[0]?.query)).toBe("save_experiment_best=2&save_trial_best=1&save_trial_latest=3");
+  });
+
+  it("shows what smaller numbers delete, and deletes only in a second step that says how much is lost", async () => {
+    const master = await tab();
+    await press("Checkpoint policy…");
+    await type("Latest of each trial", "1");
+    expect(rows()).toEqual(["4100.251.50 MB0000-0", "4201.50 MB0000-1"]);
+    expect(screen.getByText("2 checkpoints with 3.00 MB")).toBeVisible();
+    await press("Delete 2 checkpoints…");
+    expect(master.of(PATCH)).toEqual([]);
+    const dialog = screen.getByRole("dialog", { name: "Delete 2 checkpoints?" });
+    expect(dialog).toHaveTextContent("2 checkpoints of experiment 7 with 3.00 MB are deleted for good.");
+    await press("Set the policy and delete");
+    expect(master.of(PATCH).map(({ body }) => body)).toEqual([
+      { checkpointStorage: { saveExperimentBest: 2, saveTrialBest: 1, saveTrialLatest: 1 } },
+    ]);
+    expect(screen.queryByRole("dialog")).toBeNull();
+    expect(screen.getByText("Set the checkpoint policy of experiment 7")).toBeVisible();
+  });
+
+  it("goes back to the numbers if the second step is canceled", async () => {
+    const master = await tab();
+    await press("Checkpoint policy…");
+    await type("Latest of each trial", "1");
+    await press("Delete 2 checkpoints…");
+    await press("Cancel");
+    expect(screen.getByLabelText("Latest of each trial")).toHaveValue(1);
+    expect(master.of(PATCH)).toEqual([]);
+  });
+
+  it("of a running experiment is set at once, as nothing is deleted before its end", async () => {
+    const master = await tab({ state: "STATE_ACTIVE" });
+    await press("Checkpoint policy…");
+    await type("Latest of each trial", "2");
+    expect(screen.getByText(/applied when the experiment ends/)).toBeVisible();
+    expect(rows()).toHaveLength(1);
+    await press("Set the policy");
+    expect(master.of(PATCH)).toHaveLength(1);
+  });
+
+  it.each(["", "-1", "1.5", "2147483648"])("is not set to %j", async (text) => {
+    const master = await tab();
+    await press("Checkpoint policy…");
+    await type("Latest of each trial", text);
+    expect(screen.getByRole("alert")).toHaveTextContent("Each number must be a whole number from 0 to 2147483647.");
+    await press("Set the policy");
+    expect(master.of(PATCH)).toEqual([]);
+  });
+
+  it("that the master refuses stays in the form", async () => {
+    const master = await tab();
+    master.answers[PATCH] = new Refusal(400, "experiment 7 is archived; unarchive it first");
+    await press("Checkpoint policy…");
+    await press("Set the policy");
+    expect(screen.getByText("experiment 7 is archived; unarchive it first")).toBeVisible();
+    expect(screen.getByRole("dialog")).toBeVisible();
+  });
+
+  it.each([
+    [{ username: "kim" }, "Only kim or an admin can change it"],
+    [{ archived: true }, "It is archived; unarchive it first"],
+  ])("is not changed by everybody, nor at every time: %j", async (change, why) => {
+    await tab(change);
+    expect(screen.getByRole("button", { name: "Checkpoint policy…" })).toHaveAttribute("title", why);
+    await press("Checkpoint policy…");
+    expect(screen.queryByRole("dialog")).toBeNull();
+  });
+
+  it("is changed by an admin", async () => {
+    await tab({ username: "kim" }, true);
+    await press("Checkpoint policy…");
+    expect(screen.getByRole("dialog", { name: "Checkpoint policy of experiment 7" })).toBeVisible();
+  });
+});
