@@ -126,6 +126,7 @@ def test_each_change_is_the_least_of_its_kind_in_many_clusters(pair):
     check(*pair)
 
 
+@settings(deadline=None)
 @given(pools(any_scheduler))
 def test_an_explanation_leaves_nothing_of_what_it_tried(pool):
     state = PoolState.of(pool)
