@@ -136,7 +136,11 @@ def pools(draw, schedulers, max_agents=4, max_waiting=8, max_running=6, groups=T
                 del free[name][:count]
         if parts:
             leaving = draw(st.sampled_from([False, False, False, True]))
-            active.append(RunningView(f"r{n}", parts=tuple(parts), leaving=leaving, **draw(st.sampled_from(jobs))))
+            left = draw(st.sampled_from([None, 10.0, 20.0, 30.0]))
+            job = draw(st.sampled_from(jobs))
+            active.append(
+                RunningView(f"r{n}", parts=tuple(parts), leaving=leaving, seconds_to_save=2.0, seconds_left=left, **job)
+            )
     agents = []
     for name in names:
         disabled = draw(st.lists(st.integers(0, totals[name] - 1), max_size=1)) if totals[name] else []

@@ -110,7 +110,7 @@ class _Round:
         lane.close(draft.stay_stuck(request, queue), request.rank)
 
     def _wait(self, request: RequestView, queue: ShapeQueue) -> bool:
-        victims = self._victims(request, queue.shape.slots)
+        victims = self._victims(request)
         return wait_for_room(self._draft, request, queue, self._lane.bans(request), victims)
 
     def _settle(self, before: set[str]) -> None:
@@ -125,10 +125,11 @@ class _Round:
         if before - draft.placed.keys():
             self._failed.clear()
 
-    def _victims(self, request: RequestView, slots: int) -> Iterator[Victim]:
+    def _victims(self, request: RequestView) -> Iterator[Victim]:
         """Yields allocations that may leave for a request, worst priority and largest share first: of jobs with a worse
-        priority any, of others those without which their job still has no less than the one of the request with it."""
-        after = (self._slots.get(request.job_id, 0) + slots) / request.weight
+        priority any, of others those without which their job still has more than the one of the request has now. So
+        each release helps the poorer of the two, and no two jobs take the same slots from each other in turn."""
+        before = self._slots.get(request.job_id, 0) / request.weight
         by_job: dict[str, list[Victim]] = {}
         for key, running in self._draft.state.victims.descending():
             if running.allocation_id not in self._draft.releases and running.slots:
@@ -150,7 +151,7 @@ class _Round:
             while by_job[job_id]:
                 victim = by_job[job_id].pop()
                 remaining = (left[job_id] - victim.slots) / self._weights[job_id]
-                if -priority > request.priority or remaining >= after:
+                if -priority > request.priority or remaining > before:
                     left[job_id] -= victim.slots
                     heapq.heappush(heap, (priority, -remaining, job_id))
                     yield victim

@@ -46,6 +46,8 @@ class PoolState:
         """Number of allocations that leave for each request."""
         self.victims: SortedQueue[RunningView] = SortedQueue()
         """Running allocations that may be preempted, better ones first."""
+        self.max_slots: dict[str, int] = {}
+        """Limits of jobs that differ from those of their requests; see ``limit``."""
         self.slots_of_job: dict[str, int] = {}
         self.slots_of_user: dict[int, int] = {}
         is_fair, limit = scheduler.kind == "fair_share", scheduler.max_slots_per_user
@@ -70,15 +72,15 @@ class PoolState:
 
     def view(self) -> PoolView:
         """Returns the same as a frozen view."""
-        self._undo_draft()
-        agents = tuple(
-            replace(agent, free=tuple(self.free[agent.id]), zero_slot_room=self._zero_slots.get(agent.id, 0))
-            for agent in self.agents.values()
-        )
+        agents = tuple(self.agent(agent_id) for agent_id in self.agents)
         waiting, running = tuple(self.queue.requests.values()), tuple(self.running.values())
         return PoolView(self.name, agents, waiting, running, self.scheduler)
 
-    # Changes.
+    def agent(self, agent_id: str) -> AgentView:
+        """Returns an agent with the slots that are free now."""
+        self._undo_draft()
+        room = self._zero_slots.get(agent_id, 0)
+        return replace(self.agents[agent_id], free=tuple(self.free[agent_id]), zero_slot_room=room)
 
     def set_agent(self, agent: AgentView) -> None:
         """Adds or changes an agent. Its free slots are those of the view: none that a running allocation holds."""
@@ -116,7 +118,7 @@ class PoolState:
         is_taken = self._draft is not None and self._draft.confirm(placement)
         if not is_taken:
             self._undo_draft()
-            self._take(placement)
+            self._take(placement.parts)
         self._summary = None
         request = self.queue.remove(placement.allocation_id)
         self._run(
@@ -133,10 +135,18 @@ class PoolState:
             )
         )
 
-    def _take(self, placement: Placement) -> None:
-        for part in placement.parts:
+    def hold(self, running: RunningView) -> None:
+        """Adds an allocation and takes its slots from the free ones."""
+        self._undo_draft()
+        self._take(running.parts)
+        self._run(running)
+
+    def _take(self, parts: Collection[Part]) -> None:
+        for part in parts:
+            if part.agent_id not in self.agents:
+                continue
             free = self.free[part.agent_id]
-            count = len(part.slots)
+            before, count = len(free), len(part.slots)
             if count == 0:
                 self.take_container(part.agent_id, 1)
                 continue
@@ -145,7 +155,7 @@ class PoolState:
             else:
                 free[:] = [slot for slot in free if slot not in part.slots]
             if part.agent_id in self.room.index.count:
-                self.room.index.change(part.agent_id, -count)
+                self.room.index.change(part.agent_id, len(free) - before)
 
     def run(self, running: RunningView) -> None:
         """Adds an allocation that holds its slots already: they are not among the free ones of the agents."""
@@ -162,6 +172,26 @@ class PoolState:
         elif running.preemptible:
             self.victims.add((running.rank, running.allocation_id), running)
         self._count(running, running.slots)
+
+    def replace(self, request: RequestView) -> None:
+        """Changes a request that waits."""
+        self.remove(request.allocation_id)
+        self.add(request)
+
+    def replace_running(self, running: RunningView) -> None:
+        """Changes a running allocation, for example its priority; its parts stay."""
+        self._undo_draft()
+        self._forget(self.running[running.allocation_id], running.slots)
+        self._run(running)
+
+    def limit(self, job_id: str, max_slots: int | None) -> None:
+        """Sets another limit for a job whose requests have one; None restores theirs."""
+        self._undo_draft()
+        self._summary = None
+        self.max_slots.pop(job_id, None)
+        if max_slots is not None:
+            self.max_slots[job_id] = max_slots
+        self.queue.recheck(job_id, -1)
 
     def take_container(self, agent_id: str, count: int) -> None:
         """Takes room for containers without slots; gives it back if ``count`` is negative."""
@@ -194,8 +224,6 @@ class PoolState:
                     returned += 1
             if part.agent_id in self.room.index.count:
                 self.room.index.change(part.agent_id, returned)
-
-    # Decisions.
 
     def decide(self) -> Plan:
         """Returns what to do now. Reasons for waiting are left out: ``reason_for`` gives them one by one."""
@@ -232,7 +260,8 @@ class PoolState:
             return False
         limit = self.scheduler.max_slots_per_user
         of_job = self.slots_of_job.get(request.job_id, 0) + more_of_job
-        if request.max_slots is not None and of_job + slots > request.max_slots:
+        of_its_job = self.max_slots.get(request.job_id, request.max_slots)
+        if of_its_job is not None and of_job + slots > of_its_job:
             return True
         return limit is not None and self.slots_of_user.get(request.user_id, 0) + more_of_user + slots > limit
 

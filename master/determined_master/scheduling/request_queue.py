@@ -87,16 +87,16 @@ class RequestQueue:
     def remove(self, allocation_id: str) -> RequestView:
         request = self.requests.pop(allocation_id)
         line = self._line_of.pop(allocation_id)
-        requests, order = line.requests, request.order
-        if requests.entries[requests.first][0] != order:
-            requests.remove(order)
+        requests = line.requests
+        if requests.entries[requests.first][1] is not request:
+            requests.remove(request.order)
         elif line.has_limit or len(requests) == 1 or len(line.shape_queue.lines) > 1:
             self._take_out(line)
-            requests.remove(order)
+            requests.remove_first()
             self._put_back(line)
         else:
             # The common case, made fast: the next one of the only line is the head.
-            requests.remove(order)
+            requests.remove_first()
             heads = line.shape_queue.heads
             heads.entries[heads.first] = (requests.entries[requests.first][0], line)
         return request

@@ -48,7 +48,11 @@ class SortedQueue(Generic[Value]):
         if entries[place][0] != key:
             del entries[bisect_left(entries, (key,), lo=place)]
             return
-        self.first = place + 1
+        self.remove_first()
+
+    def remove_first(self) -> None:
+        entries = self.entries
+        self.first += 1
         if self.first > MIN_GARBAGE and 2 * self.first > len(entries):
             del entries[: self.first]
             self.first = 0

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.pools import any_scheduler, applied, as_running, ended, pools
 
@@ -16,6 +16,7 @@ preempting = pools(st.builds(SchedulerView, preemption=st.just(True), fitting=st
 not_preempting = pools(st.just(SchedulerView()))
 
 
+@settings(deadline=None)
 @given(anything)
 def test_no_slot_is_given_twice_and_every_gang_is_whole(pool):
     decided = plan(pool)
@@ -41,6 +42,7 @@ def test_no_slot_is_given_twice_and_every_gang_is_whole(pool):
                 assert [len(part.slots) for part in parts] == [group.slots] * group.count
 
 
+@settings(deadline=None)
 @given(anything)
 def test_every_request_is_placed_or_refused_or_told_why_it_waits(pool):
     decided = plan(pool)
@@ -49,6 +51,7 @@ def test_every_request_is_placed_or_refused_or_told_why_it_waits(pool):
     assert all(decided.waiting.values())
 
 
+@settings(deadline=None)
 @given(anything)
 def test_limits_of_jobs_and_users_hold(pool):
     held = plan(pool).placements
@@ -63,12 +66,14 @@ def test_limits_of_jobs_and_users_hold(pool):
         assert pool.scheduler.max_slots_per_user is None or of_user <= pool.scheduler.max_slots_per_user
 
 
+@settings(deadline=None)
 @given(anything)
 def test_a_plan_that_was_applied_leaves_nothing_to_do(pool):
     again = plan(applied(pool, plan(pool)))
     assert (again.placements, again.releases, again.refusals) == ((), (), ())
 
 
+@settings(deadline=None)
 @given(anything)
 def test_nothing_leaves_for_a_request_that_is_not_better(pool):
     requests = {r.allocation_id: r for r in pool.waiting}
@@ -83,6 +88,7 @@ def test_nothing_leaves_for_a_request_that_is_not_better(pool):
             assert victim.rank > request.rank
 
 
+@settings(deadline=None)
 @given(preempting)
 def test_no_released_allocation_is_superfluous(pool):
     """Without any one of the releases of a request, it would not start when the others have left."""
@@ -101,6 +107,7 @@ def test_no_released_allocation_is_superfluous(pool):
         assert [p.allocation_id for p in plan(ended(alone, mine)).placements] == [first]
 
 
+@settings(deadline=None)
 @given(preempting)
 def test_no_second_release_while_the_first_ones_leave(pool):
     """Whatever has left already: nobody else is released for a request that others still leave for."""
@@ -112,6 +119,7 @@ def test_no_second_release_while_the_first_ones_leave(pool):
         assert not expected & {release.for_allocation_id for release in plan(later).releases}
 
 
+@settings(deadline=None)
 @given(not_preempting)
 def test_without_preemption_nothing_worse_starts_on_slots_that_a_better_one_could_use(pool):
     assert plan(pool).releases == ()
@@ -125,6 +133,7 @@ def test_without_preemption_nothing_worse_starts_on_slots_that_a_better_one_coul
             assert not usable & {part.agent_id for part in running.parts if part.slots}
 
 
+@settings(deadline=None)
 @given(preempting)
 def test_with_preemption_only_what_can_be_preempted_passes_a_better_request(pool):
     """Whatever passed it can be removed for it again, so its start moves by no more than the time to save."""
@@ -142,6 +151,7 @@ def test_with_preemption_only_what_can_be_preempted_passes_a_better_request(pool
             assert running.rank > better.rank or has_reservation
 
 
+@settings(deadline=None)
 @given(anything, st.randoms(use_true_random=False))
 def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
     """Starts from another pool, gets there by changes in any order, with decisions in between."""

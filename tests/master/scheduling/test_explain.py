@@ -1,0 +1,210 @@
+"""Explanations agree with plans of changed pools: every change is compared with trying all of its kind."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.pools import PREEMPTING, agent, any_scheduler, pools, request, running
+
+from determined_master.scheduling.explain import explain
+from determined_master.scheduling.pool_state import PoolState
+from determined_master.scheduling.scheduler import plan
+from determined_master.scheduling.view import PoolView
+
+
+def starts(pool, name):
+    return any(placement.allocation_id == name for placement in plan(pool).placements)
+
+
+def with_waiting(pool, change):
+    return replace(pool, waiting=tuple(change(r) for r in pool.waiting))
+
+
+def with_job(pool, job_id, **changes):
+    def change(one):
+        return replace(one, **changes) if one.job_id == job_id else one
+
+    return replace(with_waiting(pool, change), running=tuple(change(r) for r in pool.running))
+
+
+def with_slots(pool, name, number, slots):
+    def change(r):
+        if r.allocation_id != name:
+            return r
+        groups = list(r.groups)
+        groups[number] = replace(groups[number], slots=slots)
+        return replace(r, groups=tuple(groups))
+
+    return with_waiting(pool, change)
+
+
+def with_agent(pool, changed):
+    return replace(pool, agents=tuple(changed if a.id == changed.id else a for a in pool.agents))
+
+
+def without_job(pool, job_id):
+    kept = replace(pool, waiting=tuple(r for r in pool.waiting if r.job_id != job_id))
+    gone = [r for r in pool.running if r.job_id == job_id]
+    disabled = {(a.id, slot) for a in pool.agents for slot in a.disabled}
+    agents = tuple(
+        replace(
+            a,
+            free=(
+                *a.free,
+                *(s for r in gone for part in r.parts if part.agent_id == a.id for s in part.slots
+                  if (a.id, s) not in disabled),
+            ),
+        )
+        for a in kept.agents
+    )  # fmt: skip
+    return replace(kept, agents=agents, running=tuple(r for r in pool.running if r.job_id != job_id))
+
+
+def check(pool, other):
+    waiting = plan(pool).waiting
+    held = {(part.agent_id, slot) for r in pool.running for part in r.parts for slot in part.slots}
+    for one in pool.waiting:
+        name = one.allocation_id
+        if name not in waiting:
+            continue
+        found = explain(pool, name, [other]).changes
+        slotted = [number for number, group in enumerate(one.groups) if group.slots]
+        fewer = None
+        if len(slotted) == 1:
+            number = slotted[0]
+            tried = range(one.groups[number].slots - 1, 0, -1)
+            fewer = next((v for v in tried if starts(with_slots(pool, name, number, v), name)), None)
+        assert found.slots == fewer
+        numbers = range(one.priority - 1, 0, -1)
+        assert found.priority == next(
+            (v for v in numbers if starts(with_job(pool, one.job_id, priority=v), name)), None
+        )
+        limits = range((one.max_slots or 0) + 1, 60) if one.max_slots is not None else ()
+        assert found.max_slots == next(
+            (v for v in limits if starts(with_job(pool, one.job_id, max_slots=v), name)), None
+        )
+        moved = replace(other, waiting=(*other.waiting, one))
+        assert found.pools == (("other",) if starts(moved, name) else ())
+        disabled = [a for a in pool.agents if not a.placeable and a.is_connected]
+        assert found.agents == tuple(
+            a.id for a in disabled if starts(with_agent(pool, replace(a, placeable=True)), name)
+        )
+        slots = []
+        for a in pool.agents:
+            for slot in a.disabled:
+                free = a.free if (a.id, slot) in held else (*a.free, slot)
+                enabled = replace(a, free=free, disabled=tuple(s for s in a.disabled if s != slot))
+                slots += [(a.id, slot)] if starts(with_agent(pool, enabled), name) else []
+        assert list(found.slot_ids) == slots
+        jobs = sorted({r.job_id for r in [*pool.waiting, *pool.running]} - {one.job_id})
+        assert found.paused_jobs == tuple(j for j in jobs if starts(without_job(pool, j), name))
+
+
+def other_pool(draw_from):
+    def renamed(pool):
+        waiting = tuple(replace(r, allocation_id=f"o{r.allocation_id}", job_id=f"o{r.job_id}") for r in pool.waiting)
+        active = tuple(replace(r, allocation_id=f"o{r.allocation_id}", job_id=f"o{r.job_id}") for r in pool.running)
+        return replace(pool, name="other", waiting=waiting, running=active)
+
+    return draw_from.map(renamed)
+
+
+clusters = st.tuples(pools(any_scheduler, max_waiting=5), other_pool(pools(any_scheduler, max_waiting=2)))
+
+
+@given(clusters)
+@settings(max_examples=100, deadline=None)
+def test_each_change_is_the_least_of_its_kind_that_starts_the_request(pair):
+    check(*pair)
+
+
+@pytest.mark.long
+@given(clusters)
+@settings(max_examples=500, deadline=None)
+def test_each_change_is_the_least_of_its_kind_in_many_clusters(pair):
+    check(*pair)
+
+
+@settings(deadline=None)
+@given(pools(any_scheduler))
+def test_an_explanation_leaves_nothing_of_what_it_tried(pool):
+    state = PoolState.of(pool)
+    before = state.plan()
+    from determined_master.scheduling.what_if import changes_that_start
+
+    for one in pool.waiting:
+        changes_that_start(state, one, [])
+    assert {r: set(p.parts) for r, p in ((p.allocation_id, p) for p in state.plan().placements)} == {
+        p.allocation_id: set(p.parts) for p in before.placements
+    }
+    assert state.plan().waiting == before.waiting
+
+
+def test_it_names_what_holds_the_slots_and_when_they_are_expected_to_be_free():
+    holders = (
+        running("late", {"a": [0]}, seconds_left=60.0),
+        running("soon", {"a": [1]}, seconds_left=10.0),
+        running("elsewhere", {"b": [0]}, seconds_left=5.0),
+    )
+    pool = PoolView("p", (agent("a", 0, 2), agent("b", 0, 1)), (request("wide", 2, single_agent=True),), holders)
+    found = explain(pool, "wide")
+    assert [(b.allocation_id, b.why, b.seconds_left) for b in found.blockers] == [
+        ("soon", "running", 10.0),
+        ("late", "running", 60.0),
+    ]
+    assert (found.starts_in_seconds, found.unknown, found.ahead) == (60.0, "", 0)
+    assert found.changes.paused_jobs == ()
+    assert found.changes.slots is None
+
+
+def test_it_names_the_better_request_that_waits_for_the_same_slots():
+    pool = PoolView("p", (agent("a", 1, 2),), (request("wide", 2), request("narrow", 1, age=1)))
+    found = explain(pool, "narrow")
+    assert [(b.allocation_id, b.why) for b in found.blockers] == [("wide", "ahead")]
+    assert found.ahead == 1
+    assert found.changes.priority == 41
+    assert found.changes.paused_jobs == ("wide",)
+
+
+def test_an_unknown_start_says_whose_duration_is_unknown():
+    pool = PoolView("p", (agent("a", 0, 1),), (request("x"),), (running("r", {"a": [0]}),))
+    found = explain(pool, "x")
+    assert found.starts_in_seconds is None
+    assert found.unknown == "nobody knows how long r will run"
+
+
+def test_a_start_behind_others_that_have_not_started_is_unknown():
+    waiting = (request("first"), request("second", age=1))
+    pool = PoolView("p", (agent("a", 0, 1),), waiting, (running("r", {"a": [0]}, seconds_left=5.0),))
+    assert explain(pool, "first").starts_in_seconds == 5.0
+    assert "others that have not started" in explain(pool, "second").unknown
+
+
+def test_a_preempting_request_starts_after_the_save():
+    low = running("low", {"a": [0, 1]}, priority=99, seconds_to_save=30.0)
+    pool = PoolView("p", (agent("a", 0, 2),), (request("high", 1, 1),), (low,), PREEMPTING)
+    found = explain(pool, "high")
+    assert found.starts_in_seconds == 30.0
+    assert [(b.allocation_id, b.why) for b in found.blockers] == [("low", "leaving")]
+
+
+def test_a_limit_names_what_counts_for_it():
+    mine = running("r", {"a": [0]}, job="j", max_slots=1, seconds_left=7.0)
+    pool = PoolView("p", (agent("a", 1, 2),), (request("x", job="j", max_slots=1),), (mine,))
+    pool = replace(pool, agents=(replace(pool.agents[0], free=(1,)),))
+    found = explain(pool, "x")
+    assert [(b.allocation_id, b.why) for b in found.blockers] == [("r", "limit")]
+    assert found.changes.max_slots == 2
+    assert found.starts_in_seconds == 7.0
+
+
+def test_a_request_that_starts_now_is_not_in_the_way_of_anything():
+    found = explain(PoolView("p", (agent("a", 1),), (request("x"),)), "x")
+    assert (found.reason, found.starts_in_seconds, found.blockers) == ("", 0.0, ())
+
+
+def test_a_refused_request_still_says_what_would_fit():
+    found = explain(PoolView("p", (agent("a", 2),), (request("x", 4),)), "x")
+    assert "lower resources.slots_per_trial to 2" in found.reason
+    assert found.changes.slots == 2
