@@ -1,5 +1,6 @@
 """A halving search on a cluster whose agents are played: who is stopped, what is recorded, and how it ends."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import select
@@ -49,11 +50,27 @@ async def trial(one: Cluster, trial_id: int) -> dict[str, Any]:
 
 
 async def decisions(one: Cluster, count: int) -> list[dict[str, Any]]:
-    async def enough() -> list[dict[str, Any]] | None:
-        found: list[dict[str, Any]] = (await one.get("/detent/experiments/1/search"))["decisions"]
-        return found if len(found) >= count else None
+    found: list[dict[str, Any]] = []
 
-    return await eventually(enough)
+    async def enough() -> bool:
+        found[:] = (await one.get("/detent/experiments/1/search"))["decisions"]
+        return len(found) >= count
+
+    await eventually(enough)
+    return found
+
+
+async def next_wish(agent: FakeAgent, known: Collection[DesiredContainer]) -> DesiredContainer:
+    """Waits for a container of another attempt than those that are known."""
+    new: list[DesiredContainer] = []
+
+    async def wished() -> bool:
+        ids = {wish.allocation_id for wish in known}
+        new[:] = [wish for wish in await agent.wish() if wish.allocation_id not in ids]
+        return bool(new)
+
+    await eventually(wished)
+    return new[0]
 
 
 async def is_asked_to_leave(one: Cluster, wish: DesiredContainer) -> bool:
@@ -90,13 +107,7 @@ async def test_a_stopped_trial_leaves_at_once_is_not_restarted_and_makes_room(on
     )
     await agent.exit(stopped)
 
-    async def third() -> DesiredContainer | None:
-        new = [each for each in await agent.wish() if each.allocation_id.startswith(f"{experiment}.")]
-        return next(
-            (each for each in new if each.allocation_id not in (kept.allocation_id, stopped.allocation_id)), None
-        )
-
-    last = await eventually(third)
+    last = await next_wish(agent, [kept, stopped])
     assert await trial_of(one, last) == 3
     ended = await trial(one, ids[1])
     assert (ended["state"], ended["restarts"]) == ("STATE_COMPLETED", 0)
@@ -167,14 +178,10 @@ async def test_a_trial_that_diverges_fails_alone_and_its_log_says_why(one: Clust
 async def test_a_search_whose_every_trial_fails_ends_in_error_with_the_reason(one: Cluster):
     agent = await one.join(slots=2)
     experiment = await one.create(HALVING)
-    seen: set[str] = set()
+    seen: list[DesiredContainer] = []
     for _ in range(3):
-
-        async def fresh() -> DesiredContainer | None:
-            return next((wish for wish in await agent.wish() if wish.allocation_id not in seen), None)
-
-        wish = await eventually(fresh)
-        seen.add(wish.allocation_id)
+        wish = await next_wish(agent, seen)
+        seen.append(wish)
         await agent.run(wish)
         await agent.exit(wish, code=3)
 
@@ -247,5 +254,5 @@ async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(one:
     assert row.searcher_cursor > row.searcher_snapshot.get("cursor", 0)
     one.master.search._methods.clear()
     await report(one, stopped, 2, {"loss": 0.5})
-    found = await decisions(one, 5)
+    found = await decisions(one, 4)
     assert found[3]["reason"].startswith("stopped at rung 1: 2nd of 2")

@@ -1,6 +1,7 @@
 """Asynchronous halving: who is stopped at which rung, what makes the search end, and that a restart changes nothing."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ HALVING = {
 ADAPTIVE = HALVING | {"name": "adaptive_asha", "max_rungs": 5, "mode": "standard", "max_time": 64, "max_trials": 16}
 
 
-def search_of(searcher=HALVING, snapshot=None, hparams=None, **more):
+def search_of(searcher=HALVING, snapshot=None, hparams=None, **more) -> Any:
     config = {"searcher": searcher, "hyperparameters": hparams or HPARAMS, "reproducibility": {"experiment_seed": 7}}
     return make(config | more, snapshot)
 
