@@ -13,6 +13,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "slot": ("determined_cli.agent.slot_arguments", "list, enable and disable slots", ("s",)),
     "user": ("determined_cli.user.arguments", "log in and out, manage users", ("u",)),
     "master": ("determined_cli.master.arguments", "show information, settings and logs of the master", ()),
+    "why": ("determined_cli.why", "say why something waits and what would start it", ()),
     "preview-search": ("determined_cli.preview_search", "print how many trials of a configuration train how long", ()),
     "dev": ("determined_cli.dev.arguments", "call the REST API with curl", ()),
     "version": ("determined_cli.version", "print the versions of client and master", ()),

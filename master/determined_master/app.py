@@ -24,6 +24,7 @@ from determined_master.api.detent import (
     sign_in,
     storage,
     trial_progress,
+    why,
 )
 from determined_master.api.detent import experiment_search as experiment_table
 from determined_master.api.detent import job_queue as job_updates
@@ -97,6 +98,7 @@ ROUTERS = (
     contexts.router,
     search_decisions.router,
     trial_progress.router,
+    why.router,
     experiment_status.router,
     experiment_config.router,
     checkpoint_files.router,

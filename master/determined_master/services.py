@@ -133,6 +133,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
     draining = asyncio.Event()
     agent_manager = AgentManager(
         database,
+        clock,
         allocations,
         settings.pools,
         start_windows=agents.start_windows,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 
 from determined.states import AllocationState, TaskKind
-from determined_master.db.models import AllocationRow, JobRow, TaskRow
+from determined_master.db.models import AllocationRow, JobRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession
 
 RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.PENDING]
@@ -36,6 +36,12 @@ class Queued(NamedTuple):
     preempt_requested_at: datetime | None
     kill_requested_at: datetime | None
     preempted_for: str | None
+    placed_at: datetime | None
+    trial_progress: float | None
+    """Progress of its trial, from 0 to 1; None if it is no trial."""
+    trial_steps: int | None
+    start_steps: int | None
+    """Steps from which this attempt of the trial started."""
 
 
 _COLUMNS = (
@@ -58,6 +64,10 @@ _COLUMNS = (
     AllocationRow.preempt_requested_at,
     AllocationRow.kill_requested_at,
     AllocationRow.preempted_for,
+    AllocationRow.placed_at,
+    TrialRow.progress,
+    TrialRow.steps_completed,
+    TrialRow.run_start_steps,
 )
 
 
@@ -82,6 +92,7 @@ async def _queued(session: ReadSession, pool: str, states: Sequence[AllocationSt
         select(*_COLUMNS)
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .join(JobRow, JobRow.id == TaskRow.job_id)
+        .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)
         .where(AllocationRow.state.in_(states), AllocationRow.pool == pool)
     )
     return [Queued(*row) for row in await session.execute(query)]

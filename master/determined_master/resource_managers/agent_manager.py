@@ -13,14 +13,17 @@ from determined_master import notifications
 from determined_master.allocations import queue_repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations, SlotRequest
+from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.pool_settings import PoolSettings
 from determined_master.resource_managers import pool_views
 from determined_master.resource_managers.manager import Capacity
+from determined_master.scheduling.explain import Explanation, explain
 from determined_master.scheduling.plan import Placement, Plan, Release
 from determined_master.scheduling.scheduler import plan
 from determined_master.scheduling.view import PoolView, TaskGroup
+from determined_master.scheduling.what_if import Changes
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +34,7 @@ class AgentManager:
     def __init__(
         self,
         database: Database,
+        clock: Clock,
         allocations: Allocations,
         pools: Mapping[str, PoolSettings],
         *,
@@ -40,6 +44,7 @@ class AgentManager:
         """``start_windows`` starts the reconnect window of every agent. ``is_draining`` returns True while the cluster
         is about to stop: nothing is placed."""
         self._database = database
+        self._clock = clock
         self._allocations = allocations
         self._pools = pools
         self._start_windows = start_windows
@@ -75,6 +80,16 @@ class AgentManager:
         await self._say_why(gone)
         return self._items.seconds_left()
 
+    async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
+        if row.pool not in self._pools:
+            return Explanation(row.id, _gone(row.pool), 0, (), None, "its pool does not exist", Changes())
+        now = self._clock.now()
+        views = {name: await pool_views.whole(session, pool, now) for name, pool in self._pools.items()}
+        own = views.pop(row.pool)
+        if all(each.allocation_id != row.id for each in own.waiting):
+            return Explanation(row.id, row.waiting, 0, (), None, "it has just been placed", Changes())
+        return explain(own, row.id, list(views.values()))
+
     async def reorder(self, session: WriteSession, pool: str) -> None:
         notify(session, notifications.SCHEDULE, notifications.CLUSTER)
 
@@ -89,7 +104,7 @@ class AgentManager:
             for name in await queue_repository.pools_with_pending(session):
                 if name in self._pools:
                     # An allocation whose placement failed must not block others: the plan leaves it out for a while.
-                    views.append(await pool_views.whole(session, self._pools[name], self._is_due))
+                    views.append(await pool_views.whole(session, self._pools[name], self._clock.now(), self._is_due))
                 else:
                     gone |= {each.id: _gone(name) for each in await queue_repository.pending(session, name)}
         return views, gone

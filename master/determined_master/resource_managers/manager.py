@@ -7,6 +7,7 @@ from typing import Protocol
 from determined_master.allocations.service import SlotRequest
 from determined_master.db.models import AllocationRow
 from determined_master.db.session import ReadSession, WriteSession
+from determined_master.scheduling.explain import Explanation
 from determined_master.scheduling.view import TaskGroup
 
 
@@ -66,6 +67,10 @@ class ResourceManager(Protocol):
 
     async def adopt(self) -> None:
         """Takes over what an earlier master left running. Called once, before the first ``observe``."""
+        ...
+
+    async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
+        """Explains why a pending allocation waits, and what would start it now."""
         ...
 
     async def reorder(self, session: WriteSession, pool: str) -> None:

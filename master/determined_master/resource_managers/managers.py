@@ -7,6 +7,7 @@ from determined_master.allocations.service import SlotRequest
 from determined_master.db.models import AllocationRow
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.resource_managers.manager import Capacity, ResourceManager
+from determined_master.scheduling.explain import Explanation
 from determined_master.scheduling.view import TaskGroup
 
 
@@ -44,6 +45,9 @@ class ResourceManagers:
 
     async def withdraw(self, session: WriteSession, pool: str, ids: Sequence[str], *, why: str) -> None:
         await self.of(pool).withdraw(session, ids, why=why)
+
+    async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
+        return await self.of(row.pool).explain(session, row)
 
     async def reorder(self, session: WriteSession, pool: str) -> None:
         await self.of(pool).reorder(session, pool)

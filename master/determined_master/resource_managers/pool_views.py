@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Literal
 
 from determined.states import TaskKind
@@ -26,7 +27,9 @@ from determined_master.scheduling.view import (
 )
 
 
-async def whole(session: ReadSession, pool: PoolSettings, is_due: Callable[[str], bool] = lambda _: True) -> PoolView:
+async def whole(
+    session: ReadSession, pool: PoolSettings, now: datetime, is_due: Callable[[str], bool] = lambda _: True
+) -> PoolView:
     """Returns the view of a pool. ``is_due``: of the allocations that wait, those that take part."""
     waiting = await queue_repository.pending(session, pool.pool_name)
     running = await queue_repository.running(session, pool.pool_name)
@@ -37,7 +40,7 @@ async def whole(session: ReadSession, pool: PoolSettings, is_due: Callable[[str]
         name=pool.pool_name,
         agents=await _agents(session, pool),
         waiting=tuple(_request(each) for each in waiting if is_due(each.id)),
-        running=tuple(_running(each, tuple(parts[each.id])) for each in running),
+        running=tuple(_running(each, tuple(parts[each.id]), now) for each in running),
         scheduler=scheduler_view(pool),
     )
 
@@ -120,6 +123,16 @@ def _agent(row: AgentRow, slots: Sequence[AgentSlotRow], held: set[tuple[str, in
     )
 
 
+def seconds_left(row: Queued, now: datetime) -> float | None:
+    """Returns how long a trial will still run if it goes on as fast as in this attempt; None if nothing is known."""
+    progress, steps, start = row.trial_progress, row.trial_steps, row.start_steps
+    if not progress or not steps or row.placed_at is None or steps <= (start or 0):
+        return None
+    elapsed = (now - row.placed_at).total_seconds()
+    steps_left = steps / min(progress, 1.0) - steps
+    return max(0.0, elapsed * steps_left / (steps - (start or 0)))
+
+
 def _condition(row: AgentRow) -> Literal["enabled", "disabled", "draining", "disconnected"]:
     if row.disconnected_at is not None:
         return "disconnected"
@@ -148,7 +161,7 @@ def _request(row: Queued) -> RequestView:
     )
 
 
-def _running(row: Queued, parts: tuple[Part, ...]) -> RunningView:
+def _running(row: Queued, parts: tuple[Part, ...], now: datetime) -> RunningView:
     return RunningView(
         allocation_id=row.id,
         job_id=row.job_id,
@@ -160,7 +173,7 @@ def _running(row: Queued, parts: tuple[Part, ...]) -> RunningView:
         preemptible=row.kind is TaskKind.TRIAL,
         leaving=row.preempt_requested_at is not None or row.kill_requested_at is not None,
         seconds_to_save=None,
-        seconds_left=None,
+        seconds_left=seconds_left(row, now),
         max_slots=row.max_slots,
         leaving_for=row.preempted_for,
     )

@@ -1,0 +1,82 @@
+"""Why work waits: what is in its way, when it is expected to start, and which change alone starts it."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.integration.test_preemption import started
+from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.waiting import eventually
+
+WIDE = CONFIG + "resources: {slots_per_trial: 2}\n"
+
+
+async def why(one: Cluster, experiment: int) -> dict[str, Any]:
+    """Waits until the scheduler has decided about the experiment's trial."""
+
+    async def known() -> dict[str, Any] | None:
+        answer = await one.get(f"/detent/experiments/{experiment}/why")
+        first = answer["first"]
+        return answer if first and first["reason"] != "waiting for the scheduler" else None
+
+    return await eventually(known)
+
+
+async def test_what_is_in_the_way_is_named_with_what_starts_it(one: Cluster):
+    agent = await one.join(slots=2)
+    first = await one.create()
+    wish = await started(agent, first)
+    answer = await why(one, await one.create(WIDE))
+    found = answer["first"]
+    assert answer["waiting"] == 1
+    assert found["reason"].startswith("needs 2 slots; 1 of 2 free in pool 'default'")
+    assert [(each["allocationId"], each["why"]) for each in found["blockers"]] == [(wish.allocation_id, "running")]
+    assert found["blockers"][0]["name"] == "trial 1 of experiment 1 (tiny)"
+    assert found["startsInSeconds"] is None
+    assert "nobody knows how long" in found["unknown"]
+    job = (await one.get("/api/v1/experiments/1"))["experiment"]["jobId"]
+    assert (found["changes"]["slots"], found["changes"]["pausedJobs"]) == (1, [job])
+
+
+async def test_the_start_is_estimated_from_the_progress_of_what_runs(one: Cluster):
+    agent = await one.join()
+    wish = await started(agent, await one.create())
+    headers = one.as_task(wish.allocation_id)
+    report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 10, "metrics": {"avgMetrics": {"loss": 1.0}}}
+    await one.post("/api/v1/trials/1/metrics", {"group": "training", "metrics": report}, **headers)
+    assert (await one.post("/api/v1/trials/1/progress", {"progress": 0.5}, **headers)).status_code == 200
+    found = (await why(one, await one.create()))["first"]
+    assert found["unknown"] == ""
+    assert 0 <= found["startsInSeconds"] < 600
+    assert found["blockers"][0]["secondsLeft"] == found["startsInSeconds"]
+
+
+async def test_other_pools_and_disabled_agents_are_named(tmp_path: Path):
+    async with cluster(tmp_path, resource_pools=[{"pool_name": "default"}, {"pool_name": "big"}]) as one:
+        await one.join("a")
+        await one.join("b", slots=2, pool="big")
+        await one.post("/api/v1/agents/a/disable", {"drain": True})
+        changes = (await why(one, await one.create()))["first"]["changes"]
+        assert (changes["agents"], changes["pools"]) == (["a"], ["big"])
+
+
+async def test_a_limit_is_named_with_the_one_that_starts_it(one: Cluster):
+    agent = await one.join(slots=2)
+    experiment = await one.create(
+        CONFIG.replace("{name: single, metric: loss}", "{name: random, metric: loss, max_trials: 2}")
+        + "resources: {max_slots: 1}\n"
+    )
+    await agent.wished()
+    answer = await why(one, experiment)
+    assert answer["first"]["changes"]["maxSlots"] == 2
+    assert [each["why"] for each in answer["first"]["blockers"]] == ["limit"]
+
+
+async def test_what_does_not_wait_has_no_explanation(one: Cluster):
+    agent = await one.join()
+    experiment = await one.create()
+    wish = await started(agent, experiment)
+    assert await one.get(f"/detent/experiments/{experiment}/why") == {"waiting": 0, "first": None}
+    assert await one.get("/detent/trials/1/why") == {"waiting": 0, "first": None}
+    task = wish.allocation_id.rpartition(".")[0]
+    assert await one.get(f"/detent/tasks/{task}/why") == {"waiting": 0, "first": None}
+    assert (await one.client.get("/detent/experiments/99/why")).status_code == 404
