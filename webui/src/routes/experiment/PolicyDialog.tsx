@@ -1,3 +1,4 @@
+import { clsx } from "clsx";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Button } from "@/components/base/Button";
@@ -137,7 +138,7 @@ function Preview({ preview: { data, error, refetch } }: PreviewProps) {
   return (
     <>
       <div className={styles.preview} tabIndex={0} role="region" aria-label="Checkpoints that would be deleted">
-        <table className={layout.table}>
+        <table className={clsx(layout.table, layout.cardTable)}>
           <thead>
             <tr>
               <th>Trial</th>
@@ -150,11 +151,17 @@ function Preview({ preview: { data, error, refetch } }: PreviewProps) {
           <tbody>
             {checkpoints.slice(0, DISPLAY_LIMIT).map((each) => (
               <tr key={each.uuid}>
-                <td>{each.trialId}</td>
-                <td className={layout.numberCell}>{each.steps}</td>
-                <td className={layout.numberCell}>{figure(each.metric)}</td>
-                <td className={layout.numberCell}>{bytes(each.size)}</td>
-                <td>
+                <td data-label="Trial">{each.trialId}</td>
+                <td data-label="Step" className={layout.numberCell}>
+                  {each.steps}
+                </td>
+                <td data-label={escapeControl(metricName)} className={layout.numberCell}>
+                  {figure(each.metric)}
+                </td>
+                <td data-label="Size" className={layout.numberCell}>
+                  {bytes(each.size)}
+                </td>
+                <td data-label="Checkpoint">
                   <code>{each.uuid}</code>
                 </td>
               </tr>
