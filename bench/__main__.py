@@ -18,6 +18,7 @@ MODULES = (
         "memory",
         "pause",
         "recovery",
+        "scheduling",
         "containers",
         "postgresql",
         "checkpoint_storage",

@@ -171,7 +171,9 @@ def pools(draw, schedulers, max_agents=4, max_waiting=8, max_running=6, groups=T
         min_size=1,
         max_size=2,
     )
-    shapes = st.one_of(group.map(lambda g: [g]), group.map(lambda g: [g]), several) if groups else group.map(lambda g: [g])
+    shapes = (
+        st.one_of(group.map(lambda g: [g]), group.map(lambda g: [g]), several) if groups else group.map(lambda g: [g])
+    )
     waiting = [
         RequestView(
             f"w{n}",

@@ -71,9 +71,7 @@ def _fit_member(
     return _several(member, index, banned)
 
 
-def _for_zero_slots(
-    pinned: str | None, room: Room, banned: Collection[str], started: Mapping[str, int]
-) -> str | None:
+def _for_zero_slots(pinned: str | None, room: Room, banned: Collection[str], started: Mapping[str, int]) -> str | None:
     """Returns the fullest agent (the emptiest with worst fitting) that may run one more container without slots."""
 
     def has_room(agent_id: str) -> bool:

@@ -16,7 +16,9 @@ class Line:
 
     __slots__ = ("has_limit", "is_open", "job_id", "max_slots", "requests", "shape_queue", "user_id")
 
-    def __init__(self, shape_queue: "ShapeQueue", job_id: str | None, max_slots: int | None, user_id: int | None) -> None:
+    def __init__(
+        self, shape_queue: "ShapeQueue", job_id: str | None, max_slots: int | None, user_id: int | None
+    ) -> None:
         self.shape_queue = shape_queue
         self.job_id = job_id
         self.max_slots = max_slots
@@ -168,7 +170,9 @@ def _forget(lines_of: dict[Owner, dict[Line, None]], owner: Owner, line: Line) -
         del lines_of[owner]
 
 
-def walk(queues: Collection[ShapeQueue], passed_over: Collection[ShapeQueue | Line]) -> Iterator[tuple[RequestView, Line]]:
+def walk(
+    queues: Collection[ShapeQueue], passed_over: Collection[ShapeQueue | Line]
+) -> Iterator[tuple[RequestView, Line]]:
     """Yields the requests in order. A shape or line that its reader adds to ``passed_over`` is not read further."""
     heap: list[tuple[Key, int, Line, int]] = []
     for queue in queues:
