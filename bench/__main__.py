@@ -19,6 +19,7 @@ MODULES = (
         "pause",
         "recovery",
         "search",
+        "scheduling",
         "containers",
         "postgresql",
         "checkpoint_storage",

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 from bench.figure import Figure, paired
 from bench.reference import scheduler as reference
-
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.view import AgentView, PoolView, RequestView, SchedulerView, TaskGroup
 

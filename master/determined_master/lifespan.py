@@ -18,7 +18,6 @@ from determined_master.loops.deletion import Deletion
 from determined_master.loops.environment_builds import EnvironmentBuilds
 from determined_master.loops.loop import run
 from determined_master.loops.retention import Retention
-from determined_master.loops.schedule import Schedule
 from determined_master.loops.tasks import TaskLoop
 from determined_master.loops.trials import TrialLoop
 from determined_master.metric_series.series_packer import SeriesPacker
@@ -73,8 +72,7 @@ async def _lease(services: Services) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _first_rows(services: Services) -> AsyncIterator[None]:
     await services.begin()
-    for manager in services.managers.all:
-        await manager.adopt()
+    await services.managers.adopt()
     yield
 
 
@@ -86,7 +84,6 @@ async def _writer(services: Services) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _loops(services: Services) -> AsyncIterator[None]:
-    schedule = Schedule(services.managers.all)
     deadlines = Deadlines(services.database, services.clock, services.managers)
     deletion = Deletion(services)
     retention = Retention(services)
@@ -99,7 +96,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("search", (notifications.SEARCH,), services.search.tick),
         ("trials", (notifications.TRIALS,), trials.tick),
         ("tasks", (notifications.TASKS,), tasks.tick),
-        ("schedule", (notifications.SCHEDULE,), schedule.tick),
+        ("schedule", (notifications.SCHEDULE,), services.managers.observe),
         ("deadlines", (notifications.ALLOCATIONS,), deadlines.tick),
         ("agents", (notifications.SCHEDULE,), services.agents.sweep),
         ("deletion", (notifications.DELETE,), deletion.tick),

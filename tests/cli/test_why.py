@@ -66,9 +66,8 @@ def test_of_what_has_ended_the_cause_is_printed(master: FakeMaster, capsys: pyte
 
 
 def test_a_start_that_nobody_can_estimate_says_so(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
-    none = dict.fromkeys(("slots", "priority", "maxSlots")) | dict.fromkeys(
-        ("pools", "agents", "slotIds", "pausedJobs"), []
-    )
+    none = {"slots": None, "priority": None, "maxSlots": None}
+    none |= {key: [] for key in ("pools", "agents", "slotIds", "pausedJobs")}
     first = {**FIRST, "startsInSeconds": None, "unknown": "nobody knows how long 1.1.1 will run", "changes": none}
     master.on("GET", "/tasks/b7/why", (200, {"waiting": 1, "first": first}))
     assert main(["why", "b7"]) == 0

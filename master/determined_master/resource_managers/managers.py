@@ -1,7 +1,7 @@
 """Finds the resource manager of each pool."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from determined_master.allocations.service import SlotRequest
 from determined_master.db.models import AllocationRow
@@ -18,11 +18,16 @@ class ResourceManagers:
     def __init__(self, by_pool: Mapping[str, ResourceManager], default: ResourceManager) -> None:
         self._by_pool = by_pool
         self._default = default
+        self._all = list({id(each): each for each in (default, *by_pool.values())}.values())
 
-    @property
-    def all(self) -> Collection[ResourceManager]:
-        """Returns every manager once."""
-        return list({id(each): each for each in (self._default, *self._by_pool.values())}.values())
+    async def adopt(self) -> None:
+        for manager in self._all:
+            await manager.adopt()
+
+    async def observe(self) -> float | None:
+        """Lets every manager compare its pools with their queues. Returns the seconds until the first has to again."""
+        waits = [wait for manager in self._all if (wait := await manager.observe()) is not None]
+        return min(waits, default=None)
 
     def of(self, pool: str) -> ResourceManager:
         return self._by_pool.get(pool, self._default)

@@ -1,4 +1,4 @@
-"""What the agents of a pool could hold if they were idle: refusals of impossible requests, and who competes for what."""
+"""What the agents of a pool could hold if they were idle: impossible requests, and who competes for which agents."""
 
 from collections.abc import Iterable
 
@@ -55,7 +55,8 @@ class Capacity:
         excluded &= self._agents.keys()
         largest = self.largest(shape)
         name = "resources.slots_per_trial" if role == "trial" else "resources.slots"
-        if len(shape.members) > 1:
+        first, *others = shape.members
+        if others:
             needs = f"needs {len(shape.members)} tasks with {shape.slots} slots together"
             biggest = max(member.slots for member in shape.members)
             have = f"the agents of pool {self._pool!r} cannot hold all of them at once"
@@ -63,7 +64,7 @@ class Capacity:
                 f"lower the slots of a task from {biggest} to {largest} or less" if largest else "ask for fewer tasks"
             )
         else:
-            needs, have = self._single(shape.members[0], excluded)
+            needs, have = self._single(first, excluded)
             advice = f"lower {name} to {largest} or less" if largest else ""
         if excluded:
             have += f" ({', '.join(sorted(excluded))} excluded by its log policies)"
@@ -71,9 +72,10 @@ class Capacity:
 
     def largest(self, shape: Shape) -> int:
         """Returns the most slots that the largest task of the shape may ask for; 0 if none fits."""
+        first, *others = shape.members
+        if not others:
+            return self._most(first)
         biggest = max(member.slots for member in shape.members)
-        if len(shape.members) == 1:
-            return max((v for v in (self._most(shape.members[0]),) if v < biggest), default=biggest)
         for slots in range(biggest - 1, 0, -1):
             members = tuple(
                 Member(min(m.slots, slots), m.constraints, m.group) if m.slots == biggest else m for m in shape.members
@@ -109,10 +111,9 @@ class Capacity:
     def _candidates(self, member: Member) -> list[str]:
         index, constraints = self._now.index, member.constraints
         least = 1 if member.is_spread else member.slots
+        names = index.placeable
         if constraints.agent_id is not None:
             names = {constraints.agent_id} & index.count.keys()
-        else:
-            names = index.placeable
         return [a for a in names if index.count[a] >= least and a not in constraints.excluded_agents]
 
 

@@ -29,7 +29,7 @@ class Draft:
     the queue, and the last one changes nothing."""
 
     def __init__(self, state: PoolState, *, is_complete: bool) -> None:
-        self.state = state
+        self.pool = state
         self.is_complete = is_complete
         """True: ``stuck`` is needed, so a pass goes on when nothing is left to give."""
         self.room = state.room
@@ -66,14 +66,14 @@ class Draft:
 
     def is_held(self, request: RequestView, slots: int) -> bool:
         of_job, of_user = self.given_to_job, self.given_to_user
-        return self.state.is_held(request, slots, of_job.get(request.job_id, 0), of_user.get(request.user_id, 0))
+        return self.pool.is_held(request, slots, of_job.get(request.job_id, 0), of_user.get(request.user_id, 0))
 
     def start(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
         """Gives free slots to a request."""
         parts = []
         index, soon = self.room.index, self._soon
         for agent_id, count, group in choices:
-            free = self.state.free[agent_id]
+            free = self.pool.free[agent_id]
             parts.append(Part(agent_id, tuple(free[:count]), group))
             if count:
                 del free[:count]
@@ -81,7 +81,7 @@ class Draft:
                 if soon is not None:
                     soon.index.change(agent_id, -count)
             else:
-                self.state.take_container(agent_id, 1)
+                self.pool.take_container(agent_id, 1)
         self.placed[request.allocation_id] = Placed(request, shape, tuple(parts))
         self._count(request, shape.slots)
         self._change()
@@ -116,11 +116,11 @@ class Draft:
     def stay_stuck(self, request: RequestView, queue: ShapeQueue) -> frozenset[str]:
         """Records that a request waits for slots. Returns the agents of which it could use some."""
         self.stuck[request.allocation_id] = (request, queue)
-        return self.state.usable_by(queue)
+        return self.pool.usable_by(queue)
 
     @property
     def has_leaving(self) -> bool:
-        return bool(self.state.leaving or self.releases)
+        return bool(self.pool.leaving or self.releases)
 
     def upper_bound_soon(self) -> int:
         """Returns no less than the slots of placeable agents that are free soon, without a look at the agents."""
@@ -128,8 +128,8 @@ class Draft:
             return self._soon.index.total
         total = self.room.index.total
         if self.has_leaving:
-            total += sum(running.slots for running in self.state.leaving.values())
-            total += sum(self.state.running[r].slots for r in self.releases)
+            total += sum(running.slots for running in self.pool.leaving.values())
+            total += sum(self.pool.running[r].slots for r in self.releases)
         return total
 
     @property
@@ -137,15 +137,15 @@ class Draft:
         """Slots that are free, or will be when the allocations that are leaving have left; without reserved ones."""
         if self._soon is None:
             index: AgentIndex = self.room.index.copy()
-            for running in [*self.state.leaving.values(), *(self.state.running[r] for r in self.releases)]:
-                for agent_id, count in self.state.coming(running.parts):
+            for running in [*self.pool.leaving.values(), *(self.pool.running[r] for r in self.releases)]:
+                for agent_id, count in self.pool.coming(running.parts):
                     index.change(agent_id, count)
             self._soon = Room(index, self.room.zero_slots, self.room.fitting)
         return self._soon
 
     def is_expecting(self, request: RequestView) -> bool:
         """Returns whether an allocation is leaving for the request, so that no other is asked to."""
-        return request.allocation_id in self.state.leaving_for or request.allocation_id in self.released_for
+        return request.allocation_id in self.pool.leaving_for or request.allocation_id in self.released_for
 
     def fits(self, shape: Shape, banned: Collection[str]) -> tuple[Choice, ...] | None:
         return fit(shape, self.room, banned)
@@ -185,12 +185,12 @@ class Draft:
     def _return(self, placed: Placed) -> None:
         for part in placed.parts:
             if part.slots:
-                free = self.state.free[part.agent_id]
+                free = self.pool.free[part.agent_id]
                 free.extend(part.slots)
                 free.sort()
                 self.room.index.change(part.agent_id, len(part.slots))
             else:
-                self.state.take_container(part.agent_id, -1)
+                self.pool.take_container(part.agent_id, -1)
 
     def _count(self, request: RequestView, slots: int) -> None:
         self.given_to_job[request.job_id] = self.given_to_job.get(request.job_id, 0) + slots

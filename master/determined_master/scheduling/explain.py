@@ -1,4 +1,4 @@
-"""Explains why a request waits: what is in its way, when it is expected to start, and which change would start it now."""
+"""Explains why a request waits: what is in its way, when it should start, and which change would start it now."""
 
 import heapq
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from typing import Literal
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.reasons import Summary
 from determined_master.scheduling.view import PoolView, RequestView
-from determined_master.scheduling.what_if import Changes, changes_that_start, starts_now
+from determined_master.scheduling.what_if import Changes, changes_that_start
 
 
 @dataclass(frozen=True)
 class Blocker:
-    """``why``: ``limit``, it counts for a limit that holds the request back; ``ahead``, it comes first and waits for the
-    same slots; ``leaving``, it was asked to leave and the request gets its slots; ``running``, it holds slots that the
-    request could use."""
+    """``why``: ``limit``, it counts for a limit that holds the request back; ``ahead``, it comes first and waits for
+    the same slots; ``leaving``, it was asked to leave and the request gets its slots; ``running``, it holds slots that
+    the request could use."""
 
     allocation_id: str
     why: Literal["limit", "ahead", "leaving", "running"]
@@ -72,7 +72,6 @@ def _blockers(state: PoolState, request: RequestView) -> tuple[Blocker, ...]:
         and (stuck.request.slots > 0) == (request.slots > 0)
         and not usable.isdisjoint(stuck.usable)
     ]
-    # Equal requests before it are passed over with the first of them.
     holding = [
         running.allocation_id
         for running in state.running.values()
@@ -136,6 +135,3 @@ def _estimate(state: PoolState, request: RequestView) -> tuple[float | None, str
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         return None, f"nobody knows how long {unknown[0]}{more} will run"
     return None, "it starts after others that have not started, and nobody knows how long those will run"
-
-
-__all__ = ["Blocker", "Changes", "Explanation", "explain", "starts_now"]

@@ -4,8 +4,8 @@ import heapq
 from collections.abc import Iterator
 from typing import Any
 
+from determined_master.scheduling.backfill import Backfill
 from determined_master.scheduling.draft import Draft
-from determined_master.scheduling.lane import Lane
 from determined_master.scheduling.preemption import Victim, victims_of_this_decision, wait_for_room
 from determined_master.scheduling.request_queue import Line, ShapeQueue
 from determined_master.scheduling.view import RequestView
@@ -16,7 +16,7 @@ def fill(draft: Draft) -> None:
     its share, so rounds go on until one changes nothing."""
     is_needed = True
     while draft.begin_round(is_needed=is_needed):
-        draft.state.shapes()
+        draft.pool.shapes()
         for is_slotted in (True, False):
             _Round(draft, is_slotted=is_slotted).fill()
         is_needed = draft.is_changed
@@ -26,7 +26,7 @@ class _Round:
     def __init__(self, draft: Draft, *, is_slotted: bool) -> None:
         self._draft = draft
         self._is_slotted = is_slotted
-        self._lane = Lane(draft.room.index, preempts=True)
+        self._backfill = Backfill(draft.room.index, preempts=True)
         self._slots: dict[str, int] = {}
         """Slots of each job that will stay its own."""
         self._weights: dict[str, float] = {}
@@ -34,7 +34,7 @@ class _Round:
         self._next: dict[Line, int] = {}
         self._failed: set[ShapeQueue] = set()
         """Shapes for which nothing is free; a job may still take slots from another."""
-        for running in draft.state.running.values():
+        for running in draft.pool.running.values():
             self._weights[running.job_id] = running.weight
             self._priorities[running.job_id] = running.priority
             if not running.leaving and running.allocation_id not in draft.releases:
@@ -47,7 +47,7 @@ class _Round:
     def fill(self) -> None:
         """Lets the job that has least, in relation to its weight, choose next."""
         heap: list[tuple[int, float, Any, str]] = []
-        for job_id in self._draft.state.queue.jobs():
+        for job_id in self._draft.pool.queue.jobs():
             self._push(heap, job_id)
         heapq.heapify(heap)
         while heap:
@@ -70,7 +70,7 @@ class _Round:
     def _entry(self, job_id: str) -> tuple[RequestView, Line] | None:
         """Returns the best request of a job that was not decided on in this round, and its line."""
         best: tuple[RequestView, Line] | None = None
-        for line in self._draft.state.queue.lines_of_job(job_id):
+        for line in self._draft.pool.queue.lines_of_job(job_id):
             if bool(line.shape_queue.shape.slots) != self._is_slotted:
                 continue
             entries = line.requests.entries
@@ -83,15 +83,15 @@ class _Round:
         return best
 
     def _decide(self, request: RequestView, line: Line) -> None:
-        draft, queue, lane = self._draft, line.shape_queue, self._lane
+        draft, queue, backfill = self._draft, line.shape_queue, self._backfill
         shape = queue.shape
         end = len(line.requests.entries)
         if queue.is_impossible or draft.is_held(request, shape.slots):
             self._next[line] = end
             return
         if queue not in self._failed:
-            banned = lane.bans(request).start
-            choices = None if lane.is_closed(banned, shape) else draft.fits(shape, banned)
+            banned = backfill.bans(request).start
+            choices = None if backfill.is_closed(banned, shape) else draft.fits(shape, banned)
             if choices is not None:
                 draft.start(request, shape, choices)
                 self._add(request.job_id, shape.slots)
@@ -101,23 +101,23 @@ class _Round:
         if shape.slots and self._wait(request, queue):
             self._add(request.job_id, shape.slots)
             self._next[line] += 1
-            lane.close_for_reserved(draft.state.usable_by(queue))
+            backfill.close_for_reserved(draft.pool.usable_by(queue))
             self._settle(before)
             return
         self._next[line] = end
         if draft.is_expecting(request):
-            lane.shut(draft.state.usable_by(queue))
-        lane.close(draft.stay_stuck(request, queue), request.rank)
+            backfill.shut(draft.pool.usable_by(queue))
+        backfill.close(draft.stay_stuck(request, queue), request.rank)
 
     def _wait(self, request: RequestView, queue: ShapeQueue) -> bool:
         victims = self._victims(request)
-        return wait_for_room(self._draft, request, queue, self._lane.bans(request), victims)
+        return wait_for_room(self._draft, request, queue, self._backfill.bans(request), victims)
 
     def _settle(self, before: set[str]) -> None:
         """Counts what releases and placements that were taken back changed."""
         draft = self._draft
         self._slots.clear()
-        for running in draft.state.running.values():
+        for running in draft.pool.running.values():
             if not running.leaving and running.allocation_id not in draft.releases:
                 self._add(running.job_id, running.slots)
         for placed in [*draft.placed.values(), *draft.reserved.values()]:
@@ -131,7 +131,7 @@ class _Round:
         each release helps the poorer of the two, and no two jobs take the same slots from each other in turn."""
         before = self._slots.get(request.job_id, 0) / request.weight
         by_job: dict[str, list[Victim]] = {}
-        for key, running in self._draft.state.victims.descending():
+        for key, running in self._draft.pool.victims.descending():
             if running.allocation_id not in self._draft.releases and running.slots:
                 by_job.setdefault(running.job_id, []).append(
                     Victim(key, running.allocation_id, running.job_id, running.slots, running.parts)

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
+from determined_master.scheduling.backfill import Bans
 from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import Choice, fit
-from determined_master.scheduling.lane import Bans
 from determined_master.scheduling.plan import Part, Release
 from determined_master.scheduling.request_queue import ShapeQueue
 from determined_master.scheduling.shapes import Shape
@@ -69,9 +69,10 @@ def wait_for_room(draft: Draft, request: RequestView, queue: ShapeQueue, bans: B
 def _needed(
     draft: Draft, request: RequestView, queue: ShapeQueue, banned: Collection[str], victims: Iterable[Victim]
 ) -> list[Victim] | None:
-    """Returns the smallest set found: victims are added from the worst on until the request fits; then each is left out,
-    from the best on, without which it fits too. The slots of those returned that run count as coming from now on."""
-    shape, usable = queue.shape, draft.state.usable_by(queue)
+    """Returns a set of which none can be spared: victims are added from the worst on until the request fits; then each
+    is left out, from the best on, without which it fits too. The slots of those returned that run count as coming from
+    now on."""
+    shape, usable = queue.shape, draft.pool.usable_by(queue)
     chosen: list[Victim] = []
     iterator: Iterator[Victim] = iter(victims)
     # Nothing is counted agent by agent before the slots of all together suffice.
@@ -92,7 +93,7 @@ def _needed(
     added: list[tuple[Victim, list[tuple[str, int]]]] = []
     choices = None
     while victim is not None:
-        counts = [(a, n) for a, n in draft.state.coming(victim.parts) if a in usable and n]
+        counts = [(a, n) for a, n in draft.pool.coming(victim.parts) if a in usable and n]
         for agent_id, count in counts:
             index.change(agent_id, count)
             total += count
@@ -123,7 +124,7 @@ def _count_the_rest(draft: Draft, victim: Victim, counted: list[tuple[str, int]]
     """Counts the slots of a victim on agents that the request cannot use: they become free too."""
     if victim.allocation_id in draft.placed:
         return
-    for agent_id, count in draft.state.coming(victim.parts):
+    for agent_id, count in draft.pool.coming(victim.parts):
         if count and (agent_id, count) not in counted:
             draft.soon.index.change(agent_id, count)
 

@@ -39,13 +39,13 @@ class Summary:
 
     @classmethod
     def of(cls, draft: Draft) -> Summary:
-        queues = draft.state.queue.shapes.values()
+        queues = draft.pool.queue.shapes.values()
         return cls(
             placed=frozenset(draft.placed),
             idle=draft.room.index.total,
             fitting=frozenset(queue.key for queue in queues if fit(queue.shape, draft.room) is not None),
             stuck=tuple(
-                Stuck(request, draft.state.usable_by(queue))
+                Stuck(request, draft.pool.usable_by(queue))
                 for request, queue in sorted(draft.stuck.values(), key=lambda pair: pair[0].order)
             ),
             reserved={r: _leaving_for(draft, r) for r in draft.reserved},
@@ -90,12 +90,12 @@ def blocker(state: PoolState, summary: Summary, request: RequestView) -> Stuck |
 
 def _leaving_for(draft: Draft, allocation_id: str) -> tuple[str, ...]:
     """Returns the allocations released for a request, or else all that are leaving its agents."""
-    leaving = draft.state.leaving
+    leaving = draft.pool.leaving
     named = [r for r, release in draft.releases.items() if release.for_allocation_id == allocation_id]
     named += [r for r, running in leaving.items() if running.leaving_for == allocation_id]
     if not named:
         agents = {part.agent_id for part in draft.reserved[allocation_id].parts}
-        running = [*leaving.values(), *(draft.state.running[r] for r in draft.releases)]
+        running = [*leaving.values(), *(draft.pool.running[r] for r in draft.releases)]
         named = [r.allocation_id for r in running if any(part.agent_id in agents for part in r.parts)]
     return tuple(sorted(named))
 

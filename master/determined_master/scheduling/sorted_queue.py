@@ -30,7 +30,7 @@ class SortedQueue(Generic[Value]):
         for place in range(len(self.entries) - 1, self.first - 1, -1):
             yield self.entries[place]
 
-    def add(self, key: Any, value: Value) -> None:
+    def add(self, key: tuple[Any, ...], value: Value) -> None:
         entries = self.entries
         if not entries or len(entries) == self.first or entries[-1][0] < key:
             entries.append((key, value))
@@ -42,7 +42,7 @@ class SortedQueue(Generic[Value]):
         self.entries = sorted([*self.entries[self.first :], *pairs], key=itemgetter(0))
         self.first = 0
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: tuple[Any, ...]) -> None:
         entries = self.entries
         place = self.first
         if entries[place][0] != key:
@@ -57,5 +57,5 @@ class SortedQueue(Generic[Value]):
             del entries[: self.first]
             self.first = 0
 
-    def count_before(self, key: Any) -> int:
+    def count_before(self, key: tuple[Any, ...]) -> int:
         return bisect_left(self.entries, (key,), lo=self.first) - self.first

@@ -50,7 +50,7 @@ class Constraints:
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """``count`` equal tasks, each with ``slots`` slots. A task that may be spread becomes one container on each agent."""
+    """``count`` equal tasks, each with ``slots`` slots. A task that is spread becomes one container on each agent."""
 
     role: str = "trial"
     count: int = 1

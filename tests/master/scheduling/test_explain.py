@@ -11,6 +11,7 @@ from determined_master.scheduling.explain import explain
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.scheduler import plan
 from determined_master.scheduling.view import PoolView
+from determined_master.scheduling.what_if import changes_that_start
 
 
 def starts(pool, name):
@@ -131,8 +132,6 @@ def test_each_change_is_the_least_of_its_kind_in_many_clusters(pair):
 def test_an_explanation_leaves_nothing_of_what_it_tried(pool):
     state = PoolState.of(pool)
     before = state.plan()
-    from determined_master.scheduling.what_if import changes_that_start
-
     for one in pool.waiting:
         changes_that_start(state, one, [])
     assert {r: set(p.parts) for r, p in ((p.allocation_id, p) for p in state.plan().placements)} == {

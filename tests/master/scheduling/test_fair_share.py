@@ -83,7 +83,11 @@ def test_what_cannot_be_preempted_counts_and_stays():
 
 def test_an_even_cluster_is_left_alone():
     active = [running(f"{name}{n}", {"x": [n + 6 * (name == "b")]}, job=name) for name in "ab" for n in range(6)]
-    waiting = [*job("a'", 0), *[replace(r, job_id="a") for r in job("c", 3)], *[replace(r, job_id="b") for r in job("d", 3)]]
+    waiting = [
+        *job("a'", 0),
+        *[replace(r, job_id="a") for r in job("c", 3)],
+        *[replace(r, job_id="b") for r in job("d", 3)],
+    ]
     pool = PoolView("p", (agent("x", 0, SLOTS),), tuple(waiting), tuple(active), fair())
     assert (plan(pool).placements, plan(pool).releases) == ((), ())
 

@@ -54,6 +54,13 @@ def test_the_agent_that_is_left_fullest_is_taken():
     assert placed(PoolView("p", (agent("big", 4), agent("small", 2)), (request("x", 2),)))["x"] == [("small", (0, 1))]
 
 
+def test_two_requests_on_one_agent_get_different_slots():
+    assert placed(PoolView("p", (agent("a", 3),), (request("x", 2), request("y", 1, age=1)))) == {
+        "x": [("a", (0, 1))],
+        "y": [("a", (2,))],
+    }
+
+
 def test_who_waits_reads_why_slots_are_not_used():
     reasons = ("slot 1 of a: it is lost", "slot 2 of a: process 7 uses it")
     busy = AgentView("a", (), 3, unusable=reasons)

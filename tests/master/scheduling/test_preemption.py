@@ -6,7 +6,7 @@ from tests.support.pools import PREEMPTING, agent, applied, ended, request, runn
 
 from determined_master.scheduling.plan import Release
 from determined_master.scheduling.scheduler import plan
-from determined_master.scheduling.view import PoolView
+from determined_master.scheduling.view import PoolView, ProviderShape, SchedulerView
 
 
 def pool(agents, waiting, active=(), scheduler=PREEMPTING):
@@ -27,9 +27,7 @@ def low(name, slots, **more):
 
 def test_the_worst_leaves_for_a_better_request():
     full = pool([agent("a", 0, 2)], [request("vip", 1, 1)], [low("worse", [0]), low("bad", [1], priority=50)])
-    assert plan(full).releases == (
-        Release("worse", "vip", "preempted for vip, which has a better priority (1)"),
-    )
+    assert plan(full).releases == (Release("worse", "vip", "preempted for vip, which has a better priority (1)"),)
     assert plan(full).placements == ()
     assert plan(full).waiting["vip"] == "starts when worse has saved and left"
 
@@ -152,8 +150,6 @@ def test_worst_fitting_spreads_over_agents():
 
 
 def test_a_refusal_names_the_nearest_shape_also_with_a_provider():
-    from determined_master.scheduling.view import ProviderShape, SchedulerView
-
     scheduler = SchedulerView(provider_can_add=ProviderShape(4, 2))
     waiting = [request("fits", 9), request("never", 12), request("single", 5, single_agent=True)]
     decided = plan(pool([agent("a", 1)], waiting, (), scheduler))

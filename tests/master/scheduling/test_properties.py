@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.pools import any_scheduler, applied, as_running, ended, pools
 
+from determined_master.scheduling.plan import Part
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.scheduler import plan
 from determined_master.scheduling.view import SchedulerView
@@ -162,7 +163,7 @@ def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
     for number, agent in enumerate(pool.agents):
         slots = tuple(slot for slot in agents[agent.id] if slot not in agent.disabled)[:1]
         if slots and pool.waiting:
-            part = plan_part(agent.id, slots)
+            part = Part(agent.id, slots)
             passing.append(as_running(replace(pool.waiting[0], allocation_id=f"y{number}"), (part,)))
     held = {(part.agent_id, slot) for r in passing for part in r.parts for slot in part.slots}
     changes = [
@@ -198,12 +199,6 @@ def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
     for refusal in expected.refusals:
         state.remove(refusal.allocation_id)
     assert same(state.plan()) == same(plan(applied(pool, expected)))
-
-
-def plan_part(agent_id, slots):
-    from determined_master.scheduling.plan import Part
-
-    return Part(agent_id, slots)
 
 
 def same(decided):

@@ -18,7 +18,7 @@ class Bans(NamedTuple):
 NONE = Bans((), ())
 
 
-class Lane:
+class Backfill:
     """Belongs to one pass through the queue with slots, or through the one without. It stores what closes agents, and
     unites the sets only when somebody asks for them."""
 
