@@ -4,7 +4,8 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import case, func, select
+from sqlalchemy import BigInteger, ColumnElement, case, cast, func, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.states import AllocationState, TaskKind
 from determined_master.db.base import to_micros
@@ -58,10 +59,10 @@ async def queue(session: ReadSession, pool: str) -> list[JobEntry]:
             func.max(TaskRow.description).label("description"),
             func.max(TaskRow.workspace_id).label("workspace_id"),
             func.min(TaskRow.created_at).label("created_at"),
-            func.sum(AllocationRow.slots).label("requested"),
-            func.sum(case((is_waiting, 0), else_=AllocationRow.slots)).label("allocated"),
-            func.sum(case((is_waiting, 1), else_=0)).label("waiting"),
-            func.sum(case((is_waiting, 0), else_=1)).label("running"),
+            _total(AllocationRow.slots).label("requested"),
+            _total(case((is_waiting, 0), else_=AllocationRow.slots)).label("allocated"),
+            _total(case((is_waiting, 1), else_=0)).label("waiting"),
+            _total(case((is_waiting, 0), else_=1)).label("running"),
         )
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == pool)
@@ -95,7 +96,12 @@ async def queue(session: ReadSession, pool: str) -> list[JobEntry]:
         .outerjoin(ProjectRow, ProjectRow.id == ExperimentRow.project_id)
         .order_by(JobRow.priority, JobRow.position, JobRow.id)
     )
-    return [JobEntry._make((*row[:14], *map(int, row[14:]))) for row in (await session.execute(query)).all()]
+    return [JobEntry._make(row) for row in (await session.execute(query)).all()]
+
+
+def _total(column: ColumnElement[int] | InstrumentedAttribute[int]) -> ColumnElement[int]:
+    """Returns a sum as a whole number: that of PostgreSQL is a decimal one."""
+    return cast(func.sum(column), BigInteger)
 
 
 async def order(session: ReadSession, pool: str) -> list[QueuedJob]:
