@@ -25,6 +25,7 @@ READ_ONLY_POSTS = {
     "/detent/series": "reads only",
     "/detent/trials/summaries": "reads only",
     "/detent/config/check": "looks at a text",
+    "/api/v1/preview-hp-search": "looks at a configuration",
     "/api/v1/allocations/{allocation_id}/acceleratorData": "keeps nothing",
     "/detent/experiments/search": "reads only",
     "/detent/experiments/search/ids": "reads only",
@@ -124,6 +125,7 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     launch = {"config": {"entrypoint": ["ls"], "resources": {"slots": 3}}}
     waits = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
     generic = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
+    job = (await one.get("/api/v1/experiments/1"))["experiment"]["jobId"]
     m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
@@ -142,6 +144,8 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
             {},
         ),
         ("POST", "/api/v1/commands/{command_id}/kill"): (f"/api/v1/commands/{waits}/kill", {}, {}),
+        ("POST", "/api/v1/job-queues"): ("/api/v1/job-queues", {"updates": [{"jobId": job, "weight": 2}]}, {}),
+        ("POST", "/detent/job-queues"): ("/detent/job-queues", {"updates": [{"jobId": job, "priority": 7}]}, {}),
         ("POST", "/api/v1/tasks/{task_id}/kill"): (f"/api/v1/tasks/{generic}/kill", {}, {}),
         ("POST", f"{m}/archive"): ("/api/v1/projects/1/experiments/archive", {"experimentIds": many[:1]}, {}),
         ("POST", f"{m}/move"): (

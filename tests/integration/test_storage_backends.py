@@ -6,7 +6,7 @@ from pathlib import Path
 from sqlalchemy import select, update
 from tests.integration.test_checkpoints import delete_experiment, running
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, cluster
 
 from determined_master.db.models import ExperimentRow, StorageBackendRow
 
@@ -54,9 +54,12 @@ async def test_a_changed_configuration_orphans_no_checkpoint(one: Cluster, tmp_p
     assert list(root.iterdir()) == []
 
 
-async def test_no_key_outlives_the_last_checkpoint_of_its_storage(one: Cluster, tmp_path: Path):
-    wish = await running(one, tmp_path)
-    await report_checkpoint(one, wish.allocation_id, UUID)
-    assert len(await backends(one)) == 1
-    await delete_experiment(one, wish)
-    assert await backends(one) == []
+async def test_no_key_outlives_the_last_checkpoint_of_its_storage(tmp_path: Path):
+    root = tmp_path / "checkpoints"
+    root.mkdir()
+    async with cluster(tmp_path, checkpoint_roots=[root]) as one:
+        wish = await running(one, root)
+        await report_checkpoint(one, wish.allocation_id, UUID)
+        assert len(await backends(one)) == 1
+        await delete_experiment(one, wish)
+        assert await backends(one) == []

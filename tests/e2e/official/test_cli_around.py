@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from tests.e2e.official.configs import SCRIPT, script
 from tests.e2e.official.test_cli import rows, table
-from tests.support.official_cluster import OfficialCluster
+from tests.support.official_cluster import OfficialCluster, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.official]
-LATER = ["job list", "model list", "notebook list"]
+LATER = ["model list", "notebook list"]
 SECRET = "Another-Word-9"
 
 
@@ -64,6 +65,25 @@ def test_the_master_and_its_places(official: OfficialCluster):
     official.det("workspace", "describe", "Uncategorized")
     official.det("project", "describe", "Uncategorized", "Uncategorized")
     official.det("project", "list-experiments", "Uncategorized", "Uncategorized")
+
+
+def test_the_queue_is_listed_and_changed(official: OfficialCluster):
+    (agent,) = rows(official.det("agent", "list", "--csv"))
+    official.det("agent", "disable", "--drain", agent["Agent ID"])
+    created = [official.create(script(f"waits-{number}"), SCRIPT) for number in range(2)]
+    try:
+        until(lambda: len(rows(official.det("job", "list", "--csv"))) == 2)
+        first, second = (official.experiment(number)["jobId"] for number in created)
+        official.det("job", "update", first, "--priority", "60")
+        official.det("job", "update-batch", f"{second}.weight=2")
+        shown = rows(official.det("job", "list", "--csv"))
+        assert [row["ID"] for row in shown] == [second, first]
+        assert [row["Priority"] for row in shown] == ["42", "60"]
+        assert "between 1 and 99" in official.det("job", "update", first, "--priority", "0", fails=True)
+    finally:
+        official.det("agent", "enable", agent["Agent ID"])
+        for number in created:
+            official.det("experiment", "kill", number)
 
 
 def test_what_comes_later_says_so(official: OfficialCluster):
