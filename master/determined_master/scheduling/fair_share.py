@@ -34,6 +34,10 @@ class _Round:
         self._next: dict[Line, int] = {}
         self._failed: set[ShapeQueue] = set()
         """Shapes for which nothing is free; a job may still take slots from another."""
+        self._candidates: dict[str, list[Victim]] | None = None
+        """Allocations of each job that could leave, the worst last; None if they have to be looked up again."""
+        self._most: dict[int, float] = {}
+        """Priority → what the richest job keeps, in relation to its weight, without the least that it could give."""
         for running in draft.pool.running.values():
             self._weights[running.job_id] = running.weight
             self._priorities[running.job_id] = running.priority
@@ -50,12 +54,18 @@ class _Round:
         for job_id in self._draft.pool.queue.jobs():
             self._push(heap, job_id)
         heapq.heapify(heap)
+        draft = self._draft
+        shapes = draft.pool.shapes()
+        least = 0 if draft.is_complete or not self._is_slotted else shapes.least
         while heap:
             _, share, order, job_id = heapq.heappop(heap)
             entry = self._entry(job_id)
             if entry is None:
                 continue
             request, line = entry
+            if draft.room.index.total < least and not draft.has_leaving and not self._could_take(request):
+                # Nor could the others, which have more.
+                break
             if (self._share(job_id), request.order) == (share, order):
                 self._decide(request, line)
             self._push(heap, job_id)
@@ -129,21 +139,15 @@ class _Round:
         """Yields allocations that may leave for a request, worst priority and largest share first: of jobs with a worse
         priority any, of others those without which their job still has more than the one of the request has now. So
         each release helps the poorer of the two, and no two jobs take the same slots from each other in turn."""
+        if not self._could_take(request):
+            return
         before = self._slots.get(request.job_id, 0) / request.weight
-        by_job: dict[str, list[Victim]] = {}
-        for key, running in self._draft.pool.victims.descending():
-            if running.allocation_id not in self._draft.releases and running.slots:
-                by_job.setdefault(running.job_id, []).append(
-                    Victim(key, running.allocation_id, running.job_id, running.slots, running.parts)
-                )
-        for victim in victims_of_this_decision(self._draft):
-            by_job.setdefault(victim.job_id, []).append(victim)
+        by_job = {job_id: victims.copy() for job_id, victims in self._victims_by_job().items()}
         by_job.pop(request.job_id, None)
         left = dict(self._slots)
         heap = []
-        for job_id, victims in by_job.items():
+        for job_id in by_job:
             if self._priorities[job_id] >= request.priority:
-                victims.sort(key=lambda v: v.key)
                 heap.append((-self._priorities[job_id], -self._share(job_id), job_id))
         heapq.heapify(heap)
         while heap:
@@ -157,8 +161,37 @@ class _Round:
                     yield victim
                     break
 
+    def _could_take(self, request: RequestView) -> bool:
+        """Returns False if certainly nothing may leave for the request."""
+        self._victims_by_job()
+        before = self._slots.get(request.job_id, 0) / request.weight
+        return any(
+            priority > request.priority or (priority == request.priority and most > before)
+            for priority, most in self._most.items()
+        )
+
+    def _victims_by_job(self) -> dict[str, list[Victim]]:
+        if self._candidates is not None:
+            return self._candidates
+        found: dict[str, list[Victim]] = {}
+        for key, running in self._draft.pool.victims.descending():
+            if running.allocation_id not in self._draft.releases and running.slots:
+                victim = Victim(key, running.allocation_id, running.job_id, running.slots, running.parts)
+                found.setdefault(running.job_id, []).append(victim)
+        for victim in victims_of_this_decision(self._draft):
+            found.setdefault(victim.job_id, []).append(victim)
+        self._most = {}
+        for job_id, victims in found.items():
+            victims.sort(key=lambda v: v.key)
+            remaining = (self._slots[job_id] - min(v.slots for v in victims)) / self._weights[job_id]
+            priority = self._priorities[job_id]
+            self._most[priority] = max(remaining, self._most.get(priority, remaining))
+        self._candidates = found
+        return found
+
     def _share(self, job_id: str) -> float:
         return self._slots.get(job_id, 0) / self._weights[job_id]
 
     def _add(self, job_id: str, slots: int) -> None:
+        self._candidates = None
         self._slots[job_id] = self._slots.get(job_id, 0) + slots

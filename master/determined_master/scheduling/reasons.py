@@ -31,6 +31,12 @@ class Summary:
     """Keys of the shapes that would fit if no better request waited."""
     stuck: tuple[Stuck, ...]
     """In the order of the queue."""
+    total: int
+    """Slots of all agents."""
+    absent: int
+    """Number of agents that are disabled or disconnected."""
+    unusable: tuple[str, ...]
+    """Why slots of the other agents cannot be assigned."""
     reserved: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Request → allocations that have to leave before it starts."""
     of_job: dict[str, int] = field(default_factory=dict)
@@ -39,7 +45,7 @@ class Summary:
 
     @classmethod
     def of(cls, draft: Draft) -> Summary:
-        queues = draft.pool.queue.shapes.values()
+        queues, agents = draft.pool.queue.shapes.values(), draft.pool.agents.values()
         return cls(
             placed=frozenset(draft.placed),
             idle=draft.room.index.total,
@@ -48,6 +54,9 @@ class Summary:
                 Stuck(request, draft.pool.usable_by(queue))
                 for request, queue in sorted(draft.stuck.values(), key=lambda pair: pair[0].order)
             ),
+            total=sum(agent.total for agent in agents),
+            absent=sum(not agent.placeable for agent in agents),
+            unusable=tuple(reason for agent in agents if agent.placeable for reason in agent.unusable),
             reserved={r: _leaving_for(draft, r) for r in draft.reserved},
             of_job=dict(draft.given_to_job),
             of_user=dict(draft.given_to_user),
@@ -71,7 +80,7 @@ def reason(state: PoolState, summary: Summary, request: RequestView, ahead: int 
         if better is not None:
             return _behind(better.request, request)
     if slots == 0:
-        return _no_room(state, request)
+        return _no_room(state, summary, request)
     return _no_slots(state, summary, request, state.queue.count_before(request.order) if ahead is None else ahead)
 
 
@@ -128,40 +137,37 @@ def _behind(better: RequestView, request: RequestView) -> str:
     return f"queued behind {better.allocation_id}, which comes first and waits for the same slots"
 
 
-def _no_room(state: PoolState, request: RequestView) -> str:
-    agents = state.agents.values()
+def _no_room(state: PoolState, summary: Summary, request: RequestView) -> str:
     pinned = request.groups[0].constraints.agent_id
     if pinned is not None:
         only = state.agents.get(pinned)
         if only is None or not only.is_connected:
             return f"its agent {pinned} is not connected"
         return f"agent {only.id} runs the maximum number of containers without slots (max_zero_slot_containers)"
-    absent = sum(not a.placeable for a in agents)
-    if absent == len(agents):
+    absent = summary.absent
+    if absent == len(state.agents):
         return f"every agent of pool {state.name!r} is disabled or disconnected"
     text = f"every agent of pool {state.name!r} runs the maximum number of containers without slots "
     return text + "(max_zero_slot_containers)" + (f"; {absent} disabled or disconnected" if absent else "")
 
 
 def _no_slots(state: PoolState, summary: Summary, request: RequestView, ahead: int) -> str:
-    agents = state.agents.values()
     constraints = [group.constraints for group in request.groups if group.slots]
     for constraint in constraints:
         pinned = constraint.agent_id
         if pinned is not None and (pinned not in state.agents or not state.agents[pinned].is_connected):
             return f"its agent {pinned} is not connected"
-    absent = sum(not a.placeable for a in agents)
     text = f"needs {_slots(request.slots)}"
     text += " on one agent" if any(c.single_agent for c in constraints) else ""
-    text += f"; {summary.idle} of {sum(a.total for a in agents)} free in pool {state.name!r}"
+    text += f"; {summary.idle} of {summary.total} free in pool {state.name!r}"
     if ahead:
         text += f"; {ahead} ahead"
-    if absent:
-        text += f"; {absent} agent{'s' if absent != 1 else ''} disabled or disconnected"
+    if summary.absent:
+        text += f"; {summary.absent} agent{'s' if summary.absent != 1 else ''} disabled or disconnected"
     excluded = frozenset[str]().union(*(c.excluded_agents for c in constraints)) & state.agents.keys()
     if excluded:
         text += f"; {', '.join(sorted(excluded))} excluded by its log policies"
-    unusable = [reason for a in agents if a.placeable for reason in a.unusable]
+    unusable = summary.unusable
     if unusable:
         text += f"; {unusable[0]}" + (f" ({len(unusable) - 1} more like it)" if len(unusable) > 1 else "")
     return text

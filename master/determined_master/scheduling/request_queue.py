@@ -76,10 +76,16 @@ class RequestQueue:
             by_line.setdefault(line, []).append((request.order, request))
             self.requests[request.allocation_id] = request
             self._line_of[request.allocation_id] = line
+        heads: dict[ShapeQueue, list[tuple[Key, Line]]] = {}
         for line, pairs in by_line.items():
             self._take_out(line)
             line.requests.extend(pairs)
-            self._put_back(line)
+            line.is_open = not (line.has_limit and self._is_held(line))
+            if line.is_open:
+                first = line.requests.entries[line.requests.first][0]
+                heads.setdefault(line.shape_queue, []).append((first, line))
+        for queue, lines in heads.items():
+            queue.heads.extend(lines)
 
     def line_of(self, allocation_id: str) -> Line:
         return self._line_of[allocation_id]
