@@ -126,6 +126,12 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
     waits = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
     generic = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
     job = (await one.get("/api/v1/experiments/1"))["experiment"]["jobId"]
+
+    async def is_decided() -> bool:
+        queue = (await one.get("/detent/cluster/overview"))["queue"]
+        return not any("waiting for the scheduler" in entry["waiting"] for entry in queue)
+
+    await eventually(is_decided)  # the scheduler writes why they wait
     m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
