@@ -11,6 +11,8 @@ export type Timeline = Schemas["Timeline"];
 export type EffectiveConfig = Schemas["EffectiveConfig"];
 export type SearchBracket = Schemas["SearchBracket"];
 export type SearchDecision = Schemas["SearchDecision"];
+export type StartingChanges = Schemas["StartingChanges"];
+export type WaitBlocker = Schemas["WaitBlocker"];
 export type ConfigDiagnostic = Schemas["ConfigDiagnostic"];
 export type Verb = keyof Schemas["AllowedVerbs"];
 
@@ -33,6 +35,13 @@ export const statusQuery = (id: number) =>
       heardTime(Date.parse(status.now));
       return status;
     },
+  });
+
+/** Why the experiment's trials wait for slots. */
+export const whyQuery = (id: number) =>
+  queryOptions({
+    queryKey: key(id, "why"),
+    queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/why", at(id))),
   });
 
 /** Brackets and decisions change with the reports that the search compares. */

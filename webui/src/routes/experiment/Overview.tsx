@@ -16,6 +16,7 @@ import { type Experiment, type ExperimentStatus, timelineQuery } from "@/service
 import { isLive, withoutState } from "@/format/states";
 import { LastLines } from "./overview/LastLines";
 import { Results } from "./overview/Results";
+import { WhyItWaits } from "./overview/WhyItWaits";
 import type { TabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
@@ -43,6 +44,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
           {waiting.length > 1 && ` (and ${waiting.length - 1} more)`}
         </p>
       )}
+      {waiting.length > 0 && <WhyItWaits experimentId={experiment.id} />}
       <div className={layout.cards}>
         <SearcherCurve experiment={experiment} />
         {standing !== null && <Results experiment={experiment} trialId={standing} />}
