@@ -55,7 +55,7 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
 def _changes(changes: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[str]:
     start = "starts it now:"
     if changes["slots"]:
-        yield f"{start} {changes['slots']} slots instead of {first['slots']} (resources.slots_per_trial)"
+        yield f"{start} {counted(changes['slots'])} instead of {first['slots']} (resources.slots_per_trial)"
     if changes["priority"]:
         yield f"{start} priority {changes['priority']} (det job update)"
     if changes["maxSlots"]:
@@ -67,7 +67,11 @@ def _changes(changes: Mapping[str, Any], first: Mapping[str, Any]) -> Iterator[s
     for slot in changes["slotIds"]:
         yield f"{start} det slot enable {slot['agentId']} {slot['slotId']}"
     for job in changes["pausedJobs"][:MAX_SHOWN]:
-        yield f"{start} pausing job {job}, once it has left"
+        yield f"{start} pausing {job['name']}, once it has left"
+
+
+def counted(slots: int) -> str:
+    return f"{slots} slot{'s' if slots != 1 else ''}"
 
 
 def duration(seconds: float) -> str:

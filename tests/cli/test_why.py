@@ -28,7 +28,7 @@ FIRST = {
         "pools": ["big"],
         "agents": ["gpu-2"],
         "slotIds": [{"agentId": "gpu-1", "slotId": 3}],
-        "pausedJobs": ["a1"],
+        "pausedJobs": [{"jobId": "a1", "name": "experiment 1 (digits)"}],
     },
 }
 
@@ -55,7 +55,7 @@ def test_what_waits_is_explained(master: FakeMaster, capsys: pytest.CaptureFixtu
         "starts it now: pool big (det job update --resource-pool big)",
         "starts it now: det agent enable gpu-2",
         "starts it now: det slot enable gpu-1 3",
-        "starts it now: pausing job a1, once it has left",
+        "starts it now: pausing experiment 1 (digits), once it has left",
     ]
 
 

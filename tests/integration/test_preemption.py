@@ -51,7 +51,7 @@ async def test_a_trial_leaves_for_a_better_one_and_comes_back(tmp_path: Path):
         wish = await started(agent, first)
         urgent = await one.create(URGENT)
         await eventually(lambda: is_asked(one, wish))
-        await eventually(lambda: _says(one, f"starts when {wish.allocation_id} has saved and left"))
+        await eventually(lambda: _says(one, "starts when trial 1 of experiment 1 has saved and left"))
         (trial,) = (await one.get(f"/api/v1/experiments/{first}/trials"))["trials"]
         log = (await one.client.get(f"/api/v1/tasks/{trial['taskIds'][0]}/logs", params={"limit": 50})).text
         assert "which has a better priority (5)" in log

@@ -32,9 +32,12 @@ async def test_what_is_in_the_way_is_named_with_what_starts_it(one: Cluster):
     assert [(each["allocationId"], each["why"]) for each in found["blockers"]] == [(wish.allocation_id, "running")]
     assert found["blockers"][0]["name"] == "trial 1 of experiment 1 (tiny)"
     assert found["startsInSeconds"] is None
-    assert "nobody knows how long" in found["unknown"]
+    assert found["unknown"] == "nobody knows how long trial 1 of experiment 1 will run"
     job = (await one.get("/api/v1/experiments/1"))["experiment"]["jobId"]
-    assert (found["changes"]["slots"], found["changes"]["pausedJobs"]) == (1, [job])
+    assert (found["changes"]["slots"], found["changes"]["pausedJobs"]) == (
+        1,
+        [{"jobId": job, "name": "experiment 1 (tiny)"}],
+    )
 
 
 async def test_the_start_is_estimated_from_the_progress_of_what_runs(one: Cluster):

@@ -37,6 +37,8 @@ class Queued(NamedTuple):
     kill_requested_at: datetime | None
     preempted_for: str | None
     placed_at: datetime | None
+    trial_id: int | None
+    experiment_id: int | None
     trial_progress: float | None
     """Progress of its trial, from 0 to 1; None if it is no trial."""
     trial_steps: int | None
@@ -65,6 +67,8 @@ _COLUMNS = (
     AllocationRow.kill_requested_at,
     AllocationRow.preempted_for,
     AllocationRow.placed_at,
+    TrialRow.id,
+    TrialRow.experiment_id,
     TrialRow.progress,
     TrialRow.steps_completed,
     TrialRow.run_start_steps,

@@ -146,6 +146,12 @@ def groups_of(row: Queued) -> tuple[TaskGroup, ...]:
     return (TaskGroup(row.kind.value.lower(), slots=row.slots, constraints=constraints),)
 
 
+def _label(row: Queued) -> str:
+    if row.trial_id is None:
+        return f"task {row.task_id}"
+    return f"trial {row.trial_id} of experiment {row.experiment_id}"
+
+
 def _request(row: Queued) -> RequestView:
     return RequestView(
         allocation_id=row.id,
@@ -158,6 +164,7 @@ def _request(row: Queued) -> RequestView:
         user_id=row.user_id,
         preemptible=row.kind is TaskKind.TRIAL,
         max_slots=row.max_slots,
+        label=_label(row),
     )
 
 
@@ -176,4 +183,5 @@ def _running(row: Queued, parts: tuple[Part, ...], now: datetime) -> RunningView
         seconds_left=seconds_left(row, now),
         max_slots=row.max_slots,
         leaving_for=row.preempted_for,
+        label=_label(row),
     )

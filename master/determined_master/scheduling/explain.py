@@ -108,7 +108,7 @@ def _seconds(state: PoolState, allocation_id: str) -> float | None:
 def _estimate(state: PoolState, request: RequestView) -> tuple[float | None, str]:
     """Lets time pass in a copy of the pool: what runs ends as expected, what starts never ends, nothing new comes."""
     state = PoolState.of(state.view())
-    unknown = sorted(name for name in state.running if _seconds(state, name) is None)
+    unknown = sorted(each.name for key, each in state.running.items() if _seconds(state, key) is None)
     ends = [(seconds, name) for name in state.running if (seconds := _seconds(state, name)) is not None]
     heapq.heapify(ends)
     now = 0.0

@@ -132,6 +132,7 @@ class PoolState:
                 request.user_id,
                 request.preemptible,
                 max_slots=request.max_slots,
+                label=request.label,
             )
         )
 

@@ -155,5 +155,5 @@ def _prune(
 
 def _reason(request: RequestView, victim: Victim) -> str:
     if victim.key[0][0] != request.priority:
-        return f"preempted for {request.allocation_id}, which has a better priority ({request.priority})"
-    return f"preempted for {request.allocation_id}, which comes first in the queue or has less than its share"
+        return f"preempted for {request.name}, which has a better priority ({request.priority})"
+    return f"preempted for {request.name}, which comes first in the queue or has less than its share"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,7 +69,7 @@ def reason(state: PoolState, summary: Summary, request: RequestView, ahead: int 
     if not state.agents:
         return f"pool {state.name!r} has no agent yet"
     if request.allocation_id in summary.reserved:
-        return _leaving(summary.reserved[request.allocation_id])
+        return _leaving([state.running[each].name for each in summary.reserved[request.allocation_id]])
     slots = request.slots
     more_of_job = summary.of_job.get(request.job_id, 0)
     more_of_user = summary.of_user.get(request.user_id, 0)
@@ -109,7 +110,7 @@ def _leaving_for(draft: Draft, allocation_id: str) -> tuple[str, ...]:
     return tuple(sorted(named))
 
 
-def _leaving(names: tuple[str, ...]) -> str:
+def _leaving(names: Sequence[str]) -> str:
     if not names:
         return "starts when a better request has started"
     text = f"starts when {names[0]} has saved and left"
@@ -133,8 +134,8 @@ def _limit(state: PoolState, request: RequestView, slots: int, more_of_job: int,
 
 def _behind(better: RequestView, request: RequestView) -> str:
     if better.priority < request.priority:
-        return f"queued behind {better.allocation_id}, which has a higher priority ({better.priority})"
-    return f"queued behind {better.allocation_id}, which comes first and waits for the same slots"
+        return f"queued behind {better.name}, which has a higher priority ({better.priority})"
+    return f"queued behind {better.name}, which comes first and waits for the same slots"
 
 
 def _no_room(state: PoolState, summary: Summary, request: RequestView) -> str:

@@ -83,6 +83,12 @@ class RequestView:
     preemptible: bool
     max_slots: int | None = None
     """Limit of its job: the slots that all its allocations may hold at a time."""
+    label: str = ""
+    """What people call it, such as ``trial 3 of experiment 2``."""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.allocation_id
 
     @cached_property
     def slots(self) -> int:
@@ -119,6 +125,11 @@ class RunningView:
     max_slots: int | None = None
     leaving_for: str | None = None
     """Allocation for which it was released, if it was: no second release is requested for that one meanwhile."""
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.label or self.allocation_id
 
     @property
     def slots(self) -> int:

@@ -65,6 +65,7 @@ def _fewer_slots(state: PoolState, request: RequestView) -> int | None:
         return None
     number = slotted[0]
     group = request.groups[number]
+    state.replace(request)  # undoes the last decision, which holds slots that are free
     free = sum(len(slots) for slots in state.free.values())
     try:
         for slots in range(min(group.slots - 1, free), 0, -1):

@@ -100,7 +100,8 @@ def test_an_even_cluster_is_left_alone():
 )
 def test_shares_converge_over_time(weights, first, rng):
     """Jobs with more than enough single-slot trials, one of which held everything: trials end at random and others take
-    their place. Each job comes within one slot of its share and stays there."""
+    their place. No job keeps more than its share and one slot, and none has so much less than another one that a slot
+    of that one would be due to it."""
     names = [f"j{n}" for n in range(len(weights))]
     favourite = names[first % len(names)]
     active = tuple(
@@ -117,7 +118,7 @@ def test_shares_converge_over_time(weights, first, rng):
         held = shares(pool)
         assert sum(held.values()) == SLOTS
         for name, weight in zip(names, weights, strict=True):
-            assert abs(held[name] - SLOTS * weight / sum(weights)) <= 1.0
+            assert held[name] <= SLOTS * weight / sum(weights) + 1.0
             assert all((held[o] - 1) / w <= held[name] / weight for o, w in zip(names, weights, strict=True))
         pool = ended(pool, rng.sample(sorted(r.allocation_id for r in pool.running), 3))
 

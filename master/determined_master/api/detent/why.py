@@ -18,6 +18,7 @@ from determined_master.scheduling.what_if import Changes
 from determined_master.tasks import repository as task_rows
 from determined_master.trials import repository as trial_rows
 
+MAX_JOBS = 20
 router = APIRouter(prefix="/detent", tags=["detent"])
 
 
@@ -36,6 +37,11 @@ class AgentSlot(Wire):
     slot_id: int
 
 
+class PausableJob(Wire):
+    job_id: str
+    name: str
+
+
 class StartingChanges(Wire):
     """Changes each of which, alone, starts it now; None or empty where no value does."""
 
@@ -45,7 +51,7 @@ class StartingChanges(Wire):
     pools: list[str]
     agents: list[str]
     slot_ids: list[AgentSlot]
-    paused_jobs: list[str]
+    paused_jobs: list[PausableJob]
 
 
 class WaitExplanation(Wire):
@@ -116,7 +122,7 @@ async def _shown(session: ReadSession, row: AllocationRow, found: Explanation) -
         blockers=[_blocker(each, names) for each in found.blockers],
         starts_in_seconds=found.starts_in_seconds,
         unknown=found.unknown,
-        changes=_changes(found.changes),
+        changes=await _changes(session, found.changes),
     )
 
 
@@ -125,7 +131,7 @@ def _blocker(found: Blocker, names: dict[str, str]) -> WaitBlocker:
     return WaitBlocker(allocation_id=found.allocation_id, name=name, why=found.why, seconds_left=found.seconds_left)
 
 
-def _changes(found: Changes) -> StartingChanges:
+async def _changes(session: ReadSession, found: Changes) -> StartingChanges:
     return StartingChanges(
         slots=found.slots,
         priority=found.priority,
@@ -133,8 +139,16 @@ def _changes(found: Changes) -> StartingChanges:
         pools=list(found.pools),
         agents=list(found.agents),
         slot_ids=[AgentSlot(agent_id=agent, slot_id=slot) for agent, slot in found.slot_ids],
-        paused_jobs=list(found.paused_jobs),
+        paused_jobs=[
+            PausableJob(job_id=job_id, name=await _name_of_job(session, job_id))
+            for job_id in found.paused_jobs[:MAX_JOBS]
+        ],
     )
+
+
+async def _name_of_job(session: ReadSession, job_id: str) -> str:
+    row = await experiment_rows.find_by_job(session, job_id)
+    return f"experiment {row.id} ({row.name})" if row else f"job {job_id}"
 
 
 async def _names(session: ReadSession, allocation_ids: Sequence[str]) -> dict[str, str]:

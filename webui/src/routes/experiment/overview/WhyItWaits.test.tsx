@@ -26,7 +26,7 @@ const FIRST = {
     pools: ["cpu"],
     agents: ["gpu-2"],
     slotIds: [{ agentId: "gpu-1", slotId: 3 }],
-    pausedJobs: ["a1"],
+    pausedJobs: [{ jobId: "a1", name: "experiment 3 (digits)" }],
   },
 };
 
@@ -51,7 +51,7 @@ it("names what is in the way, the expected start, and each change that starts it
     "Pool cpu",
     "Enabling agent gpu-2",
     "Enabling slot 3 of agent gpu-1",
-    "Pausing job a1, once it has left",
+    "Pausing experiment 3 (digits), once it has left",
   ]);
 });
 

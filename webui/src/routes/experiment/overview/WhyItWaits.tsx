@@ -56,12 +56,13 @@ export function WhyItWaits({ experimentId }: { experimentId: number }) {
 
 function changesInWords(changes: StartingChanges, slots: number): string[] {
   const found: string[] = [];
-  if (changes.slots !== null) found.push(`${changes.slots} slots instead of ${slots}`);
+  if (changes.slots !== null)
+    found.push(`${`${changes.slots} ${changes.slots === 1 ? "slot" : "slots"}`} instead of ${slots}`);
   if (changes.priority !== null) found.push(`Priority ${changes.priority}`);
   if (changes.maxSlots !== null) found.push(`max_slots ${changes.maxSlots}`);
   found.push(...changes.pools.map((pool) => `Pool ${pool}`));
   found.push(...changes.agents.map((agent) => `Enabling agent ${agent}`));
   found.push(...changes.slotIds.map(({ agentId, slotId }) => `Enabling slot ${slotId} of agent ${agentId}`));
-  found.push(...changes.pausedJobs.map((job) => `Pausing job ${job}, once it has left`));
+  found.push(...changes.pausedJobs.map(({ name }) => `Pausing ${escapeControl(name)}, once it has left`));
   return found;
 }
