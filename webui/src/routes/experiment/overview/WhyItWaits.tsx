@@ -57,7 +57,7 @@ export function WhyItWaits({ experimentId }: { experimentId: number }) {
 function changesInWords(changes: StartingChanges, slots: number): string[] {
   const found: string[] = [];
   if (changes.slots !== null)
-    found.push(`${`${changes.slots} ${changes.slots === 1 ? "slot" : "slots"}`} instead of ${slots}`);
+    found.push(`${changes.slots} ${changes.slots === 1 ? "slot" : "slots"} instead of ${slots}`);
   if (changes.priority !== null) found.push(`Priority ${changes.priority}`);
   if (changes.maxSlots !== null) found.push(`max_slots ${changes.maxSlots}`);
   found.push(...changes.pools.map((pool) => `Pool ${pool}`));
