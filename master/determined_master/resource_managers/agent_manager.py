@@ -140,6 +140,9 @@ class AgentManager:
                 )
 
     async def _say_why(self, waiting: Mapping[str, str]) -> None:
+        """Stores the reasons for waiting that have changed."""
+        if not waiting:
+            return
         async with self._database.read() as session:
             found = await allocation_rows.pending(session)
         stale = {each: waiting[each.id] for each in found if waiting.get(each.id, each.waiting) != each.waiting}
