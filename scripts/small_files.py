@@ -19,7 +19,7 @@ _NOUN = "the table of nouns loads one module for each noun, so that `det` starts
 REASONS: Mapping[str, str] = {
     "determined.common": _USERS,
     "determined.experimental.core_v2": _USERS,
-    "determined.keras": _USERS,
+    "determined.estimator": _USERS,
     "determined.pytorch.experimental": _USERS,
     "determined.tensorboard": _USERS,
     "determined.transformers": _USERS,

@@ -28,7 +28,7 @@ __all__ = [
     "pytorch",
 ]
 
-_FOLDERS = ("client", "core", "errors", "experimental", "launch", "pytorch")
+_FOLDERS = ("client", "core", "errors", "experimental", "keras", "launch", "pytorch")
 _FROM_CORE = ("ClusterInfo", "TrialInfo", "get_cluster_info")
 
 

@@ -9,10 +9,9 @@ INSTEAD = {
         "detached mode is not supported yet; use determined.core.init(), which outside of a cluster prints "
         "reports and stores checkpoints in a folder"
     ),
-    "keras": (
-        "there is no Keras adapter; report metrics from a keras.callbacks.Callback by core_context.train."
-        "report_training_metrics(), save by core_context.checkpoint.store_path(), and stop when core_context.preempt."
-        "should_preempt() says so"
+    "estimator": (
+        "TensorFlow has removed estimators; write an EstimatorTrial again as a determined.keras.TFKerasTrial, or use "
+        "determined.keras.DeterminedCallback in a script"
     ),
     "pytorch.experimental": (
         "there is no batch inference; loop over your data under determined.core.init(), with core_context.distributed "

@@ -38,7 +38,7 @@ ON_SHARED_CLUSTER = (
     "users-of-tasks",
 )
 WITH_MORE_PARTS = {"horovod", "environments", "several-machines", "gpus", "coming-from-determined"}
-IN_OTHER_FILES = {"lightning", "hugging-face", "common-mistakes", "python-sdk", "web-page", "containers"}
+IN_OTHER_FILES = {"keras", "lightning", "hugging-face", "common-mistakes", "python-sdk", "web-page", "containers"}
 """Followed by ``test_tutorial.py``, ``containers/test_page.py`` and, in a browser, ``web/test_web_page.py``."""
 
 

@@ -20,6 +20,8 @@ def steps_of_checkpoints(experiment):
         pytest.param("digits", 31, id="digits-epoch-end", marks=pytest.mark.long),
         pytest.param("foreign", 8, id="foreign-even", marks=pytest.mark.long),
         pytest.param("foreign", 26, id="foreign-odd"),
+        pytest.param("keras", 17, id="keras-inside-epoch"),
+        pytest.param("keras", 31, id="keras-epoch-end", marks=pytest.mark.long),
     ],
 )
 def test_a_trial_paused_while_training_resumes_the_same(cluster, tmp_path, same_as_straight, model, batch):

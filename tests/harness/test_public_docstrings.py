@@ -25,6 +25,7 @@ PUBLIC = {
         " EarlyExitReason PreemptContext PreemptMode ProfilerContext SearcherContext SearcherOperation TensorboardMode"
         " TrainContext TrialInfo Unit get_cluster_info init"
     ),
+    "determined.keras": "DeterminedCallback InputData TFKerasTrial TFKerasTrialContext",
     "determined.pytorch": (
         "Batch DataLoader Epoch LRScheduler MetricReducer PyTorchCallback PyTorchTrial PyTorchTrialContext Record"
         " Reducer SimpleMetricReducer TorchData TrainUnit Trainer deepspeed init load_trial_from_checkpoint_path"
@@ -60,7 +61,7 @@ NOT_INCLUDED = frozenset(
     [
         "determined.common",
         "determined.experimental.core_v2",
-        "determined.keras",
+        "determined.estimator",
         "determined.pytorch.experimental",
         "determined.tensorboard",
         "determined.transformers",

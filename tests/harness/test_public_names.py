@@ -12,7 +12,7 @@ NOT_INCLUDED = {
     "determined.common": "det command",
     "determined.common.experimental": "det command",
     "determined.experimental.core_v2": r"determined\.core\.init\(\)",
-    "determined.keras": r"core_context\.train",
+    "determined.estimator": "determined.keras.TFKerasTrial",
     "determined.pytorch.experimental": "determined.core.init",
     "determined.tensorboard": "get_tensorboard_writer",
     "determined.transformers": "TrainerCallback",
@@ -27,11 +27,15 @@ def test_a_module_that_is_not_included_says_what_to_use(module):
 
 
 def test_both_forms_of_import_name_the_replacement():
-    for line in ("from determined import keras", "import determined.keras", "from determined.keras import callbacks"):
-        with pytest.raises(ImportError, match="there is no Keras adapter"):
+    for line in (
+        "from determined import estimator",
+        "import determined.estimator",
+        "from determined.estimator import EstimatorTrial",
+    ):
+        with pytest.raises(ImportError, match="TensorFlow has removed estimators"):
             exec(line, {})
-    with pytest.raises(AttributeError, match="there is no Keras adapter"):
-        _ = det.keras
+    with pytest.raises(AttributeError, match="write an EstimatorTrial again"):
+        _ = det.estimator
     assert not hasattr(det, "nothing")
 
 
@@ -44,7 +48,7 @@ def test_every_public_name_is_there():
 def test_the_package_and_the_refusals_load_no_torch():
     lines = [
         "import sys, determined",
-        "determined.LOG_FORMAT, determined.import_from_path, hasattr(determined, 'keras')",
+        "determined.LOG_FORMAT, determined.import_from_path, hasattr(determined, 'estimator')",
         "print('torch' in sys.modules)",
     ]
     ran = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True)

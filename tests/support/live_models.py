@@ -28,7 +28,8 @@ class Model:
 
     def configured(self, gates: Path | None = None, *, variables: Sequence[str] = (), **changes: Any) -> str:
         """The configuration as YAML; ``gates`` is the folder in which a test closes gates."""
-        every = [*ONE_THREAD, f"PYTHONPATH={IDLE_COMPILER}", *([f"GATES={gates}"] if gates else []), *variables]
+        own = self.config.get("environment", {}).get("environment_variables", [])
+        every = [*own, *ONE_THREAD, f"PYTHONPATH={IDLE_COMPILER}", *([f"GATES={gates}"] if gates else []), *variables]
         config = self.config | {"environment": {"environment_variables": every}} | changes
         return yaml.safe_dump(config, sort_keys=False)
 
@@ -83,5 +84,16 @@ def _script() -> Model:
     return Model("script", (E2E / "gated" / "steps.py",), "", config, 3, (3,))
 
 
-DIGITS, FOREIGN, SCRIPT = _digits(), _foreign(), _script()
-MODELS = {model.name: model for model in (DIGITS, FOREIGN, SCRIPT)}
+def _keras() -> Model:
+    """A Keras model whose checks are those of the other trials: a gate in front of each batch, every step reported."""
+    folder = ROOT / "examples" / "digits"
+    config = yaml.safe_load((folder / "keras.yaml").read_text())
+    config["searcher"]["max_length"] = {"batches": 40}
+    config |= {"entrypoint": "keras_trial:Trial", "scheduling_unit": 1, "min_validation_period": {"batches": 12}}
+    config |= {"min_checkpoint_period": {"batches": 5}, "max_restarts": 3}
+    files = (folder / "keras_def.py", folder / "digits_data.py", E2E / "gated" / "keras_trial.py")
+    return Model("keras", files, "", config, 40, (12, 24, 36, 40))
+
+
+DIGITS, FOREIGN, SCRIPT, KERAS = _digits(), _foreign(), _script(), _keras()
+MODELS = {model.name: model for model in (DIGITS, FOREIGN, SCRIPT, KERAS)}

@@ -2,9 +2,10 @@
 
 import contextlib
 import gc
+import importlib
 import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from determined import LOG_FORMAT
@@ -14,7 +15,7 @@ from determined_launch import environment
 
 logger = logging.getLogger(__name__)
 
-_FRAMEWORKS = ("torch", "deepspeed", "horovod")
+_FRAMEWORKS = ("torch", "deepspeed", "horovod", "keras")
 
 
 class WrongKind(DeterminedError):
@@ -64,14 +65,31 @@ def uncollected() -> Iterator[None]:
 
 def check_kind(found: object, spec: str, environ: Mapping[str, str]) -> None:
     """Raises WrongKind if the launch layer cannot run the class."""
+    if not isinstance(found, type):
+        raise WrongKind(f"{spec} is a {type(found).__name__}, not a trial class")
+    layer = _layer(environ)
+    if is_keras(found):
+        if layer == "the deepspeed layer":
+            raise WrongKind(f"{spec} is a TFKerasTrial, which {layer} cannot run; use {spec} itself as the entrypoint")
+        return
     from determined.pytorch import PyTorchTrial
     from determined.pytorch.deepspeed import DeepSpeedTrial
 
-    if not isinstance(found, type):
-        raise WrongKind(f"{spec} is a {type(found).__name__}, not a trial class")
     if not issubclass(found, (PyTorchTrial, DeepSpeedTrial)):
-        raise WrongKind(f"{spec} is not a subclass of PyTorchTrial or DeepSpeedTrial")
-    layer = next(
+        raise WrongKind(f"{spec} is not a subclass of PyTorchTrial, DeepSpeedTrial or TFKerasTrial")
+    wants = "deepspeed" if issubclass(found, DeepSpeedTrial) else "torch_distributed"
+    if (wants == "deepspeed") != (layer == "the deepspeed layer"):
+        raise WrongKind(f"{spec} is a {found.kind}, which {layer} cannot run; use determined.launch.{wants}")
+
+
+def is_keras(found: type) -> bool:
+    """Returns True for a TFKerasTrial; its module has imported determined.keras, which other tasks do not have."""
+    keras = sys.modules.get("determined.keras")
+    return keras is not None and issubclass(found, keras.TFKerasTrial)
+
+
+def _layer(environ: Mapping[str, str]) -> str:
+    return next(
         (
             f"the {name} layer"
             for variable, name in (
@@ -83,14 +101,12 @@ def check_kind(found: object, spec: str, environ: Mapping[str, str]) -> None:
         ),
         "a process without a launch layer",
     )
-    wants = "deepspeed" if issubclass(found, DeepSpeedTrial) else "torch_distributed"
-    if (wants == "deepspeed") != (layer == "the deepspeed layer"):
-        raise WrongKind(f"{spec} is a {found.kind}, which {layer} cannot run; use determined.launch.{wants}")
 
 
 def _train(found: Any, spec: str, *, test_mode: bool) -> int:  # noqa: ANN401  # a class of the user
-    from determined.pytorch._legacy import run
-
+    run: Callable[..., None] = importlib.import_module(
+        "determined.keras._training" if is_keras(found) else "determined.pytorch._legacy"
+    ).run
     try:
         run(found, spec, test_mode=test_mode)
     except (StorageError, FrameworkMissing) as error:

@@ -1,5 +1,6 @@
 """The PyTorch trial API: ``PyTorchTrial``, its context, data loader, callbacks, reducers and ``Trainer``."""
 
+from determined._units import Batch, Epoch, Record, TrainUnit
 from determined.pytorch import deepspeed, samplers
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._context import PyTorchTrialContext
@@ -10,7 +11,6 @@ from determined.pytorch._lr_scheduler import LRScheduler
 from determined.pytorch._reducer import MetricReducer, Reducer, SimpleMetricReducer
 from determined.pytorch._trainer import Trainer
 from determined.pytorch._trial import PyTorchTrial, TorchData
-from determined.pytorch._units import Batch, Epoch, Record, TrainUnit
 
 __all__ = [
     "Batch",

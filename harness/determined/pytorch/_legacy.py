@@ -5,12 +5,13 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+from determined._configured_fit import fit_arguments
+from determined._units import Batch
 from determined.core._cluster_info import read
 from determined.pytorch import _init, deepspeed
 from determined.pytorch._setup import configuration
 from determined.pytorch._trainer import BaseTrainer, Trainer
 from determined.pytorch._trial import Trial
-from determined.pytorch._units import Batch, TrainUnit, from_config
 from determined_launch import environment
 
 logger = logging.getLogger(__name__)
@@ -44,28 +45,3 @@ def _trainer(trial_class: Any, config: dict[str, Any]) -> Iterator[BaseTrainer]:
         average_aggregated_gradients=optimizations.get("average_aggregated_gradients") is not False,
     ) as made:
         yield Trainer(trial_class(made), made)
-
-
-def fit_arguments(config: dict[str, Any], hparams: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of ``Trainer.fit`` for a configuration."""
-    searcher = config.get("searcher") or {}
-    length = searcher.get("max_length")
-    if length is None and searcher.get("max_time") is not None:
-        length = {"epochs" if searcher.get("time_metric") == "epochs" else "batches": searcher["max_time"]}
-
-    def unit(value: object) -> TrainUnit | None:
-        return from_config(
-            value,
-            records_per_epoch=int(config.get("records_per_epoch") or 0),
-            global_batch_size=hparams.get("global_batch_size"),
-        )
-
-    return {
-        "max_length": unit(length),
-        "validation_period": unit(config.get("min_validation_period")),
-        "checkpoint_period": unit(config.get("min_checkpoint_period")),
-        "reporting_period": Batch(int(config.get("scheduling_unit") or 100)),
-        "checkpoint_policy": config.get("checkpoint_policy") or "best",
-        "step_zero_validation": bool(config.get("perform_initial_validation")),
-        "profiling_enabled": bool((config.get("profiling") or {}).get("enabled")),
-    }

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from determined._plan import Plan
 from determined.core import _steps
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._data import Data
-from determined.pytorch._plan import Plan
 from determined.pytorch._preempt_poll import PreemptPoll
 from determined.pytorch._state import Extras, TrainingState
 from determined.pytorch._training_metrics import averages, by_batch

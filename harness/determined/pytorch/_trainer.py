@@ -3,14 +3,14 @@
 import logging
 from typing import Any
 
+from determined._plan import Plan
+from determined._units import Batch, TrainUnit, from_config
 from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._loop import Loop
-from determined.pytorch._plan import Plan
 from determined.pytorch._preempt_poll import PreemptPoll
 from determined.pytorch._trial import PyTorchTrial
 from determined.pytorch._trial_adapter import PyTorchAdapter, TrialAdapter
-from determined.pytorch._units import Batch, TrainUnit, from_config
 from determined.pytorch._validation import Validation
 
 logger = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from determined import core
+from determined._configured_trial import ConfiguredTrial
 from determined.pytorch._device import move
 from determined.pytorch._experimental import ExperimentalContext
 from determined.pytorch._gradient_sync import GradientSync, NoSync
@@ -29,7 +30,7 @@ class TrainingPosition:
     stop_requested: bool = False
 
 
-class TrialContext:
+class TrialContext(ConfiguredTrial):
     """Base class of the contexts of all kinds of trial."""
 
     def __init__(
@@ -41,7 +42,7 @@ class TrialContext:
         trial_seed: int = 0,
         device: torch.device | None = None,
     ) -> None:
-        self._core = core_context
+        super().__init__(core_context, hparams=hparams, exp_conf=exp_conf, trial_seed=trial_seed)
         self.distributed = core_context.distributed
         self.device = device or torch.device("cpu")
         self.models: list[nn.Module] = []
@@ -49,9 +50,6 @@ class TrialContext:
         self.lr_schedulers: list[LRScheduler] = []
         self.scalers: list[Any] = []
         self.experimental = ExperimentalContext(self)
-        self._hparams = dict(hparams)
-        self._config = dict(exp_conf)
-        self._trial_seed = trial_seed
         self._aggregation = 1
         self._averaging: GradientSync = NoSync()
         self._reducers: list[tuple[MetricReducer, str | None, bool, bool]] = []
@@ -83,48 +81,6 @@ class TrialContext:
             data: a tensor or array, or nested lists, tuples and dictionaries of them; other values stay unchanged.
         """
         return move(data, self.device)
-
-    def get_hparams(self) -> dict[str, Any]:
-        """Returns all hyperparameters by name."""
-        return self._hparams
-
-    def get_hparam(self, name: str) -> Any:  # noqa: ANN401  # only the trial's author knows this type
-        """Returns one hyperparameter.
-
-        Args:
-            name: name of the hyperparameter.
-
-        Raises:
-            ValueError: the configuration has no hyperparameter of that name.
-        """
-        if name not in self._hparams:
-            known = ", ".join(sorted(self._hparams)) or "none"
-            raise ValueError(f"there is no hyperparameter {name!r}; the hyperparameters are: {known}")
-        return self._hparams[name]
-
-    def get_experiment_config(self) -> dict[str, Any]:
-        """Returns the experiment configuration."""
-        return self._config
-
-    def get_data_config(self) -> dict[str, Any]:
-        """Returns the ``data`` section of the experiment configuration."""
-        return dict(self._config.get("data") or {})
-
-    def get_experiment_id(self) -> int:
-        """Returns the number of the experiment; 0 off the cluster."""
-        return self._core.info.trial.experiment_id if self._core.info else 0
-
-    def get_trial_id(self) -> int:
-        """Returns the number of the trial; 0 off the cluster."""
-        return self._core.info.trial.trial_id if self._core.info else 0
-
-    def get_trial_seed(self) -> int:
-        """Returns the seed of the trial's random streams."""
-        return self._trial_seed
-
-    def get_core_context(self) -> core.Context:
-        """Returns the Core API of this trial."""
-        return self._core
 
     def current_train_batch(self) -> int:
         """Returns the number of the current or last training batch over all epochs; -1 before the first."""

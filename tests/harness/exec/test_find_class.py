@@ -126,7 +126,7 @@ def test_a_class_that_cannot_be_trained_here_is_refused_with_the_layer_to_use(he
     (here / "kinds.py").write_text(KINDS)
     for name in ("USE_TORCH_DISTRIBUTED", "USE_HOROVOD", "USE_DEEPSPEED"):
         monkeypatch.delenv(name, raising=False)
-    assert "not a subclass of PyTorchTrial or DeepSpeedTrial" in refusal(caplog, "plain:Mine")
+    assert "not a subclass of PyTorchTrial, DeepSpeedTrial or TFKerasTrial" in refusal(caplog, "plain:Mine")
     assert "is a function, not a trial class" in refusal(caplog, "plain:function")
     assert (
         refusal(caplog, "kinds:Engine")

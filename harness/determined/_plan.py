@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from determined.pytorch._units import TrainUnit, in_batches, next_due
+from determined._units import TrainUnit, in_batches, next_due
 
 POLICIES = ("best", "all", "none")
 
