@@ -160,16 +160,16 @@ def account(cluster: Cluster, experiment_id: int, expected: int) -> list[str]:
             wrong.append(f"trial {number} failed {trial['restarts']} times")
         if decision is None:
             wrong.append(f"trial {number} has no decision")
-    say(
-        f"\n{'id':>4}  {'state':<9} {'rate':<8} {'hidden':>6} {'dropout':<7} {'steps':>5} {'attempts':>8}  last decision"
+    head = (
+        f"{'id':>4}  {'state':<9} {'rate':<8} {'hidden':>6} {'dropout':<7} {'steps':>5} {'attempts':>8}  last decision"
     )
+    say(f"\n{head}")
     say("\n".join(table))
     say("\nbracket  rung  trained to  results  (of trials)")
     for bracket in found["brackets"]:
         for rung, (units, results) in enumerate(zip(bracket["units"], bracket["results"], strict=True), 1):
-            say(
-                f"{bracket['number']:7d}  {rung:4d}  {units:10}  {results:7d}  {bracket['trials'] if rung == 1 else '':>5}"
-            )
+            trials = bracket["trials"] if rung == 1 else ""
+            say(f"{bracket['number']:7d}  {rung:4d}  {units:10}  {results:7d}  {trials:>5}")
     if len(table) != expected:
         wrong.append(f"{len(table)} trials instead of {expected}")
     resumed = sum(count > 1 for count in attempts.values())

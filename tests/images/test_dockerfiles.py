@@ -79,7 +79,7 @@ def test_nothing_is_fetched_and_nothing_but_the_wheels_is_installed(kind: str):
     assert [each for each in found if each.keyword == "ARG"] == [Instruction("ARG", "BASE=python:3.11-slim-bookworm")]
 
 
-@pytest.mark.parametrize("kind", ["cuda", "rocm"])
+@pytest.mark.parametrize("kind", ["cuda", pytest.param("rocm", marks=pytest.mark.long)])
 def test_an_image_for_gpus_is_refused_if_its_torch_is_for_something_else(kind: str):
     (check,) = [each.value for each in instructions(kind) if "import torch" in each.value]
     program = re.findall(r'-c "(.*)"', check)[0]

@@ -271,6 +271,5 @@ async def test_the_same_requests_do_change_something(one: Cluster):
     assert {(m, r) for m, r, s, _ in unchanged if s != 401} <= allowed, unchanged
 
 
-@pytest.mark.parametrize("route", sorted(READ_ONLY_POSTS))
-async def test_the_exceptions_are_served_at_all(one: Cluster, route: str):
-    assert any(path == route for _, path in served(one))
+async def test_the_exceptions_are_served_at_all(one: Cluster):
+    assert {path for _, path in served(one)} >= set(READ_ONLY_POSTS)

@@ -47,7 +47,9 @@ async def ask_health(one: Cluster, stop: asyncio.Event) -> int:
     return asked
 
 
-@pytest.mark.parametrize("text", [SECRETS, UNKNOWN], ids=["secrets", "unknown fields"])
+@pytest.mark.parametrize(
+    "text", [SECRETS, pytest.param(UNKNOWN, marks=pytest.mark.long)], ids=["secrets", "unknown fields"]
+)
 async def test_creating_and_reading_holds_nobody(one: Cluster, text: str):
     stop = asyncio.Event()
     async with heartbeat() as heart, asyncio.TaskGroup() as group:

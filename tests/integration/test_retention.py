@@ -87,7 +87,7 @@ def own_root(one: Cluster) -> Path:
     return one.master.settings.data / "checkpoints"
 
 
-@pytest.mark.parametrize("kind", ["shared_fs", "directory"])
+@pytest.mark.parametrize("kind", ["shared_fs", pytest.param("directory", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("policy", "expected"), [((0, 0, 0), set()), ((0, 0, 3), {10, 9, 8, 5, 4, 3}), ((2, 1, 1), {10, 8, 7, 5})]
 )

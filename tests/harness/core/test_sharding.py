@@ -12,6 +12,9 @@ from tests.support.object_stores import s3_store
 
 from determined.core._shard_merge import merge_metadata
 
+# One worker starts the four processes, once for each store.
+pytestmark = pytest.mark.xdist_group("shards")
+
 SCRIPT = str(Path(rank_processes.__file__).with_name("shard_scenarios.py"))
 
 

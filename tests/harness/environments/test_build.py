@@ -75,7 +75,7 @@ PROJECT = '[project]\nname = "ours"\nversion = "0"\nrequires-python = ">=3.10"\n
 PIPFILE = '[[source]]\nurl = "URL"\nverify_ssl = false\nname = "here"\n\n[packages]\nparrot = "==1.0"\n'
 
 
-@pytest.mark.parametrize("installers", [(), ("uv",)], ids=["pip", "uv"])
+@pytest.mark.parametrize("installers", [pytest.param((), marks=pytest.mark.long), ("uv",)], ids=["pip", "uv"])
 def test_requirements(index: PackageIndex, tmp_path: Path, installers: tuple[str, ...]):
     result, version = make(index, tmp_path, {"requirements.txt": "parrot<2\n"}, *installers)
     assert version == "1.0"
@@ -106,10 +106,11 @@ def test_a_pipfile(index: PackageIndex, tmp_path: Path):
             (),
             'requirements.txt:2: "parrot==9": No matching distribution found for parrot==9',
         ),
-        (
+        pytest.param(
             {"requirements.txt": "\nparrot==9\n"},
             ("uv",),
             'requirements.txt:2: "parrot==9": Because there is no version',
+            marks=pytest.mark.long,
         ),
         pytest.param(
             {"pyproject.toml": PROJECT.replace(">=1", "==9")},
@@ -117,7 +118,9 @@ def test_a_pipfile(index: PackageIndex, tmp_path: Path):
             'pyproject.toml:5: "parrot==9": Because there is no version of parrot==9',
             marks=pytest.mark.long,
         ),
-        ({"Pipfile": PIPFILE.replace("1.0", "9")}, ("pipenv",), 'Pipfile:7: "parrot":'),
+        pytest.param(
+            {"Pipfile": PIPFILE.replace("1.0", "9")}, ("pipenv",), 'Pipfile:7: "parrot":', marks=pytest.mark.long
+        ),
         ({"Pipfile": PIPFILE}, (), "environment.venv.requirements: Pipfile needs pipenv on this machine (pip install"),
         ({"uv.lock": "", "pyproject.toml": PROJECT}, (), "environment.venv.requirements: uv.lock needs uv on this"),
         ({"pyproject.toml": "[project"}, (), "pyproject.toml is not TOML: "),
