@@ -20,6 +20,8 @@ MODULES = (
         "recovery",
         "search",
         "scheduling",
+        "noop_trials",
+        "large_cluster",
         "containers",
         "postgresql",
         "checkpoint_storage",

@@ -23,8 +23,9 @@ from determined_launch import environment as names
 
 
 class FakeAgent:
-    def __init__(self, url: str, data: Path, slots: int) -> None:
+    def __init__(self, url: str, data: Path, slots: int, *, name: str = "played") -> None:
         self.url = url.replace("http", "ws", 1)
+        self.name = name
         self.token = (data / "agent-token").read_text().strip()
         self.slots = slots
         self.wishes: dict[str, DesiredContainer] = {}
@@ -35,10 +36,10 @@ class FakeAgent:
     async def run(self) -> None:
         self._loop = asyncio.get_running_loop()
         headers = {"Authorization": f"Bearer {self.token}"}
-        uri = f"{self.url}/agents?id=played&pool=default&version=0"
+        uri = f"{self.url}/agents?id={self.name}&pool=default&version=0"
         async with connect(uri, additional_headers=headers, proxy=None) as link:
             await link.send(
-                Hello(agent_id="played", slots=[SlotFacts(id=i) for i in range(self.slots)]).model_dump_json()
+                Hello(agent_id=self.name, slots=[SlotFacts(id=i) for i in range(self.slots)]).model_dump_json()
             )
             reading = asyncio.ensure_future(self._read(link))
             beating = asyncio.ensure_future(self._beat(link))

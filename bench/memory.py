@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench.figure import Figure
-from bench.servers import Running, master, program
+from bench.servers import Running, master, program, resident_mib
 from bench.submitting import until
 
 LIMIT_MIB = 120
@@ -19,7 +19,7 @@ def figures(rounds: int = 7) -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         masters = [_with_agent(stack, Path(name) / str(number)) for number in range(rounds)]
         time.sleep(SECONDS)
-        held = [_resident(running.process.pid) for running in masters]
+        held = [resident_mib(running.process.pid) for running in masters]
     ratios = [mebibytes / LIMIT_MIB for mebibytes in held]
     note = f"{min(held):.1f} to {max(held):.1f} MiB"
     return [Figure(f"master VmRSS, one agent, one login / {LIMIT_MIB} MiB", 1.0, ratios, note=note)]
@@ -34,14 +34,6 @@ def _with_agent(stack: ExitStack, folder: Path) -> Running:
     session = stack.enter_context(running.session())
     until(lambda: any(agent["connected"] for agent in session.get("/api/v1/agents")["agents"]), "the agent")
     return running
-
-
-def _resident(pid: int) -> float:
-    """Mebibytes."""
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"process {pid} is gone")
 
 
 if __name__ == "__main__":

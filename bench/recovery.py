@@ -21,10 +21,10 @@ def figures(rounds: int = 7) -> list[Figure]:
         port = int(running.url.rsplit(":", 1)[1])
 
         def back() -> float:
-            taken.append(_back(_master_of(running.process.pid), port))
+            taken.append(_back(master_of(running.process.pid), port))
             return taken[-1]
 
-        ratios, note = paired(back, lambda: _cold_start(Path(name) / "alone"), rounds)
+        ratios, note = paired(back, lambda: cold_start(Path(name) / "alone"), rounds)
     seconds = ", ".join(f"{each:.2f}" for each in taken)
     return [
         Figure("back after kill -9 of the master / its start", 2.0, ratios, note=f"{note} s"),
@@ -32,7 +32,7 @@ def figures(rounds: int = 7) -> list[Figure]:
     ]
 
 
-def _master_of(supervisor: int) -> int:
+def master_of(supervisor: int) -> int:
     """The pid of the master that this `det up` runs."""
 
     def look() -> int:
@@ -47,11 +47,11 @@ def _back(master: int, port: int) -> float:
     start = time.perf_counter()
     os.kill(master, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{master}/fd/0").exists(), "the end of the old master", pause=0.005)
-    until(lambda: _is_healthy(port), "an answer", pause=0.02)
+    until(lambda: is_healthy(port), "an answer", pause=0.02)
     return time.perf_counter() - start
 
 
-def _is_healthy(port: int) -> bool:
+def is_healthy(port: int) -> bool:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", "/health")
@@ -62,7 +62,7 @@ def _is_healthy(port: int) -> bool:
         connection.close()
 
 
-def _cold_start(data: Path) -> float:
+def cold_start(data: Path) -> float:
     """Until the first answer of a master whose database is there already; made at the first call."""
     argv = [sys.executable, "-P", "-m", "determined_master", "--data", str(data), "--port", "0", "--announce"]
     if not data.exists():
@@ -70,7 +70,7 @@ def _cold_start(data: Path) -> float:
             pass
     start = time.perf_counter()
     with started(argv, "ready: ") as (url, _process):
-        until(lambda: _is_healthy(int(url.rsplit(":", 1)[1])), "an answer", pause=0.02)
+        until(lambda: is_healthy(int(url.rsplit(":", 1)[1])), "an answer", pause=0.02)
         return time.perf_counter() - start
 
 

@@ -90,6 +90,20 @@ def cluster(folder: Path, *, slots: int = 1, container_runtime: str = "process")
         yield Running(url, folder, _log_in(url, folder), process)
 
 
+def cpu_seconds(pid: int) -> float:
+    """Returns the processor time of a process and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(fields[index]) for index in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_mib(pid: int) -> float:
+    """Returns the memory of a process, in mebibytes. Raises RuntimeError if it has ended."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"process {pid} is gone")
+
+
 def _log_in(url: str, folder: Path) -> str:
     password = (folder / "password").read_text().strip()
     body = {"username": "admin", "password": client_hash(password), "isHashed": True}

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 from starlette.websockets import WebSocket
 
+COMPARED_AGAIN_SECONDS = 30.0
+"""A repeated report is compared with the database only this often, so that agents in a steady state cost little."""
+
 
 @dataclass
 class Link:
@@ -15,6 +18,25 @@ class Link:
     last_wish: str = ""
     master_seen_at: str = ""
     """The address at which this agent reaches the master."""
+    _compared: str | None = None
+    _compared_at: float = 0.0
+
+    def is_repeated(self, report: str, now: float) -> bool:
+        """Returns True if a report equals one that was compared with the database and changed nothing there.
+
+        ``report``: the message as it came. ``now``: monotonic seconds. What else changes the database's view of an
+        agent's containers also changes its desired state, after which the next report is compared again.
+        """
+        is_recent = now - self._compared_at < COMPARED_AGAIN_SECONDS
+        return is_recent and self._compared is not None and _without_time(report) == self._compared
+
+    def compared(self, report: str, now: float, *, changed: bool) -> None:
+        """Records that a report was compared; ``changed``: it changed something."""
+        self._compared, self._compared_at = None if changed else _without_time(report), now
+
+    def forget_report(self) -> None:
+        """Makes the next report be compared whatever it says."""
+        self._compared = None
 
 
 @dataclass
@@ -38,3 +60,8 @@ class Registry:
     def master_seen_at(self) -> dict[str, str]:
         """Returns the addresses at which agents reach the master, by agent."""
         return {name: link.master_seen_at for name, link in self.links.items() if link.master_seen_at}
+
+
+def _without_time(report: str) -> str:
+    """Returns a report up to the agent's time, which is its last field and differs in each."""
+    return report.rpartition(',"sent_at":')[0] or report

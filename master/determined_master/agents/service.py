@@ -23,7 +23,11 @@ class Containers(Protocol):
     """Callbacks about the containers of agents, implemented by the allocations layer. They use the caller's session, so
     that an agent and its containers are lost in one transaction."""
 
-    async def is_news(self, session: ReadSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool: ...
+    async def news(
+        self, session: ReadSession, agent_id: str, reports: Sequence[ReportedContainer]
+    ) -> Sequence[ReportedContainer]:
+        """Returns the reports that change anything."""
+        ...
 
     async def on_report(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
 
@@ -68,23 +72,27 @@ class Agents:
         containers: list[ReportedContainer],
         slots: Sequence[SlotStatus] = (),
         sent_at: float = 0.0,
-    ) -> None:
-        """Applies a report. ``slots``: those that are not free. ``sent_at``: time of the agent's clock, or 0."""
+    ) -> bool:
+        """Applies a report and returns True if it changed anything.
+
+        ``slots``: those that are not free. ``sent_at``: time of the agent's clock, or 0.
+        """
         skew = clock_skew.skew_seconds(sent_at, self._clock.now())
         async with self._database.read() as session:
             row = await repository.find(session, agent_id)
             has_moved = bool(sent_at and row is not None and clock_skew.has_changed(row.clock_skew, skew))
-            is_news = await self._containers.is_news(session, agent_id, containers)
+            news = await self._containers.news(session, agent_id, containers)
             changed = changed_statuses(await repository.slots(session, agent_id), slots)
-        if not is_news and not changed and not has_moved:
-            return
+        if not news and not changed and not has_moved:
+            return False
         async with self._database.write() as session:
             if has_moved:
                 await repository.change(session, agent_id, clock_skew=skew)
-            if is_news:
-                await self._containers.on_report(session, agent_id, containers)
+            if news:
+                await self._containers.on_report(session, agent_id, news)
             if changed:
                 await self._change_statuses(session, agent_id, slots)
+        return True
 
     async def _change_statuses(self, session: WriteSession, agent_id: str, slots: Sequence[SlotStatus]) -> None:
         for new in changed_statuses(await repository.slots(session, agent_id), slots):

@@ -9,9 +9,9 @@ from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import ContainerState, ExitReason
 from determined_master.allocations import repository
 from determined_master.allocations.observe import declare_ended, observe
+from determined_master.allocations.repository import LastReport
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
-from determined_master.db.models import ContainerRow
 from determined_master.db.session import ReadSession, WriteSession
 
 logger = logging.getLogger(__name__)
@@ -25,9 +25,11 @@ class Containers:
         self._allocations = allocations
         self._items = Isolation("reports of agents", logger)
 
-    async def is_news(self, session: ReadSession, agent_id: str, reports: Sequence[ReportedContainer]) -> bool:
-        known = {c.id: c for c, _ in await repository.live_on_agent(session, agent_id)}
-        return any(_is_news(report, known.get(report.container_id)) for report in reports)
+    async def news(
+        self, session: ReadSession, agent_id: str, reports: Sequence[ReportedContainer]
+    ) -> list[ReportedContainer]:
+        known = {each.id: each for each in await repository.reported_on_agent(session, agent_id)}
+        return [report for report in reports if _is_news(report, known.get(report.container_id))]
 
     async def on_report(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
         for report in reports:
@@ -58,7 +60,7 @@ class Containers:
                 await self._allocations.kill(session, allocation, why=why)
 
 
-def _is_news(report: ReportedContainer, known: ContainerRow | None) -> bool:
+def _is_news(report: ReportedContainer, known: LastReport | None) -> bool:
     """Returns True if the report changes anything. After its end a container only reports the end of its output."""
     if known is None:
         return report.output_done

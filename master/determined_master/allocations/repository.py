@@ -246,6 +246,23 @@ async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[C
     return [(c, a) for c, a in (await session.execute(query)).all()]
 
 
+class LastReport(NamedTuple):
+    """What is stored of the reports of a container."""
+
+    id: str
+    state: ContainerState
+    needed_environment: str
+    runtime_id: str
+
+
+async def reported_on_agent(session: ReadSession, agent_id: str) -> list[LastReport]:
+    """Returns what is stored of the reports of each container that has not ended."""
+    query = select(ContainerRow.id, ContainerRow.state, ContainerRow.needed_environment, ContainerRow.runtime_id).where(
+        ContainerRow.agent_id == agent_id, ContainerRow.state != ContainerState.TERMINATED
+    )
+    return [LastReport(*row) for row in await session.execute(query)]
+
+
 async def live_on_agents(
     session: ReadSession, agent_ids: Collection[str]
 ) -> dict[str, list[tuple[ContainerRow, AllocationRow]]]:

@@ -117,6 +117,8 @@ class AgentEndpoint:
         while True:
             async with asyncio.timeout(3 * self.settings.heartbeat_seconds):
                 text = await socket.receive_text()
+            if link.is_repeated(text, asyncio.get_running_loop().time()):
+                continue
             try:
                 message = AGENT_MESSAGE.validate_json(text)
             except ValidationError:
@@ -125,7 +127,12 @@ class AgentEndpoint:
             if isinstance(message, ReportedState):
                 # The agent repeats its whole state with every heartbeat, so an unstored report is sent again.
                 with contextlib.suppress(StorageUnavailable):
-                    await self.agents.on_report(link.agent_id, message.containers, message.slots, message.sent_at)
+                    await self._apply(link, message, text)
+
+    async def _apply(self, link: Link, report: ReportedState, text: str) -> None:
+        link.forget_report()
+        changed = await self.agents.on_report(link.agent_id, report.containers, report.slots, report.sent_at)
+        link.compared(text, asyncio.get_running_loop().time(), changed=changed)
 
     async def _send_wishes(self, socket: WebSocket, link: Link) -> None:
         items = Isolation(f"wishes of {link.agent_id}", logger)
@@ -137,6 +144,7 @@ class AgentEndpoint:
                 body = "".join(c.model_dump_json() for c in containers)
                 if body != link.last_wish or link.sequence == 0:
                     link.sequence += 1
+                    link.forget_report()
                     link.last_wish = body
                     desired = DesiredState(
                         master_epoch=self.identity.epoch, sequence=link.sequence, containers=containers

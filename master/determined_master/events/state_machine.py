@@ -79,11 +79,13 @@ class StateMachine(Generic[R, S]):
             update(self.model)
             .where(self.key == key, column.in_(self._may_precede[to]))
             .values({_STATE: to, **values})
-            .returning(self.key)
+            .returning(self.model),
+            execution_options={"populate_existing": True},
         )
-        is_moved = result.scalar_one_or_none() is not None
-        await session.refresh(row)
-        if not is_moved:
+        moved = result.scalar_one_or_none()
+        if moved is not row:
+            await session.refresh(row)
+        if moved is None:
             current: S = getattr(row, _STATE)
             if current is to:
                 return False
