@@ -102,6 +102,11 @@ class Daemon:
         """Returns the slots of containers that have not ended."""
         return {number for container in self._containers.values() for number in container.held_slots}
 
+    @property
+    def has_tasks(self) -> bool:
+        """Returns True while a container has not ended."""
+        return any(not container.state.is_terminal for container in self._containers.values())
+
     def set_slot_statuses(self, statuses: list[SlotStatus]) -> None:
         """Reports the slots that are not free."""
         self._slot_statuses = statuses

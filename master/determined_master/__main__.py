@@ -142,7 +142,7 @@ async def serve(services: Services) -> int:
         print(f"det-master: the disk of {settings.data} is full; start it again when there is space", file=sys.stderr)
         await services.database.close()
         return 1
-    port = listening.getsockname()[1]
+    port = services.address.port = listening.getsockname()[1]
     sweeper = Sweeper(max_connections=raise_descriptor_limit())
     config = config_of(create_app(services), tls_cert=settings.tls_cert, tls_key=settings.tls_key)
     server = Server(config, services.notifications, sweeper)

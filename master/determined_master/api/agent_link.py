@@ -20,6 +20,7 @@ from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
 from determined_master.notifications import Notifications
 from determined_master.pool_settings import unknown
+from determined_master.providers import repository as instances
 from determined_master.secrets import Secrets
 from determined_master.settings import Settings
 
@@ -99,6 +100,11 @@ class AgentEndpoint:
             return None
         if message.pool not in self.settings.pools:
             await _refuse(socket, "; ".join(unknown(message.pool, self.settings.pools)), final=True)
+            return None
+        async with self.database.read() as session:
+            ended = await instances.ended(session, message.agent_id)
+        if ended is not None:
+            await _refuse(socket, f"the provider of its pool has ended this agent{ended}", final=True)
             return None
         return message
 
