@@ -30,7 +30,8 @@ END_SECONDS = 10.0
 """Time for an agent to end before it is killed."""
 END_TASKS_SECONDS = 60.0
 ADOPTION_SECONDS = 20.0
-"""Time after which an agent of an earlier master counts as gone that does not hold its lock."""
+"""Time for an agent that an earlier master has just started to lock its folder."""
+PROGRAM = (sys.executable, "-P", "-m", "determined_agent")
 WITHOUT_MASTER_SECONDS = 600.0
 """Time without a master after which an agent without tasks ends."""
 
@@ -41,14 +42,18 @@ class LocalProvider:
         data: Path,
         address: MasterAddress,
         environment: Mapping[str, str],
+        *,
+        program: Sequence[str] = PROGRAM,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``data``: the master's data folder. ``environment``: the variables of the agents."""
+        """``data``: the master's data folder. ``environment``: the variables of the agents, without those of ours.
+        ``program``: the command of ``det-agent``."""
         self._folder = data / FOLDER
         self._token_file = data / "agent-token"
         self._address = address
         self._environment = {name: value for name, value in environment.items() if not name.startswith("DET_")}
         self._environment["DET_AGENT_END_WITHOUT_MASTER_SECONDS"] = str(WITHOUT_MASTER_SECONDS)
+        self._program = program
         self._now = now
         self._adopted_at = now()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -71,7 +76,7 @@ class LocalProvider:
                 code = process.poll()
                 if code is not None:
                     found[each.agent_id] = self._how(each.agent_id, code)
-            elif self._is_settled and pid_lock.holder(self._lock(each.agent_id)) is None:
+            elif self._is_abandoned(each.agent_id):
                 found[each.agent_id] = f"its process is gone{self._last_line(each.agent_id)}"
         return found
 
@@ -87,9 +92,11 @@ class LocalProvider:
                 except ReleaseFailed as error:
                     logger.error("agent %s of an earlier master: %s", path.name, error)
 
-    @property
-    def _is_settled(self) -> bool:
-        return self._now() - self._adopted_at >= ADOPTION_SECONDS
+    def _is_abandoned(self, agent_id: str) -> bool:
+        """Returns True if the agent of an earlier master has ended. One without a lock file may still be starting."""
+        lock = self._lock(agent_id)
+        has_time = not lock.exists() and self._now() - self._adopted_at < ADOPTION_SECONDS
+        return not has_time and pid_lock.holder(lock) is None
 
     def _lock(self, agent_id: str) -> Path:
         return self._folder / agent_id / "agent.lock"
@@ -97,7 +104,7 @@ class LocalProvider:
     def _start(self, instance: Instance) -> None:
         folder = self._folder / instance.agent_id
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        argv = [sys.executable, "-P", "-m", "determined_agent", *self._options(instance), "--data", str(folder)]
+        argv = [*self._program, *self._options(instance), "--data", str(folder)]
         with (folder / LOG).open("ab") as log:
             self._processes[instance.agent_id] = subprocess.Popen(
                 argv,
