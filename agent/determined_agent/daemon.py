@@ -84,6 +84,7 @@ class Daemon:
             master_epoch=self._memory.master_epoch,
             cluster_id=self._memory.cluster_id,
             container_runtime=self._settings.container_runtime,
+            folder_id=self._memory.folder_id,
             sent_at=time.time(),
         )
 
