@@ -6,19 +6,23 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.integration.test_preemption import started
 from tests.support.agent_socket import agent_socket
 from tests.support.clock import FixedClock
 from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.waiting import eventually
 
+from determined.errors import Conflict
 from determined.states import InstanceState
+from determined_master.allocations import repository as allocation_rows
 from determined_master.db.models import InstanceRow
 from determined_master.events import repository as events
 from determined_master.events.repository import Selection
 from determined_master.events.sentences import sentence
 from determined_master.loops.providers import ProviderLoop
 from determined_master.providers import repository
+from determined_master.scheduling.plan import Part, Placement
 
 S = InstanceState
 
@@ -184,6 +188,31 @@ async def test_a_pool_removed_with_jobs_keeps_them_and_its_agents_end_when_they_
         assert await one.state(running) == "STATE_RUNNING"
         await instances(one, S.ENDED)  # the one that was starting
         assert [row.agent_id for row in await instances(one, S.RUNNING)] == [name]
+
+
+async def test_no_agent_ends_under_a_container_and_nothing_is_placed_on_one_that_ends(tmp_path: Path):
+    """Whichever of the two decisions is applied first, the other one's guard holds."""
+    async with cluster(tmp_path, **pools(max_agents=1, terminate=["false"])) as one:
+        experiment = await one.create()
+        (row,) = await instances(one, S.STARTING)
+        agent = await one.join(row.agent_id)
+        (wish,) = await agent.wished()
+        await instances(one, S.RUNNING)
+        await one.master.instances.end(row.agent_id, "it looked idle", is_idle=True)
+        assert [each.state for each in await all_instances(one)] == [S.RUNNING]
+        assert (await agent.wish())[0].container_id == wish.container_id
+        await agent.run(wish)
+        await agent.exit(wish)
+        await instances(one, S.ENDING)
+        second = await one.create()
+        await reason(one, second, "cannot be ended")
+        async with one.master.database.read() as session:
+            (pending,) = await allocation_rows.pending(session)
+        placement = Placement(pending.id, (Part(row.agent_id, (0,)),))
+        with pytest.raises(Conflict, match=f"agent {row.agent_id} has left"):
+            async with one.master.database.write() as session:
+                await one.master.allocations.place(session, placement)
+        assert await one.state(experiment) == "STATE_COMPLETED"
 
 
 async def test_a_clock_that_jumps_ends_no_agent(tmp_path: Path):
