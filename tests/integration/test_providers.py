@@ -120,6 +120,15 @@ async def test_an_agent_that_does_not_register_is_given_up_and_refused_later(tmp
         assert refusal["reason"] == ("the provider of its pool has ended this agent: it did not register within 0.3 s")
 
 
+async def test_an_agent_with_other_slots_than_the_settings_say_is_named(tmp_path: Path):
+    async with cluster(tmp_path, **pools(slots_per_agent=2, min_agents=1)) as one:
+        (row,) = await instances(one, S.STARTING)
+        await one.join(row.agent_id, slots=3)
+        await instances(one, S.RUNNING)
+        (event,) = await recorded(one, "started")
+        assert event.payload["reason"] == "it has 3 slots, although slots_per_agent is 2"
+
+
 async def test_an_agent_that_cannot_be_ended_counts_and_is_tried_again(tmp_path: Path):
     ends = ["sh", "-c", f"test -e {tmp_path}/may-end || (echo is busy >&2; exit 1)"]
     async with cluster(tmp_path, **pools(max_agents=1, terminate=ends)) as one:

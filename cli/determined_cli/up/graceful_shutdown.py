@@ -61,7 +61,8 @@ def end_tasks(folder: Path) -> tuple[int, list[str]]:
     local = sorted((folder / LOCAL_AGENTS).iterdir()) if (folder / LOCAL_AGENTS).is_dir() else []
     for agent in local:
         _end_agent(agent)
-    code, left = 0, []
+    code = 0
+    left: list[str] = []
     for agent in (folder / "agent", *local):
         its_code, its_left = _end_tasks_of(agent)
         code, left = code or its_code, [*left, *its_left]

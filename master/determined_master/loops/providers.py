@@ -7,8 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from determined.link.isolation import Isolation
 from determined.states import InstanceState
 from determined_master.allocations import queue_repository
 from determined_master.allocations import repository as allocation_rows
@@ -16,7 +18,7 @@ from determined_master.db.models import InstanceRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.pool_settings import PoolSettings, ProviderSettings
 from determined_master.providers import instances, repository
-from determined_master.providers.decision import InstanceView, Limits, ProviderView, decide
+from determined_master.providers.decision import Decision, InstanceView, Limits, ProviderView, decide
 from determined_master.providers.instances import Instances
 from determined_master.providers.provider import Instance, LaunchFailed, Provider, ReleaseFailed
 from determined_master.resource_managers import pool_views
@@ -83,6 +85,7 @@ class ProviderLoop:
         """What providers are doing, by agent."""
         self._has_work = True
         self._is_adopted = False
+        self._items = Isolation("providers", logger)
 
     async def tick(self) -> float | None:
         """Returns the seconds until it has to look again even if nothing changes."""
@@ -99,15 +102,8 @@ class ProviderLoop:
         for pool, view in views.items():
             decision = decide(view)
             waits.append(decision.wait_seconds)
-            for agent_id in decision.given_up:
-                await self._changes.not_started(agent_id, _late(view.limits), may_exist=True)
-            for agent_id in decision.releases:
-                await self._changes.end(agent_id, _idle(view.limits), is_idle=True)
-            provider = self._pools[pool].provider if pool in self._pools else None
-            if decision.launches and provider is not None:
-                for instance in await self._changes.order(pool, provider, decision.launches):
-                    self._begin(instance.agent_id, self._launch(instance))
-        return min((wait for wait in (*waits, await self._end_all()) if wait is not None), default=None)
+            await self._items.run("pool", pool, partial(self._apply, pool, view.limits, decision))
+        return self._items.soonest(*waits, await self._end_all())
 
     async def close(self) -> None:
         """Stops the commands that run. The agents stay; the next master adopts them."""
@@ -116,13 +112,31 @@ class ProviderLoop:
             operation.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
+    async def _apply(self, pool: str, limits: Limits, decision: Decision) -> None:
+        for agent_id in decision.given_up:
+            await self._changes.not_started(agent_id, _late(limits), may_exist=True)
+        for agent_id in decision.releases:
+            await self._changes.end(agent_id, _idle(limits), is_idle=True)
+        provider = self._pools[pool].provider if pool in self._pools else None
+        if decision.launches and provider is not None:
+            for instance in await self._changes.order(pool, provider, decision.launches):
+                self._begin(instance.agent_id, self._launch(instance))
+
     async def _adopt(self) -> None:
         async with self._database.read() as session:
-            rows = await repository.live(session)
+            found = self._by_type(await repository.live(session))
         for kind, provider in self._providers.items():
-            known = [instance for row in rows if (instance := _instance(row)).settings.type == kind]
-            await provider.adopt(known)
+            await provider.adopt(found[kind])
         self._is_adopted = True
+
+    def _by_type(self, rows: Sequence[InstanceRow]) -> dict[str, list[Instance]]:
+        """Returns the instances by the type of their provider, without those whose stored settings are not valid."""
+        found: dict[str, list[Instance]] = defaultdict(list)
+        for row in rows:
+            with self._items.attempt("instance", row.agent_id):
+                instance = _instance(row)
+                found[instance.settings.type].append(instance)
+        return found
 
     async def _observe(self) -> None:
         """Records which agents have registered, and which are gone."""
@@ -131,21 +145,19 @@ class ProviderLoop:
             present = await instances.present(session, rows)
         gone = await self._gone([row for row in rows if row.agent_id not in self._operations])
         for row in rows:
-            if row.state is InstanceState.STARTING and present.get(row.agent_id):
-                await self._changes.started(row.agent_id)
-            elif row.state is InstanceState.STARTING and row.agent_id in gone:
-                await self._changes.not_started(row.agent_id, gone[row.agent_id], may_exist=True)
-            elif row.state is InstanceState.RUNNING and row.agent_id in gone:
-                await self._changes.end(row.agent_id, gone[row.agent_id], is_idle=False)
-            elif row.state is InstanceState.RUNNING and row.agent_id not in present:
-                await self._changes.end(row.agent_id, "it did not reconnect in time", is_idle=False)
+            name, is_starting = row.agent_id, row.state is InstanceState.STARTING
+            if is_starting and present.get(name):
+                await self._changes.started(name)
+            elif is_starting and name in gone:
+                await self._changes.not_started(name, gone[name], may_exist=True)
+            elif not is_starting and name in gone:
+                await self._changes.end(name, gone[name], is_idle=False)
+            elif not is_starting and name not in present:
+                await self._changes.end(name, "it did not reconnect in time", is_idle=False)
 
     async def _gone(self, rows: Sequence[InstanceRow]) -> dict[str, str]:
-        by_type: dict[str, list[Instance]] = defaultdict(list)
-        for instance in map(_instance, rows):
-            by_type[instance.settings.type].append(instance)
         found: dict[str, str] = {}
-        for kind, some in by_type.items():
+        for kind, some in self._by_type(rows).items():
             found |= await self._providers[kind].gone(some)
         return found
 
@@ -199,14 +211,14 @@ class ProviderLoop:
         async with self._database.read() as session:
             ending = [row for row in await repository.live(session) if row.state is InstanceState.ENDING]
         now, waits = self._monotonic(), []
-        for row in ending:
-            left = self._ends[row.agent_id].retry_at - now
-            if row.agent_id in self._operations:
-                continue
-            if left > 0:
+        for instance in (each for some in self._by_type(ending).values() for each in some):
+            left = self._ends[instance.agent_id].retry_at - now
+            if instance.agent_id in self._operations:
+                waits.append(START_LOOK_SECONDS)
+            elif left > 0:
                 waits.append(left)
             else:
-                self._begin(row.agent_id, self._end(_instance(row)))
+                self._begin(instance.agent_id, self._end(instance))
         return min(waits, default=None)
 
     def _begin(self, agent_id: str, work: Coroutine[Any, Any, None]) -> None:

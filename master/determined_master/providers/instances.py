@@ -1,5 +1,6 @@
 """Changes of instances: their start is ordered, they register, they end. Each is guarded and recorded."""
 
+import logging
 import secrets
 from collections.abc import Sequence
 
@@ -13,6 +14,8 @@ from determined_master.db.session import Database, ReadSession
 from determined_master.pool_settings import ProviderSettings
 from determined_master.providers import repository
 from determined_master.providers.provider import Instance
+
+logger = logging.getLogger(__name__)
 
 _NAME_LENGTH = 40
 """Characters of the pool's name that the name of an agent begins with; events hold 64."""
@@ -41,8 +44,12 @@ class Instances:
         async with self._database.write() as session:
             row = await repository.get(session, agent_id)
             if row.state is InstanceState.STARTING:
+                slots, wanted = len(await agent_rows.slots(session, agent_id)), row.provider.get("slots_per_agent")
+                note = "" if slots == wanted else f"it has {slots} slots, although slots_per_agent is {wanted}"
+                if note:
+                    logger.warning("agent %s of pool %s: %s", agent_id, row.pool, note)
                 now = self._clock.now()
-                await repository.move(session, self._clock, row, InstanceState.RUNNING, "started", started_at=now)
+                await repository.move(session, self._clock, row, InstanceState.RUNNING, "started", note, started_at=now)
 
     async def not_started(self, agent_id: str, reason: str, *, may_exist: bool) -> None:
         """Records a launch that failed; with ``may_exist`` it has to be ended."""
