@@ -111,11 +111,16 @@ class Services:
         self.authenticator.cookie = f"{COOKIE}_{row.cluster_id[:8]}"
 
 
-def build(settings: Settings, clock: Clock | None = None, announce: Callable[[str], None] = lambda _: None) -> Services:
+def build(
+    settings: Settings,
+    clock: Clock | None = None,
+    announce: Callable[[str], None] = lambda _: None,
+    umask: int = -1,
+) -> Services:
     """Upgrades the database and builds the services. Blocking; called before the event loop runs.
 
-    ``announce`` is called with one line before an upgrade of the database. Raises DatabaseTaken, DatabaseAway and
-    MigrationFailed.
+    ``announce`` is called with one line before an upgrade of the database. ``umask`` is that of the user who started
+    the master, for tasks on this machine. Raises DatabaseTaken, DatabaseAway and MigrationFailed.
     """
     clock = clock or SystemClock()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -154,7 +159,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
     token_file = settings.data / AGENT_TOKEN
     providers: dict[str, Provider] = {
         "command": CommandProvider(address, token_file, variables, secrets.join_token),
-        "local": LocalProvider(settings.data, address, variables),
+        "local": LocalProvider(settings.data, address, variables, umask=umask),
     }
     trials = Trials(
         clock,

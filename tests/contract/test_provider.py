@@ -179,6 +179,19 @@ async def test_a_local_agent_that_ends_by_itself_is_noticed_by_any_master(locall
     assert await gone(locally.make(), locally.instance("a")) == "its process is gone"
 
 
+async def test_a_local_agent_gets_the_umask_of_the_user_and_none_of_our_variables(
+    locally: Providing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DET_MASTER_INITIAL_USER_PASSWORD", SECRET)
+    program = (sys.executable, "-P", stub_agent.__file__)
+    locally.new = lambda: LocalProvider(tmp_path, ADDRESS, os.environ, umask=0o027, program=program)
+    pid = await started(locally, locally.make(), "a")
+    assert "Umask:\t0027" in Path(f"/proc/{pid}/status").read_text()
+    variables = live_processes.environ_of(pid)
+    assert {name for name in variables if name.startswith("DET_")} == {"DET_AGENT_END_WITHOUT_MASTER_SECONDS"}
+    assert SECRET not in " ".join([*variables.values(), *live_processes.command_of(pid)])
+
+
 async def test_a_local_agent_that_no_row_names_is_ended(locally: Providing):
     """Such as one that was started after the backup which the database comes from."""
     known, stray = [await started(locally, locally.make(), name) for name in ("known", "stray")]

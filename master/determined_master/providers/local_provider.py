@@ -15,13 +15,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from determined_launch import pid_lock
 from determined_master.providers.master_address import MasterAddress
 from determined_master.providers.provider import Instance, LaunchFailed, ReleaseFailed
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 FOLDER = "local-agents"
 """Name of the folder in the master's data folder; each agent has its data folder in it."""
@@ -29,6 +32,7 @@ LOG = "agent.log"
 END_SECONDS = 10.0
 """Time for an agent to end before it is killed."""
 END_TASKS_SECONDS = 60.0
+MAX_THREADS = 4
 ADOPTION_SECONDS = 20.0
 """Time for an agent that an earlier master has just started to lock its folder."""
 PROGRAM = (sys.executable, "-P", "-m", "determined_agent")
@@ -43,17 +47,22 @@ class LocalProvider:
         address: MasterAddress,
         environment: Mapping[str, str],
         *,
+        umask: int = -1,
         program: Sequence[str] = PROGRAM,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """``data``: the master's data folder. ``environment``: the variables of the agents, without those of ours.
-        ``program``: the command of ``det-agent``."""
+        ``umask`` is that of the agents, which give it to their tasks; -1 for the master's. ``program``: the command of
+        ``det-agent``."""
         self._folder = data / FOLDER
         self._token_file = data / "agent-token"
         self._address = address
         self._environment = {name: value for name, value in environment.items() if not name.startswith("DET_")}
         self._environment["DET_AGENT_END_WITHOUT_MASTER_SECONDS"] = str(WITHOUT_MASTER_SECONDS)
+        self._umask = umask
         self._program = program
+        # Its own: the ends of many agents must not hold up what else the master does in threads.
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="local-agents")
         self._now = now
         self._adopted_at = now()
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -61,12 +70,12 @@ class LocalProvider:
 
     async def want(self, instance: Instance) -> None:
         try:
-            await asyncio.to_thread(self._start, instance)
+            await self._in_thread(self._start, instance)
         except OSError as error:
             raise LaunchFailed(f"cannot start an agent on the master's machine: {error}", may_exist=True) from error
 
     async def release(self, instance: Instance) -> None:
-        await asyncio.to_thread(self._end, instance.agent_id)
+        await self._in_thread(self._end, instance.agent_id)
 
     async def gone(self, instances: Sequence[Instance]) -> Mapping[str, str]:
         found = {}
@@ -88,9 +97,12 @@ class LocalProvider:
         for path in sorted(self._folder.iterdir()):
             if path.name not in known:
                 try:
-                    await asyncio.to_thread(self._end, path.name)
+                    await self._in_thread(self._end, path.name)
                 except ReleaseFailed as error:
                     logger.error("agent %s of an earlier master: %s", path.name, error)
+
+    async def _in_thread(self, work: Callable[[T], None], value: T) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._threads, work, value)
 
     def _is_abandoned(self, agent_id: str) -> bool:
         """Returns True if the agent of an earlier master has ended. One without a lock file may still be starting."""
@@ -114,6 +126,7 @@ class LocalProvider:
                 env=self._environment,
                 cwd=folder,
                 start_new_session=True,
+                umask=self._umask,
             )
 
     def _options(self, instance: Instance) -> list[str]:
