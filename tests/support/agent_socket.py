@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ from determined.link.messages import Hello, SlotFacts
 class AgentSocket:
     def __init__(self) -> None:
         self.to_master: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.from_master: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.from_master: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
 
     def send(self, text: str) -> None:
         self.to_master.put_nowait({"type": "websocket.receive", "text": text})
