@@ -241,3 +241,5 @@ def test_the_start_of_an_agent_has_no_estimate():
     pool = PoolView("p", (), (request("w"),), (), SchedulerView(provider_can_add=shape))
     found = explain(pool, "w")
     assert (found.starts_in_seconds, found.unknown) == (None, "nobody knows how long the start of an agent takes")
+    found = explain(replace(pool, scheduler=SchedulerView()), "w")
+    assert (found.starts_in_seconds, found.unknown) == (None, "nobody knows when an agent joins the pool")
