@@ -36,6 +36,7 @@ REASONS: Mapping[str, str] = {
     "determined.exec.probe_storage": "a program of its own: it runs under the Python of the task",
     "determined_master.scheduling.scheduler": "the entry of the package: a view in, a plan out",
     "determined_master.checkpoints.states": "every feature has its table of transitions in a module `states`",
+    "determined_master.providers.states": "every feature has its table of transitions in a module `states`",
 }
 
 

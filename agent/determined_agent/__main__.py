@@ -87,12 +87,18 @@ async def run(settings: Settings, umask: int) -> int:
     runtime = make_runtime(settings, memory.agent_id, slots, token, umask, monitor)
     daemon = Daemon(settings, token, memory, slots, runtime.driver, runtime.hooks)
     daemon.adopt()
-    link = asyncio.create_task(Connection(settings.master, lambda: token, daemon, settings.trust).run())
+    connection = Connection(settings.master, lambda: token, daemon, settings.trust)
+    link = asyncio.create_task(connection.run())
     warming = asyncio.create_task(_warm(runtime, lambda: daemon.container_ids))
     cleaning = asyncio.create_task(RunFolderCleanup(memory, lambda: daemon.container_ids, settings).run())
     cleaning_images = asyncio.create_task(runtime.clean_up())
     watching = asyncio.create_task(monitor.run(daemon))
     ending = asyncio.create_task(told_to_end.wait())
+    background = [link, ending, warming, cleaning, cleaning_images, watching]
+    if (seconds := settings.end_without_master_seconds) is not None:
+        alone = asyncio.create_task(connection.stays_away(seconds, lambda: daemon.has_tasks))
+        alone.add_done_callback(lambda _done: told_to_end.set())
+        background.append(alone)
     logger.info("agent %s with %d slots", memory.agent_id, len(slots))
     try:
         await asyncio.wait({link, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -100,7 +106,6 @@ async def run(settings: Settings, umask: int) -> int:
             link.result()
         return 0
     finally:
-        background = (link, ending, warming, cleaning, cleaning_images, watching)
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,10 +38,13 @@ class AgentState:
         self.agent_id = str(kept.get("agent_id", ""))
         self.cluster_id = str(kept.get("cluster_id", ""))
         self.master_epoch = int(kept.get("master_epoch", 0))
+        self.folder_id = str(kept.get("folder_id", "")) or uuid.uuid4().hex
+        """Tells this folder from that of another agent with the same id."""
+        self._kept_folder_id = str(kept.get("folder_id", ""))
 
     def name(self, agent_id: str) -> None:
         """Sets the agent's id."""
-        if agent_id != self.agent_id:
+        if agent_id != self.agent_id or self._kept_folder_id != self.folder_id:
             self.agent_id = agent_id
             self._keep()
 
@@ -78,5 +82,11 @@ class AgentState:
         self._lock.close()
 
     def _keep(self) -> None:
-        kept = {"agent_id": self.agent_id, "cluster_id": self.cluster_id, "master_epoch": self.master_epoch}
+        kept = {
+            "agent_id": self.agent_id,
+            "cluster_id": self.cluster_id,
+            "master_epoch": self.master_epoch,
+            "folder_id": self.folder_id,
+        }
         write_atomic(self._file, json.dumps(kept))
+        self._kept_folder_id = self.folder_id

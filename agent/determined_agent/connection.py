@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 _PATIENCE = 10.0
+_LOOK_SECONDS = 5.0
 _LARGEST = 64 << 20
 
 
@@ -58,6 +60,8 @@ class Connection:
         self._token = token
         self._agent = agent
         self._is_quiet = False
+        self._without_since: float | None = time.monotonic()
+        """Since when there is no connection; None while there is one."""
         self._broken_by = ""
         """The last unexpected exception, which is logged once."""
 
@@ -98,8 +102,18 @@ class Connection:
                 wait = _LAST_WAIT
             finally:
                 self._agent.cut_off()
+                if self._without_since is None:
+                    self._without_since = time.monotonic()
             await asyncio.sleep(wait)
             wait = min(wait * 2, _LAST_WAIT)
+
+    async def stays_away(self, seconds: float, has_tasks: Callable[[], bool]) -> None:
+        """Returns when there has been no connection for ``seconds``, and no task runs."""
+        while True:
+            without = 0.0 if self._without_since is None else time.monotonic() - self._without_since
+            if without >= seconds and not has_tasks():
+                return
+            await asyncio.sleep(max(0.05, min(_LOOK_SECONDS, seconds - without)))
 
     def _url(self) -> str:
         hello = self._agent.hello
@@ -127,6 +141,7 @@ class Connection:
             raise LinkLost(f"the master's epoch {answer.master_epoch} is older than that of an earlier connection")
         logger.info("connected to %s", self._master)
         self._is_quiet = False
+        self._without_since = None
         return answer
 
     async def _talk(self, link: ClientConnection, welcome: Welcome) -> None:

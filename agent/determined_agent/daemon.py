@@ -84,6 +84,7 @@ class Daemon:
             master_epoch=self._memory.master_epoch,
             cluster_id=self._memory.cluster_id,
             container_runtime=self._settings.container_runtime,
+            folder_id=self._memory.folder_id,
             sent_at=time.time(),
         )
 
@@ -101,6 +102,11 @@ class Daemon:
     def held_slots(self) -> Set[int]:
         """Returns the slots of containers that have not ended."""
         return {number for container in self._containers.values() for number in container.held_slots}
+
+    @property
+    def has_tasks(self) -> bool:
+        """Returns True while a container has not ended."""
+        return any(not container.state.is_terminal for container in self._containers.values())
 
     def set_slot_statuses(self, statuses: list[SlotStatus]) -> None:
         """Reports the slots that are not free."""

@@ -132,6 +132,9 @@ class Settings(BaseModel):
     """Age in seconds after which Python environments of ``environment.venv`` are removed that no task used."""
     unused_environment_bytes: int = Field(default=50 << 30, ge=0)
     """Beyond this total size of unused environments, those unused for longest are removed earlier."""
+    end_without_master_seconds: float | None = Field(default=None, gt=0)
+    """Time without a master after which an agent that runs no task ends; default: never. A provider of type ``local``
+    sets it, so that no agent outlives its cluster."""
     log_level: str = "info"
     """Level of the agent's own log: debug, info, warning or error."""
     log_format: Literal["text", "json"] = "text"

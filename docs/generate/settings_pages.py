@@ -33,9 +33,15 @@ these wins. Names of variables are `DET_AGENT_` and the name in capitals. Times 
 
 def master_page() -> str:
     """Returns the page of the master's settings."""
+    from determined_master.pool_settings import PoolSettings, ProviderSettings, SchedulerSettings
     from determined_master.settings import Settings
 
-    return MASTER + _table(Settings)
+    parts = (
+        ("Each of `resource_pools`", PoolSettings),
+        ("`scheduler`, of the master or a pool", SchedulerSettings),
+        ("`provider` of a pool", ProviderSettings),
+    )
+    return MASTER + _table(Settings) + "".join(f"\n## {title}\n\n{_table(model)}" for title, model in parts)
 
 
 def agent_page() -> str:

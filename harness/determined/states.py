@@ -200,6 +200,24 @@ class ContainerState(str, Enum):
         return self is ContainerState.TERMINATED
 
 
+class InstanceState(str, Enum):
+    """State of an instance: an agent that the provider of its pool starts and ends; moves forward only."""
+
+    STARTING = "STARTING"  # its start was ordered; its agent has not registered yet
+    RUNNING = "RUNNING"  # its agent has registered
+    ENDING = "ENDING"  # its end is ordered; nothing is placed on it, and its agent is refused
+    ENDED = "ENDED"
+
+    @property
+    def is_final(self) -> bool:
+        return self is InstanceState.ENDED
+
+    @property
+    def is_live(self) -> bool:
+        """Returns True while it may exist, so that it counts for the maximum of its pool."""
+        return self is not InstanceState.ENDED
+
+
 class CheckpointState(str, Enum):
     """State of a checkpoint."""
 

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(getattr(import_module(module), function)(words[1:]))
     startup.change_threads_sooner()
     startup.keep_memory_small()
-    os.umask(PRIVATE_UMASK)
+    umask = os.umask(PRIVATE_UMASK)
     try:
         settings = read_settings(words, environment())
         lock = take_lock(settings.data)
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             make_private(settings.data, settings.url)
             settings = _with_password(settings)
-            services = build(settings, announce=partial(_announce_upgrade, settings))
+            services = build(settings, announce=partial(_announce_upgrade, settings), umask=umask)
         except (MigrationFailed, DatabaseTaken, DatabaseAway) as error:
             print(f"det-master: {error}", file=sys.stderr)
             return 1
@@ -142,7 +142,7 @@ async def serve(services: Services) -> int:
         print(f"det-master: the disk of {settings.data} is full; start it again when there is space", file=sys.stderr)
         await services.database.close()
         return 1
-    port = listening.getsockname()[1]
+    port = services.address.port = listening.getsockname()[1]
     sweeper = Sweeper(max_connections=raise_descriptor_limit())
     config = config_of(create_app(services), tls_cert=settings.tls_cert, tls_key=settings.tls_key)
     server = Server(config, services.notifications, sweeper)

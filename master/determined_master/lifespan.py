@@ -17,6 +17,7 @@ from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
 from determined_master.loops.environment_builds import EnvironmentBuilds
 from determined_master.loops.loop import run
+from determined_master.loops.providers import ProviderLoop
 from determined_master.loops.retention import Retention
 from determined_master.loops.tasks import TaskLoop
 from determined_master.loops.trials import TrialLoop
@@ -91,6 +92,14 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     builds = EnvironmentBuilds(services)
     trials = TrialLoop(services.database, services.clock, services.trials)
     tasks = TaskLoop(services.database, services.clock, services.tasks)
+    providers = ProviderLoop(
+        services.database,
+        services.clock.now,
+        services.settings.pools,
+        services.providers,
+        services.instances,
+        is_draining=services.draining.is_set,
+    )
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
         ("search", (notifications.SEARCH,), services.search.tick),
@@ -108,6 +117,11 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         for name, topics, tick in loops:
             await stack.enter_async_context(_running(name, partial(run, name, services.notifications, topics, tick)))
+        stack.push_async_callback(providers.close)
+        cluster = (notifications.SCHEDULE, notifications.CLUSTER)
+        await stack.enter_async_context(
+            _running("providers", lambda: run("providers", services.notifications, cluster, providers.tick, pause=0.2))
+        )
         # Metric reports are frequent, and each publishes a notification.
         await stack.enter_async_context(
             _running(

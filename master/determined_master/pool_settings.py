@@ -1,13 +1,17 @@
-"""Settings of resource pools and their schedulers, with the names of Determined's master.yaml."""
+"""Settings of resource pools, their schedulers and providers. Pools have the names of Determined's master.yaml."""
 
+import re
 from collections.abc import Collection, Sequence
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from determined.config.findings import nearest
 
 DEFAULT_PRIORITY = 42
+PLACEHOLDERS = ("pool", "agent_id", "slots", "master", "token_file")
+"""Names that the commands of a provider may hold in braces."""
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 
 
 class SchedulerSettings(BaseModel):
@@ -27,6 +31,68 @@ class SchedulerSettings(BaseModel):
     """``best``: the agent with the fewest free slots that suffice; ``worst``: the one with the most."""
 
 
+class ProviderSettings(BaseModel):
+    """How a pool gets agents when its queue needs them, and gives them back. Times in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: Literal["command", "local"]
+    """``command``: by the commands ``launch`` and ``terminate``; ``local``: agents are processes on the master's
+    machine."""
+    max_agents: int = Field(ge=1, le=1000)
+    """Maximum number of agents that exist at a time; those that start or end count."""
+    min_agents: int = Field(default=0, ge=0, le=1000)
+    """Number of agents that are kept although nothing needs them."""
+    slots_per_agent: int = Field(default=1, ge=1, le=4096)
+    """Number of slots of each agent."""
+    idle_timeout: float = Field(default=300.0, ge=0, le=1e9)
+    """Time after which an agent is ended that holds no container and that nothing in the queue needs."""
+    start_timeout: float = Field(default=300.0, gt=0, le=1e9)
+    """Time after which an agent is given up that has not registered."""
+    command_timeout: float = Field(default=60.0, gt=0, le=1e6)
+    """Time after which a command is killed, with all processes that it started."""
+    launch: tuple[str, ...] = ()
+    """Command that starts one agent, as a list of words; no shell reads it. ``{pool}``, ``{agent_id}``, ``{slots}``,
+    ``{master}`` and ``{token_file}`` are replaced."""
+    terminate: tuple[str, ...] = ()
+    """Command that ends one agent, with the same names; repeated until its exit code is 0."""
+    master_url: str = ""
+    """Address at which the agents reach this master; default: the one at which it listens, with the name of its machine
+    if it listens on all addresses."""
+    tasks_as_me: bool = False
+    """``local``: accept that tasks run as the master's own user, as with ``det-agent --tasks-as-me``."""
+
+    @field_validator("launch", "terminate")
+    @classmethod
+    def _check_placeholders(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        for name in (name for word in words for name in _PLACEHOLDER.findall(word)):
+            if name not in PLACEHOLDERS:
+                near = nearest(name, PLACEHOLDERS)
+                hint = (
+                    f'did you mean "{{{near}}}"?'
+                    if near
+                    else "there are " + ", ".join(f"{{{p}}}" for p in PLACEHOLDERS)
+                )
+                raise ValueError(f'unknown placeholder "{{{name}}}"; {hint}')
+        return words
+
+    @model_validator(mode="after")
+    def _check_type(self) -> Self:
+        """Raises ValueError for what the type needs and does not have, or has and does not use."""
+        for name in ("launch", "terminate"):
+            if self.type == "command" and not any(getattr(self, name)[:1]):
+                raise ValueError(f"a provider of type command needs {name}, the words of a command")
+            if self.type == "local" and getattr(self, name):
+                raise ValueError(f"{name} belongs to providers of type command; remove it")
+        if self.type == "command" and self.tasks_as_me:
+            raise ValueError("tasks_as_me belongs to providers of type local; the launch command says it to det-agent")
+        if self.type == "local" and self.master_url:
+            raise ValueError("master_url belongs to providers of type command; remove it")
+        if self.min_agents > self.max_agents:
+            raise ValueError(f"min_agents ({self.min_agents}) is larger than max_agents ({self.max_agents})")
+        return self
+
+
 class PoolSettings(BaseModel):
     """One resource pool."""
 
@@ -42,6 +108,8 @@ class PoolSettings(BaseModel):
     """Maximum number of containers without slots on an agent. Default: the master's ``max_zero_slot_containers``."""
     max_slots_per_user: int | None = Field(default=None, ge=1)
     """Maximum number of slots that one user's jobs hold at once; further ones wait. Default: no maximum."""
+    provider: ProviderSettings | None = None
+    """Starts agents when the queue needs them, and ends idle ones. Default: only agents that somebody starts."""
 
 
 def unknown(name: str, pools: Collection[str]) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from determined_master.agents.registry import Registry
@@ -34,10 +34,15 @@ from determined_master.metrics.store import MetricStore
 from determined_master.notifications import Notifications
 from determined_master.offloading import Offloader
 from determined_master.passwords import Passwords
+from determined_master.providers.command_provider import CommandProvider
+from determined_master.providers.instances import Instances
+from determined_master.providers.local_provider import LocalProvider
+from determined_master.providers.master_address import MasterAddress
+from determined_master.providers.provider import Provider
 from determined_master.resource_managers.agent_manager import AgentManager
 from determined_master.resource_managers.managers import ResourceManagers
-from determined_master.secrets import Secrets
-from determined_master.settings import Settings
+from determined_master.secrets import AGENT_TOKEN, Secrets
+from determined_master.settings import Settings, environment
 from determined_master.storage_health import StorageHealth
 from determined_master.tasks.service import Tasks
 from determined_master.trials.access import TrialAccess
@@ -60,6 +65,10 @@ class Services:
     allocations: Allocations
     agents: Agents
     managers: ResourceManagers
+    address: MasterAddress
+    instances: Instances
+    providers: Mapping[str, Provider]
+    """By type; every pool with a provider of that type uses the same one."""
     registry: Registry
     tasks: Tasks
     commands: Commands
@@ -102,11 +111,16 @@ class Services:
         self.authenticator.cookie = f"{COOKIE}_{row.cluster_id[:8]}"
 
 
-def build(settings: Settings, clock: Clock | None = None, announce: Callable[[str], None] = lambda _: None) -> Services:
+def build(
+    settings: Settings,
+    clock: Clock | None = None,
+    announce: Callable[[str], None] = lambda _: None,
+    umask: int = -1,
+) -> Services:
     """Upgrades the database and builds the services. Blocking; called before the event loop runs.
 
-    ``announce`` is called with one line before an upgrade of the database. Raises DatabaseTaken, DatabaseAway and
-    MigrationFailed.
+    ``announce`` is called with one line before an upgrade of the database. ``umask`` is that of the user who started
+    the master, for tasks on this machine. Raises DatabaseTaken, DatabaseAway and MigrationFailed.
     """
     clock = clock or SystemClock()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -140,6 +154,13 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         is_draining=draining.is_set,
     )
     managers = ResourceManagers(dict.fromkeys(settings.pools, agent_manager), agent_manager)
+    address = MasterAddress(settings.host, settings.port, settings.tls_cert)
+    variables = environment()
+    token_file = settings.data / AGENT_TOKEN
+    providers: dict[str, Provider] = {
+        "command": CommandProvider(address, token_file, variables, secrets.join_token),
+        "local": LocalProvider(settings.data, address, variables, umask=umask),
+    }
     trials = Trials(
         clock,
         managers,
@@ -165,6 +186,9 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         allocations=allocations,
         agents=agents,
         managers=managers,
+        address=address,
+        instances=Instances(database, clock, agents),
+        providers=providers,
         registry=Registry(),
         tasks=tasks,
         commands=Commands(database, blobs, clock, settings, managers, tasks, authorization, offloader),

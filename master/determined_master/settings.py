@@ -54,7 +54,8 @@ class Settings(BaseModel):
     """Resource pool of commands without slots that name none; empty: ``default_pool``."""
     resource_pools: tuple[PoolSettings, ...] = ()
     """Resource pools, each with ``pool_name`` and any of ``description``, ``scheduler``,
-    ``max_aux_containers_per_agent`` and ``max_slots_per_user``; empty: one pool with the name of ``default_pool``."""
+    ``max_aux_containers_per_agent``, ``max_slots_per_user`` and ``provider``; empty: one pool with the name of
+    ``default_pool``."""
     preemption: bool = False
     """Running trials leave, with a checkpoint, for jobs of better priority, in pools whose scheduler does not say."""
     scheduler: SchedulerSettings = SchedulerSettings()
@@ -150,6 +151,13 @@ class Settings(BaseModel):
         twice = repeated(self.resource_pools)
         if twice is not None:
             raise ValueError(f'resource_pools has "{twice}" twice')
+        for pool in self.resource_pools:
+            # As det-agent refuses to: tasks could read what the master's user can read, its data folder too.
+            if pool.provider and pool.provider.type == "local" and os.geteuid() and not pool.provider.tasks_as_me:
+                raise ValueError(
+                    f'tasks of pool "{pool.pool_name}" would run as the user of this master and could read every file '
+                    "that it can read; add tasks_as_me: true to the provider to accept this"
+                )
         for setting, name in (("default_pool", self.default_pool), ("default_aux_pool", self.default_aux_pool)):
             if name and name not in self.pools:
                 raise ValueError(f'{setting} is "{name}", which is none of resource_pools: {", ".join(self.pools)}')

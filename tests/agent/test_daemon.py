@@ -1,5 +1,6 @@
 """The agent against a small real master on localhost."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -205,6 +206,43 @@ async def test_a_second_agent_on_the_same_folder_is_refused_and_names_the_first(
         AgentState(tmp_path)
     first.close()
     AgentState(tmp_path).close()
+
+
+async def test_the_same_folder_keeps_its_id_and_another_one_has_another(tmp_path: Path) -> None:
+    found = []
+    for folder in ("a", "a", "b"):
+        state = AgentState(tmp_path / folder)
+        state.name("same")
+        found.append(state.folder_id)
+        state.close()
+    assert found[0] == found[1] != found[2]
+
+
+async def test_an_agent_whose_master_stays_away_ends_once_it_runs_no_task(tmp_path: Path) -> None:
+    master = FakeLinkMaster()
+    busy = True
+    async with serving(master.app()) as url, agent_on(url, tmp_path / "other") as daemon:
+        connection = Connection(url, lambda: TOKEN, daemon)
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(connection.run())
+            away = group.create_task(connection.stays_away(0.2, lambda: busy))
+            await eventually(lambda: master.truths)
+            done, _ = await asyncio.wait({away}, timeout=0.5)
+            assert not done, "it is connected"
+            busy = False
+            master.refuse = Refuse(reason="not yet")
+            await master.cut()
+            await asyncio.wait_for(away, 60)
+            running.cancel()
+
+
+async def test_an_agent_with_a_task_waits_for_its_master(tmp_path: Path) -> None:
+    async with agent_on("http://127.0.0.1:1", tmp_path) as daemon:
+        connection = Connection("http://127.0.0.1:1", lambda: TOKEN, daemon)
+        away = asyncio.create_task(connection.stays_away(0.05, lambda: True))
+        done, _ = await asyncio.wait({away}, timeout=0.5)
+        assert not done
+        away.cancel()
 
 
 async def test_a_container_id_that_is_a_path_is_reported_as_a_system_failure(tmp_path: Path) -> None:

@@ -1,10 +1,15 @@
 """What `det down` says and its exit code, by what became of the tasks."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from tests.support import stub_agent
+from tests.support.waiting import wait_until
 
-from determined_cli.up import local_cluster
+from determined_cli.up import graceful_shutdown, local_cluster
+from determined_launch import pid_lock
 
 
 @pytest.mark.parametrize(
@@ -25,3 +30,14 @@ def test_the_exit_code_is_zero_only_if_all_tasks_have_ended(
     monkeypatch.setattr(local_cluster, "end_tasks", lambda _folder: outcome)
     assert local_cluster._end_tasks(tmp_path, "stopped; fine") == outcome[0]
     assert text in capsys.readouterr().err
+
+
+def test_agents_of_local_pools_end_with_their_cluster(tmp_path: Path):
+    folder = tmp_path / "local-agents" / "burst-1"
+    folder.mkdir(parents=True)
+    (tmp_path / "local-agents" / "gone").mkdir()
+    argv = [sys.executable, "-P", stub_agent.__file__, "--pool", "burst", "--data", str(folder)]
+    with subprocess.Popen(argv) as agent:
+        wait_until(lambda: pid_lock.holder(folder / "agent.lock") == agent.pid)
+        assert graceful_shutdown.end_tasks(tmp_path) == (0, [])
+        assert agent.wait(60) == 0

@@ -45,9 +45,18 @@ def test_a_key_without_an_explanation_fails_the_build(monkeypatch):
         experiment_config.page()
 
 
-@pytest.mark.parametrize("package", ["determined_master", "determined_agent"])
-def test_each_setting_is_explained(package):
-    settings = __import__(f"{package}.settings", fromlist=["Settings"]).Settings
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("determined_agent.settings", "Settings"),
+        ("determined_master.settings", "Settings"),
+        ("determined_master.pool_settings", "PoolSettings"),
+        ("determined_master.pool_settings", "SchedulerSettings"),
+        ("determined_master.pool_settings", "ProviderSettings"),
+    ],
+)
+def test_each_setting_is_explained(module, name):
+    settings = getattr(__import__(module, fromlist=[name]), name)
     assert settings_pages.undocumented(settings) == []
 
 

@@ -1,5 +1,6 @@
 """Resource pools: agents and jobs of each, defaults, and what names a pool that there is not."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ POOLS = [
     {"pool_name": "cpu", "max_aux_containers_per_agent": 3, "scheduler": {"type": "fair_share"}},
 ]
 SETTINGS = {"resource_pools": POOLS, "default_pool": "gpu", "default_aux_pool": "cpu"}
+
+
+def provider(**changes: object) -> dict[str, object]:
+    values = {"type": "command", "max_agents": 2, "launch": ["start", "{agent_id}"], "terminate": ["end", '{"a": 1}']}
+    return {"resource_pools": [{"pool_name": "default", "provider": values | changes}]}
 
 
 async def test_each_pool_shows_what_it_has_and_how_it_shares(tmp_path: Path):
@@ -68,11 +74,37 @@ async def test_a_pool_that_is_gone_from_the_settings_keeps_its_jobs_and_says_so(
         ({"resource_pools": [{"pool_name": "a"}]}, 'default_pool is "default", which is none of resource_pools: a'),
         ({"resource_pools": [{"pool_name": "default", "sheduler": {}}]}, "sheduler"),
         ({"scheduler": {"type": "round_robin"}}, "'priority' or 'fair_share'"),
+        (provider(type="slurm"), "'command' or 'local'"),
+        (provider(max_agents=0), "max_agents"),
+        (provider(min_agents=3), r"min_agents \(3\) is larger than max_agents \(2\)"),
+        (provider(launch=[]), "a provider of type command needs launch"),
+        (provider(terminate=[""]), "a provider of type command needs terminate"),
+        (provider(launch=["a", "--id={agentid}"]), r'unknown placeholder "{agentid}"; did you mean "{agent_id}"\?'),
+        (provider(type="local"), "launch belongs to providers of type command"),
+        (provider(tasks_as_me=True), "tasks_as_me belongs to providers of type local"),
+        (provider(idle_timeout=-1), "idle_timeout"),
     ],
 )
 def test_wrong_pools_are_named_at_the_start(tmp_path: Path, settings: dict, expected: str):
     with pytest.raises(ValidationError, match=expected):
         Settings(data=tmp_path, **settings)
+
+
+def test_tasks_as_the_masters_user_have_to_be_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    local = {"type": "local", "max_agents": 1}
+    pools = [{"pool_name": "default", "provider": local}]
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(ValidationError, match='pool "default" would run as the user of this master'):
+        Settings(data=tmp_path, resource_pools=pools)
+    local["tasks_as_me"] = True
+    assert Settings(data=tmp_path, resource_pools=pools).pools["default"].provider is not None
+
+
+def test_wrong_settings_of_a_provider_are_named_with_their_line(tmp_path: Path):
+    path = tmp_path / "master.yaml"
+    path.write_text("port: 0\nresource_pools:\n  - {pool_name: default, provider: {type: local}}\n")
+    with pytest.raises(SettingsError, match=r"master\.yaml:3:\d+: resource_pools\.0\.provider\.max_agents"):
+        read_settings(["--config", str(path)], {})
 
 
 def test_the_master_reads_pools_as_determined_does(tmp_path: Path):

@@ -36,6 +36,9 @@ from determined_master.events.sentences import attempt, sentence
         ("placed", "system", "allocation c-c.2", {"parts": []}, "attempt 2 of task c-c was placed on "),
         ("archived", "ann", "experiment 5", {}, "ann archived experiment 5"),
         ("connected", "system", "agent a", {}, "agent a connected"),
+        ("ordered", "system", "agent a", {"pool": "p"}, "pool p starts agent a"),
+        ("not_started", "system", "agent a", {"pool": "p", "reason": "r"}, "agent a of pool p did not start: r"),
+        ("ended", "system", "agent a", {"pool": "p"}, "agent a of pool p has ended"),
         ("slot_2_disabled", "ann", "agent a", {}, "ann disabled slot 2 of agent a"),
         (
             "slot_2_unhealthy",

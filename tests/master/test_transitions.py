@@ -5,10 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from determined.states import AllocationState, CheckpointState, ContainerState, ExperimentState, TaskState, TrialState
+from determined.states import (
+    AllocationState,
+    CheckpointState,
+    ContainerState,
+    ExperimentState,
+    InstanceState,
+    TaskState,
+    TrialState,
+)
 from determined_master.allocations import states as allocations
 from determined_master.checkpoints import states as checkpoints
 from determined_master.experiments import states as experiments
+from determined_master.providers import states as providers
 from determined_master.tasks import states as tasks
 from determined_master.trials import states as trials
 
@@ -20,6 +29,7 @@ TABLES = [
     pytest.param(
         allocations.CONTAINER_ALLOWED, allocations.CONTAINER_FIRST, ContainerState, "Container", id="container"
     ),
+    pytest.param(providers.ALLOWED, providers.FIRST, InstanceState, "Instance", id="instance"),
     pytest.param(checkpoints.ALLOWED, checkpoints.FIRST, CheckpointState, "Checkpoint", id="checkpoint"),
 ]
 DOC = Path(__file__).parents[2] / "docs" / "architecture" / "states.md"

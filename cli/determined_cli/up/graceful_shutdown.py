@@ -1,5 +1,8 @@
 """Graceful shutdown of `det up`: running trials are preempted with a countdown, then stopped."""
 
+import os
+import select
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -9,6 +12,11 @@ from typing import Any
 from determined.client.session import ONCE, Session
 from determined.errors import ApiError
 from determined_cli.up.supervisor import python
+from determined_launch import pid_lock
+
+LOCAL_AGENTS = "local-agents"
+"""Folder of the data folder in which the agents of local pools have theirs."""
+AGENT_SECONDS = 5.0
 
 
 def drain(
@@ -48,9 +56,44 @@ def drain(
 
 
 def end_tasks(folder: Path) -> tuple[int, list[str]]:
-    """Ends the remaining tasks of the data folder ``folder``, without master and agent. Returns the exit code and the
-    container ids of the tasks that could not be ended."""
-    agent = folder / "agent"
+    """Ends the agents of local pools and the remaining tasks of the data folder ``folder``, without the master. Returns
+    the exit code and the container ids of the tasks that could not be ended."""
+    local = sorted((folder / LOCAL_AGENTS).iterdir()) if (folder / LOCAL_AGENTS).is_dir() else []
+    for agent in local:
+        _end_agent(agent)
+    code = 0
+    left: list[str] = []
+    for agent in (folder / "agent", *local):
+        its_code, its_left = _end_tasks_of(agent)
+        code, left = code or its_code, [*left, *its_left]
+    return code, left
+
+
+def _end_agent(folder: Path) -> None:
+    """Ends the agent that holds a data folder, if one does."""
+    lock = folder / "agent.lock"
+    pid = pid_lock.holder(lock)
+    try:
+        descriptor = os.pidfd_open(pid) if pid is not None else None
+    except ProcessLookupError:
+        return
+    if descriptor is None:
+        return
+    try:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            # Asked again, now that the descriptor is of this process whatever becomes of its pid.
+            if pid_lock.holder(lock) != pid:
+                return
+            signal.pidfd_send_signal(descriptor, number)
+            if select.select([descriptor], [], [], AGENT_SECONDS)[0]:
+                return
+    except ProcessLookupError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _end_tasks_of(agent: Path) -> tuple[int, list[str]]:
     runs = agent / "runs"
     if not runs.is_dir() or not any(runs.iterdir()):
         return 0, []

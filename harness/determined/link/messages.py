@@ -105,6 +105,9 @@ class Hello(_Message):
     draining: str = ""
     container_runtime: str = "process"
     """``process``, or the engine whose containers this agent starts."""
+    folder_id: str = Field(default="", max_length=64)
+    """Random id of the agent's data folder, which tells it from another agent with the same id; empty from earlier
+    versions."""
     sent_at: float = 0.0
     """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
 

@@ -14,6 +14,9 @@ class Link:
 
     agent_id: str
     socket: WebSocket
+    folder_id: str = ""
+    """Id of the agent's data folder; empty from earlier versions."""
+    hostname: str = ""
     sequence: int = 0
     last_wish: str = ""
     master_seen_at: str = ""
@@ -42,6 +45,12 @@ class Link:
 @dataclass
 class Registry:
     links: dict[str, Link] = field(default_factory=dict)
+
+    def namesake(self, agent_id: str, folder_id: str) -> Link | None:
+        """Returns the link of another agent with the same id; None if it is the same one, as far as is known."""
+        link = self.links.get(agent_id)
+        is_other = link is not None and link.folder_id and folder_id and link.folder_id != folder_id
+        return link if is_other else None
 
     def add(self, link: Link) -> Link | None:
         """Registers a link and returns the link that it replaces, or None."""

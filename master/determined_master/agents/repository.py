@@ -38,6 +38,12 @@ async def clock_skews(session: ReadSession, agent_ids: Collection[str]) -> dict[
     return {row.id: row.clock_skew for row in await session.execute(query)}
 
 
+async def lost_among(session: ReadSession, agent_ids: Collection[str]) -> Sequence[str]:
+    """Returns those of the agents whose reconnect window has expired or whose provider ends them, sorted."""
+    query = select(AgentRow.id).where(AgentRow.id.in_(agent_ids), AgentRow.lost.is_(True)).order_by(AgentRow.id)
+    return (await session.scalars(query)).all()
+
+
 async def have_containers(session: ReadSession) -> bool:
     """Returns True if an agent that is connected or within its reconnect window runs tasks in containers."""
     query = select(AgentRow.id).where(AgentRow.lost.is_(False), AgentRow.container_runtime != "process")

@@ -33,7 +33,9 @@ class Containers(Protocol):
 
     async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
 
-    async def lose(self, session: WriteSession, agent_id: str) -> None: ...
+    async def lose(self, session: WriteSession, agent_id: str, *, why: str) -> None:
+        """Declares the containers of the agent as ended. ``why`` is shown to the owners."""
+        ...
 
     async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:
         """Kills the containers on the agent, or on one slot of it. ``why`` is shown to the owners."""
@@ -158,13 +160,23 @@ class Agents:
             )
             notify(session, notifications.SCHEDULE)
 
+    async def retire(self, session: WriteSession, agent_id: str, *, why: str) -> None:
+        """Takes an agent out of its pool for good because its provider ends it; nothing if it has not registered."""
+        row = await repository.find(session, agent_id)
+        if row is not None and not row.lost:
+            await repository.change(session, agent_id, lost=True)
+            await self._containers.lose(session, agent_id, why=f"agent {agent_id} was ended by its provider: {why}")
+            notify(session, notifications.SCHEDULE)
+
     async def _lose(self, agent_id: str) -> None:
         async with self._database.write() as session:
             row = await repository.find(session, agent_id)
             if row is None or row.disconnected_at is None:
                 return
             await repository.change(session, agent_id, lost=True)
-            await self._containers.lose(session, agent_id)
+            await self._containers.lose(
+                session, agent_id, why=f"agent {agent_id} was lost: it did not reconnect in time"
+            )
             await self._record(session, agent_id, "lost", events.SYSTEM)
             notify(session, notifications.SCHEDULE)
 

@@ -48,9 +48,10 @@ class Containers:
                 await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.SYSTEM)
         await self.on_report(session, agent_id, reports)
 
-    async def lose(self, session: WriteSession, agent_id: str) -> None:
+    async def lose(self, session: WriteSession, agent_id: str, *, why: str) -> None:
+        """Declares the containers of the agent as ended. ``why`` is shown to the owners."""
         for container, _ in await repository.live_on_agent(session, agent_id):
-            exit_ = ContainerExit(kind="system", message=f"agent {agent_id} was lost: it did not reconnect in time")
+            exit_ = ContainerExit(kind="system", message=why)
             await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.AGENT_LOST)
 
     async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:

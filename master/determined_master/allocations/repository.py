@@ -279,6 +279,15 @@ async def live_on_agents(
     return found
 
 
+async def agents_with_containers(session: ReadSession, agent_ids: Collection[str]) -> set[str]:
+    """Returns those of the agents on which a container has not ended, or has output that was not sent yet."""
+    query = select(ContainerRow.agent_id).where(
+        ContainerRow.agent_id.in_(agent_ids),
+        or_(ContainerRow.state != ContainerState.TERMINATED, ContainerRow.output_done.is_(False)),
+    )
+    return set(await session.scalars(query.distinct()))
+
+
 async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
     """Returns the agent of each live container without slots; an agent with several is repeated."""
     query = select(ContainerRow.agent_id).where(

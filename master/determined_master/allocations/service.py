@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
+from determined.errors import Conflict
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.agents import clock_skew
@@ -92,7 +93,11 @@ class Allocations:
         notify(session, notifications.TRIALS, notifications.SCHEDULE)
 
     async def place(self, session: WriteSession, placement: Placement) -> None:
-        """Assigns slots. Raises Conflict if it is not pending, IntegrityError if a slot was assigned meanwhile."""
+        """Assigns slots. Raises Conflict if it is not pending or an agent has left, IntegrityError if a slot was
+        assigned meanwhile."""
+        left = await agent_rows.lost_among(session, {part.agent_id for part in placement.parts})
+        if left:
+            raise Conflict(f"agent {left[0]} has left")
         row = await repository.get(session, placement.allocation_id)
         now = self._clock.now()
         block = ports.choose(row.id, await repository.port_blocks(session), self._port_blocks)

@@ -20,6 +20,7 @@ from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
 from determined_master.notifications import Notifications
 from determined_master.pool_settings import unknown
+from determined_master.providers import repository as instances
 from determined_master.secrets import Secrets
 from determined_master.settings import Settings
 
@@ -47,7 +48,8 @@ class AgentEndpoint:
         hello = await self._hello(socket)
         if hello is None:
             return
-        link = Link(hello.agent_id, socket, master_seen_at=(socket.scope.get("server") or ("",))[0])
+        seen_at = (socket.scope.get("server") or ("",))[0]
+        link = Link(hello.agent_id, socket, hello.folder_id, hello.hostname, master_seen_at=seen_at)
         former = self.registry.add(link)
         if former is not None:
             with contextlib.suppress(RuntimeError):
@@ -99,6 +101,17 @@ class AgentEndpoint:
             return None
         if message.pool not in self.settings.pools:
             await _refuse(socket, "; ".join(unknown(message.pool, self.settings.pools)), final=True)
+            return None
+        if (other := self.registry.namesake(message.agent_id, message.folder_id)) is not None:
+            where = f" on {other.hostname}" if other.hostname else ""
+            text = f"another agent{where} is connected as {message.agent_id}; give one of them another name with --id"
+            # Not for good: a machine that replaces another may have its name, and the other is still timing out.
+            await _refuse(socket, text, final=False)
+            return None
+        async with self.database.read() as session:
+            ended = await instances.ended(session, message.agent_id)
+        if ended is not None:
+            await _refuse(socket, f"the provider of its pool has ended this agent{ended}", final=True)
             return None
         return message
 

@@ -109,6 +109,16 @@ def _ended(_actor: str, target_id: str, payload: Payload) -> str:
     return f"{attempt(target_id)} ended: {reason}{code}" + (f": {message}" if message else "")
 
 
+def _provided(done: str) -> Callable[[str, str, Payload], str]:
+    """Sentences about agents that the provider of a pool starts and ends."""
+
+    def made(_actor: str, target_id: str, payload: Payload) -> str:
+        reason = f": {payload['reason']}" if payload.get("reason") else ""
+        return f"agent {target_id} of pool {payload.get('pool')} {done}{reason}"
+
+    return made
+
+
 def _folders_left(_actor: str, target_id: str, payload: Payload) -> str:
     folders = payload.get("folders") or []
     first = f": {str(folders[0])[:300]}" if folders else ""
@@ -160,6 +170,12 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
         f"{attempt(target)} is being killed" + (f": {said['message']}" if said.get("message") else "")
     ),
     ("allocation", "ended"): _ended,
+    ("agent", "ordered"): lambda _actor, target, said: f"pool {said.get('pool')} starts agent {target}",
+    ("agent", "started"): _provided("has started"),
+    ("agent", "not_started"): _provided("did not start"),
+    ("agent", "released"): _provided("is being ended"),
+    ("agent", "ended"): _provided("has ended"),
+    ("agent", "not_ended"): _provided("could not be ended and is tried again"),
 }
 
 _ALL_PARTS: Payload = {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal
 
-from determined.states import TaskKind
+from determined.states import InstanceState, TaskKind
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import queue_repository, task_groups
 from determined_master.allocations import repository as allocation_rows
@@ -13,13 +13,16 @@ from determined_master.allocations.queue_repository import Queued
 from determined_master.db.base import EARLIEST
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import ReadSession
-from determined_master.pool_settings import PoolSettings
+from determined_master.pool_settings import PoolSettings, ProviderSettings, SchedulerSettings
+from determined_master.providers import repository as instance_rows
 from determined_master.resource_managers.manager import Capacity
 from determined_master.scheduling.plan import Part
 from determined_master.scheduling.view import (
     AgentView,
     Constraints,
+    Launches,
     PoolView,
+    ProviderShape,
     RequestView,
     RunningView,
     SchedulerView,
@@ -41,7 +44,7 @@ async def whole(
         agents=await _agents(session, pool),
         waiting=tuple(_request(each) for each in waiting if is_due(each.id)),
         running=tuple(_running(each, tuple(parts[each.id]), now) for each in running),
-        scheduler=scheduler_view(pool),
+        scheduler=await scheduler_view(session, pool),
     )
 
 
@@ -58,19 +61,37 @@ async def idle(session: ReadSession, pool: PoolSettings, groups: Sequence[TaskGr
         user_id=0,
         preemptible=True,
     )
-    return PoolView(pool.pool_name, await _agents(session, pool), (request,), (), scheduler_view(pool))
+    scheduler = await scheduler_view(session, pool)
+    return PoolView(pool.pool_name, await _agents(session, pool), (request,), (), scheduler)
 
 
-def scheduler_view(pool: PoolSettings) -> SchedulerView:
-    scheduler = pool.scheduler
-    if scheduler is None:
-        return SchedulerView(max_slots_per_user=pool.max_slots_per_user)
+async def scheduler_view(session: ReadSession, pool: PoolSettings) -> SchedulerView:
+    scheduler = pool.scheduler or SchedulerSettings()
     return SchedulerView(
         kind=scheduler.type,
         preemption=bool(scheduler.preemption),
         fitting=scheduler.fitting_policy,
         max_slots_per_user=pool.max_slots_per_user,
+        provider_can_add=await _provided(session, pool.pool_name, pool.provider) if pool.provider else None,
     )
+
+
+async def _provided(session: ReadSession, pool: str, provider: ProviderSettings) -> ProviderShape:
+    """Agents that run are among those of the view; only the others could be added."""
+    rows = await instance_rows.live(session, pool)
+    starting = [row for row in rows if row.state is InstanceState.STARTING]
+    running = sum(row.state is InstanceState.RUNNING for row in rows)
+    failed = await instance_rows.failures(session, pool)
+    launches = Launches(
+        max_agents=provider.max_agents,
+        existing=len(rows),
+        starting=len(starting),
+        starting_since=starting[0].requested_at if starting else None,
+        failures=failed.count,
+        failure=failed.last,
+        stuck=next((row.end_failure for row in rows if row.end_failure), ""),
+    )
+    return ProviderShape(provider.slots_per_agent, max(0, provider.max_agents - running), launches)
 
 
 async def capacity(session: ReadSession, pool: str) -> Capacity:

@@ -35,10 +35,12 @@ class Capacity:
         self._now = Room(now, dict.fromkeys(now.count, NO_LIMIT), fitting)
 
     def could_ever_hold(self, shape: Shape) -> bool:
-        """Returns whether the pool could hold the shape; True for one that names an agent which is away."""
+        """Returns whether the pool could hold the shape; True for one that names an agent which is away, and while
+        nothing is known of the pool: it has neither an agent nor a provider."""
         if any(pin is not None and pin not in self._agents for pin in _pins(shape)):
             return True
-        return not self._agents or fit(shape, self._ever) is not None
+        is_unknown = not self._agents and not self._provides
+        return is_unknown or fit(shape, self._ever) is not None
 
     def usable_by(self, shape: Shape) -> frozenset[str]:
         """Returns the agents of which some placement of the shape would take slots (containers, if it needs no slot);

@@ -131,6 +131,11 @@ def _estimate(state: PoolState, request: RequestView) -> tuple[float | None, str
             break
         now, ended = heapq.heappop(ends)
         state.end(ended)
+    provided = state.scheduler.provider_can_add
+    if provided is not None and (provided.launches.starting or not state.agents):
+        return None, "nobody knows how long the start of an agent takes"
+    if not state.agents:
+        return None, "nobody knows when an agent joins the pool"
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         return None, f"nobody knows how long {unknown[0]}{more} will run"

@@ -318,7 +318,7 @@ class PoolState:
             self._draft = None
 
     def _refusals(self) -> list[Refusal]:
-        if not self.agents:
+        if not self.agents and self.scheduler.provider_can_add is None:
             return []
         found = []
         for queue in self.shapes().impossible:

@@ -67,7 +67,7 @@ class Summary:
 def reason(state: PoolState, summary: Summary, request: RequestView, ahead: int | None = None) -> str:
     """Returns why the request waits. ``ahead``: its place in the queue, if the caller knows it."""
     if not state.agents:
-        return f"pool {state.name!r} has no agent yet"
+        return f"pool {state.name!r} has no agent yet{_launches(state)}"
     if request.allocation_id in summary.reserved:
         return _leaving([state.running[each].name for each in summary.reserved[request.allocation_id]])
     slots = request.slots
@@ -147,9 +147,10 @@ def _no_room(state: PoolState, summary: Summary, request: RequestView) -> str:
         return f"agent {only.id} runs the maximum number of containers without slots (max_zero_slot_containers)"
     absent = summary.absent
     if absent == len(state.agents):
-        return f"every agent of pool {state.name!r} is disabled or disconnected"
+        return f"every agent of pool {state.name!r} is disabled or disconnected{_launches(state)}"
     text = f"every agent of pool {state.name!r} runs the maximum number of containers without slots "
-    return text + "(max_zero_slot_containers)" + (f"; {absent} disabled or disconnected" if absent else "")
+    text += "(max_zero_slot_containers)" + (f"; {absent} disabled or disconnected" if absent else "")
+    return text + _launches(state)
 
 
 def _no_slots(state: PoolState, summary: Summary, request: RequestView, ahead: int) -> str:
@@ -171,7 +172,24 @@ def _no_slots(state: PoolState, summary: Summary, request: RequestView, ahead: i
     unusable = summary.unusable
     if unusable:
         text += f"; {unusable[0]}" + (f" ({len(unusable) - 1} more like it)" if len(unusable) > 1 else "")
-    return text
+    return text + _launches(state)
+
+
+def _launches(state: PoolState) -> str:
+    """Returns what the provider of the pool does about it, to be appended to a reason; empty if there is none."""
+    provided = state.scheduler.provider_can_add
+    if provided is None:
+        return ""
+    found, text = provided.launches, ""
+    if found.starting and found.starting_since is not None:
+        agents = "an agent is" if found.starting == 1 else f"{found.starting} agents are"
+        text += f"; {agents} starting (since {found.starting_since:%Y-%m-%dT%H:%M:%SZ})"
+    if found.failures:
+        count = "" if found.failures == 1 else f" {found.failures} times in a row"
+        text += f"; the launch of an agent failed{count}: {found.failure}"
+    if found.existing >= found.max_agents:
+        text += f"; the pool is at its maximum of {found.max_agents} agent{'s' if found.max_agents != 1 else ''}"
+    return text + (f"; an agent cannot be ended: {found.stuck}" if found.stuck else "")
 
 
 def _slots(count: int) -> str:

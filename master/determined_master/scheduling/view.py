@@ -141,11 +141,31 @@ class RunningView:
 
 
 @dataclass(frozen=True)
+class Launches:
+    """What the provider of a pool is doing, for reasons in words."""
+
+    max_agents: int = 0
+    """The most agents that may exist at a time."""
+    existing: int = 0
+    """Those that exist; they may be starting or ending."""
+    starting: int = 0
+    starting_since: datetime | None = None
+    """When the start of the first of them was ordered."""
+    failures: int = 0
+    """Launches that failed since the last agent registered."""
+    failure: str = ""
+    """Why the last of them failed."""
+    stuck: str = ""
+    """Why an agent cannot be ended, if one cannot."""
+
+
+@dataclass(frozen=True)
 class ProviderShape:
     """Agents that a provider could still add to the pool."""
 
     slots_per_agent: int
     max_agents: int
+    launches: Launches = Launches()
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.pools import PREEMPTING, agent, any_scheduler, pools, request, running
+from tests.support.pools import PREEMPTING, START, agent, any_scheduler, pools, request, running
 
 from determined_master.scheduling.explain import explain
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.scheduler import plan
-from determined_master.scheduling.view import PoolView
+from determined_master.scheduling.view import Launches, PoolView, ProviderShape, SchedulerView
 from determined_master.scheduling.what_if import changes_that_start
 
 
@@ -207,3 +207,39 @@ def test_a_refused_request_still_says_what_would_fit():
     found = explain(PoolView("p", (agent("a", 2),), (request("x", 4),)), "x")
     assert "lower resources.slots_per_trial to 2" in found.reason
     assert found.changes.slots == 2
+
+
+STARTING = {"starting": 1, "starting_since": START}
+
+
+@pytest.mark.parametrize(
+    ("launches", "text"),
+    [
+        ({}, ""),
+        (STARTING, "; an agent is starting (since 2026-01-01T00:00:00Z)"),
+        (STARTING | {"starting": 2}, "; 2 agents are starting (since 2026-01-01T00:00:00Z)"),
+        ({"failures": 1, "failure": "no quota"}, "; the launch of an agent failed: no quota"),
+        ({"failures": 3, "failure": "no quota"}, "; the launch of an agent failed 3 times in a row: no quota"),
+        ({"existing": 4}, "; the pool is at its maximum of 4 agents"),
+        ({"existing": 4, "stuck": "busy"}, "; the pool is at its maximum of 4 agents; an agent cannot be ended: busy"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("agents", "waits"), [([], request("w")), ([agent("a", 0, 1)], request("w")), ([agent("a", 1)], request("w", 2))]
+)
+def test_a_reason_says_what_the_provider_of_the_pool_does(launches, text, agents, waits):
+    shape = ProviderShape(2, 3, Launches(max_agents=4, **launches))
+    pool = PoolView("p", tuple(agents), (waits,), (), SchedulerView(provider_can_add=shape))
+    reason = plan(pool).waiting["w"]
+    assert reason.endswith(text)
+    assert explain(pool, "w").reason == reason
+    assert len(reason) > len(text)
+
+
+def test_the_start_of_an_agent_has_no_estimate():
+    shape = ProviderShape(2, 3, Launches(max_agents=4, starting=1, starting_since=START))
+    pool = PoolView("p", (), (request("w"),), (), SchedulerView(provider_can_add=shape))
+    found = explain(pool, "w")
+    assert (found.starts_in_seconds, found.unknown) == (None, "nobody knows how long the start of an agent takes")
+    found = explain(replace(pool, scheduler=SchedulerView()), "w")
+    assert (found.starts_in_seconds, found.unknown) == (None, "nobody knows when an agent joins the pool")

@@ -6,6 +6,7 @@ import { usePageTitle } from "@/hooks/usePageTitle";
 import { overviewQuery } from "@/services/cluster";
 import { AgentCard } from "./cluster/AgentCard";
 import { Gantt } from "./cluster/Gantt";
+import { Providers } from "./cluster/Providers";
 import { Queue } from "./cluster/Queue";
 import { Usage } from "./cluster/Usage";
 import layout from "@/styles/layout.module.css";
@@ -33,7 +34,10 @@ export function Component() {
           {data.agents.length} agents connected
         </span>
       </div>
-      {data.agents.length === 0 ? (
+      <Providers pools={data.pools} />
+      {data.agents.length === 0 && data.pools.some((pool) => pool.provider) ? (
+        <EmptyState title="No agent now">Agents start when work waits for them.</EmptyState>
+      ) : data.agents.length === 0 ? (
         <EmptyState title="No agent yet" command="det-agent --master http://THIS-MASTER:8080 --token-file agent-token">
           An agent offers the slots of its machine. det up starts one together with the master.
         </EmptyState>

@@ -6,6 +6,7 @@ import { heardTime } from "@/live/serverClock";
 type Schemas = components["schemas"];
 export type Overview = Schemas["ClusterOverview"];
 export type OverviewAgent = Schemas["OverviewAgent"];
+export type OverviewPool = Schemas["OverviewPool"];
 export type OverviewSlot = Schemas["OverviewSlot"];
 export type QueueEntry = Schemas["QueueEntry"];
 export type SlotHold = Schemas["SlotHold"];

@@ -8,15 +8,17 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from determined.errors import BadRequest
-from determined.states import AllocationState
+from determined.states import AllocationState, InstanceState
 from determined_master.agents import clock_skew
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, ClockDep, Read
+from determined_master.api.dependencies import Anyone, ClockDep, Read, SettingsDep
 from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
 from determined_master.db.models import AgentSlotRow, AllocationRow
 from determined_master.db.session import ReadSession
+from determined_master.pool_settings import PoolSettings
+from determined_master.providers import repository as instances
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 
@@ -66,6 +68,21 @@ class OverviewAgent(Wire):
     slots: list[OverviewSlot]
 
 
+class OverviewPool(Wire):
+    """A resource pool. ``provider``: what starts and ends its agents (``command`` or ``local``); empty if only people
+    do. ``starting`` and ``ending``: agents of the provider that have not registered yet or are being ended.
+    ``problem``: why its last launch failed or an agent cannot be ended; empty if neither is so."""
+
+    name: str
+    provider: str
+    min_agents: int
+    max_agents: int
+    starting: int
+    running: int
+    ending: int
+    problem: str
+
+
 class QueueEntry(Holder):
     """``waiting``: the reason for waiting; empty once it is placed. ``since``: when it requested slots."""
 
@@ -85,6 +102,7 @@ class ClusterOverview(Wire):
     """``queue``: pending allocations in scheduling order, then those that hold slots."""
 
     now: Time
+    pools: list[OverviewPool]
     agents: list[OverviewAgent]
     queue: list[QueueEntry]
 
@@ -131,7 +149,9 @@ _STATES: dict[AllocationState, QueueState] = {
 
 
 @router.get("/overview")
-async def get_cluster_overview(_principal: Anyone, session: Read, clock: ClockDep) -> ClusterOverview:
+async def get_cluster_overview(
+    _principal: Anyone, session: Read, clock: ClockDep, settings: SettingsDep
+) -> ClusterOverview:
     live = await allocation_rows.live_without_spec(session, MAX_QUEUED)
     holders = await _holders(session)
     slots: dict[str, list[OverviewSlot]] = defaultdict(list)
@@ -155,7 +175,8 @@ async def get_cluster_overview(_principal: Anyone, session: Read, clock: ClockDe
     jobs = await tasks.jobs_of(session, names.keys())
     waiting_first = sorted(live, key=lambda row: row.state is not AllocationState.PENDING)
     queue = [_entry(row, names[row.task_id], jobs[row.task_id]) for row in waiting_first if row.task_id in names]
-    return ClusterOverview(now=clock.now(), agents=agents, queue=queue)
+    pools = [await _pool(session, each) for each in settings.pools.values()]
+    return ClusterOverview(now=clock.now(), pools=pools, agents=agents, queue=queue)
 
 
 @router.get("/holds", response_model=SlotHolds)
@@ -204,6 +225,23 @@ async def get_slot_usage(
             UsageBucket(start=at, busy_slot_seconds=each, seconds=seconds)
             for at, each in zip(starts(first, last, buckets), busy, strict=True)
         ],
+    )
+
+
+async def _pool(session: ReadSession, pool: PoolSettings) -> OverviewPool:
+    provider = pool.provider
+    rows = await instances.live(session, pool.pool_name)
+    failed = await instances.failures(session, pool.pool_name) if provider else instances.Failures()
+    stuck = next((row.end_failure for row in rows if row.end_failure), "")
+    return OverviewPool(
+        name=pool.pool_name,
+        provider=provider.type if provider else "",
+        min_agents=provider.min_agents if provider else 0,
+        max_agents=provider.max_agents if provider else 0,
+        starting=sum(row.state is InstanceState.STARTING for row in rows),
+        running=sum(row.state is InstanceState.RUNNING for row in rows),
+        ending=sum(row.state is InstanceState.ENDING for row in rows),
+        problem=stuck or failed.last,
     )
 
 

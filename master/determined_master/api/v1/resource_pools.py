@@ -56,6 +56,7 @@ def _pool(pool: PoolSettings, capacity: Capacity, settings: Settings) -> dict[st
     fitting = scheduler.fitting_policy if scheduler else "best"
     is_preemptive = kind == "fair_share" or bool(scheduler and scheduler.preemption)
     per_agent = pool.max_aux_containers_per_agent or 0
+    provider = pool.provider
     details: dict[str, Any] = {"aws": None, "gcp": None, "priorityScheduler": None}
     if kind == "priority":
         default = settings.priority_in(pool.pool_name)
@@ -68,17 +69,17 @@ def _pool(pool: PoolSettings, capacity: Capacity, settings: Settings) -> dict[st
         "slotsAvailable": capacity.slots,
         "slotsUsed": capacity.used,
         "slotType": f"TYPE_{capacity.slot_type.upper()}",
-        "slotsPerAgent": capacity.slots_per_agent,
+        "slotsPerAgent": capacity.slots_per_agent or (provider.slots_per_agent if provider else 0),
         "auxContainerCapacity": per_agent * capacity.agents,
         "auxContainerCapacityPerAgent": per_agent,
         "auxContainersRunning": capacity.zero_slot_containers,
         "defaultAuxPool": pool.pool_name == settings.pool_for("", 0),
         "defaultComputePool": pool.pool_name == settings.default_pool,
         "preemptible": False,
-        "minAgents": 0,
-        "maxAgents": 0,
-        "maxIdleAgentPeriod": 0,
-        "maxAgentStartingPeriod": 0,
+        "minAgents": provider.min_agents if provider else 0,
+        "maxAgents": provider.max_agents if provider else 0,
+        "maxIdleAgentPeriod": provider.idle_timeout if provider else 0,
+        "maxAgentStartingPeriod": provider.start_timeout if provider else 0,
         "schedulerType": f"SCHEDULER_TYPE_{kind.upper()}",
         "schedulerFittingPolicy": f"FITTING_POLICY_{fitting.upper()}",
         "resourceManagerMetadata": {},

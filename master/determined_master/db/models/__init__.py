@@ -1,6 +1,6 @@
 """All tables. Importing this package completes the metadata."""
 
-from determined_master.db.models.agents import AgentRow, AgentSlotRow
+from determined_master.db.models.agents import AgentRow, AgentSlotRow, InstanceRow
 from determined_master.db.models.allocations import AllocationRow, ContainerRow, SlotHoldRow
 from determined_master.db.models.checkpoints import CheckpointRow, StorageBackendRow
 from determined_master.db.models.cluster import ClusterRow, EventRow
@@ -41,6 +41,7 @@ __all__ = [
     "ExperimentLabelRow",
     "ExperimentRow",
     "ExperimentSummaryRow",
+    "InstanceRow",
     "JobRow",
     "LogRow",
     "MetricRow",

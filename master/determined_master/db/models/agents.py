@@ -1,11 +1,13 @@
 """Tables of agents and their slots."""
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy import ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from determined_master.db.base import Base
+from determined.states import InstanceState
+from determined_master.db.base import Base, StateText
 
 
 class AgentRow(Base):
@@ -42,3 +44,24 @@ class AgentSlotRow(Base):
     """As its agent sees it: ``free``, ``occupied`` by a program outside the cluster, ``idle`` under its task, or
     ``unhealthy``."""
     status_reason: Mapped[str] = mapped_column(Text, default="", server_default="")
+
+
+class InstanceRow(Base):
+    """An agent that the provider of its pool starts and ends; kept after its end."""
+
+    __tablename__ = "instances"
+    __table_args__ = (Index("ix_instances_state", "state"), Index("ix_instances_pool", "pool", "requested_at"))
+
+    agent_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    pool: Mapped[str] = mapped_column(String(255))
+    state: Mapped[InstanceState] = mapped_column(StateText(InstanceState))
+    provider: Mapped[dict[str, Any]]
+    """Settings of the provider that started it. They also end it, whatever the settings of the master say by then."""
+    requested_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    """Registration of its agent; None if it has not registered."""
+    ended_at: Mapped[datetime | None]
+    failure: Mapped[str] = mapped_column(Text, default="", server_default="")
+    """Why it did not start."""
+    end_failure: Mapped[str] = mapped_column(Text, default="", server_default="")
+    """Why its provider could not end it the last time."""

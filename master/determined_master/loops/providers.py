@@ -1,0 +1,282 @@
+"""Starts and ends the agents of pools with a provider: load, decide, apply; slow commands run beside it."""
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from determined.link.isolation import Isolation
+from determined.states import InstanceState
+from determined_master.allocations import queue_repository
+from determined_master.allocations import repository as allocation_rows
+from determined_master.db.models import InstanceRow
+from determined_master.db.session import Database, ReadSession
+from determined_master.pool_settings import PoolSettings, ProviderSettings
+from determined_master.providers import instances, repository
+from determined_master.providers.decision import Decision, InstanceView, Limits, ProviderView, decide
+from determined_master.providers.instances import Instances
+from determined_master.providers.provider import Instance, LaunchFailed, Provider, ReleaseFailed
+from determined_master.resource_managers import pool_views
+from determined_master.scheduling.view import PoolView
+
+logger = logging.getLogger(__name__)
+
+FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 2.0, 300.0
+START_LOOK_SECONDS, LOOK_SECONDS = 1.0, 5.0
+"""Time between two questions to the providers which agents are gone, while one starts and otherwise."""
+
+
+@dataclass
+class _Backoff:
+    """``count`` failures in a row. Nothing is tried before ``retry_at`` of the monotonic clock."""
+
+    count: int = 0
+    retry_at: float = 0.0
+
+    def fail(self, count: int, now: float) -> None:
+        self.count = count
+        self.retry_at = now + min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(count - 1, 16))
+
+
+@dataclass
+class _Times:
+    """Since when agents start and are idle, by the monotonic clock: a clock that jumps must end no agent. They begin
+    anew when the master starts."""
+
+    starting: dict[str, float] = field(default_factory=dict)
+    idle: dict[str, float] = field(default_factory=dict)
+
+    def keep(self, agent_ids: set[str]) -> None:
+        self.starting = {name: since for name, since in self.starting.items() if name in agent_ids}
+        self.idle = {name: since for name, since in self.idle.items() if name in agent_ids}
+
+
+class ProviderLoop:
+    def __init__(
+        self,
+        database: Database,
+        now: Callable[[], datetime],
+        pools: Mapping[str, PoolSettings],
+        providers: Mapping[str, Provider],
+        changes: Instances,
+        *,
+        is_draining: Callable[[], bool],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``providers``: by type. ``is_draining`` returns True while the cluster is about to stop."""
+        self._database = database
+        self._now = now
+        self._pools = pools
+        self._providers = providers
+        self._changes = changes
+        self._is_draining = is_draining
+        self._monotonic = monotonic
+        self._times = _Times()
+        self._launches: dict[str, _Backoff] = defaultdict(_Backoff)
+        """By pool."""
+        self._ends: dict[str, _Backoff] = defaultdict(_Backoff)
+        """By agent."""
+        self._operations: dict[str, asyncio.Task[None]] = {}
+        """What providers are doing, by agent."""
+        self._has_work = True
+        self._is_adopted = False
+        self._items = Isolation("providers", logger)
+
+    async def tick(self) -> float | None:
+        """Returns the seconds until it has to look again even if nothing changes."""
+        if self._is_draining() or not self._has_work:
+            return None
+        if not self._is_adopted:
+            await self._adopt()
+        await self._observe()
+        async with self._database.read() as session:
+            rows = await repository.live(session)
+            views = await self._views(session, rows)
+        self._has_work = bool(views)
+        waits = [self._look_again(rows)]
+        for pool, view in views.items():
+            decision = decide(view)
+            waits.append(decision.wait_seconds)
+            await self._items.run("pool", pool, partial(self._apply, pool, view.limits, decision))
+        return self._items.soonest(*waits, await self._end_all())
+
+    async def close(self) -> None:
+        """Stops the commands that run. The agents stay; the next master adopts them."""
+        running = list(self._operations.values())
+        for operation in running:
+            operation.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _apply(self, pool: str, limits: Limits, decision: Decision) -> None:
+        for agent_id in decision.given_up:
+            await self._changes.not_started(agent_id, _late(limits), may_exist=True)
+        for agent_id in decision.releases:
+            await self._changes.end(agent_id, _idle(limits), is_idle=True)
+        provider = self._pools[pool].provider if pool in self._pools else None
+        if decision.launches and provider is not None:
+            for instance in await self._changes.order(pool, provider, decision.launches):
+                self._begin(instance.agent_id, self._launch(instance))
+
+    async def _adopt(self) -> None:
+        async with self._database.read() as session:
+            found = self._by_type(await repository.live(session))
+        for kind, provider in self._providers.items():
+            await provider.adopt(found[kind])
+        self._is_adopted = True
+
+    def _by_type(self, rows: Sequence[InstanceRow]) -> dict[str, list[Instance]]:
+        """Returns the instances by the type of their provider, without those whose stored settings are not valid."""
+        found: dict[str, list[Instance]] = defaultdict(list)
+        for row in rows:
+            with self._items.attempt("instance", row.agent_id):
+                instance = _instance(row)
+                found[instance.settings.type].append(instance)
+        return found
+
+    async def _observe(self) -> None:
+        """Records which agents have registered, and which are gone."""
+        async with self._database.read() as session:
+            rows = [row for row in await repository.live(session) if row.state is not InstanceState.ENDING]
+            present = await instances.present(session, rows)
+        gone = await self._gone([row for row in rows if row.agent_id not in self._operations])
+        for row in rows:
+            name, is_starting = row.agent_id, row.state is InstanceState.STARTING
+            if is_starting and present.get(name):
+                await self._changes.started(name)
+            elif is_starting and name in gone:
+                await self._changes.not_started(name, gone[name], may_exist=True)
+            elif not is_starting and name in gone:
+                await self._changes.end(name, gone[name], is_idle=False)
+            elif not is_starting and name not in present:
+                await self._changes.end(name, "it did not reconnect in time", is_idle=False)
+
+    async def _gone(self, rows: Sequence[InstanceRow]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for kind, some in self._by_type(rows).items():
+            found |= await self._providers[kind].gone(some)
+        return found
+
+    async def _views(self, session: ReadSession, rows: Sequence[InstanceRow]) -> dict[str, ProviderView]:
+        """Returns the view of each pool that has a provider, or had one and still has agents of it."""
+        of_pool: dict[str, list[InstanceRow]] = defaultdict(list)
+        for row in rows:
+            of_pool[row.pool].append(row)
+        names = {name for name, pool in self._pools.items() if pool.provider is not None}
+        self._times.keep({row.agent_id for row in rows})
+        busy = await allocation_rows.agents_with_containers(session, [row.agent_id for row in rows])
+        present = await instances.present(session, rows)
+        idle = {name for name, is_connected in present.items() if is_connected and name not in busy}
+        waiting = await queue_repository.pools_with_pending(session)
+        views = {}
+        for name in sorted(names | of_pool.keys()):
+            pool = self._pools.get(name)
+            queue = PoolView(name, (), ())
+            if pool is not None and pool.provider is not None and name in waiting:
+                queue = await pool_views.whole(session, pool, self._now())
+            failures = (await repository.failures(session, name)).count
+            found = tuple(self._instance_view(row, idle) for row in of_pool[name])
+            views[name] = ProviderView(_limits(pool), queue, found, failures, self._seconds_to_retry(name, failures))
+        return views
+
+    def _instance_view(self, row: InstanceRow, idle: set[str]) -> InstanceView:
+        now, name, times = self._monotonic(), row.agent_id, self._times
+        if row.state is InstanceState.STARTING:
+            return InstanceView(name, row.state, starting_seconds=now - times.starting.setdefault(name, now))
+        if row.state is InstanceState.RUNNING and name in idle:
+            return InstanceView(name, row.state, idle_seconds=now - times.idle.setdefault(name, now))
+        times.idle.pop(name, None)
+        return InstanceView(name, row.state)
+
+    def _seconds_to_retry(self, pool: str, failures: int) -> float:
+        backoff, now = self._launches[pool], self._monotonic()
+        if failures < backoff.count:
+            backoff = self._launches[pool] = _Backoff()
+        if failures > backoff.count:
+            backoff.fail(failures, now)
+        return max(0.0, backoff.retry_at - now)
+
+    def _look_again(self, rows: Sequence[InstanceRow]) -> float | None:
+        states = {row.state for row in rows if row.provider.get("type") == "local"}
+        if InstanceState.STARTING in states:
+            return START_LOOK_SECONDS
+        return LOOK_SECONDS if InstanceState.RUNNING in states else None
+
+    async def _end_all(self) -> float | None:
+        """Orders the end of the agents that have to end. Returns the seconds until one is tried again."""
+        async with self._database.read() as session:
+            ending = [row for row in await repository.live(session) if row.state is InstanceState.ENDING]
+        now, waits = self._monotonic(), []
+        for instance in (each for some in self._by_type(ending).values() for each in some):
+            left = self._ends[instance.agent_id].retry_at - now
+            if instance.agent_id in self._operations:
+                waits.append(START_LOOK_SECONDS)
+            elif left > 0:
+                waits.append(left)
+            else:
+                self._begin(instance.agent_id, self._end(instance))
+        return min(waits, default=None)
+
+    def _begin(self, agent_id: str, work: Coroutine[Any, Any, None]) -> None:
+        task = self._operations[agent_id] = asyncio.create_task(work, name=f"provider: {agent_id}")
+        task.add_done_callback(lambda done: self._on_done(agent_id, done))
+
+    def _on_done(self, agent_id: str, task: asyncio.Task[None]) -> None:
+        del self._operations[agent_id]
+        if not task.cancelled() and task.exception() is not None:
+            backoff = self._ends[agent_id]
+            backoff.fail(backoff.count + 1, self._monotonic())
+            logger.error("%s failed", task.get_name(), exc_info=task.exception())
+
+    async def _launch(self, instance: Instance) -> None:
+        try:
+            await self._providers[instance.settings.type].want(instance)
+        except LaunchFailed as error:
+            logger.warning("agent %s was not started: %s", instance.agent_id, error)
+            await self._changes.not_started(instance.agent_id, str(error), may_exist=error.may_exist)
+
+    async def _end(self, instance: Instance) -> None:
+        backoff = self._ends[instance.agent_id]
+        try:
+            await self._providers[instance.settings.type].release(instance)
+        except ReleaseFailed as error:
+            backoff.fail(backoff.count + 1, self._monotonic())
+            logger.warning("agent %s was not ended: %s", instance.agent_id, error)
+            await self._changes.not_ended(instance.agent_id, str(error))
+        else:
+            await self._changes.ended(instance.agent_id)
+            self._ends.pop(instance.agent_id, None)
+
+
+def _limits(pool: PoolSettings | None) -> Limits:
+    """Returns those of no agent at all for a pool without a provider: what it had is ended once it is idle."""
+    provider = pool.provider if pool else None
+    if pool is None or provider is None:
+        return Limits()
+    return Limits(
+        min_agents=provider.min_agents,
+        max_agents=provider.max_agents,
+        slots_per_agent=provider.slots_per_agent,
+        zero_slot_room=pool.max_aux_containers_per_agent or 0,
+        idle_timeout=provider.idle_timeout,
+        start_timeout=provider.start_timeout,
+    )
+
+
+_REMOVED = "the settings of the master have no provider for its pool any more"
+
+
+def _idle(limits: Limits) -> str:
+    return f"nothing has needed it for {limits.idle_timeout:g} s" if limits.max_agents else _REMOVED
+
+
+def _late(limits: Limits) -> str:
+    return f"it did not register within {limits.start_timeout:g} s" if limits.max_agents else _REMOVED
+
+
+def _instance(row: InstanceRow) -> Instance:
+    return Instance(row.agent_id, row.pool, ProviderSettings.model_validate(row.provider))

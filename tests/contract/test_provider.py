@@ -1,0 +1,260 @@
+"""One suite over every provider: what determined_master.providers.provider promises in words."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.support import live_processes, stub_agent
+from tests.support.waiting import eventually
+
+from determined_launch import pid_lock
+from determined_master.pool_settings import ProviderSettings
+from determined_master.providers.command_provider import CommandProvider
+from determined_master.providers.local_provider import LocalProvider
+from determined_master.providers.master_address import MasterAddress
+from determined_master.providers.provider import Instance, LaunchFailed, Provider, ReleaseFailed
+
+ADDRESS = MasterAddress("127.0.0.1", 1, None)
+SECRET = "the-join-token"
+LAUNCH = """
+import os, subprocess, sys
+folder, agent, pool = sys.argv[1:4]
+if pool == "broken":
+    sys.exit("no slots here")
+process = subprocess.Popen(["sleep", "600"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+open(os.path.join(folder, agent), "w").write(str(process.pid))
+"""
+TERMINATE = """
+import os, signal, sys
+file = os.path.join(*sys.argv[1:3])
+if os.path.exists(file):
+    os.kill(int(open(file).read()), signal.SIGKILL)
+    os.remove(file)
+"""
+
+
+@dataclass
+class Providing:
+    """A provider, and a look at the processes that it started."""
+
+    folder: Path
+    new: Callable[[], Provider]
+    settings: ProviderSettings
+    pid_of: Callable[[str], int | None]
+    made: list[Provider] = field(default_factory=list)
+
+    def make(self) -> Provider:
+        """The provider of a master that has just started."""
+        self.made.append(self.new())
+        return self.made[-1]
+
+    async def close(self) -> None:
+        """Ends what a test left, and waits for children of this process."""
+        live_processes.kill_below(self.folder)
+        for provider in self.made:
+            for name in ("a", "b", "known", "stray"):
+                await provider.release(self.instance(name))
+
+    def instance(self, name: str, pool: str = "p") -> Instance:
+        return Instance(name, pool, self.settings)
+
+
+def command(folder: Path) -> Providing:
+    agents = folder / "agents"
+    agents.mkdir()
+    (folder / "launch.py").write_text(LAUNCH)
+    (folder / "terminate.py").write_text(TERMINATE)
+    run = (sys.executable, "-S")
+    settings = ProviderSettings(
+        type="command",
+        max_agents=2,
+        launch=(*run, str(folder / "launch.py"), str(agents), "{agent_id}", "{pool}"),
+        terminate=(*run, str(folder / "terminate.py"), str(agents), "{agent_id}"),
+    )
+
+    def pid_of(name: str) -> int | None:
+        file = agents / name
+        return int(file.read_text()) if file.exists() and file.read_text() else None
+
+    return Providing(folder, lambda: commands(folder), settings, pid_of)
+
+
+def commands(folder: Path) -> CommandProvider:
+    return CommandProvider(ADDRESS, folder / "agent-token", os.environ, SECRET)
+
+
+def local(folder: Path) -> Providing:
+    settings = ProviderSettings(type="local", max_agents=2, tasks_as_me=True)
+    program = (sys.executable, "-P", stub_agent.__file__)
+    return Providing(
+        folder,
+        lambda: LocalProvider(folder, ADDRESS, os.environ, program=program),
+        settings,
+        lambda name: pid_lock.holder(folder / "local-agents" / name / "agent.lock"),
+    )
+
+
+@pytest.fixture(params=[command, local], ids=["command", "local"])
+async def providing(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Providing]:
+    made = request.param(tmp_path)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def locally(tmp_path: Path) -> AsyncIterator[Providing]:
+    made = local(tmp_path)
+    yield made
+    await made.close()
+
+
+def lives(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() and "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+
+
+async def started(providing: Providing, provider: Provider, name: str) -> int:
+    await provider.want(providing.instance(name))
+    pid = await eventually(lambda: providing.pid_of(name))
+    assert pid is not None
+    return pid
+
+
+async def test_an_agent_exists_from_its_order_to_its_release_and_the_others_stay(providing: Providing):
+    provider = providing.make()
+    first, second = await started(providing, provider, "a"), await started(providing, provider, "b")
+    assert await provider.gone([providing.instance("a"), providing.instance("b")]) == {}
+    await provider.release(providing.instance("a"))
+    await eventually(lambda: not lives(first))
+    assert lives(second)
+    await provider.release(providing.instance("b"))
+    await eventually(lambda: not lives(second))
+
+
+async def test_what_is_not_there_is_released_too(providing: Providing):
+    provider = providing.make()
+    await provider.release(providing.instance("never"))
+    await started(providing, provider, "a")
+    for _ in range(2):
+        await provider.release(providing.instance("a"))
+
+
+async def test_the_next_master_finds_an_agent_and_ends_it(providing: Providing):
+    pid = await started(providing, providing.make(), "a")
+    later = providing.make()
+    await later.adopt([providing.instance("a")])
+    assert await later.gone([providing.instance("a")]) == {}
+    await later.release(providing.instance("a"))
+    await eventually(lambda: not lives(pid))
+
+
+async def test_a_launch_that_fails_says_why(providing: Providing):
+    provider, instance = providing.make(), providing.instance("a", pool="broken")
+
+    async def failure() -> str:
+        try:
+            await provider.want(instance)
+        except LaunchFailed as error:
+            return str(error)
+        return str(await eventually(lambda: gone(provider, instance)))
+
+    assert (await failure()).endswith("(exit 1): no slots here")
+    await provider.release(instance)
+
+
+async def gone(provider: Provider, instance: Instance) -> str | None:
+    return (await provider.gone([instance])).get(instance.agent_id)
+
+
+async def test_a_local_agent_that_ends_by_itself_is_noticed_by_any_master(locally: Providing):
+    provider = locally.make()
+    pid = await started(locally, provider, "a")
+    os.kill(pid, signal.SIGKILL)
+    assert await eventually(lambda: gone(provider, locally.instance("a"))) == "its process ended (signal SIGKILL)"
+    assert await gone(locally.make(), locally.instance("a")) == "its process is gone"
+
+
+async def test_a_local_agent_gets_the_umask_of_the_user_and_none_of_our_variables(
+    locally: Providing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("DET_MASTER_INITIAL_USER_PASSWORD", SECRET)
+    program = (sys.executable, "-P", stub_agent.__file__)
+    locally.new = lambda: LocalProvider(tmp_path, ADDRESS, os.environ, umask=0o027, program=program)
+    pid = await started(locally, locally.make(), "a")
+    assert "Umask:\t0027" in Path(f"/proc/{pid}/status").read_text()
+    variables = live_processes.environ_of(pid)
+    assert {name for name in variables if name.startswith("DET_")} == {"DET_AGENT_END_WITHOUT_MASTER_SECONDS"}
+    assert SECRET not in " ".join([*variables.values(), *live_processes.command_of(pid)])
+
+
+async def test_a_local_agent_that_no_row_names_is_ended(locally: Providing):
+    """Such as one that was started after the backup which the database comes from."""
+    known, stray = [await started(locally, locally.make(), name) for name in ("known", "stray")]
+    await locally.make().adopt([locally.instance("known")])
+    await eventually(lambda: not lives(stray))
+    assert lives(known)
+
+
+def shell(script: str, **changes: object) -> Instance:
+    words = ("sh", "-c", script, "{agent_id}", "{token_file}", "{master}")
+    values = {"type": "command", "max_agents": 1, "launch": words, "terminate": words}
+    return Instance("a", "p", ProviderSettings.model_validate(values | changes))
+
+
+async def test_a_command_that_hangs_is_killed_with_what_it_started(tmp_path: Path):
+    instance = shell(f"sleep 60 & echo $! > {tmp_path}/pid; wait", command_timeout=0.3)
+    with pytest.raises(LaunchFailed, match=r"did not end within 0\.3 s and was killed") as failed:
+        await commands(tmp_path).want(instance)
+    assert failed.value.may_exist
+    await eventually(lambda: not lives(int((tmp_path / "pid").read_text())), within=2.0)
+    with pytest.raises(ReleaseFailed, match="terminate command did not end within"):
+        await commands(tmp_path).release(instance)
+
+
+async def test_a_command_ends_with_its_master(tmp_path: Path):
+    order = asyncio.create_task(commands(tmp_path).want(shell(f"echo $$ > {tmp_path}/pid; exec sleep 600")))
+    pid = await eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    order.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await order
+    assert not lives(int(pid))
+
+
+async def test_a_program_that_a_command_leaves_behind_is_not_waited_for(tmp_path: Path):
+    began = time.monotonic()
+    await commands(tmp_path).want(shell(f"sleep 600 & echo $! > {tmp_path}/pid"))
+    assert time.monotonic() - began < 60
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+async def test_the_last_line_of_much_output_is_shown_without_the_token(tmp_path: Path):
+    script = f"yes | head -c 1000000; echo 'cannot join with {SECRET}' >&2; exit 7"
+    with pytest.raises(LaunchFailed) as failed:
+        await commands(tmp_path).want(shell(script))
+    assert str(failed.value) == "the launch command failed (exit 7): cannot join with ***"
+
+
+async def test_a_command_gets_names_and_files_but_no_secret(tmp_path: Path):
+    (tmp_path / "agent-token").write_text(SECRET)
+    os.environ["DET_MASTER_INITIAL_USER_PASSWORD"] = SECRET
+    try:
+        await commands(tmp_path).want(shell(f'echo "$0 $1 $2" > {tmp_path}/words; env > {tmp_path}/variables'))
+    finally:
+        del os.environ["DET_MASTER_INITIAL_USER_PASSWORD"]
+    assert (tmp_path / "words").read_text() == f"a {tmp_path}/agent-token http://127.0.0.1:1\n"
+    variables = (tmp_path / "variables").read_text()
+    assert f"DET_PROVIDER_TOKEN_FILE={tmp_path}/agent-token" in variables
+    assert SECRET not in variables
+
+
+async def test_a_program_that_there_is_not_is_named(tmp_path: Path):
+    instance = shell("", launch=("/no/such/program",), terminate=("/no/such/program",))
+    with pytest.raises(LaunchFailed, match=r"cannot run the launch command: .*No such file"):
+        await commands(tmp_path).want(instance)
+    with pytest.raises(ReleaseFailed, match=r"cannot run the terminate command: .*No such file"):
+        await commands(tmp_path).release(instance)

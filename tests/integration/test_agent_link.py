@@ -1,0 +1,79 @@
+"""Agents that the master refuses, and what an agent says that is not true."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.agent_socket import agent_socket
+from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.waiting import eventually
+
+from determined.link.messages import ReportedContainer, ReportedState, SlotFacts
+from determined.states import ContainerState
+
+
+async def test_the_second_of_two_agents_with_one_id_is_refused_and_the_first_stays(one: Cluster):
+    async with agent_socket(one, folder_id="f1", hostname="m1") as first:
+        assert (await first.answer())["kind"] == "welcome"
+        async with agent_socket(one, folder_id="f2", hostname="m2") as second:
+            refusal = await second.answer()
+        assert (refusal["kind"], refusal["final"]) == ("refuse", False)
+        assert refusal["reason"] == "another agent on m1 is connected as one; give one of them another name with --id"
+        assert one.master.registry.links["one"].folder_id == "f1"
+    async with agent_socket(one, folder_id="f2") as second:
+        assert (await second.answer())["kind"] == "welcome"
+
+
+@pytest.mark.parametrize("folder_id", ["f1", ""], ids=["the same folder", "an earlier version"])
+async def test_an_agent_that_connects_again_replaces_its_old_connection(one: Cluster, folder_id: str):
+    async with agent_socket(one, folder_id="f1") as first:
+        assert (await first.answer())["kind"] == "welcome"
+        async with agent_socket(one, folder_id=folder_id) as second:
+            assert (await second.answer())["kind"] == "welcome"
+            while (answer := await first.answer()) != {"closed": 1012}:
+                assert answer["kind"] == "wish"
+
+
+async def test_an_agent_of_a_pool_that_was_removed_is_told_which_there_are(one: Cluster):
+    async with agent_socket(one, pool="gone") as socket:
+        refusal = await socket.answer()
+    assert refusal["final"]
+    assert refusal["reason"].startswith('unknown resource pool "gone"')
+
+
+async def test_a_container_that_an_agent_was_never_given_changes_nothing_and_is_not_wanted(one: Cluster):
+    agent = await one.join("real")
+    experiment = await one.create()
+    (wish,) = await agent.wished()
+    claims = [
+        ReportedContainer(container_id="made-up", allocation_id=wish.allocation_id, state=ContainerState.TERMINATED),
+        agent.truth(wish, ContainerState.TERMINATED),
+    ]
+    async with agent_socket(one, "liar", containers=claims) as socket:
+        assert (await socket.answer())["kind"] == "welcome"
+        socket.send(ReportedState(containers=[claims[0].model_copy(update={"output_done": True})]).model_dump_json())
+        wanted = await socket.answer()
+        assert wanted["containers"] == []  # its agent ends what nobody wants (tests/agent/test_reconcile.py)
+    assert [each.container_id for each in await agent.wish()] == [wish.container_id]
+    await agent.run(wish)
+    assert await one.state(experiment) == "STATE_RUNNING"
+
+
+async def test_slots_that_vanish_while_they_are_used_stay_with_their_task_until_it_ends(tmp_path: Path):
+    """An agent returns with fewer slots: its task goes on, and nothing new gets the slot that is gone."""
+    async with cluster(tmp_path) as one:
+        agent = await one.join(slots=2)
+        await one.create(CONFIG + "resources: {slots_per_trial: 2}\n")
+        (wish,) = await agent.wished()
+        await agent.run(wish)
+        report = agent.truth(wish, ContainerState.RUNNING)
+        async with agent_socket(one, "one", slots=[SlotFacts(id=0)], containers=[report]) as socket:
+            assert (await socket.answer())["kind"] == "welcome"
+            assert await one.state(1) == "STATE_RUNNING"
+            await agent.exit(wish, 1)  # what its device's end did to it
+            second = await one.create(CONFIG + "resources: {slots_per_trial: 1}\n")
+
+            async def placed() -> list[int] | None:
+                wishes = [each for each in await agent.wish() if each.allocation_id.startswith(f"{second}.")]
+                return list(wishes[0].spec.slots) if wishes and wishes[0].spec else None
+
+            assert await eventually(placed) == [0]

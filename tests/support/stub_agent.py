@@ -1,0 +1,15 @@
+"""A program that holds its data folder as ``det-agent`` does, and does nothing else until it is told to end."""
+
+import signal
+import sys
+from pathlib import Path
+
+from determined_launch.pid_lock import PidLock
+
+if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    folder = Path(sys.argv[sys.argv.index("--data") + 1])
+    if "broken" in sys.argv[sys.argv.index("--pool") + 1]:
+        sys.exit("no slots here")
+    with PidLock(folder / "agent.lock"):
+        signal.sigwait([signal.SIGTERM])

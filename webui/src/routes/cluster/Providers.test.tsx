@@ -1,0 +1,29 @@
+import { render, screen } from "@testing-library/react";
+import { expect, it } from "vitest";
+import type { OverviewPool } from "@/services/cluster";
+import { Providers } from "./Providers";
+
+const POOL: OverviewPool = {
+  name: "gpu",
+  provider: "command",
+  minAgents: 0,
+  maxAgents: 4,
+  starting: 0,
+  running: 1,
+  ending: 0,
+  problem: "",
+};
+
+it("names the provider of a pool, its bounds and what it is doing", () => {
+  const busy = { ...POOL, starting: 2, ending: 1, problem: "the launch command failed (exit 3): no quota left" };
+  render(<Providers pools={[busy, { ...POOL, name: "static", provider: "" }]} />);
+  expect(screen.getByRole("listitem")).toHaveTextContent(
+    "Pool gpu: command provider, 0 to 4 agents; 1 running, 2 starting, 1 ending",
+  );
+  expect(screen.getByRole("alert")).toHaveTextContent("the launch command failed (exit 3): no quota left");
+});
+
+it("shows nothing where no pool has a provider", () => {
+  render(<Providers pools={[{ ...POOL, provider: "" }]} />);
+  expect(screen.queryByRole("list")).toBeNull();
+});
