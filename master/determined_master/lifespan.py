@@ -18,6 +18,7 @@ from determined_master.loops.deletion import Deletion
 from determined_master.loops.environment_builds import EnvironmentBuilds
 from determined_master.loops.loop import run
 from determined_master.loops.retention import Retention
+from determined_master.loops.search_tasks import SearchTasks
 from determined_master.loops.tasks import TaskLoop
 from determined_master.loops.trials import TrialLoop
 from determined_master.metric_series.series_packer import SeriesPacker
@@ -89,6 +90,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     retention = Retention(services)
     removal = CheckpointRemoval(services)
     builds = EnvironmentBuilds(services)
+    searches = SearchTasks(services)
     trials = TrialLoop(services.database, services.clock, services.trials)
     tasks = TaskLoop(services.database, services.clock, services.tasks)
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
@@ -103,6 +105,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("retention", (notifications.RETENTION,), retention.tick),
         ("checkpoint removal", (notifications.RETENTION, notifications.TASKS), removal.tick),
         ("environment builds", (notifications.ENVIRONMENTS, notifications.TASKS), builds.tick),
+        ("search tasks", (notifications.SEARCH, notifications.TASKS), searches.tick),
         ("storage", (), services.storage.tick),
     ]
     async with AsyncExitStack() as stack:

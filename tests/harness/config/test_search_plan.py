@@ -134,7 +134,7 @@ def test_a_searcher_that_is_gone_names_its_replacement(gone):
     (found,) = check(f"{BASE}searcher: {{name: {gone}, metric: m, max_trials: 3}}").diagnostics
     assert found.code == "E402"
     assert found.hint is not None
-    assert "use a" in found.hint
+    assert "use a" in found.hint or 'use "search_method"' in found.hint
 
 
 def test_a_searcher_that_was_written_out_is_accepted_without_warnings():
