@@ -105,7 +105,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("retention", (notifications.RETENTION,), retention.tick),
         ("checkpoint removal", (notifications.RETENTION, notifications.TASKS), removal.tick),
         ("environment builds", (notifications.ENVIRONMENTS, notifications.TASKS), builds.tick),
-        ("search tasks", (notifications.SEARCH, notifications.TASKS), searches.tick),
+        ("search tasks", (notifications.SEARCH_TASKS, notifications.TASKS), searches.tick),
         ("storage", (), services.storage.tick),
     ]
     async with AsyncExitStack() as stack:

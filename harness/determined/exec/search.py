@@ -126,8 +126,18 @@ def _send(
         "progress": guarded(search.progress),
     }
     for action in actions:
-        print(f"determined: {json.dumps(action)}", flush=True)
+        print(f"determined: {_line(action)}", flush=True)
     return searches.step(session, experiment_id, body)
+
+
+def _line(action: Mapping[str, Any]) -> str:
+    """Returns an action as a line of the log."""
+    reason = f" ({action['reason']})" if action["reason"] else ""
+    if action["kind"] == "create":
+        return f"creates trial {action['request_id']} with {json.dumps(action['hparams'])}{reason}"
+    if action["kind"] == "stop":
+        return f"stops trial {action['request_id']}{reason}"
+    return f"ends the search{' as failed' if action['failed'] else ''}{reason}"
 
 
 def _loaded(start: Mapping[str, Any]) -> SearchMethod:

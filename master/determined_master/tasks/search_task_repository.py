@@ -30,14 +30,21 @@ class NewestTask(NamedTuple):
     failure: str | None
 
 
-async def active(session: ReadSession) -> list[SearchTask]:
-    """Returns the tasks that have not ended and are not being killed."""
+async def active(session: ReadSession, experiment_id: int | None = None) -> list[SearchTask]:
+    """Returns the tasks that have not ended and are not being killed, of all experiments or of one."""
     query = (
         select(TaskRow.id, ExperimentRow.id, ExperimentRow.state, ExperimentRow.end_time)
         .join(ExperimentRow, ExperimentRow.id == TaskRow.experiment_id)
         .where(TaskRow.kind == TaskKind.SEARCH, TaskRow.state == TaskState.ACTIVE)
     )
+    if experiment_id is not None:
+        query = query.where(TaskRow.experiment_id == experiment_id)
     return [SearchTask(*row) for row in await session.execute(query)]
+
+
+async def find_active(session: ReadSession, experiment_id: int) -> SearchTask | None:
+    """Returns the task that runs the search of an experiment, or None."""
+    return next((each for each in await active(session, experiment_id)), None)
 
 
 async def newest(session: ReadSession, without: Collection[int]) -> list[NewestTask]:
