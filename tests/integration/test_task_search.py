@@ -203,7 +203,9 @@ async def test_a_task_that_dies_too_often_ends_the_experiment_with_its_last_reas
 async def test_a_task_that_ends_without_its_search_ends_the_experiment(one: Cluster):
     agent, runner = await begun(one)
     await agent.exit(runner.wish, code=0)
-    assert "the task of the search exited before its end; its log: det task logs" in await ended(one, "ERROR")
+    assert "the task of the search exited before the search was over; its log: det task logs" in await ended(
+        one, "ERROR"
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +240,7 @@ async def test_a_final_failure_ends_the_experiment_at_once(one: Cluster):
 @pytest.mark.parametrize(
     ("metrics", "state", "reason"),
     [
-        ({"loss": float("nan")}, None, "reported loss = nan"),
+        ({"loss": "NaN"}, None, "reported loss = nan"),
         ({"other": 1.0}, "ERROR", "has no loss, the searcher's metric; it reported other"),
         ({"loss": "low"}, "ERROR", 'reported loss as a text ("low")'),
     ],
@@ -338,8 +340,8 @@ async def test_a_master_that_starts_again_goes_on_where_the_search_was(tmp_path:
     async with cluster(tmp_path) as one:
         agent = await one.join(slots=4)
         again = await container(agent, "SEARCH")
-        assert again.allocation_id == runner.wish.allocation_id
-        kept = Runner(one, again, cursor=-1)
-        assert (await kept.step(create("a", x=0.1), to=0)).status_code == 200  # its answer may have been lost
-        assert (await kept.start())["cursor"] == 0
+        await agent.run(again)
+        kept = Runner(one, again)
+        assert (await kept.start())["snapshot"] == {"seen": 0}
+        assert (await kept.step(create("a", x=0.1), to=0)).status_code == 409
         assert len(await trials(one)) == 1

@@ -31,6 +31,8 @@ BEFORE_THE_FIRST_EVENT = 0
 LAST_RESORT_SECONDS = 30.0
 """After the deadline: C code that holds the interpreter's lock keeps the report of a hang from being sent."""
 HUNG = 70
+STANDARD_ERROR = 2
+"""By number: code of the user may have replaced the stream."""
 OPTUNA = "determined.searcher.optuna_search:OptunaSearch"
 
 
@@ -201,7 +203,7 @@ def _deadline(session: Session, experiment_id: int, search: SearchRun, seconds: 
 
     def end() -> None:
         reason = f"{search.callback} did not return within {seconds:g} s (searcher.event_timeout)"
-        faulthandler.dump_traceback(file=sys.stderr, all_threads=True)
+        faulthandler.dump_traceback(STANDARD_ERROR, all_threads=True)
         print(f"ERROR: {reason}", file=sys.stderr, flush=True)
         with contextlib.suppress(ApiError):
             searches.fail(session, experiment_id, reason, is_final=False)
@@ -210,7 +212,7 @@ def _deadline(session: Session, experiment_id: int, search: SearchRun, seconds: 
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
-    faulthandler.dump_traceback_later(seconds + LAST_RESORT_SECONDS, exit=True)
+    faulthandler.dump_traceback_later(seconds + LAST_RESORT_SECONDS, exit=True, file=STANDARD_ERROR)
     try:
         yield
     finally:

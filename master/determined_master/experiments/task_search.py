@@ -94,13 +94,15 @@ class TaskSearch:
         Raises Conflict if the search is not at its cursor, and BadRequest for actions that the search may not take,
         which end the experiment.
         """
+        if step.to <= step.cursor:
+            raise BadRequest(f"a step has to lead beyond event {step.cursor}, not to {step.to}")
         refusal = ""
         async with self._database.write() as session:
             row = await _own_experiment(session, experiment_id, principal)
             stored_by = row.searcher_snapshot.get(STORED_BY)
             if row.searcher_cursor == step.to and stored_by == principal.allocation_id:
                 return _is_over(row)  # a repeated request, whose answer was lost
-            if row.searcher_cursor != step.cursor or step.to <= step.cursor:
+            if row.searcher_cursor != step.cursor:
                 raise _elsewhere(row, step.cursor)
             try:
                 await self._apply(session, row, principal, step)
