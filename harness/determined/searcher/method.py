@@ -27,7 +27,7 @@ class ReplacedMethods(DeterminedError):
 
 @dataclass(frozen=True)
 class SearchContext:
-    """What the configuration says about a search.
+    """Settings of a search, from the configuration.
 
     Args:
         hyperparameters: the section of the configuration, complete with defaults.
@@ -63,7 +63,7 @@ class SearchMethod:
     keep everything that decides in the snapshot, and use no clock and no unseeded random numbers.
 
     Args:
-        context: what the configuration says. A subclass with a constructor of its own passes it on.
+        context: settings of the search. A subclass with a constructor of its own passes it on.
 
     Raises:
         ReplacedMethods: the subclass defines methods of Determined's class of 2022.

@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import determined.searcher
 from determined.searcher import (
+    Action,
     Create,
+    Event,
     LimitsChanged,
     ReplacedMethods,
     SearchContext,
@@ -207,3 +210,16 @@ def test_a_search_that_goes_on_from_its_snapshot_decides_as_an_uninterrupted_one
         assert len(trials) <= 3
     assert straight.method.created <= 6
     assert straight.snapshot() == broken.snapshot()
+
+
+def test_names_of_2022_say_what_is_used_now():
+    with pytest.raises(ImportError, match="ValidateAfter belongs to the SearchMethod of Determined 2022"):
+        exec("from determined.searcher import ValidateAfter", {})
+    assert not hasattr(determined.searcher, "Nothing")
+
+
+def test_the_aliases_name_every_event_and_action():
+    assert {each.__name__ for each in (*Event.__args__, *Action.__args__)} == {
+        *("TrialValidated", "TrialClosed", "LimitsChanged"),
+        *("Create", "Stop", "Shutdown"),
+    }
