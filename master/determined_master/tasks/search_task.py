@@ -10,13 +10,21 @@ from determined_master.tasks.service import NewTask, Tasks
 
 
 async def start(
-    session: WriteSession, tasks: Tasks, experiment: ExperimentRow, owner: UserRow, job: JobRow, pool: str
+    session: WriteSession,
+    tasks: Tasks,
+    experiment: ExperimentRow,
+    owner: UserRow,
+    job: JobRow,
+    *,
+    pool: str,
+    pool_hook: str,
 ) -> TaskRow:
-    """Creates the task.
+    """Creates the task. It uses our library: another one that the image has knows no search methods.
 
     Parameters:
         job: the experiment's, whose priority the task gets.
         pool: the pool of tasks without slots.
+        pool_hook: text of the cluster's startup hook.
     """
     config = experiment.config
     digest = experiment.context_hash
@@ -27,7 +35,8 @@ async def start(
         environment={names.EXPERIMENT_ID: str(experiment.id)},
         entrypoint=["python3", "-m", "determined.exec.search"],
         context=ContextRef(hash=digest, size=experiment.context_size) if digest else None,
-        **container_settings(config),
+        startup_hook=pool_hook,
+        **container_settings(config) | {"harness": "ours"},
     )
     return await tasks.create(
         session,
