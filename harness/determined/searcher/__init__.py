@@ -31,8 +31,12 @@ __all__ = [
     "TrialValidated",
 ]
 
-_OF_2022 = ("Close", "ExitedReason", "LocalSearchRunner", "Operation", "Progress", "RemoteSearchRunner", "SearchRunner")
-_OF_2022 += ("SearcherState", "ValidateAfter")
+_OF_2022 = frozenset(
+    {
+        *("Close", "ExitedReason", "LocalSearchRunner", "Operation", "Progress", "RemoteSearchRunner", "SearchRunner"),
+        *("SearcherState", "ValidateAfter"),
+    }
+)
 
 
 def __getattr__(name: str) -> NoReturn:
