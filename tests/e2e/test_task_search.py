@@ -94,7 +94,7 @@ def test_a_method_that_raises_goes_on_from_its_snapshot(cluster: LiveCluster, tm
     searcher = {"name": "search_method", "method": "my_search:MySearch", "max_trials": 3}
     experiment = submitted(cluster, tmp_path / "context", searcher, my_search=own)
     task_id = search_task(cluster, experiment)
-    experiment.ended()
+    experiment.ended(within=180)
     assert [each["hparams"]["x"] for each in experiment.trials] == pytest.approx([0.9, 0.6, 0.3])
     assert {each["state"] for each in experiment.trials} == {"STATE_COMPLETED"}
     log = log_of(cluster, task_id)
@@ -111,7 +111,7 @@ def test_optuna_draws_and_prunes_trials(cluster: LiveCluster, tmp_path: Path):
     pruner = {"name": "percentile", "percentile": 1.0, "n_startup_trials": 1}
     searcher = {"name": "optuna", "pruner": pruner, "max_trials": 3, "max_concurrent_trials": 1}
     experiment = submitted(cluster, tmp_path / "context", searcher)
-    experiment.ended()
+    experiment.ended(within=180)
     assert len({each["hparams"]["x"] for each in experiment.trials}) == 3
     decisions = cluster.session.get(f"/detent/experiments/{experiment.id}/search")["decisions"]
     created = [each["reason"] for each in decisions if each["kind"] == "created"]

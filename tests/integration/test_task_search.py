@@ -162,7 +162,7 @@ async def test_a_repeated_step_is_applied_once_and_one_from_another_cursor_not_a
         assert answer.status_code == status, (cursor, to)
     assert len(await trials(one)) == 1
     assert (await runner.get("/events", cursor=7)).status_code == 409
-    assert await one.state(1) == "STATE_ACTIVE"
+    assert await one.state(1) == "STATE_RUNNING"
 
 
 async def test_a_task_that_dies_is_followed_by_one_that_reads_the_snapshot(one: Cluster, tmp_path: Path):
