@@ -111,6 +111,7 @@ async def test_a_task_of_the_owner_runs_the_method_and_its_actions_make_the_tria
     spec = runner.wish.spec
     assert spec is not None
     assert (spec.slots, spec.owner, spec.entrypoint) == ([], "admin", ["python3", "-m", "determined.exec.search"])
+    assert spec.harness == "ours"
     start = (await runner.get()).json()
     assert (start["cursor"], start["snapshot"], start["isOver"]) == (-1, None, False)
     assert start["searcher"]["method"] == "my_search:MySearch"
@@ -144,6 +145,19 @@ async def test_a_task_of_the_owner_runs_the_method_and_its_actions_make_the_tria
     await agent.exit(runner.wish)
     await agent.exit(await container(agent, "TRIAL"))
     assert "good enough" in await ended(one, "COMPLETED")
+
+
+async def test_a_search_whose_task_waits_says_so(one: Cluster):
+    await one.create(OWN)
+
+    async def waits() -> bool:
+        found = await one.get("/detent/experiments/1/why")
+        return bool(found["waiting"] == 1 and found["first"]["slots"] == 0)
+
+    await eventually(waits)
+    text = (await one.get("/detent/experiments/1/status"))["text"]
+    assert ": the search begins in task " in text
+    assert ", which waits: " in text
 
 
 async def test_a_repeated_step_is_applied_once_and_one_from_another_cursor_not_at_all(one: Cluster):

@@ -1,5 +1,7 @@
 """Starts tasks that run a search method: no slots, as the experiment's owner, with the context and variables of it."""
 
+from typing import Any
+
 from determined.link.messages import ContainerSpec, ContextRef
 from determined.states import TaskKind
 from determined_launch import environment as names
@@ -27,6 +29,7 @@ async def start(
         pool_hook: text of the cluster's startup hook.
     """
     config = experiment.config
+    settings: dict[str, Any] = {**container_settings(config), "harness": "ours"}
     digest = experiment.context_hash
     spec = ContainerSpec(
         task_id="",
@@ -36,7 +39,7 @@ async def start(
         entrypoint=["python3", "-m", "determined.exec.search"],
         context=ContextRef(hash=digest, size=experiment.context_size) if digest else None,
         startup_hook=pool_hook,
-        **container_settings(config) | {"harness": "ours"},
+        **settings,
     )
     return await tasks.create(
         session,
