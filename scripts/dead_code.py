@@ -18,6 +18,7 @@ PUBLIC = re.compile(r"harness/determined/(core|keras|pytorch|experimental|[^/]+\
 DECORATORS = ["@*router.*", "@*validator*", "@*serializer*", "@app.*", "@event.*", "@compiles*"]
 BY_NAME = {
     "FakeDriver": "runs beside the real drivers in the contract test",
+    "OptunaSearch": "the task of a search loads it by its name",
     "PageHook": "hatchling finds it by its base class",
     "initialize": "hatchling calls it",
     "process_bind_param": "SQLAlchemy calls it",

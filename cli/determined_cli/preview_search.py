@@ -12,7 +12,7 @@ BRACKETS = (("Bracket", "bracket"), ("Trials", "trials"), ("At once", "concurren
 
 def run(args: Namespace) -> None:
     """Prints how many trials train how long; of a search with rungs also its brackets."""
-    from determined.config.search_plan import HALVING, brackets, planned_lengths, training_time
+    from determined.config.search_plan import HALVING, IN_TASK, brackets, planned_lengths, training_time
     from determined_cli import render
     from determined_cli.experiment.create import checked_config, config_text
     from determined_cli.main import say
@@ -20,6 +20,11 @@ def run(args: Namespace) -> None:
     name, text = config_text(args.config_file, args.config)
     config = checked_config(text, name).to_json()
     searcher = config["searcher"]
+    if searcher["name"] in IN_TASK:
+        say(
+            f"{searcher['name']} decides in a task which trials run, so only the limit is known: at most "
+            f"{searcher['max_trials']} trials (max_trials)"
+        )
     has_length = searcher["name"] in HALVING or searcher.get("max_length") is not None
     unit = training_time(searcher).unit if has_length else ""
     lengths = planned_lengths(config)

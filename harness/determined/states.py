@@ -121,11 +121,13 @@ class TaskKind(str, Enum):
     CHECKPOINT_GC = "CHECKPOINT_GC"
     ENVIRONMENT = "ENVIRONMENT"
     """Builds a Python environment."""
+    SEARCH = "SEARCH"
+    """Runs a search method that is not the master's own."""
 
     @property
     def wire(self) -> str:
         """Returns its name in the API, where ``GENERIC`` stands for kinds that it does not know."""
-        return "GENERIC" if self is TaskKind.ENVIRONMENT else self.value
+        return "GENERIC" if self in (TaskKind.ENVIRONMENT, TaskKind.SEARCH) else self.value
 
 
 class TaskState(str, Enum):
@@ -155,6 +157,7 @@ class TokenScope(str, Enum):
     """Rows to which the token of a task may write, besides its own allocation and log. It reads as its owner does."""
 
     TRIAL = "trial"  # its trial: metrics, checkpoints, progress
+    SEARCH = "search"  # the search of its experiment: actions and snapshot
     ALLOCATION = "allocation"  # nothing else
 
 

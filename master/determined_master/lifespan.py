@@ -19,6 +19,7 @@ from determined_master.loops.environment_builds import EnvironmentBuilds
 from determined_master.loops.loop import run
 from determined_master.loops.providers import ProviderLoop
 from determined_master.loops.retention import Retention
+from determined_master.loops.search_tasks import SearchTasks
 from determined_master.loops.tasks import TaskLoop
 from determined_master.loops.trials import TrialLoop
 from determined_master.metric_series.series_packer import SeriesPacker
@@ -90,6 +91,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     retention = Retention(services)
     removal = CheckpointRemoval(services)
     builds = EnvironmentBuilds(services)
+    searches = SearchTasks(services)
     trials = TrialLoop(services.database, services.clock, services.trials)
     tasks = TaskLoop(services.database, services.clock, services.tasks)
     providers = ProviderLoop(
@@ -112,6 +114,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("retention", (notifications.RETENTION,), retention.tick),
         ("checkpoint removal", (notifications.RETENTION, notifications.TASKS), removal.tick),
         ("environment builds", (notifications.ENVIRONMENTS, notifications.TASKS), builds.tick),
+        ("search tasks", (notifications.SEARCH_TASKS, notifications.TASKS), searches.tick),
         ("storage", (), services.storage.tick),
     ]
     async with AsyncExitStack() as stack:

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 
 SEARCH = "search"
 TRIALS = "trials"
+SEARCH_TASKS = "search-tasks"
+"""The state of an experiment changed, so the task of its search may have to start or end."""
 TASKS = "tasks"
 """Tasks other than trials: a task is new, stops, or one of its attempts ended."""
 SCHEDULE = "schedule"

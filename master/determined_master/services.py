@@ -26,6 +26,7 @@ from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.queue_update import QueueUpdates
 from determined_master.experiments.search import Search
+from determined_master.experiments.task_search import TaskSearch
 from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
@@ -77,6 +78,7 @@ class Services:
     creator: Creator
     queue_updates: QueueUpdates
     search: Search
+    task_search: TaskSearch
     writer: GroupWriter
     metrics: MetricStore
     logs: LogStore
@@ -197,6 +199,7 @@ def build(
         creator=Creator(database, blobs, clock, settings, managers, trials, lifecycle, offloader),
         queue_updates=QueueUpdates(database, clock, authorization, managers, settings),
         search=Search(database, clock, trials),
+        task_search=TaskSearch(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
         logs=LogStore(),

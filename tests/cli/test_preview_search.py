@@ -49,3 +49,11 @@ def test_a_search_without_rungs_and_an_invalid_one(det: Det, tmp_path: Path):
     done = det("preview-search", str(path))
     assert done.code == 4
     assert "error[E311]" in done.err
+
+
+def test_of_a_search_in_a_task_only_its_limit_is_known(det: Det, tmp_path: Path):
+    path = tmp_path / "own.yaml"
+    path.write_text(BASE + 'searcher: {name: search_method, method: "a:B", metric: m, max_trials: 7}')
+    done = det("preview-search", str(path))
+    assert done.code == 0
+    assert "search_method decides in a task which trials run, so only the limit is known: at most 7 trials" in done.err

@@ -38,6 +38,10 @@ PUBLIC = {
         "DistributedBatchSampler DistributedSampler RepeatBatchSampler RepeatSampler ReproducibleShuffleBatchSampler"
         " ReproducibleShuffleSampler SkipBatchSampler SkipSampler"
     ),
+    "determined.searcher": (
+        "Action Create Event LimitsChanged ReplacedMethods SearchContext SearchMethod Shutdown Stop TrialClosed"
+        " TrialValidated"
+    ),
     "determined.experimental.client": (
         "Checkpoint CheckpointSortBy CheckpointState CheckpointTrainingMetadata Determined DownloadMode Experiment ExperimentPaused ExperimentSortBy ExperimentState LogLevel OrderBy Project Trial TrialMetrics TrialSortBy TrialState User Workspace create_experiment create_user get_checkpoint get_experiment get_session_username get_trial get_user_by_id get_user_by_name get_workspace iter_trials_metrics list_experiments list_users list_workspaces login logout stream_trials_metrics stream_trials_training_metrics stream_trials_validation_metrics whoami"
     ),
@@ -72,7 +76,8 @@ NOT_INCLUDED = frozenset(
 MADE_BY_INIT = re.compile(r":func:`[\w.]+\.init` makes it\.")
 VAGUE_START = re.compile(r"^(What|Whether|Who|Where|How|When|Like|One way|Kept)\b")
 ALIASES = {("determined.pytorch", "TorchData"), ("determined", "LOG_FORMAT"), ("determined.context", "LIMIT")} | {
-    ("determined.environments", name) for name in ("RESULT", "VENV")
+    *(("determined.searcher", name) for name in ("Action", "Event")),
+    *(("determined.environments", name) for name in ("RESULT", "VENV")),
 }
 """Values and type aliases, which have no docstring of their own at run time."""
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event, update
 from starlette.routing import Route
+from tests.integration.test_task_search import OWN, container
 from tests.support.checkpoints import checkpoint_uuid
-from tests.support.cluster import CONFIG, Cluster
+from tests.support.cluster import CONFIG, Cluster, FakeAgent
 from tests.support.makers import add_experiment, add_project
 
 from determined.states import CheckpointState
@@ -56,6 +57,14 @@ def dump(one: Cluster) -> list[str]:
         return [line for line in connection.iterdump() if 'INTO "events"' not in line]
     finally:
         connection.close()
+
+
+async def own_search(one: Cluster, agent: FakeAgent) -> tuple[int, dict[str, str]]:
+    """An experiment whose search runs in a task, and the headers of that task."""
+    experiment_id = await one.create(OWN)
+    wish = await container(agent, "SEARCH")
+    await agent.run(wish)
+    return experiment_id, one.as_task(wish.allocation_id)
 
 
 async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[str, str]]]:
@@ -132,6 +141,7 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         return not any("waiting for the scheduler" in entry["waiting"] for entry in queue)
 
     await eventually(is_decided)  # the scheduler writes why they wait
+    search, runs_it = await own_search(one, agent)
     m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
@@ -194,6 +204,16 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
             "/detent/checkpoints/removed",
             {"removed": [HANDED], "failed": {}},
             task,
+        ),
+        ("POST", "/detent/experiments/{experiment_id}/search-task/steps"): (
+            f"/detent/experiments/{search}/search-task/steps",
+            {"cursor": -1, "to": 0, "actions": [], "snapshot": {"a": 1}},
+            runs_it,
+        ),
+        ("POST", "/detent/experiments/{experiment_id}/search-task/failures"): (
+            f"/detent/experiments/{search}/search-task/failures",
+            {"reason": "KeyError: 'x'"},
+            runs_it,
         ),
         ("POST", f"{a}/ready"): (f"{w}/ready", {}, {}),
         ("POST", f"{a}/signals/ack_preemption"): (f"{w}/signals/ack_preemption", {}, {}),

@@ -51,5 +51,7 @@ def test_the_back_off_doubles_up_to_five_minutes():
 
 
 def test_no_token_of_such_a_task_may_write_to_a_trial():
-    assert {policy.token_scope for policy in POLICIES.values()} == {TokenScope.ALLOCATION}
+    scopes = {kind: policy.token_scope for kind, policy in POLICIES.items()}
+    assert scopes.pop(TaskKind.SEARCH) is TokenScope.SEARCH
+    assert set(scopes.values()) == {TokenScope.ALLOCATION}
     assert POLICIES.keys() == set(TaskKind) - {TaskKind.TRIAL}

@@ -28,6 +28,7 @@ EXPECTED: dict[Rule, tuple[int, int, int, int, int]] = {
     Rule.TASK: (401, 401, 403, 403, 401),
     Rule.TASK_OR_USER: (401, 401, ALLOWED, 403, 401),
     Rule.TASK_ONLY: (401, 401, 403, 403, 401),
+    Rule.SEARCH_TASK: (401, 401, 403, 403, 401),
     Rule.ADMIN: (401, 401, 403, 403, 401),
     Rule.AGENT: (401, 401, 401, 401, ALLOWED),
     Rule.ADMIN_OR_OPERATOR: (401, 401, 403, 403, 401),

@@ -10,7 +10,7 @@ from determined.client import checkpoints, submissions
 from determined.client.paging import items
 from determined.client.session import Session
 from determined.config import ExperimentConfig, yaml_source
-from determined.config.sampling import first_point
+from determined.searcher.sampling import first_point
 from determined_cli import logs
 from determined_cli.main import INTERRUPTED, say
 from determined_cli.reconnect import Reconnector

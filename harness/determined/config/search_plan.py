@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from determined.config.sampling import grid_size
+from determined.searcher.sampling import grid_size
 
 HALVING = ("adaptive_asha", "async_halving")
 """The searchers that compare trials at rungs and stop the worse ones."""
+IN_TASK = ("search_method", "optuna")
+"""The searchers whose method runs in a task, outside of the master."""
 
 
 class TrainingTime(NamedTuple):

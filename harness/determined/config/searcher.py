@@ -1,12 +1,44 @@
 """The ``searcher`` section: one model for each search method."""
 
+import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_serializer
+from pydantic import BeforeValidator, Field, model_serializer
 
-from determined.config.model import Count, Length, Model, SearchLength
+from determined.config.model import Count, Length, Model, SearchLength, kind_of, wrong
 
 Rungs = Annotated[int, Field(ge=1, le=100)]
+SAMPLERS = ("tpe", "random", "cmaes", "gp")
+PRUNERS = ("none", "median", "percentile", "successive_halving", "hyperband", "threshold")
+_CLASS = re.compile(r"[A-Za-z0-9_./]+:[A-Za-z0-9_.]+\Z")
+
+
+def _class_name(value: object) -> object:
+    if isinstance(value, str) and not _CLASS.match(value):
+        raise wrong("E206", "expected module:Class or folder/file.py:Class")
+    return value
+
+
+def _named(names: tuple[str, ...]) -> Callable[[object], object]:
+    """Returns the check of a name, or of a mapping with a ``name`` and arguments."""
+
+    def check(value: object) -> object:
+        name, at = (value.get("name"), ("name",)) if isinstance(value, dict) else (value, ())
+        if not isinstance(name, str):
+            raise wrong("E201", f"expected a name, or a mapping with a name, got {kind_of(value)}")
+        if name not in names:
+            raise wrong("E204", f'"{name}" is none of {", ".join(names)}', *at)
+        if isinstance(value, dict) and "seed" in value:
+            raise wrong("E206", "the seed follows from reproducibility.experiment_seed; remove it", "seed")
+        return value
+
+    return check
+
+
+MethodClass = Annotated[str, BeforeValidator(_class_name)]
+Sampler = Annotated[Any, BeforeValidator(_named(SAMPLERS))]
+Pruner = Annotated[Any, BeforeValidator(_named(PRUNERS))]
 
 
 class Searcher(Model):
@@ -82,8 +114,40 @@ class AdaptiveAshaSearcher(HalvingSearcher):
     bracket_rungs: list[Rungs] = []
 
 
+class TaskSearcher(Searcher):
+    """The fields of searchers whose method runs in a task."""
+
+    max_trials: Annotated[int, Field(ge=1)]
+    max_concurrent_trials: Count = 16
+    time_metric: Annotated[str, Field(min_length=1)] | None = None
+    event_timeout: Annotated[int, Field(ge=1, le=86400)] = 600
+
+
+class MethodSearcher(TaskSearcher):
+    """A search by a class of your own, a ``determined.searcher.SearchMethod``."""
+
+    name: Literal["search_method"] = "search_method"
+    method: MethodClass
+    arguments: dict[str, Any] = {}
+
+
+class OptunaSearcher(TaskSearcher):
+    """A search by Optuna, which the tasks' Python environment must have."""
+
+    name: Literal["optuna"] = "optuna"
+    sampler: Sampler = "tpe"
+    pruner: Pruner = "none"
+
+
 AnySearcher = (
-    SingleSearcher | RandomSearcher | GridSearcher | ListSearcher | AsyncHalvingSearcher | AdaptiveAshaSearcher
+    SingleSearcher
+    | RandomSearcher
+    | GridSearcher
+    | ListSearcher
+    | AsyncHalvingSearcher
+    | AdaptiveAshaSearcher
+    | MethodSearcher
+    | OptunaSearcher
 )
 SEARCHERS: dict[str, type[Searcher]] = {
     "single": SingleSearcher,
@@ -92,12 +156,14 @@ SEARCHERS: dict[str, type[Searcher]] = {
     "list": ListSearcher,
     "async_halving": AsyncHalvingSearcher,
     "adaptive_asha": AdaptiveAshaSearcher,
+    "search_method": MethodSearcher,
+    "optuna": OptunaSearcher,
 }
 GONE = {
     "sync_halving": "use async_halving, which does not wait for the slowest trial of a rung",
     "adaptive": "use adaptive_asha, which has the same modes",
     "adaptive_simple": "use adaptive_asha with max_trials and max_time",
-    "custom": 'use adaptive_asha, or "list" with the sets of hyperparameters to try',
+    "custom": 'use "search_method" with a subclass of determined.searcher.SearchMethod, or "optuna"',
     "pbt": "use adaptive_asha",
 }
 """Searchers of earlier versions, and what to use instead."""

@@ -12,11 +12,11 @@ from determined.errors import DeterminedError
 
 
 class NoSuchClass(DeterminedError):
-    """Raised if a trial class is not where its name says."""
+    """Raised if a class is not where its name says."""
 
 
-def find(spec: str) -> Any:  # noqa: ANN401  # a class of the user
-    """Returns the class that ``spec`` names; it may be nested.
+def find(spec: str, kind: str = "trial class") -> Any:  # noqa: ANN401  # a class of the user
+    """Returns the class that ``spec`` names; it may be nested. ``kind`` is its kind in words.
 
     Folders begin at the current folder and need no package file.
 
@@ -24,7 +24,7 @@ def find(spec: str) -> Any:  # noqa: ANN401  # a class of the user
     """
     where, _, name = spec.rpartition(":")
     if not where or not name:
-        raise NoSuchClass(f"{spec!r} does not name a trial class; use module:Class or folder/file.py:Class")
+        raise NoSuchClass(f"{spec!r} does not name a {kind}; use module:Class or folder/file.py:Class")
     if sys.path[:1] not in ([""], ["."]):
         sys.path.insert(0, "")
     module = _from_file(Path(where)) if where.endswith(".py") else _from_name(where)

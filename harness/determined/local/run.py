@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from determined.config import Checked, ExperimentConfig, check
-from determined.config.sampling import first_point
 from determined.context import Packed, pack, unpack
 from determined.errors import ConfigError
 from determined.local import plan, python
 from determined.local.output import Output, find_failure
+from determined.searcher.sampling import first_point
 from determined_launch import environment
 
 LOCAL_TEST_MODE = "DET_LOCAL_TEST_MODE"

@@ -22,6 +22,7 @@ class Rule(Enum):
     TASK = "the task itself; the owner of its experiment, or an admin"
     TASK_OR_USER = "the task itself; every user"
     TASK_ONLY = "the task itself"
+    SEARCH_TASK = "the task that runs the experiment's search"
     ADMIN = "an admin"
     AGENT = "whoever holds the join token"
     ADMIN_OR_OPERATOR = "an admin, or the owner of the data folder"
@@ -38,6 +39,7 @@ RULES: Mapping[Callable[..., Any], Rule] = {
     dependencies.task_or_owner: Rule.TASK,
     dependencies.task_or_user: Rule.TASK_OR_USER,
     dependencies.task: Rule.TASK_ONLY,
+    dependencies.search_task: Rule.SEARCH_TASK,
     dependencies.current_admin: Rule.ADMIN,
     dependencies.agent: Rule.AGENT,
     dependencies.admin_or_operator: Rule.ADMIN_OR_OPERATOR,

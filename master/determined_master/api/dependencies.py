@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from determined.errors import Forbidden, Unauthenticated
+from determined.states import TokenScope
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
 from determined_master.allocations.service import Allocations
@@ -21,6 +22,7 @@ from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.queue_update import QueueUpdates
+from determined_master.experiments.task_search import TaskSearch
 from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
@@ -86,6 +88,7 @@ RegistryDep = Annotated[Registry, Depends(_one_of(lambda services: services.regi
 QueueUpdatesDep = Annotated[QueueUpdates, Depends(_one_of(lambda services: services.queue_updates))]
 SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]
 StorageHealthDep = Annotated[StorageHealth, Depends(_one_of(lambda services: services.storage))]
+TaskSearchDep = Annotated[TaskSearch, Depends(_one_of(lambda services: services.task_search))]
 TrialAccessDep = Annotated[TrialAccess, Depends(_one_of(lambda services: services.access))]
 TrialsDep = Annotated[Trials, Depends(_one_of(lambda services: services.trials))]
 UnpackerDep = Annotated[Offloader, Depends(_one_of(lambda services: services.unpacker))]
@@ -182,6 +185,13 @@ async def task(principal: Annotated[Principal, Depends(current_principal)]) -> P
     return principal
 
 
+async def search_task(principal: Annotated[Principal, Depends(task)]) -> Principal:
+    """Returns the task that runs a search method; ``TaskSearch`` checks that it is the search's own."""
+    if principal.scope is not TokenScope.SEARCH:
+        raise Forbidden("only the task that runs the search may do this, with its task token")
+    return principal
+
+
 async def agent(request: Request, services: _Services) -> None:
     if not services.authenticator.is_agent(bearer(request.headers.get("authorization"))):
         raise Unauthenticated("the join token is not valid for this cluster")
@@ -223,6 +233,7 @@ Self = Annotated[Principal, Depends(self_or_admin)]
 TaskOrOwner = Annotated[Principal, Depends(task_or_owner)]
 TaskOrUser = Annotated[Principal, Depends(task_or_user)]
 Task = Annotated[Principal, Depends(task)]
+SearchTask = Annotated[Principal, Depends(search_task)]
 Admin = Annotated[Principal, Depends(current_admin)]
 UserOrOperator = Annotated[Principal | None, Depends(user_or_operator)]
 MetricsReader = Depends(metrics_reader)

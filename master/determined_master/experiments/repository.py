@@ -173,9 +173,8 @@ async def move(
         notify(session, notifications.RETENTION)
     if not await MACHINE.move(session, clock, row, to, event, **values):
         return False
-    notify(
-        session, notifications.deleted(row.id) if to is ExperimentState.DELETED else notifications.experiment(row.id)
-    )
+    own = notifications.deleted(row.id) if to is ExperimentState.DELETED else notifications.experiment(row.id)
+    notify(session, own, notifications.SEARCH_TASKS)
     return True
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from determined.config.search_plan import IN_TASK
 from determined.link.isolation import Isolation
 from determined.states import ExperimentState
 from determined_master import notifications
@@ -85,11 +86,15 @@ class Search:
         kept = self._methods.pop(experiment_id, None)
         async with self._database.read() as session:
             row = await repository.find(session, experiment_id)
-            if row is not None and (kept is None or kept.cursor != row.searcher_cursor):
+            is_own = row is not None and row.searcher_type not in IN_TASK
+            if row is not None and is_own and (kept is None or kept.cursor != row.searcher_cursor):
                 kept = await _restored(session, row)
             cursor = row.searcher_cursor if row else 0
             news = await search_event_repository.events_after(session, experiment_id, cursor)
             trials = await trial_rows.requested(session, experiment_id, {event.trial_id for event in news})
+        if row is not None and row.searcher_type in IN_TASK:
+            await self._finish_task_search(row, news)
+            return
         if row is None or kept is None:
             async with self._database.write() as session:
                 await search_event_repository.drop(session, experiment_id)
@@ -126,6 +131,16 @@ class Search:
         await self._actions.apply(session, row, decision.actions)
         await self._finish(session, row)
         return True
+
+    async def _finish_task_search(self, row: ExperimentRow, news: Sequence[SearchEventRow]) -> None:
+        """Ends the experiment of a search whose method runs in a task; while it is active, its task reads the events
+        (experiments/task_search.py)."""
+        if not row.state.is_stopping and not row.state.is_terminal:
+            return
+        async with self._database.write() as session:
+            if news:
+                await search_event_repository.mark_processed(session, row.id, news[-1].id)
+            await self._finish(session, await repository.get(session, row.id))
 
     async def _finish(self, session: WriteSession, row: ExperimentRow) -> None:
         if not row.state.is_stopping or await trial_rows.live_states(session, row.id):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from determined.states import TrialState
+from determined.states import ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
@@ -12,7 +12,6 @@ from determined_master.db.models import ExperimentRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
-from determined_master.experiments.states import stopping_state
 from determined_master.searcher.actions import Action, Create, Keep, RungResult, Shutdown, Stop
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
@@ -52,15 +51,20 @@ class SearchActions:
                 await self._end(session, row, action)
         await events.record_all(session, self._clock, actor=events.SYSTEM, target_type="trial", rows=decided)
 
-    async def _end(self, session: WriteSession, row: ExperimentRow, action: Shutdown) -> None:
-        to = stopping_state(action)
-        message = action.reason
-        if message and action.failed:
-            message += await _first_failure(session, row.id)
-        await repository.move(session, self._clock, row, to, message=message)
-        if action.failed:
+    async def fail(self, session: WriteSession, row: ExperimentRow, reason: str) -> None:
+        """Ends the experiment and its trials because its search method failed; no-op if it has ended or is stopping."""
+        if not row.state.is_stopping and not row.state.is_terminal:
+            await repository.move(session, self._clock, row, ExperimentState.STOPPING_ERROR, message=reason)
             await self._trials.stop_all(session, row.id, TrialState.STOPPING_ERROR, events.SYSTEM)
             notify(session, notifications.SEARCH, notifications.TRIALS)
+
+    async def _end(self, session: WriteSession, row: ExperimentRow, action: Shutdown) -> None:
+        message = action.reason
+        if action.failed:
+            await self.fail(session, row, message + (await _first_failure(session, row.id) if message else ""))
+        else:
+            to = ExperimentState.STOPPING_CANCELED if action.canceled else ExperimentState.STOPPING_COMPLETED
+            await repository.move(session, self._clock, row, to, message=message)
 
 
 async def _trial_of(session: ReadSession, row: ExperimentRow, action: Keep | Stop) -> TrialRow:

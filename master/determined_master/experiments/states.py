@@ -1,7 +1,6 @@
 """States of an experiment: which transitions are allowed (docs/architecture/states.md), and how an experiment ends."""
 
 from determined.states import ExperimentState as S
-from determined_master.searcher.actions import Shutdown
 from determined_master.transitions import Table
 
 _STOPPING = frozenset({S.STOPPING_COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR})
@@ -22,16 +21,6 @@ ALLOWED: Table[S] = {
 }
 
 FIRST = S.PAUSED
-
-
-def stopping_state(shutdown: Shutdown) -> S:
-    """Returns the stopping state that follows the end of the search."""
-    if shutdown.failed:
-        return S.STOPPING_ERROR
-    if shutdown.canceled:
-        return S.STOPPING_CANCELED
-    return S.STOPPING_COMPLETED
-
 
 TERMINAL = {
     S.STOPPING_COMPLETED: S.COMPLETED,

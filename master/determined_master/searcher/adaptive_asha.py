@@ -9,8 +9,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from determined.config.sampling import sample
 from determined.config.search_plan import brackets, training_time
+from determined.searcher.actions import CANCELED, FAILED
+from determined.searcher.sampling import sample
 from determined_master.searcher import async_halving as state
 from determined_master.searcher.actions import (
     Action,
@@ -25,7 +26,7 @@ from determined_master.searcher.actions import (
     TrialValidated,
 )
 from determined_master.searcher.async_halving import Bracket
-from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed, ordinal
+from determined_master.searcher.ended_trials import all_failed, ordinal
 from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
 
 MAX_TRIALS_A_BRACKET = 2**24

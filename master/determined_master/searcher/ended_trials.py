@@ -1,10 +1,5 @@
 """How trials end, as searches count it, and ranks in words."""
 
-FAILED = frozenset({"errored", "out_of_restarts", "impossible", "system", "agent_lost"})
-"""Exit reasons that count as a failure of the trial."""
-CANCELED = frozenset({"user_canceled", "killed"})
-"""Exit reasons of trials that people ended."""
-
 
 def all_failed(count: int) -> str:
     """Returns why a search whose every trial failed is over; nothing of a single trial, whose own failure says it."""

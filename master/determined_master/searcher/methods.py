@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from determined.config.sampling import grid_point, grid_size, listed_point, sample
 from determined.config.search_plan import HALVING
+from determined.searcher.sampling import grid_point, grid_size, listed_point, sample
 from determined_master.searcher.adaptive_asha import AdaptiveAsha
 from determined_master.searcher.method import Randomness, SearchMethod
 from determined_master.searcher.queue import QueueSearch

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from determined.searcher.actions import CANCELED, FAILED
 from determined_master.searcher.actions import Action, Event, LimitsChanged, Shutdown, TrialClosed
-from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed
+from determined_master.searcher.ended_trials import all_failed
 from determined_master.searcher.method import Randomness
 
 Draw = Callable[["QueueSearch"], dict[str, Any] | None]

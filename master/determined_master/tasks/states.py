@@ -34,6 +34,7 @@ POLICIES: Mapping[TaskKind, Policy] = {
     TaskKind.COMMAND: Policy(max_failures=5, is_idempotent=False),
     TaskKind.CHECKPOINT_GC: Policy(max_failures=5, is_idempotent=True),
     TaskKind.ENVIRONMENT: Policy(max_failures=5, is_idempotent=False),
+    TaskKind.SEARCH: Policy(max_failures=5, is_idempotent=True, token_scope=TokenScope.SEARCH),
 }
 """By kind; trials have rules of their own."""
 
@@ -86,6 +87,7 @@ _NOUNS = {
     TaskKind.COMMAND: "the command",
     TaskKind.CHECKPOINT_GC: "the clean-up of checkpoints",
     TaskKind.ENVIRONMENT: "the build of the environment",
+    TaskKind.SEARCH: "the search",
 }
 
 

@@ -29,9 +29,9 @@ async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], r
 
 
 async def events_after(
-    session: ReadSession, experiment_id: int, cursor: int, *, to: int | None = None
+    session: ReadSession, experiment_id: int, cursor: int, *, to: int | None = None, limit: int | None = None
 ) -> Sequence[SearchEventRow]:
-    """Returns the events after ``cursor``, up to the event ``to`` if it is given."""
+    """Returns the events after ``cursor``, up to the event ``to``, or the first ``limit`` ones, if that is given."""
     query = (
         select(SearchEventRow)
         .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id > cursor)
@@ -39,7 +39,7 @@ async def events_after(
     )
     if to is not None:
         query = query.where(SearchEventRow.id <= to)
-    return (await session.scalars(query)).all()
+    return (await session.scalars(query if limit is None else query.limit(limit))).all()
 
 
 async def experiments_with_events(session: ReadSession) -> Sequence[int]:

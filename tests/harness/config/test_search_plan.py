@@ -134,7 +134,7 @@ def test_a_searcher_that_is_gone_names_its_replacement(gone):
     (found,) = check(f"{BASE}searcher: {{name: {gone}, metric: m, max_trials: 3}}").diagnostics
     assert found.code == "E402"
     assert found.hint is not None
-    assert "use a" in found.hint
+    assert "use a" in found.hint or 'use "search_method"' in found.hint
 
 
 def test_a_searcher_that_was_written_out_is_accepted_without_warnings():
@@ -146,3 +146,36 @@ def test_a_searcher_that_was_written_out_is_accepted_without_warnings():
     assert [each for each in again.diagnostics if each.path.startswith("searcher")] == []
     assert again.config is not None
     assert again.config.to_json() == written
+
+
+@pytest.mark.parametrize(
+    ("searcher", "code", "text"),
+    [
+        ('name: search_method, method: "a:B"', "E202", 'missing field "max_trials"'),
+        ("name: search_method, max_trials: 3", "E202", 'missing field "method"'),
+        ("name: search_method, max_trials: 3, method: a", "E206", "expected module:Class or folder/file.py:Class"),
+        ("name: search_method, max_trials: 0, method: 'a:B'", "E205", "searcher.max_trials"),
+        ("name: search_method, max_trials: 3, method: 'a:B', event_timeout: 0", "E205", "searcher.event_timeout"),
+        ("name: optuna, max_trials: 3, sampler: tpex", "E204", '"tpex" is none of tpe, random, cmaes, gp'),
+        ("name: optuna, max_trials: 3, pruner: {name: best}", "E204", '"best" is none of none, median'),
+        ("name: optuna, max_trials: 3, pruner: {n: 1}", "E201", "expected a name, or a mapping with a name"),
+        ("name: optuna, max_trials: 3, sampler: {name: tpe, seed: 1}", "E206", "follows from reproducibility"),
+    ],
+)
+def test_a_search_in_a_task_is_checked_before_it_runs(searcher, code, text):
+    (found,) = check(f"{BASE}searcher: {{metric: m, {searcher}}}").diagnostics
+    assert (found.code, text in found.message) == (code, True), found
+
+
+def test_a_search_in_a_task_has_its_defaults():
+    config = check(f"{BASE}searcher: {{metric: m, name: optuna, max_trials: 3}}").config
+    assert config is not None
+    found = config.to_json()["searcher"]
+    wanted = {
+        "sampler": "tpe",
+        "pruner": "none",
+        "max_concurrent_trials": 16,
+        "event_timeout": 600,
+        "time_metric": None,
+    }
+    assert {name: found[name] for name in wanted} == wanted

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from determined.config.search_plan import IN_TASK
 from determined.states import ExperimentState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, AuthorizationDep, ClockDep, Read
@@ -20,6 +21,8 @@ from determined_master.db.session import ReadSession
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository
 from determined_master.logs import log_queries
+from determined_master.searcher.task_method import FAILURE
+from determined_master.tasks import search_task_repository
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.timeline_queries import histories_of
 from determined_master.users import repository as user_rows
@@ -99,11 +102,14 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
     attempts = (await trial_rows.attempt_times(session, [row.id])).get(row.id, [])
     spans = status_queries.running_spans(attempts) if state == "STATE_RUNNING" else []
     times = status_queries.run_times(attempts, now)
+    text = status_queries.text_of(row, statuses, list(live.values()), total, message)
+    if row.state is ExperimentState.ACTIVE and row.searcher_type in IN_TASK:
+        text = await _with_search(session, row, text, total)
     can, why = verbs
     return schemas.ExperimentStatus(
         id=row.id,
         state=state,
-        text=status_queries.text_of(row, statuses, list(live.values()), total, message),
+        text=text,
         since=status_queries.since_of(row, last.time if last else None, statuses, state),
         progress=progress,
         eta_seconds=status_queries.eta_seconds(progress, spans, now),
@@ -117,6 +123,18 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
         trials=statuses,
         archived=row.archived,
     )
+
+
+async def _with_search(session: ReadSession, row: ExperimentRow, text: str, total: int) -> str:
+    """Returns the text of an active experiment with the state of the task that runs its search."""
+    task = await search_task_repository.find_active(session, row.id)
+    failure = row.searcher_snapshot.get(FAILURE)
+    if failure:
+        return f"{text}; {failure}; its task starts again"
+    if total or task is None:
+        return text
+    waiting = next((each.waiting for each in await allocation_rows.live_of_tasks(session, [task.task_id])), "")
+    return f"{text}: the search begins in task {task.task_id}{f', which waits: {waiting}' if waiting else ''}"
 
 
 async def _awaited_removal(session: ReadSession, experiment_id: int) -> str:

@@ -16,6 +16,7 @@ from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.scheduling.explain import Blocker, Explanation
 from determined_master.scheduling.what_if import Changes
 from determined_master.tasks import repository as task_rows
+from determined_master.tasks import search_task_repository
 from determined_master.trials import repository as trial_rows
 
 MAX_JOBS = 20
@@ -80,9 +81,11 @@ class WhyAnswer(Wire):
 
 @router.get("/experiments/{experiment_id}/why")
 async def why_experiment(experiment_id: RowId, _principal: Anyone, session: Read, managers: ManagersDep) -> WhyAnswer:
-    """Explains why the trials of an experiment wait."""
+    """Explains why the trials of an experiment wait, or the task that runs its search."""
     row = await experiment_rows.get(session, experiment_id)
-    return await _why(session, managers, await task_rows.of_job(session, row.job_id))
+    search = await search_task_repository.find_active(session, experiment_id)
+    tasks = await task_rows.of_job(session, row.job_id)
+    return await _why(session, managers, [*tasks, *([search.task_id] if search else [])])
 
 
 @router.get("/trials/{trial_id}/why")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from determined.config.masking import MASK, StillMasked, masked_paths, unmasked_text
+from determined.config.search_plan import IN_TASK
 from determined.errors import BadRequest, NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
@@ -27,6 +28,7 @@ from determined_master.offloading import Offloader
 from determined_master.principal import Principal
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.methods import make
+from determined_master.searcher.task_method import NOT_BEGUN
 from determined_master.settings import Settings
 from determined_master.tasks import environment_check
 from determined_master.trials import repository as trial_rows
@@ -193,12 +195,18 @@ class Creator:
         return None, 0
 
     async def _start_search(self, session: WriteSession, row: ExperimentRow) -> None:
-        """Stores the search's first actions and its snapshot, in the transaction that creates the experiment."""
+        """Stores the search's first actions and its snapshot, in the transaction that creates the experiment.
+
+        A method that runs in a task is asked for them once the experiment is active (loops/search_tasks.py).
+        """
+        notify(session, notifications.SEARCH)
+        if row.searcher_type in IN_TASK:
+            await self._warm_start(session, row)
+            return
         search = make(row.config, None)
         warm_start = await self._warm_start(session, row)
         await SearchActions(self._clock, self._trials).apply(session, row, search.initial(), warm_start=warm_start)
         await repository.change(session, row, searcher_snapshot=snapshot_of(search, 0), searcher_cursor=0)
-        notify(session, notifications.SEARCH)
 
     async def _warm_start(self, session: ReadSession, row: ExperimentRow) -> str | None:
         searcher = row.config["searcher"]
@@ -241,7 +249,7 @@ class Creator:
             searcher_metric=searcher["metric"],
             smaller_is_better=searcher.get("smaller_is_better", True),
             searcher_snapshot={},
-            searcher_cursor=0,
+            searcher_cursor=NOT_BEGUN if searcher["name"] in IN_TASK else 0,
         )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined.config.sampling import grid_point, grid_size, sample
+from determined.searcher.sampling import grid_point, grid_size, sample
 
 numbers = st.floats(-1e6, 1e6)
 names = st.sampled_from(list("abcdef"))

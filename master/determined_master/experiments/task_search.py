@@ -1,0 +1,193 @@
+"""Searches whose method runs in a task: hands out their events, and stores what the task makes of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from determined.errors import BadRequest, Conflict, Forbidden
+from determined.states import TokenScope
+from determined_master.clock import Clock
+from determined_master.db.batches import batched
+from determined_master.db.models import ExperimentRow, SearchEventRow
+from determined_master.db.session import Database, ReadSession, WriteSession
+from determined_master.experiments import repository
+from determined_master.experiments.search import view_of
+from determined_master.experiments.search_actions import SearchActions
+from determined_master.principal import Principal
+from determined_master.searcher.actions import Action, Create, Stop
+from determined_master.searcher.task_method import (
+    FAILURE,
+    FIRST,
+    MAX_EVENTS_A_STEP,
+    STATE,
+    STORED_BY,
+    RefusedActions,
+    TaskEvents,
+    checked_actions,
+    task_events,
+    task_progress,
+)
+from determined_master.tasks import repository as tasks
+from determined_master.trials import repository as trial_rows
+from determined_master.trials import search_event_repository
+from determined_master.trials.service import Trials
+from determined_master.trials.task_name import task_name
+
+MAX_IDS_A_STATEMENT = 10_000
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a task needs to run the method. ``snapshot`` is None before the first step."""
+
+    config: dict[str, Any]
+    cursor: int
+    snapshot: dict[str, Any] | None
+    is_over: bool
+
+
+@dataclass(frozen=True)
+class News:
+    """Events after a cursor, up to ``to``."""
+
+    to: int
+    events: list[dict[str, Any]]
+    is_over: bool
+
+
+@dataclass(frozen=True)
+class TaskStep:
+    """What a task sends after the events from ``cursor`` to ``to``. ``progress`` is None if it does not know it."""
+
+    cursor: int
+    to: int
+    actions: Sequence[Action]
+    snapshot: dict[str, Any]
+    progress: float | None
+
+
+class TaskSearch:
+    """Each method is one transaction. Only the newest task of the experiment's search may call them."""
+
+    def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
+        self._database = database
+        self._actions = SearchActions(clock, trials)
+
+    async def start(self, experiment_id: int, principal: Principal) -> Start:
+        async with self._database.read() as session:
+            row = await _own_experiment(session, experiment_id, principal)
+        return Start(row.config, row.searcher_cursor, row.searcher_snapshot.get(STATE), _is_over(row))
+
+    async def news(self, experiment_id: int, principal: Principal, cursor: int) -> News:
+        """Returns the next events. Raises Conflict if the search is not at ``cursor``."""
+        async with self._database.read() as session:
+            row = await _own_experiment(session, experiment_id, principal)
+            if row.searcher_cursor != cursor:
+                raise _elsewhere(row, cursor)
+            found = await search_event_repository.events_after(session, experiment_id, cursor, limit=MAX_EVENTS_A_STEP)
+            events = await _read(session, row, found)
+        return News(found[-1].id if found else cursor, events.values, _is_over(row))
+
+    async def store(self, experiment_id: int, principal: Principal, step: TaskStep) -> bool:
+        """Applies a step once, and returns True if the search is over.
+
+        Raises Conflict if the search is not at its cursor, and BadRequest for actions that the search may not take,
+        which end the experiment.
+        """
+        if step.to <= step.cursor:
+            raise BadRequest(f"a step has to lead beyond event {step.cursor}, not to {step.to}")
+        refusal = ""
+        async with self._database.write() as session:
+            row = await _own_experiment(session, experiment_id, principal)
+            stored_by = row.searcher_snapshot.get(STORED_BY)
+            if row.searcher_cursor == step.to and stored_by == principal.allocation_id:
+                return _is_over(row)  # a repeated request, whose answer was lost
+            if row.searcher_cursor != step.cursor:
+                raise _elsewhere(row, step.cursor)
+            try:
+                await self._apply(session, row, principal, step)
+            except RefusedActions as error:
+                refusal = f"the search method was refused: {error}"
+                await self._actions.fail(session, row, refusal)
+            is_over = _is_over(row)
+        if refusal:
+            raise BadRequest(refusal)
+        return is_over
+
+    async def fail(self, experiment_id: int, principal: Principal, reason: str, *, is_final: bool) -> None:
+        """Keeps why the method failed, for the time when its task has failed too often. A final failure ends the
+        experiment at once."""
+        async with self._database.write() as session:
+            row = await _own_experiment(session, experiment_id, principal)
+            text = f"the search method failed: {reason}"
+            await repository.change(session, row, searcher_snapshot=row.searcher_snapshot | {FAILURE: text})
+            if is_final:
+                await self._actions.fail(session, row, text)
+
+    async def give_up(self, experiment_id: int, reason: str) -> None:
+        """Ends the experiment of a search whose task has failed too often."""
+        async with self._database.write() as session:
+            row = await repository.get(session, experiment_id)
+            await self._actions.fail(session, row, str(row.searcher_snapshot.get(FAILURE) or reason))
+
+    async def _apply(self, session: WriteSession, row: ExperimentRow, principal: Principal, step: TaskStep) -> None:
+        found = await search_event_repository.events_after(session, row.id, step.cursor, to=step.to)
+        if step.to != (found[-1].id if found else FIRST):
+            raise BadRequest(f"experiment {row.id} has no event {step.to}")
+        own = (await _read(session, row, found)).own_actions
+        total = await trial_rows.count(session, row.id)
+        actions = checked_actions(
+            step.actions,
+            hyperparameters=row.config["hyperparameters"],
+            max_trials=row.config["searcher"]["max_trials"],
+            created=total,
+            known=await _known(session, row.id, step.actions),
+        )
+        live = await trial_rows.requested(session, row.id, ())
+        progress = step.progress
+        if progress is None:
+            most = row.config["searcher"]["max_trials"]
+            progress = task_progress(most, total - len(live), [each.progress for each in live])
+        await repository.change(
+            session,
+            row,
+            searcher_cursor=step.to,
+            searcher_snapshot={STATE: step.snapshot, STORED_BY: principal.allocation_id},
+            progress=row.progress if row.state.is_stopping or row.state.is_terminal else progress,
+        )
+        await search_event_repository.mark_processed(session, row.id, step.to)
+        await self._actions.apply(session, row, [*own, *actions])
+        task = await tasks.get(session, principal.task_id or "")
+        if task.failures:
+            await tasks.change(session, task, failures=0)
+
+
+async def _own_experiment(session: ReadSession, experiment_id: int, principal: Principal) -> ExperimentRow:
+    """Returns the experiment. Raises Forbidden unless the caller is the task of its search."""
+    task = await tasks.get(session, principal.task_id or "")
+    if principal.scope is not TokenScope.SEARCH or task.experiment_id != experiment_id:
+        raise Forbidden(f"this task token may not act for the search of experiment {experiment_id}")
+    return await repository.get(session, experiment_id)
+
+
+async def _read(session: ReadSession, row: ExperimentRow, found: Sequence[SearchEventRow]) -> TaskEvents:
+    trials = await trial_rows.requested(session, row.id, {event.trial_id for event in found})
+    return task_events(view_of(found, trials, row.searcher_cursor).news, row.config["searcher"])
+
+
+async def _known(session: ReadSession, experiment_id: int, actions: Sequence[Action]) -> set[str]:
+    """Returns those request ids of the actions that trials of the experiment have."""
+    wanted = sorted({action.request_id for action in actions if isinstance(action, Create | Stop)})
+    known: set[str] = set()
+    for batch in batched(wanted, MAX_IDS_A_STATEMENT):
+        found = await tasks.jobs_of(session, [task_name(experiment_id, request_id) for request_id in batch])
+        known |= {request_id for request_id in batch if task_name(experiment_id, request_id) in found}
+    return known
+
+
+def _elsewhere(row: ExperimentRow, cursor: int) -> Conflict:
+    return Conflict(f"the search of experiment {row.id} is at event {row.searcher_cursor}, not {cursor}")
+
+
+def _is_over(row: ExperimentRow) -> bool:
+    return row.state.is_stopping or row.state.is_terminal

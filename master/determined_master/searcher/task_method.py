@@ -1,0 +1,150 @@
+"""Searches whose method runs in a task: what its events look like, and which of its actions are refused. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from determined.config.search_plan import TrainingTime
+from determined.searcher.sampling import listed_point
+from determined_master.json_numbers import outward
+from determined_master.searcher.actions import (
+    Action,
+    Create,
+    Event,
+    LimitsChanged,
+    Shutdown,
+    Stop,
+    TrialClosed,
+    TrialValidated,
+)
+from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
+
+NOT_BEGUN = -1
+"""Cursor of a search whose method has not been asked for its first actions."""
+FIRST = 0
+"""Cursor of a search whose method has returned its first actions and read no event."""
+MAX_EVENTS_A_STEP = 256
+FAILURE = "failure"
+"""Key of a snapshot: why the method failed last."""
+STORED_BY = "stored_by"
+"""Key of a snapshot: the allocation whose task stored it."""
+STATE = "state"
+"""Key of a snapshot: what the task stored."""
+
+
+class RefusedActions(Exception):
+    """Actions that a search may not take. The text is for the owner of the experiment."""
+
+
+@dataclass(frozen=True)
+class TaskEvents:
+    """Events as the task reads them, and the actions that the master takes itself because reports are unusable."""
+
+    values: list[dict[str, Any]] = field(default_factory=list)
+    own_actions: list[Action] = field(default_factory=list)
+
+
+def task_events(events: Iterable[Event], searcher: Mapping[str, Any]) -> TaskEvents:
+    """Returns the events for the task. A trial whose metric is not finite fails; a metric that is missing, or no
+    number, ends the search."""
+    found = TaskEvents()
+    time = TrainingTime(searcher.get("time_metric") or "batches", 0)
+    for event in events:
+        if isinstance(event, TrialValidated):
+            try:
+                found.values.append(_validated(event, searcher["metric"], time))
+            except Diverged as error:
+                found.own_actions.append(Stop(event.request_id, f"failed: {error}", failed=True))
+            except UnusableReport as error:
+                found.own_actions.append(Shutdown(failed=True, reason=str(error)))
+        elif isinstance(event, TrialClosed):
+            found.values.append({"kind": "closed", "requestId": event.request_id, "reason": event.reason})
+        else:
+            found.values.append(_limits(event))
+    return found
+
+
+def _validated(event: TrialValidated, metric: str, time: TrainingTime) -> dict[str, Any]:
+    return {
+        "kind": "validated",
+        "requestId": event.request_id,
+        "steps": event.steps,
+        "time": time_of(event, time, 0, lambda: None),
+        "metric": metric_of(event, metric, smaller_is_better=True),
+        "metrics": outward(event.metrics),
+    }
+
+
+def _limits(event: LimitsChanged) -> dict[str, Any]:
+    return {
+        "kind": "limits",
+        "maxTrials": event.max_trials,
+        "maxConcurrentTrials": event.max_concurrent_trials,
+    }
+
+
+def checked_actions(
+    actions: Sequence[Action],
+    *,
+    hyperparameters: Mapping[str, Any],
+    max_trials: int,
+    created: int,
+    known: Collection[str],
+) -> list[Action]:
+    """Returns the actions, with the constants of the configuration in their hyperparameters. Raises RefusedActions.
+
+    Args:
+        actions: what the task wants.
+        hyperparameters: the section of the configuration.
+        max_trials: the limit of now.
+        created: number of trials that exist.
+        known: the request ids among those of ``actions`` that trials have.
+    """
+    new = [action for action in actions if isinstance(action, Create)]
+    if created + len(new) > max_trials:
+        raise RefusedActions(f"it asks for {created + len(new)} trials, and searcher.max_trials is {max_trials}")
+    names = set(known)
+    checked: list[Action] = []
+    for action in actions:
+        if isinstance(action, Create):
+            if action.request_id in names:
+                raise RefusedActions(f"it creates two trials with the request id {action.request_id}")
+            names.add(action.request_id)
+            checked.append(_completed(action, hyperparameters))
+            continue
+        if isinstance(action, Stop) and action.request_id not in names:
+            raise RefusedActions(f"it stops a trial that does not exist: {action.request_id}")
+        checked.append(action)
+    return checked
+
+
+def _completed(action: Create, hyperparameters: Mapping[str, Any]) -> Create:
+    missing = sorted(open_ranges(hyperparameters, action.hparams))
+    if missing:
+        raise RefusedActions(f"it creates a trial without a value of {', '.join(missing)}")
+    values = listed_point(hyperparameters, action.hparams)
+    return Create(action.request_id, values, action.seed, action.reason)
+
+
+def open_ranges(hyperparameters: Mapping[str, Any], values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yields the dotted names of ranges that have no value.
+
+    >>> list(open_ranges({"a": {"type": "const", "val": 1}, "b": {"c": {"type": "int", "minval": 1, "maxval": 2}}}, {}))
+    ['b.c']
+    """
+    for name, part in hyperparameters.items():
+        if "type" not in part:
+            below = values.get(name, {})
+            if isinstance(below, Mapping):
+                yield from open_ranges(part, below, f"{prefix}{name}.")
+        elif part["type"] != "const" and name not in values:
+            yield f"{prefix}{name}"
+
+
+def task_progress(max_trials: int, closed: int, live: Iterable[float]) -> float:
+    """Returns the progress of a search whose method does not know it.
+
+    >>> task_progress(4, 1, [0.5, 0.5])
+    0.5
+    """
+    return min(1.0, (closed + sum(live)) / max_trials)

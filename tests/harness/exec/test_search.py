@@ -1,0 +1,175 @@
+"""The task that runs a search method, against a small master: what it sends, and what it says where the method fails."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.fake_master import FakeMaster, serving, task_environment
+
+from determined.exec import search
+
+START = {
+    "searcher": {
+        "name": "search_method",
+        "method": "mine_of_test:Mine",
+        "metric": "loss",
+        "smaller_is_better": True,
+        "max_trials": 3,
+        "max_concurrent_trials": 2,
+        "time_metric": None,
+        "event_timeout": 60,
+        "arguments": {"x": 0.25},
+    },
+    "hyperparameters": {"x": {"type": "double", "minval": 0.0, "maxval": 1.0}},
+    "seed": 3,
+    "cursor": -1,
+    "snapshot": None,
+    "isOver": False,
+}
+BASE = "from determined.searcher import SearchMethod, Create\nclass Mine(SearchMethod):\n"
+PATH = "/search-task"
+
+
+@pytest.fixture
+def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
+    """A master whose search is over after the first step; this process stands in the folder of the context."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with serving() as made:
+        for name, value in (task_environment(made, tmp_path) | {"DET_EXPERIMENT_ID": "7"}).items():
+            monkeypatch.setenv(name, value)
+        made.on("GET", PATH, (200, START))
+        made.on("POST", f"{PATH}/steps", (200, {"isOver": True}))
+        yield made
+    sys.modules.pop("mine_of_test", None)
+
+
+def method(folder: Path, *lines: str) -> None:
+    (folder / "mine_of_test.py").write_text(BASE + "".join(f"    {line}\n" for line in (*lines, "pass")))
+
+
+def failures(master: FakeMaster) -> list[tuple[str, bool]]:
+    return [(each["reason"], each["isFinal"]) for each in master.bodies(f"{PATH}/failures")]
+
+
+def test_the_first_actions_and_the_snapshot_are_sent_together(master: FakeMaster, tmp_path: Path):
+    method(tmp_path, "def initial(self):", "    return [self.create(self.context.arguments, 'as asked')]")
+    assert search.main() == 0
+    (body,) = master.bodies(f"{PATH}/steps")
+    (action,) = body["actions"]
+    assert (body["cursor"], body["to"], body["progress"]) == (-1, 0, None)
+    assert (action["kind"], action["hparams"], action["reason"]) == ("create", {"x": 0.25}, "as asked")
+    assert body["snapshot"]["running"] == [action["request_id"]]
+
+
+def test_it_goes_on_from_the_snapshot_and_reads_the_events_after_its_cursor(master: FakeMaster, tmp_path: Path):
+    method(
+        tmp_path,
+        "def restore(self, snapshot): self.seen = snapshot",
+        "def snapshot(self): return self.seen",
+        "def on_validation(self, event):",
+        "    self.seen.append([event.metric, event.time])",
+        "    return []",
+    )
+    state = {"limits": [3, 2], "running": ["a"], "waiting": [], "counts": {"ended": 0, "failed": 0, "canceled": 0}}
+    stored = {**state, "over": False, "method": [[1.0, 1.0]]}
+    master.on("GET", PATH, (200, {**START, "cursor": 8, "snapshot": stored}))
+    event = {"kind": "validated", "requestId": "a", "steps": 2, "time": 2.0, "metric": 0.5, "metrics": {"loss": 0.5}}
+    master.on("GET", f"{PATH}/events", (200, {"to": 9, "events": [event], "isOver": False}))
+    assert search.main() == 0
+    (body,) = master.bodies(f"{PATH}/steps")
+    assert (body["cursor"], body["to"], body["snapshot"]["method"]) == (8, 9, [[1.0, 1.0], [0.5, 2.0]])
+
+
+def test_another_task_that_was_faster_is_followed(master: FakeMaster, tmp_path: Path):
+    method(tmp_path)
+    answers = iter([(409, {"error": {"code": 6, "error": "is at event 0"}}), (200, {"isOver": True})])
+    master.on("POST", f"{PATH}/steps", lambda _body: next(answers))
+    assert search.main() == 0
+    assert len(master.bodies(f"{PATH}/steps")) == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason", "is_final"),
+    [
+        (["def initial(self):", "    raise KeyError('x')"], "Mine.initial raised KeyError: 'x' (mine_of_test.py:4)", False),
+        (["def initial(self):", "    raise SystemExit(0)"], "Mine.initial raised SystemExit: 0 (mine_of_test.py:4)", False),
+        (
+            ["def initial(self):", "    return (Create(str(n), {'x': 1}, 1) for n in range(10**6))"],
+            "Mine.initial asks for more than 3 trials (searcher.max_trials); create no more than self.room, or raise "
+            "max_trials",
+            True,
+        ),
+        (["def initial(self): return 1"], "Mine.initial returned 1 (int); return a list of Create, Stop and Shutdown", True),
+        (["def __init__(self, context): pass"], "mine_of_test:Mine: its constructor does not call super().__init__(context)", True),
+        (["def initial(self: return"], "mine_of_test:Mine cannot be loaded: SyntaxError", True),
+        (["import nowhere_at_all"], "mine_of_test:Mine cannot be loaded: ModuleNotFoundError: No module named 'nowhere_at_all' (mine_of_test.py:3)", True),
+        (["def initial_operations(self): pass"], "Mine is written for the SearchMethod of Determined 2022", True),
+    ],
+)  # fmt: skip
+def test_a_method_that_fails_says_why(
+    master: FakeMaster,
+    tmp_path: Path,
+    lines: list[str],
+    reason: str,
+    is_final: bool,
+    capsys: pytest.CaptureFixture[str],
+):
+    method(tmp_path, *lines)
+    assert search.main() == 1
+    ((found, final),) = failures(master)
+    assert found.startswith(reason)
+    assert final is is_final
+    assert f"ERROR: {found}" in capsys.readouterr().err
+    assert master.bodies(f"{PATH}/steps") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "there is no module mine_of_test in"),
+        ("class Mine: pass\n", "mine_of_test:Mine is not a subclass of determined.searcher.SearchMethod"),
+        ("class Other: pass\n", "mine_of_test has no class Mine; it has Other"),
+    ],
+)
+def test_a_class_that_is_not_there_is_a_final_failure(master: FakeMaster, tmp_path: Path, text: Any, reason: str):
+    if text is not None:
+        (tmp_path / "mine_of_test.py").write_text(text)
+    assert search.main() == 1
+    ((found, final),) = failures(master)
+    assert (found.startswith(reason), final) == (True, True), found
+
+
+def test_actions_that_the_master_refuses_are_a_final_failure(master: FakeMaster, tmp_path: Path):
+    method(tmp_path)
+    master.on("POST", f"{PATH}/steps", (400, {"error": {"code": 3, "error": "without a value of x"}}))
+    assert search.main() == 1
+    assert failures(master) == [("without a value of x", True)]
+
+
+def test_a_task_whose_attempt_was_given_up_leaves_without_a_report(master: FakeMaster, tmp_path: Path):
+    master.on("GET", PATH, (401, {"error": {"code": 16, "error": "fenced: allocation 7.a.1 has ended"}}))
+    assert search.main() == 1
+    assert failures(master) == []
+
+
+def test_a_method_that_hangs_is_ended_and_named_with_its_stack(master: FakeMaster, tmp_path: Path):
+    method(tmp_path, "def initial(self):", "    import threading", "    threading.Event().wait()")
+    hasty = {**START, "searcher": {**START["searcher"], "event_timeout": 1}}  # type: ignore[dict-item]
+    master.on("GET", PATH, (200, hasty))
+    ran = subprocess.run(
+        [sys.executable, "-m", "determined.exec.search"], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ran.returncode == search.HUNG, ran.stderr
+    assert failures(master) == [("Mine.initial did not return within 1 s (searcher.event_timeout)", False)]
+    assert "mine_of_test.py" in ran.stderr
+    assert "in initial" in ran.stderr
+
+
+def test_only_the_master_starts_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.delenv("DET_MASTER", raising=False)
+    assert search.main() == 2
+    assert "only the master starts this" in capsys.readouterr().err
