@@ -14,7 +14,7 @@ from tests.support.waiting import eventually
 from determined.states import ContainerState
 from determined_master import notifications
 from determined_master.agents.service import Agents
-from determined_master.allocations import containers
+from determined_master.allocations import agent_containers_repository, containers
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations
 from determined_master.experiments.search import Search
@@ -259,7 +259,7 @@ async def test_a_report_of_an_agent_that_cannot_be_taken_in_holds_up_no_other(
     truths = [agent.truth(wish, ContainerState.RUNNING) for wish in (bad, good)]
     await one.master.agents.on_report(agent.id, truths)
     async with one.master.database.read() as session:
-        states = {c.id: c.state for c, _ in await allocation_rows.live_on_agent(session, agent.id)}
+        states = {c.id: c.state for c, _ in await agent_containers_repository.live_on_agent(session, agent.id)}
     assert states == {bad.container_id: ContainerState.ASSIGNED, good.container_id: ContainerState.RUNNING}
 
 

@@ -7,9 +7,9 @@ from functools import partial
 from determined.link.isolation import Isolation
 from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import ContainerState, ExitReason
-from determined_master.allocations import repository
+from determined_master.allocations import agent_containers_repository
+from determined_master.allocations.agent_containers_repository import LastReport
 from determined_master.allocations.observe import declare_ended, observe
-from determined_master.allocations.repository import LastReport
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.session import ReadSession, WriteSession
@@ -28,7 +28,7 @@ class Containers:
     async def news(
         self, session: ReadSession, agent_id: str, reports: Sequence[ReportedContainer]
     ) -> list[ReportedContainer]:
-        known = {each.id: each for each in await repository.reported_on_agent(session, agent_id)}
+        known = {each.id: each for each in await agent_containers_repository.reported_on_agent(session, agent_id)}
         return [report for report in reports if _is_news(report, known.get(report.container_id))]
 
     async def on_report(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
@@ -42,7 +42,7 @@ class Containers:
     async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
         """Ends containers past their assignment that the agent does not know: its data folder was lost."""
         known = {report.container_id for report in reports}
-        for container, _ in await repository.live_on_agent(session, agent_id):
+        for container, _ in await agent_containers_repository.live_on_agent(session, agent_id):
             if container.id not in known and container.state is not ContainerState.ASSIGNED:
                 exit_ = ContainerExit(kind="system", message=f"agent {agent_id} reconnected without this container")
                 await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.SYSTEM)
@@ -50,13 +50,13 @@ class Containers:
 
     async def lose(self, session: WriteSession, agent_id: str, *, why: str) -> None:
         """Declares the containers of the agent as ended. ``why`` is shown to the owners."""
-        for container, _ in await repository.live_on_agent(session, agent_id):
+        for container, _ in await agent_containers_repository.live_on_agent(session, agent_id):
             exit_ = ContainerExit(kind="system", message=why)
             await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.AGENT_LOST)
 
     async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:
         """Kills what runs on the agent, or on one slot of it. ``why`` is shown to the owners."""
-        for container, allocation in await repository.live_on_agent(session, agent_id):
+        for container, allocation in await agent_containers_repository.live_on_agent(session, agent_id):
             if slot_id is None or slot_id in container.slot_ids:
                 await self._allocations.kill(session, allocation, why=why)
 

@@ -5,7 +5,7 @@ import logging
 from determined.link.isolation import Isolation
 from determined.link.messages import ContainerSpec, DesiredContainer
 from determined_launch import environment as names
-from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.ports import ports_of
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import Database
@@ -23,7 +23,7 @@ async def desired_containers(
     """
     items = items or Isolation("desired state", logger)
     async with database.read() as session:
-        rows = await allocation_rows.live_on_agent(session, agent_id)
+        rows = await agent_containers_repository.live_on_agent(session, agent_id)
     found = []
     for container, allocation in rows:
         if not allocation.state.is_live:

@@ -12,8 +12,7 @@ from typing import Any
 
 from determined.link.isolation import Isolation
 from determined.states import InstanceState
-from determined_master.allocations import queue_repository
-from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations import agent_containers_repository, queue_repository
 from determined_master.db.models import InstanceRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.pool_settings import PoolSettings, ProviderSettings
@@ -168,7 +167,7 @@ class ProviderLoop:
             of_pool[row.pool].append(row)
         names = {name for name, pool in self._pools.items() if pool.provider is not None}
         self._times.keep({row.agent_id for row in rows})
-        busy = await allocation_rows.agents_with_containers(session, [row.agent_id for row in rows])
+        busy = await agent_containers_repository.agents_with_containers(session, [row.agent_id for row in rows])
         present = await instances.present(session, rows)
         idle = {name for name, is_connected in present.items() if is_connected and name not in busy}
         waiting = await queue_repository.pools_with_pending(session)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from determined.states import InstanceState
 from determined_master.agents import repository as agent_rows
 from determined_master.agents.service import Agents
-from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations import agent_containers_repository
 from determined_master.clock import Clock
 from determined_master.db.models import InstanceRow
 from determined_master.db.session import Database, ReadSession
@@ -71,7 +71,7 @@ class Instances:
             row = await repository.get(session, agent_id)
             if row.state is not InstanceState.RUNNING:
                 return
-            if is_idle and await allocation_rows.agents_with_containers(session, [agent_id]):
+            if is_idle and await agent_containers_repository.agents_with_containers(session, [agent_id]):
                 return
             await self._agents.retire(session, agent_id, why=reason)
             await repository.move(session, self._clock, row, InstanceState.ENDING, "released", reason)

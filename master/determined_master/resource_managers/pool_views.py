@@ -7,7 +7,7 @@ from typing import Literal
 
 from determined.states import InstanceState, TaskKind
 from determined_master.agents import repository as agent_rows
-from determined_master.allocations import queue_repository, task_groups
+from determined_master.allocations import agent_containers_repository, queue_repository, task_groups
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.queue_repository import Queued
 from determined_master.db.base import EARLIEST
@@ -99,7 +99,7 @@ async def capacity(session: ReadSession, pool: str) -> Capacity:
     agents = {a.id for a in await agent_rows.present(session) if a.pool == pool}
     slots = [s for s in await agent_rows.slots(session) if s.agent_id in agents]
     held = await allocation_rows.held_slots(session)
-    without = await allocation_rows.agents_of_zero_slot_containers(session)
+    without = await agent_containers_repository.agents_of_zero_slot_containers(session)
     queued, scheduled = await queue_repository.counts(session, pool)
     return Capacity(
         agents=len(agents),
@@ -119,7 +119,7 @@ async def _agents(session: ReadSession, pool: PoolSettings) -> tuple[AgentView, 
     for slot in await agent_rows.slots(session):
         slots[slot.agent_id].append(slot)
     held = {(h.agent_id, h.slot_id) for h in await allocation_rows.held_slots(session)}
-    without_slots = Counter(await allocation_rows.agents_of_zero_slot_containers(session))
+    without_slots = Counter(await agent_containers_repository.agents_of_zero_slot_containers(session))
     limit = pool.max_aux_containers_per_agent or 0
     return tuple(_agent(a, slots[a.id], held, max(0, limit - without_slots[a.id])) for a in agents)
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from determined.errors import NotFound
 from determined_master.agents import repository
 from determined_master.agents.service import Agents
-from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations import agent_containers_repository
 from determined_master.api.dependencies import Admin, AgentsDep, Anyone, DatabaseDep, Read
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
@@ -111,7 +111,7 @@ async def _show(session: ReadSession, rows: Sequence[AgentRow]) -> list[schemas.
     slots: dict[str, list[AgentSlotRow]] = defaultdict(list)
     for slot in await repository.slots(session, agent_ids=ids):
         slots[slot.agent_id].append(slot)
-    live = await allocation_rows.live_on_agents(session, ids)
+    live = await agent_containers_repository.live_on_agents(session, ids)
     return [schemas.agent(row, slots[row.id], live.get(row.id, [])) for row in rows]
 
 

@@ -1,0 +1,71 @@
+"""SQL for the live containers of agents."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import func, or_, select
+
+from determined.states import ContainerState
+from determined_master.db.models import AllocationRow, ContainerRow
+from determined_master.db.session import ReadSession
+
+
+async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
+    """Returns the containers that have not ended, each with its allocation."""
+    query = (
+        select(ContainerRow, AllocationRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(ContainerRow.agent_id == agent_id, ContainerRow.state != ContainerState.TERMINATED)
+        .order_by(ContainerRow.id)
+    )
+    return [(c, a) for c, a in (await session.execute(query)).all()]
+
+
+class LastReport(NamedTuple):
+    """What is stored of the reports of a container."""
+
+    id: str
+    state: ContainerState
+    needed_environment: str
+    runtime_id: str
+
+
+async def reported_on_agent(session: ReadSession, agent_id: str) -> list[LastReport]:
+    """Returns what is stored of the reports of each container that has not ended."""
+    query = select(ContainerRow.id, ContainerRow.state, ContainerRow.needed_environment, ContainerRow.runtime_id).where(
+        ContainerRow.agent_id == agent_id, ContainerRow.state != ContainerState.TERMINATED
+    )
+    return [LastReport(*row) for row in await session.execute(query)]
+
+
+async def live_on_agents(
+    session: ReadSession, agent_ids: Collection[str]
+) -> dict[str, list[tuple[ContainerRow, AllocationRow]]]:
+    """Returns the containers that have not ended, each with its allocation, by agent."""
+    query = (
+        select(ContainerRow, AllocationRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(ContainerRow.agent_id.in_(agent_ids), ContainerRow.state != ContainerState.TERMINATED)
+        .order_by(ContainerRow.id)
+    )
+    found: dict[str, list[tuple[ContainerRow, AllocationRow]]] = {}
+    for container, allocation in (await session.execute(query)).all():
+        found.setdefault(container.agent_id, []).append((container, allocation))
+    return found
+
+
+async def agents_with_containers(session: ReadSession, agent_ids: Collection[str]) -> set[str]:
+    """Returns those of the agents on which a container has not ended, or has output that was not sent yet."""
+    query = select(ContainerRow.agent_id).where(
+        ContainerRow.agent_id.in_(agent_ids),
+        or_(ContainerRow.state != ContainerState.TERMINATED, ContainerRow.output_done.is_(False)),
+    )
+    return set(await session.scalars(query.distinct()))
+
+
+async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
+    """Returns the agent of each live container without slots; an agent with several is repeated."""
+    query = select(ContainerRow.agent_id).where(
+        ContainerRow.state != ContainerState.TERMINATED, func.json_array_length(ContainerRow.slot_ids) == 0
+    )
+    return (await session.scalars(query)).all()
