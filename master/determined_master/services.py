@@ -147,6 +147,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         pool_hook=settings.startup_hook,
         interface=settings.dtrain_network_interface,
         cluster_storage=settings.own_checkpoints,
+        launch_error=settings.launch_error,
     )
     tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")
@@ -175,7 +176,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         search=Search(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
-        logs=LogStore(),
+        logs=LogStore(clock),
         indexer=Indexer(database),
         offloader=offloader,
         storage=storage,

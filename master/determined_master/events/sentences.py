@@ -83,6 +83,11 @@ def _decided(_actor: str, target_id: str, payload: Payload) -> str:
     return f"the search decided on trial {target_id}: {payload.get('reason', '')}"
 
 
+def _matched(_actor: str, target_id: str, payload: Payload) -> str:
+    sequel = f": {payload['sequel']}" if payload.get("sequel") else ""
+    return f"a line of trial {target_id} matched {payload.get('policy')}{sequel}"
+
+
 def _launched(actor: str, target_id: str, payload: Payload) -> str:
     kind = str(payload.get("kind") or "task").lower().replace("_", " ")
     return f"{actor} launched {kind} {target_id} ({payload.get('description', '')})"
@@ -136,6 +141,10 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("trial", "created"): _decided,
     ("trial", "kept"): _decided,
     ("trial", "stopped"): _decided,
+    ("trial", "log_policy_matched"): _matched,
+    ("trial", "log_policies_off"): lambda _actor, target, _: (
+        f"comparing the log of trial {target} with its log policies takes too long; the attempt is not compared further"
+    ),
     ("task", "created"): _launched,
     ("task", "changed"): _changed("task"),
     ("user", "changed"): _changed("user"),

@@ -13,6 +13,7 @@ from determined_master.logs import repository as logs
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
+from determined_master.trials.log_policies import LogPolicies
 from determined_master.trials.settlement import Settlement
 from determined_master.trials.slot_requests import SlotRequests
 from determined_master.trials.states import ALLOWED
@@ -31,11 +32,12 @@ class Trials:
         pool_hook: str = "",
         interface: str = "",
         cluster_storage: str = "",
+        launch_error: bool = True,
     ) -> None:
         """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
         self._clock = clock
         self._managers = managers
-        self._settlement = Settlement(clock)
+        self._settlement = Settlement(clock, LogPolicies(managers, ends_impossible=launch_error))
         self._slot_requests = SlotRequests(
             clock,
             managers,
