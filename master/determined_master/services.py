@@ -22,6 +22,7 @@ from determined_master.db.lease import Lease
 from determined_master.db.migrate import bring_up
 from determined_master.db.session import Database
 from determined_master.experiment_index.indexer import Indexer
+from determined_master.experiments.commands.continuation import Continuer
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.queue_update import QueueUpdates
@@ -66,6 +67,7 @@ class Services:
     trials: Trials
     lifecycle: Lifecycle
     creator: Creator
+    continuer: Continuer
     queue_updates: QueueUpdates
     search: Search
     writer: GroupWriter
@@ -153,6 +155,7 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
     authorization = Authorization(is_open=settings.authorization == "open")
     lifecycle = Lifecycle(database, clock, trials, authorization)
     offloader = Offloader(2)
+    creator = Creator(database, blobs, clock, settings, managers, trials, lifecycle, offloader)
     return Services(
         settings=settings,
         clock=clock,
@@ -171,7 +174,8 @@ def build(settings: Settings, clock: Clock | None = None, announce: Callable[[st
         commands=Commands(database, blobs, clock, settings, managers, tasks, authorization, offloader),
         trials=trials,
         lifecycle=lifecycle,
-        creator=Creator(database, blobs, clock, settings, managers, trials, lifecycle, offloader),
+        creator=creator,
+        continuer=Continuer(database, clock, settings, authorization, trials, creator, lifecycle),
         queue_updates=QueueUpdates(database, clock, authorization, managers, settings),
         search=Search(database, clock, trials),
         writer=GroupWriter(database),

@@ -22,6 +22,7 @@ def upgrade() -> None:
         sa.Column("action", sa.String(16), nullable=True),
         sa.Column("agent_id", sa.String(255), nullable=True),
         sa.Column("line", sa.Text(), nullable=False),
+        sa.Column("is_void", sa.Boolean(), nullable=False),
         sa.Column("time", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_log_policy_matches"),
         sa.UniqueConstraint("allocation_id", "position", name="uq_log_policy_matches_allocation_id_position"),

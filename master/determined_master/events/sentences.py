@@ -79,6 +79,11 @@ def _created(actor: str, target_id: str, payload: Payload) -> str:
     return f"{actor} created experiment {target_id} ({payload.get('name', '')}{origin})"
 
 
+def _continued(actor: str, target_id: str, payload: Payload) -> str:
+    changed = ", ".join(map(str, payload.get("changed") or []))
+    return f"{actor} continued experiment {target_id}" + (f" with another {changed}" if changed else "")
+
+
 def _decided(_actor: str, target_id: str, payload: Payload) -> str:
     return f"the search decided on trial {target_id}: {payload.get('reason', '')}"
 
@@ -133,6 +138,7 @@ def _checkpoints(payload: Payload) -> str:
 _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("experiment", "created"): _created,
     ("experiment", "changed"): _changed("experiment"),
+    ("experiment", "continued"): _continued,
     ("experiment", "checkpoints_deleted"): _checkpoints_deleted,
     ("experiment", "folders_left"): _folders_left,
     ("experiment", "search_changed"): lambda actor, target, said: (
@@ -177,6 +183,8 @@ _ALL_PARTS: Payload = {
     "code": 1,
     "message": "x",
     "folders": ["x"],
+    "changed": ["x"],
+    "sequel": "x",
 }
 """Payload that gives a sentence each of its optional parts."""
 

@@ -5,16 +5,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from determined.states import TrialState
 from determined_master.db.base import table_of
+from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, ExperimentRow, LogPolicyMatchRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, delete_rows
 from determined_master.events import repository as events
 from determined_master.logs.policies import Action, AttemptPolicies, Policy, policies_of
 
 MAX_LINE_CHARACTERS = 1000
+MAX_IDS_A_STATEMENT = 10_000
 _M, _A, _C = table_of(LogPolicyMatchRow), table_of(AllocationRow), table_of(ContainerRow)
 _T, _X = table_of(TrialRow), table_of(ExperimentRow)
 _LIVE = [state for state in TrialState if state.is_live]
@@ -75,6 +77,7 @@ def add(
         "pattern": policy.pattern,
         "action": policy.action,
         "agent_id": agent_id,
+        "is_void": False,
         "line": line[:MAX_LINE_CHARACTERS],
         "time": now,
     }
@@ -114,12 +117,21 @@ async def excluded_agents(session: ReadSession, task_ids: Collection[str]) -> di
     query = select(LogPolicyMatchRow.task_id, LogPolicyMatchRow.agent_id).where(
         LogPolicyMatchRow.task_id.in_(task_ids),
         LogPolicyMatchRow.action == "exclude_node",
+        LogPolicyMatchRow.is_void.is_(False),
     )
     found: dict[str, frozenset[str]] = {}
     for task_id, agent_id in await session.execute(query):
         if agent_id is not None:
             found[task_id] = found.get(task_id, frozenset()) | {agent_id}
     return found
+
+
+async def void(session: WriteSession, trial_ids: Sequence[int]) -> None:
+    """Ends the effect of what trials have matched so far."""
+    for batch in batched(trial_ids, MAX_IDS_A_STATEMENT):
+        await session.execute(
+            update(LogPolicyMatchRow).where(LogPolicyMatchRow.trial_id.in_(batch)).values(is_void=True)
+        )
 
 
 async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:

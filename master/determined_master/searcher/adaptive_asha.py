@@ -6,6 +6,7 @@ is the same in whatever order results arrive, and no state of a random generator
 
 import random
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from determined_master.searcher.actions import (
     Keep,
     LimitsChanged,
     RungResult,
+    SearchContinued,
     Shutdown,
     Stop,
     TrialClosed,
@@ -53,12 +55,13 @@ class AdaptiveAsha:
         return [action for bracket in self._brackets for action in self._fill(bracket)]
 
     def on_event(self, event: Event) -> list[Action]:
+        if isinstance(event, SearchContinued):
+            return self._continue(event)
         if self._is_over:
             return []
         if isinstance(event, LimitsChanged):
             return self._change_limits(event)
-        place = int(event.request_id[-8:], 16)
-        bracket, trial = self._brackets[place >> 24], place & (MAX_TRIALS_A_BRACKET - 1)
+        bracket, trial = self._place(event.request_id)
         if isinstance(event, TrialClosed):
             return self._close(bracket, trial, event)
         if bracket.states[trial] != state.RUNNING:
@@ -120,6 +123,23 @@ class AdaptiveAsha:
         reason = all_failed(total) if failed else ""
         return Shutdown(failed=failed, canceled=count[state.CANCELED] == total, reason=reason)
 
+    def _place(self, request_id: str) -> tuple[Bracket, int]:
+        """Returns the bracket of a trial and its number there."""
+        place = int(request_id[-8:], 16)
+        return self._brackets[place >> 24], place & (MAX_TRIALS_A_BRACKET - 1)
+
+    def _continue(self, event: SearchContinued) -> list[Action]:
+        self._is_over = False
+        known = Counter(self._place(request_id)[0].number for request_id in event.known)
+        for bracket in self._brackets:
+            bracket.forget_after(known[bracket.number])
+        actions: list[Action] = []
+        for request_id in event.resumed:
+            bracket, trial = self._place(request_id)
+            if not bracket.resume(trial):
+                actions.append(Stop(request_id, "stopped at a rung before the search was continued"))
+        return actions + self._fill_all()
+
     def _change_limits(self, event: LimitsChanged) -> list[Action]:
         changed = (event.max_trials, event.max_concurrent_trials)
         self._limits = [old if new is None else new for old, new in zip(self._limits, changed, strict=True)]
@@ -127,6 +147,10 @@ class AdaptiveAsha:
         plans = brackets(self._searcher, max_trials=self._limits[0], max_concurrent=self._limits[1], rungs=rungs)
         for bracket, plan in zip(self._brackets, plans, strict=True):
             bracket.max_trials, bracket.concurrent = plan.trials, plan.concurrent
+        return self._fill_all()
+
+    def _fill_all(self) -> list[Action]:
+        """Creates trials in all brackets; ends the search if none is wanted and all have ended."""
         actions = [action for bracket in self._brackets for action in self._fill(bracket)]
         if all(each.is_over for each in self._brackets):
             self._is_over = True

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from determined_master.searcher.actions import Action, Event, LimitsChanged, Shutdown, TrialClosed
+from determined_master.searcher.actions import Action, Event, LimitsChanged, SearchContinued, Shutdown, TrialClosed
 from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed
 from determined_master.searcher.method import Randomness
 
@@ -31,9 +31,11 @@ class QueueSearch:
         return self._fill() or [Shutdown()]
 
     def on_event(self, event: Event) -> list[Action]:
-        if self.over:
+        if isinstance(event, SearchContinued):
+            self._continue(event)
+        elif self.over:
             return []
-        if isinstance(event, LimitsChanged):
+        elif isinstance(event, LimitsChanged):
             self.wanted = self.wanted if event.max_trials is None else event.max_trials
             self.concurrent = self.concurrent if event.max_concurrent_trials is None else event.max_concurrent_trials
         elif isinstance(event, TrialClosed) and event.request_id not in self.closed:
@@ -47,6 +49,13 @@ class QueueSearch:
             self.over = True
             return [self._shutdown()]
         return actions
+
+    def _continue(self, event: SearchContinued) -> None:
+        self.over = False
+        self.created = len(event.known)
+        for request_id in event.resumed:
+            if self.closed.pop(request_id, "") == "invalid_hp" and self.replace_invalid:
+                self.invalid -= 1
 
     def _shutdown(self) -> Shutdown:
         reasons = list(self.closed.values())

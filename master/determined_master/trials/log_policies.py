@@ -39,7 +39,7 @@ class LogPolicies:
         own = next((m for m in matches if m.allocation_id == ended.id and m.action == "cancel_retries"), None)
         if own is not None:
             return Verdict(cancels_retries=True, why=_canceled(own))
-        excluding = [m for m in matches if m.action == "exclude_node" and m.agent_id]
+        excluding = [m for m in matches if m.action == "exclude_node" and m.agent_id and not m.is_void]
         if not excluding or not self._ends_impossible:
             return Verdict()
         pool = (await jobs.get(session, experiment.job_id)).pool

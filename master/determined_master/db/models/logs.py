@@ -56,5 +56,7 @@ class LogPolicyMatchRow(Base):
     """The agent that wrote the line; None if it is unknown."""
     line: Mapped[str] = mapped_column(Text)
     """The beginning of the line."""
+    is_void: Mapped[bool] = mapped_column(default=False)
+    """True once its trial was continued by a user: it excludes its agent no longer."""
     time: Mapped[datetime]
     """When the master stored the line."""
