@@ -1,8 +1,8 @@
 """Searches and experiments that have ended, steered by the unmodified official client."""
 
 from tests.e2e.official.configs import SCRIPT, script
+from tests.e2e.official.test_cli import rows
 from tests.support.official_cluster import OfficialCluster, until
-from tests.support.tables import rows
 
 SEARCHER = {"name": "random", "metric": "loss", "max_trials": 3, "max_concurrent_trials": 2}
 
@@ -26,7 +26,8 @@ def test_a_search_is_canceled_continued_and_changed(official: OfficialCluster):
     official.gets_past(number, 3)
     for setting, value in (("max-slots", 1), ("weight", 2.5), ("priority", 50)):
         official.det("experiment", "set", setting, number, value)
-    job = next(row for row in rows(official.det("job", "list", "--csv")) if row["Job Name"] == "search")
+    (job,) = rows(official.det("job", "list", "--csv"))
+    assert job["ID"] == official.experiment(number)["jobId"]
     assert (job["Priority"], official.experiment(number)["config"]["resources"]["max_slots"]) == ("50", 1)
     official.det("experiment", "kill", number)
     official.reaches(number, "CANCELED")
