@@ -18,7 +18,12 @@ def test_it_sends_the_settings_to_change_or_none(fake: FakeMaster, det: Det, tmp
     det("e", "continue", "3", "--config", "searcher.max_length.batches=9")
     assert [request.json for request in fake.asked(PATH)] == [
         {"id": 3, "overrideConfig": text}
-        for text in ("", "max_restarts: 2  # more\n", "max_restarts: 2\nname: b\n", "searcher:\n  max_length:\n    batches: 9\n")
+        for text in (
+            "",
+            "max_restarts: 2  # more\n",
+            "max_restarts: 2\nname: b\n",
+            "searcher:\n  max_length:\n    batches: 9\n",
+        )
     ]
 
 

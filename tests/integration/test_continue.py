@@ -164,6 +164,8 @@ async def test_a_search_resumes_what_was_killed_and_creates_what_was_missing(one
         await eventually(is_done)
     await reaches(one, "COMPLETED")
     assert (await trial(one, 2))["hparams"] == before["hparams"]
+    decisions = (await one.get("/detent/trials/3/decisions"))["decisions"]
+    assert [each["reason"] for each in decisions] == ["created: trial 3 of 3"]
     assert (await one.get("/api/v1/experiments/1"))["experiment"]["numTrials"] == 3
     again = await one.post(PATH, {"id": 1})
     assert again.status_code == 400, again.text

@@ -27,7 +27,7 @@ from determined_master.searcher.actions import (
     TrialValidated,
 )
 from determined_master.searcher.async_halving import Bracket
-from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed, ordinal
+from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed, all_invalid, is_hopeless, ordinal
 from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
 
 MAX_TRIALS_A_BRACKET = 2**24
@@ -110,14 +110,27 @@ class AdaptiveAsha:
         if bracket.states[trial] not in (state.RUNNING, state.STOPPED):
             return []
         bracket.close(trial, _state_after(event.reason))
+        if event.reason == "invalid_hp" and self._is_hopeless():
+            self._is_over = True
+            return [Shutdown(failed=True, reason=all_invalid(self._count()[state.INVALID]))]
         actions = self._fill(bracket)
         if all(each.is_over for each in self._brackets):
             self._is_over = True
             actions.append(self._shutdown())
         return actions
 
+    def _count(self) -> dict[str, int]:
+        """Returns the number of trials in each state."""
+        return {name: sum(each.counts[name] for each in self._brackets) for name in self._brackets[0].counts}
+
+    def _is_hopeless(self) -> bool:
+        count = self._count()
+        has_valid = any(count[name] for name in count if name not in (state.INVALID, state.RUNNING))
+        has_results = has_valid or any(bracket.rungs[0] for bracket in self._brackets)
+        return not has_results and is_hopeless(count[state.INVALID], self._limits[0])
+
     def _shutdown(self) -> Shutdown:
-        count = {name: sum(each.counts[name] for each in self._brackets) for name in self._brackets[0].counts}
+        count = self._count()
         total = sum(count.values())
         failed = count[state.FAILED] == total
         reason = all_failed(total) if failed else ""

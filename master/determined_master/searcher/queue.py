@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from determined_master.searcher.actions import Action, Event, LimitsChanged, SearchContinued, Shutdown, TrialClosed
-from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed
+from determined_master.searcher.ended_trials import CANCELED, FAILED, all_failed, all_invalid, is_hopeless
 from determined_master.searcher.method import Randomness
 
 Draw = Callable[["QueueSearch"], dict[str, Any] | None]
@@ -42,6 +42,9 @@ class QueueSearch:
             self.closed[event.request_id] = event.reason
             if event.reason == "invalid_hp" and self.replace_invalid:
                 self.invalid += 1
+                if is_hopeless(self.invalid, self.wanted) and set(self.closed.values()) == {"invalid_hp"}:
+                    self.over = True
+                    return [Shutdown(failed=True, reason=all_invalid(self.invalid))]
         else:
             return []
         actions = self._fill()
@@ -98,7 +101,8 @@ class QueueSearch:
             point = self.draw(self)
             if point is None:
                 break
-            actions.append(self.randomness.create(point))
+            number, total = self.created + 1, self.wanted + self.invalid
+            actions.append(self.randomness.create(point, f"created: trial {number} of {total}" if total > 1 else ""))
             self.created += 1
         return actions
 
