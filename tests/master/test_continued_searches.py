@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from determined_master.searcher.actions import Create, SearchContinued, Shutdown, Stop, TrialClosed, TrialValidated
@@ -65,6 +65,7 @@ class Cluster:
 
 
 @pytest.mark.parametrize("searcher", [HALVING, ADAPTIVE, RANDOM, GRID], ids=lambda each: each["name"])
+@settings(deadline=None)  # a busy machine takes long for one example
 @given(steps=STEPS)
 def test_it_has_the_state_from_before_it_was_killed(searcher: dict[str, Any], steps: list[tuple[int, str, float]]):
     cluster = Cluster(searcher)
