@@ -19,7 +19,7 @@ from bench.servers import Running, master
 from determined.client.session import Session
 from determined_master.db.engine import make_group_engine
 from determined_master.logs import repository as log_repository
-from determined_master.logs.store import Line
+from determined_master.logs.line import Line
 from determined_master.metrics import ingest_repository
 
 COUNT = 20_000

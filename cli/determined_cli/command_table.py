@@ -39,7 +39,6 @@ NOT_OFFERED: dict[str, str] = {
 
 NOT_OFFERED_VERBS: dict[str, dict[str, str]] = {
     "experiment": {
-        "continue": "`det experiment fork` starts a new experiment from this one",
         "move": "use labels to group experiments: `det experiment label`",
         "delete-tb-files": "event files are deleted with the experiment: `det experiment delete`",
     },

@@ -248,6 +248,7 @@ class ExitReason(str, Enum):
     SYSTEM = "system"  # agent, engine or shim failed; not the task's fault
     AGENT_LOST = "agent_lost"
     OUT_OF_RESTARTS = "out_of_restarts"
+    RETRIES_CANCELED = "retries_canceled"  # a log policy matched a line of the attempt that failed
     INVALID_HP = "invalid_hp"
     IMPOSSIBLE = "impossible"  # no agent of the pool can ever hold it
     SEARCHER_STOPPED = "searcher_stopped"
@@ -272,6 +273,7 @@ _PHRASES = {
     ExitReason.USER_CANCELED: "canceled by a user",
     ExitReason.ERRORED: "failed",
     ExitReason.SYSTEM: "system failure",
+    ExitReason.RETRIES_CANCELED: "restarts canceled by a log policy",
     ExitReason.INVALID_HP: "invalid hyperparameters",
     ExitReason.IMPOSSIBLE: "cannot be scheduled",
     ExitReason.SEARCHER_STOPPED: "stopped by the search",

@@ -22,6 +22,7 @@ from determined_master.db.lease import Lease
 from determined_master.db.migrate import bring_up
 from determined_master.db.session import Database
 from determined_master.experiment_index.indexer import Indexer
+from determined_master.experiments.commands.continuation import Continuer
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.queue_update import QueueUpdates
@@ -76,6 +77,7 @@ class Services:
     trials: Trials
     lifecycle: Lifecycle
     creator: Creator
+    continuer: Continuer
     queue_updates: QueueUpdates
     search: Search
     task_search: TaskSearch
@@ -170,11 +172,13 @@ def build(
         pool_hook=settings.startup_hook,
         interface=settings.dtrain_network_interface,
         cluster_storage=settings.own_checkpoints,
+        launch_error=settings.launch_error,
     )
     tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")
     lifecycle = Lifecycle(database, clock, trials, authorization)
     offloader = Offloader(2)
+    creator = Creator(database, blobs, clock, settings, managers, trials, lifecycle, offloader)
     return Services(
         settings=settings,
         clock=clock,
@@ -196,13 +200,14 @@ def build(
         commands=Commands(database, blobs, clock, settings, managers, tasks, authorization, offloader),
         trials=trials,
         lifecycle=lifecycle,
-        creator=Creator(database, blobs, clock, settings, managers, trials, lifecycle, offloader),
+        creator=creator,
+        continuer=Continuer(database, clock, settings, authorization, trials, creator, lifecycle),
         queue_updates=QueueUpdates(database, clock, authorization, managers, settings),
         search=Search(database, clock, trials),
         task_search=TaskSearch(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
-        logs=LogStore(),
+        logs=LogStore(clock),
         indexer=Indexer(database),
         offloader=offloader,
         storage=storage,

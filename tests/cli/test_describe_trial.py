@@ -35,6 +35,16 @@ ATTEMPT = {
     "message": "rank 0 failed:\n" + "x " * 100,
     "failure": "rank 0 on node-a: ValueError: " + "bad " * 40,
     "containers": [{"agentId": "a", "slots": [0, 1]}],
+    "policies": [
+        {
+            "policy": 'log policy "CUDA OOM"',
+            "pattern": "CUDA out of memory",
+            "action": "cancel_retries",
+            "sequel": "the trial is not restarted if it fails",
+            "line": "RuntimeError: CUDA out of memory",
+            "time": "2026-01-01T09:00:50Z",
+        }
+    ],
 }
 
 
@@ -75,6 +85,9 @@ def test_the_summary_has_state_metrics_and_attempts_but_no_reports(master: FakeM
         ["training", "loss", "0.25", "0.125", "2.5", "30"],
     ]
     assert "ValueError" in shown
+    assert [[cell.strip() for cell in line.split("|")][1:] for line in shown.splitlines() if "CUDA OOM" in line] == [
+        ['"CUDA OOM"', "RuntimeError: CUDA out of memory", "the trial is not restarted if it fails"]
+    ]
     assert REASON in shown
     assert "reported" not in shown
     assert master.asked("GET /api/v1/trials/9/workloads") == []

@@ -163,6 +163,7 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         ("POST", "/api/v1/job-queues"): ("/api/v1/job-queues", {"updates": [{"jobId": job, "weight": 2}]}, {}),
         ("POST", "/detent/job-queues"): ("/detent/job-queues", {"updates": [{"jobId": job, "priority": 7}]}, {}),
         ("POST", "/api/v1/tasks/{task_id}/kill"): (f"/api/v1/tasks/{generic}/kill", {}, {}),
+        ("POST", "/api/v1/experiments/continue"): ("/api/v1/experiments/continue", {"id": archived}, {}),
         ("POST", f"{m}/archive"): ("/api/v1/projects/1/experiments/archive", {"experimentIds": many[:1]}, {}),
         ("POST", f"{m}/move"): (
             "/api/v1/projects/0/experiments/move",

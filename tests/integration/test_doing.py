@@ -73,7 +73,7 @@ async def test_from_the_queue_to_the_end(one: Cluster):
     ended = await shown(one, "COMPLETED")
     assert ended["can"] == {
         **dict.fromkeys(("pause", "activate", "cancel", "kill", "unarchive"), False),
-        **dict.fromkeys(("archive", "delete", "fork"), True),
+        **dict.fromkeys(("archive", "delete", "fork", "continue"), True),
     }
     await _timeline(one)
 

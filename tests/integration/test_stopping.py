@@ -1,6 +1,7 @@
 """A master that stops answers who waits in a way that lets him ask the next one."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster
@@ -64,3 +65,32 @@ async def test_the_log_says_when_an_attempt_that_does_not_leave_is_killed(one: C
     said = [line for line in answer.text.splitlines() if "preemption was requested" in line]
     assert len(said) == 1
     assert "preemption_timeout: 90 s" in said[0]
+
+
+async def test_a_trial_that_does_not_save_in_time_is_killed_and_resumes_later(one: Cluster):
+    agent = await one.join()
+    experiment = await one.create(CONFIG + "preemption_timeout: 0\n")
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    await one.post(f"/api/v1/experiments/{experiment}/pause", {})
+
+    async def is_to_stop() -> bool:
+        return [each.state for each in await agent.wish()] == ["stopped"]
+
+    await eventually(is_to_stop)
+    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
+
+    async def attempt() -> dict[str, Any] | None:
+        (found,) = (await one.get("/detent/trials/1/attempts"))["attempts"]
+        return found if found["endedAt"] else None
+
+    assert (await eventually(attempt))["message"] == (
+        "paused by admin; killed because it still ran after its preemption_timeout (0 s)"
+    )
+    await one.post(f"/api/v1/experiments/{experiment}/activate", {})
+
+    async def follows() -> bool:
+        return [each.allocation_id for each in await agent.wish()] == [wish.allocation_id.removesuffix("1") + "2"]
+
+    await eventually(follows)
+    assert (await one.get("/api/v1/trials/1"))["trial"]["restarts"] == 0

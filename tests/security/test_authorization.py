@@ -73,6 +73,7 @@ def bodies(them: Callers) -> dict[str, Any]:
         "POST /api/v1/trials/{trial_id}/progress": {"progress": 0.9},
         "POST /api/v1/trials/{trial_id}/metrics": {"group": "validation", "metrics": metrics},
         "POST /api/v1/task/logs": {"logs": [{"taskId": lived_in.task, "log": "taken"}]},
+        "POST /api/v1/experiments/continue": {"id": lived_in.experiment},
         "POST /detent/experiments/labels": {
             "experimentIds": [lived_in.experiment],
             "expectedCount": 1,

@@ -212,4 +212,16 @@ VERBS = (
         ),
         examples=("det e fork 3 --config hyperparameters.lr=0.01 -f",),
     ),
+    Command(
+        "continue",
+        "run an experiment that has ended further",
+        "determined_cli.experiment.continuation:continue_",
+        (
+            EXPERIMENT_ID,
+            argument("--config-file", metavar="CONFIG", help="settings to change, as YAML (a single-trial experiment)"),
+            _CONFIG,
+            _FOLLOW,
+        ),
+        examples=("det e continue 3 --config searcher.max_length.batches=2000 -f", "det e continue 3"),
+    ),
 )

@@ -75,7 +75,7 @@ def _test(session: Session, body: dict[str, Any], text: str, config: ExperimentC
     try:
         experiment_id = test_mode.submit(session, body, packed.hash, packed.data, config)
     except BadRequest as error:
-        raise _as_config_error(error, str(body["configName"]), text) from None
+        raise as_config_error(error, str(body["configName"]), text) from None
     print(f"Created experiment {experiment_id}", flush=True)
     return test_mode.watch(session, experiment_id)
 
@@ -88,7 +88,7 @@ def fork(args: Namespace) -> int:
     else:
         name = f"experiment {args.experiment_id}"
         text = str(experiments.get(session, args.experiment_id)["originalConfig"])
-        text = _changed(text, args.config)
+        text = changed_text(text, args.config)
     checked_config(text, name)
     _warn_of_cluster(session, text, name)
     body = {"config": text, "configName": name, "activate": not args.paused, "parentId": args.experiment_id}
@@ -108,7 +108,7 @@ def _submit(
     try:
         answer = submissions.create(session, body, digest, data)
     except BadRequest as error:
-        raise _as_config_error(error, name, text) from None
+        raise as_config_error(error, name, text) from None
     experiment_id = int(answer["experiment"]["id"])
     if "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED" in (answer.get("warnings") or []):
         say("warning: the experiment needs more slots than the cluster has; it waits until enough are added")
@@ -130,10 +130,10 @@ def config_text(config_file: str, changes: list[str]) -> tuple[str, str]:
         except OSError as error:
             raise ConfigError(f"{config_file}: {(error.strerror or str(error)).lower()}") from None
     # A byte that is not UTF-8 becomes a lone surrogate, which the check reports with its position.
-    return name, _changed(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), changes)
+    return name, changed_text(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), changes)
 
 
-def _changed(text: str, changes: list[str]) -> str:
+def changed_text(text: str, changes: list[str]) -> str:
     if not changes:
         return text
     from determined.config.overrides import override
@@ -170,7 +170,7 @@ def _warn_of_cluster(session: Session, text: str, name: str) -> None:
         say(render(name, text.split("\n"), news))
 
 
-def _as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:
+def as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:
     """Converts the master's diagnostics to those of the local check."""
     from determined.config.diagnostics import Diagnostic, render
 

@@ -17,6 +17,7 @@ from determined_cli.main import say
 from determined_cli.states import displayed, shown
 
 MAX_METRICS = 40
+MAX_LINE_CHARACTERS = 100
 GROUP_NAMES = {"avg_metrics": "training", "validation_metrics": "validation"}
 FIELDS = (
     ("Trial ID", "id"),
@@ -45,6 +46,12 @@ ATTEMPTS = (
     ("Started", "started"),
     ("Ended", "ended"),
     ("Outcome", "outcome"),
+)
+POLICY_MATCHES = (
+    ("Attempt", "attempt"),
+    ("Log Policy", "policy"),
+    ("First Line That Matched", "line"),
+    ("What Follows", "sequel"),
 )
 DECISIONS = (("Time", "time"), ("Decision of the search", "reason"))
 WORKLOADS = (
@@ -81,7 +88,12 @@ def describe(args: Namespace) -> None:
         if len(metrics) > MAX_METRICS:
             say(f"showing {MAX_METRICS} of {len(metrics)} metrics; --json prints all")
     print()
-    _print_attempts(lifecycle.attempts(session, args.trial_id))
+    found = lifecycle.attempts(session, args.trial_id)
+    _print_attempts(found)
+    matches = [_policy_match(attempt, match) for attempt in found for match in attempt.get("policies", ())]
+    if matches:
+        print()
+        render.show("table", POLICY_MATCHES, matches)
     decisions = lifecycle.trial_decisions(session, args.trial_id)
     if decisions:
         print()
@@ -124,6 +136,15 @@ def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
         "started": attempt["startedAt"],
         "ended": attempt["endedAt"],
         "outcome": ": ".join(part for part in (reason or str(attempt["state"]).lower(), first) if part),
+    }
+
+
+def _policy_match(attempt: dict[str, Any], match: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "attempt": attempt["runId"],
+        "policy": match["policy"].removeprefix("log policy "),
+        "line": match["line"].strip()[:MAX_LINE_CHARACTERS],
+        "sequel": match["sequel"],
     }
 
 

@@ -22,6 +22,11 @@ def send_context(session: Session, digest: str, data: bytes) -> None:
     session.request("PUT", f"{CONTEXTS}/{digest}", data, timeout=600)
 
 
+def continue_experiment(session: Session, experiment_id: int, override: str = "") -> dict[str, Any]:
+    """Continues an experiment that has ended, with the settings of ``override`` (YAML) over its configuration."""
+    return dict(session.post(f"{EXPERIMENTS}/continue", {"id": experiment_id, "overrideConfig": override}))
+
+
 EXPERIMENTS, COMMANDS = "/api/v1/experiments", "/api/v1/commands"
 
 

@@ -114,7 +114,10 @@ def _policies(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YA
 def _policy_identity(policy: Any) -> object:  # noqa: ANN401  # a value of a YAML document
     if not isinstance(policy, dict):
         return policy
-    return policy["name"] if policy.get("name") else (policy.get("pattern"), policy.get("action"))
+    if policy.get("name"):
+        return policy["name"]
+    action = policy.get("action")
+    return policy.get("pattern"), action.get("type") if isinstance(action, dict) else action
 
 
 def _variables(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YAML document

@@ -7,12 +7,15 @@ from typing import Any, TypeGuard
 
 from determined.config import searcher_rules
 from determined.config.diagnostics import Path, render_path
-from determined.config.experiment import DEAD_FIELDS
+from determined.config.experiment import DEAD_FIELDS, DEFAULT_POLICIES
 from determined.config.findings import Finding
 from determined.config.hyperparameters import is_group
 
 Config = Mapping[str, Any]
 MAX_GRID_POINTS = 100_000
+MAX_LOG_POLICIES = 100
+"""Maximum number of log policies, defaults included."""
+_DEFAULT_POLICIES = {policy.name for policy in DEFAULT_POLICIES}
 
 
 def check(config: Config) -> Iterator[Finding]:
@@ -140,16 +143,32 @@ def _profiling(config: Config) -> Iterator[Finding]:
 
 
 def _log_policies(config: Config) -> Iterator[Finding]:
+    policies = config.get("log_policies")
+    if isinstance(policies, list) and len(policies) > MAX_LOG_POLICIES:
+        message = f"{len(policies)} log policies; each line is compared with at most {MAX_LOG_POLICIES}"
+        yield Finding("E205", ("log_policies",), message, "join patterns with |", "key")
     seen: dict[str, int] = {}
-    for index, policy in _entries(config.get("log_policies")):
+    for index, policy in _entries(policies):
         name = policy.get("name")
         path: Path = ("log_policies", index)
         if isinstance(name, str) and name:
             if name in seen:
                 yield Finding("E309", (*path, "name"), f'two log policies have the name "{name}"')
             seen[name] = index
-        elif "pattern" not in policy or "action" not in policy:
+            if not policy.get("pattern"):
+                yield from _without_pattern(policy, name, path)
+        elif not policy.get("pattern") or not policy.get("action"):
             yield Finding("E202", path, 'a log policy needs a "name", or both "pattern" and "action"')
+
+
+def _without_pattern(policy: dict[str, Any], name: str, path: Path) -> Iterator[Finding]:
+    """A named policy without a pattern turns off the default of that name, and does nothing else."""
+    if policy.get("action"):
+        message = f'log policy "{name}" has no pattern, so its action has no effect'
+        yield Finding("W501", (*path, "action"), message, "give its pattern", "key", "warning")
+    if name not in _DEFAULT_POLICIES:
+        message = f'log policy "{name}" has no pattern, and no default policy has this name to be turned off'
+        yield Finding("W501", (*path, "name"), message, "give a pattern, or remove it", "key", "warning")
 
 
 def _bind_mounts(config: Config) -> Iterator[Finding]:

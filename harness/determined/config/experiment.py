@@ -1,11 +1,11 @@
 """The experiment configuration as a whole."""
 
 import re
-import warnings
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from determined.config import patterns
 from determined.config.environment import Environment
 from determined.config.launch import Launch
 from determined.config.model import Count, Entrypoint, Length, Model, OneLength, kind_of, wrong
@@ -15,6 +15,7 @@ from determined.config.storage import AbsolutePath, AnyStorage
 
 ZERO = Length(batches=0)
 UINT32 = 2**32 - 1
+_LOOKAROUND = re.compile(r"\(\?<?[=!]|\\[1-9]")
 MAX_PREEMPTION_TIMEOUT_SECONDS = 2**31 - 1
 """Maximum of a 32-bit column; 68 years, so that adding it to a date never overflows."""
 
@@ -28,11 +29,10 @@ def _labels(value: object) -> object:
 def _pattern(value: object) -> object:
     if isinstance(value, str):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # ignores warnings about future meanings of a pattern
-                re.compile(value)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise wrong("E206", f"not a regular expression: {error}") from None
+            patterns.compiled(value)
+        except patterns.PatternError as error:
+            lookaround = f". {patterns.NOT_SUPPORTED}" if _LOOKAROUND.search(value) else ""
+            raise wrong("E206", f"not a regular expression of RE2: {error}{lookaround}") from None
     return value
 
 

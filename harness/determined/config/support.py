@@ -41,7 +41,6 @@ WARNED = (
     Unsupported(("checkpoint_storage", "tensorboard_path"), "metrics are drawn on the web page"),
     Unsupported(("profiling", "begin_on_batch"), "profiling lasts from the start to the end of the trial"),
     Unsupported(("profiling", "end_after_batch"), "profiling lasts from the start to the end of the trial"),
-    Unsupported(("log_policies",), "restarts are limited by max_restarts alone"),
     Unsupported(("retention_policy", "log_retention_days"), "logs are kept until the experiment is deleted"),
     Unsupported(("integrations",), "there are no webhooks and no Pachyderm data sets"),
     Unsupported(("slurm",), "there is no Slurm resource manager"),

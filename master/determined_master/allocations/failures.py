@@ -120,8 +120,13 @@ def _sign(found: re.Match[str]) -> str:
     return chr(0x2400 + code) if code < 0x20 else "\ufffd"
 
 
-def _shown(text: str, secrets: Collection[str]) -> str:
+def masked(text: str, secrets: Collection[str]) -> str:
+    """Returns a text in one line, without secrets and without what would act in a terminal."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
-    text = _CONTROL.sub(_sign, " ".join(text.splitlines()).strip())
+    return _CONTROL.sub(_sign, " ".join(text.splitlines()).strip())
+
+
+def _shown(text: str, secrets: Collection[str]) -> str:
+    text = masked(text, secrets)
     return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

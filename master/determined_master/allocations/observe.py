@@ -146,7 +146,8 @@ async def _follow(session: WriteSession, clock: Clock, allocations: Allocations,
 
 async def _notify_logs(session: WriteSession, container: ContainerRow) -> None:
     row: AllocationRow = await repository.get(session, container.allocation_id)
-    notify(session, notifications.logs(row.task_id))
+    # Trials with log policies are settled once all output of their attempt is stored.
+    notify(session, notifications.logs(row.task_id), notifications.TRIALS)
 
 
 def by_our_clock(exit_: ContainerExit, skew: int) -> ContainerExit:

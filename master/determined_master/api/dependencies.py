@@ -19,6 +19,7 @@ from determined_master.cluster.identity import Identity
 from determined_master.commands.service import Commands
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.session import Database, ReadSession, WriteSession
+from determined_master.experiments.commands.continuation import Continuer
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.queue_update import QueueUpdates
@@ -71,6 +72,7 @@ AuthorizationDep = Annotated[Authorization, Depends(_one_of(lambda services: ser
 BlobsDep = Annotated[Blobs, Depends(_one_of(lambda services: services.blobs))]
 ClockDep = Annotated[Clock, Depends(_one_of(lambda services: services.clock))]
 CommandsDep = Annotated[Commands, Depends(_one_of(lambda services: services.commands))]
+ContinuerDep = Annotated[Continuer, Depends(_one_of(lambda services: services.continuer))]
 CreatorDep = Annotated[Creator, Depends(_one_of(lambda services: services.creator))]
 DatabaseDep = Annotated[Database, Depends(_one_of(lambda services: services.database))]
 DrainingDep = Annotated[asyncio.Event, Depends(_one_of(lambda services: services.draining))]

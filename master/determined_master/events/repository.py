@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from determined_master import notifications
 from determined_master.clock import Clock
+from determined_master.db.base import table_of
 from determined_master.db.models import EventRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 
@@ -72,6 +74,24 @@ async def record_all(
     values = [common | {"kind": kind, "target_id": str(key), "payload": dict(payload)} for kind, key, payload in rows]
     await session.execute(insert(EventRow), values)
     notify(session, notifications.EVENTS)
+
+
+def insert_events(
+    connection: Connection, time: datetime, *, target_type: str, rows: Sequence[tuple[str, object, Any]]
+) -> None:
+    """Like :func:`record_all`, by the system, in the group-commit writer's thread. The caller publishes."""
+    values = [
+        {
+            "time": time,
+            "actor": SYSTEM,
+            "target_type": target_type,
+            "kind": kind,
+            "target_id": str(key),
+            "payload": dict(payload),
+        }
+        for kind, key, payload in rows
+    ]
+    connection.execute(insert(table_of(EventRow)), values)
 
 
 async def moves_of(session: ReadSession, target_type: str, target_ids: Collection[str]) -> Sequence[EventRow]:

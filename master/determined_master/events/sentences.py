@@ -79,8 +79,18 @@ def _created(actor: str, target_id: str, payload: Payload) -> str:
     return f"{actor} created experiment {target_id} ({payload.get('name', '')}{origin})"
 
 
+def _continued(actor: str, target_id: str, payload: Payload) -> str:
+    changed = ", ".join(map(str, payload.get("changed") or []))
+    return f"{actor} continued experiment {target_id}" + (f" with another {changed}" if changed else "")
+
+
 def _decided(_actor: str, target_id: str, payload: Payload) -> str:
     return f"the search decided on trial {target_id}: {payload.get('reason', '')}"
+
+
+def _matched(_actor: str, target_id: str, payload: Payload) -> str:
+    sequel = f": {payload['sequel']}" if payload.get("sequel") else ""
+    return f"a line of trial {target_id} matched {payload.get('policy')}{sequel}"
 
 
 def _launched(actor: str, target_id: str, payload: Payload) -> str:
@@ -138,6 +148,7 @@ def _checkpoints(payload: Payload) -> str:
 _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("experiment", "created"): _created,
     ("experiment", "changed"): _changed("experiment"),
+    ("experiment", "continued"): _continued,
     ("experiment", "checkpoints_deleted"): _checkpoints_deleted,
     ("experiment", "folders_left"): _folders_left,
     ("experiment", "search_changed"): lambda actor, target, said: (
@@ -146,6 +157,10 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
     ("trial", "created"): _decided,
     ("trial", "kept"): _decided,
     ("trial", "stopped"): _decided,
+    ("trial", "log_policy_matched"): _matched,
+    ("trial", "log_policies_off"): lambda _actor, target, _: (
+        f"comparing the log of trial {target} with its log policies takes too long; the attempt is not compared further"
+    ),
     ("task", "created"): _launched,
     ("task", "changed"): _changed("task"),
     ("user", "changed"): _changed("user"),
@@ -184,6 +199,8 @@ _ALL_PARTS: Payload = {
     "code": 1,
     "message": "x",
     "folders": ["x"],
+    "changed": ["x"],
+    "sequel": "x",
 }
 """Payload that gives a sentence each of its optional parts."""
 

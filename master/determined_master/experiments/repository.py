@@ -164,10 +164,12 @@ async def move(
     *,
     actor: str = events.SYSTEM,
     message: str = "",
+    event: Event | None = None,
     **values: object,
 ) -> bool:
-    """Changes the state of an experiment, see ``StateMachine.move``. ``message`` gives the reason in the event."""
-    event = Event(actor, payload={"message": message} if message else {})
+    """Changes the state of an experiment, see ``StateMachine.move``. ``message`` gives the reason in the event;
+    ``event`` replaces it."""
+    event = event or Event(actor, payload={"message": message} if message else {})
     if to.is_ended:
         values = {"retention_due": True, **values}
         notify(session, notifications.RETENTION)

@@ -17,7 +17,15 @@ from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.experiments.states import TERMINAL
-from determined_master.searcher.actions import Action, Event, LimitsChanged, Shutdown, TrialClosed, TrialValidated
+from determined_master.searcher.actions import (
+    Action,
+    Event,
+    LimitsChanged,
+    SearchContinued,
+    Shutdown,
+    TrialClosed,
+    TrialValidated,
+)
 from determined_master.searcher.method import SearchMethod
 from determined_master.searcher.methods import make
 from determined_master.trials import repository as trial_rows
@@ -88,7 +96,7 @@ class Search:
             row = await repository.find(session, experiment_id)
             is_own = row is not None and row.searcher_type not in IN_TASK
             if row is not None and is_own and (kept is None or kept.cursor != row.searcher_cursor):
-                kept = await _restored(session, row)
+                kept = await restored(session, row)
             cursor = row.searcher_cursor if row else 0
             news = await search_event_repository.events_after(session, experiment_id, cursor)
             trials = await trial_rows.requested(session, experiment_id, {event.trial_id for event in news})
@@ -161,8 +169,9 @@ def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
 
 
 def _is_stored(view: SearchView, decision: Decision) -> bool:
-    """Returns True where the snapshot is stored at once: at the end, and with limits, which the page shows."""
-    changes = (isinstance(event, LimitsChanged) for event in view.news)
+    """Returns True where the snapshot is stored at once: at the end and where a search continues after it, and with
+    limits, which the page shows."""
+    changes = (isinstance(event, LimitsChanged | SearchContinued) for event in view.news)
     return any(changes) or any(isinstance(action, Shutdown) for action in decision.actions)
 
 
@@ -171,7 +180,7 @@ def snapshot_of(method: SearchMethod, cursor: int) -> dict[str, Any]:
     return method.snapshot() | {_CURSOR: cursor}
 
 
-async def _restored(session: ReadSession, row: ExperimentRow) -> KeptMethod:
+async def restored(session: ReadSession, row: ExperimentRow) -> KeptMethod:
     """Returns the method as it was at the row's cursor: the snapshot, and the events since."""
     method = make(row.config, row.searcher_snapshot)
     stored = row.searcher_snapshot.get(_CURSOR, row.searcher_cursor)
@@ -180,6 +189,15 @@ async def _restored(session: ReadSession, row: ExperimentRow) -> KeptMethod:
     for event in view_of(since, trials, stored).news:
         method.on_event(event)  # its actions were applied with the cursor
     return KeptMethod(method, row.searcher_cursor, stored, len(since))
+
+
+async def continued(session: ReadSession, row: ExperimentRow, event: SearchContinued) -> list[Action]:
+    """Returns what a search that has ended would do if it were continued."""
+    kept = await restored(session, row)
+    news = await search_event_repository.events_after(session, row.id, row.searcher_cursor)
+    trials = await trial_rows.requested(session, row.id, {each.trial_id for each in news})
+    decide(kept.method, view_of(news, trials, row.searcher_cursor))
+    return kept.method.on_event(event)
 
 
 def decide(method: SearchMethod, view: SearchView) -> Decision:
@@ -201,6 +219,8 @@ def view_of(news: Sequence[SearchEventRow], trials: Sequence[RequestedTrial], cu
 def _event(event: SearchEventRow, request_ids: Mapping[int, str]) -> Event:
     if event.kind == "limits":
         return LimitsChanged(**event.payload)
+    if event.kind == "continued":
+        return SearchContinued(tuple(event.payload["resumed"]), tuple(event.payload["known"]))
     request_id = request_ids[event.trial_id]
     if event.kind == "closed":
         return TrialClosed(request_id, event.payload["reason"])

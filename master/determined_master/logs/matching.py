@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-import re2
 from anyio import CapacityLimiter, to_thread
 
+from determined.config import patterns
 from determined.errors import BadRequest
 
 SECONDS = 2.0
@@ -58,16 +58,10 @@ class Matchers:
 
 def _compiled(expression: str) -> Callable[[str], object]:
     """Returns a search function, which returns None without a match."""
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = MAX_EXPRESSION_MEMORY_BYTES
     try:
-        search: Callable[[str], object] = re2.compile(expression, options).search
-    except re2.error as error:
-        reason = error.args[0] if error.args else ""
-        said = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        search: Callable[[str], object] = patterns.compiled(expression, max_memory=MAX_EXPRESSION_MEMORY_BYTES).search
+    except patterns.PatternError as error:
         raise BadRequest(
-            f"the search text is not a supported regular expression: {said}. Lookaround, such as (?=…), "
-            "and references to groups, such as \\1, are not supported, because they can take exponential time"
+            f"the search text is not a supported regular expression: {error}. {patterns.NOT_SUPPORTED}"
         ) from None
     return search

@@ -2,32 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
 from determined.errors import ApiError, NotFound
 from determined_master import notifications
+from determined_master.clock import Clock
 from determined_master.logs import repository
 from determined_master.logs.error_lines import is_error
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    task_id: str
-    log: str
-    timestamp: datetime
-    level: str = ""
-    allocation_id: str | None = None
-    agent_id: str | None = None
-    container_id: str | None = None
-    rank_id: int | None = None
-    stdtype: str = "stdout"
-    source: str = "task"
-
-    def values(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+from determined_master.logs.line import Line
+from determined_master.logs.policy_scan import PolicyScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +28,20 @@ class Lines:
 
 
 class LogStore:
-    """Implements the group-commit writer's Store. Answers the committed offset."""
+    """Implements the group-commit writer's Store. Answers the committed offset. The lines that match a log policy are
+    recorded in the same transaction."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._scan = PolicyScan(clock)
 
     def apply(self, connection: Connection, operations: Sequence[Lines]) -> list[int | ApiError]:
         return [self._take(connection, one) for one in operations]
 
     def rolled_back(self) -> None:
-        """Does nothing: no state is cached."""
+        self._scan.forget()
 
     def topics(self, operations: Sequence[Lines]) -> set[str]:
-        return {notifications.logs(one.task_id) for one in operations}
+        return {notifications.logs(one.task_id) for one in operations} | self._scan.take_topics()
 
     def _take(self, connection: Connection, batch: Lines) -> int | ApiError:
         if batch.container_id is not None:
@@ -63,7 +51,9 @@ class LogStore:
             if committed != batch.start:
                 return committed
             repository.advance_offset(connection, batch.container_id, batch.end)
+        added = self._scan.lines_after(connection, batch.lines)
         repository.insert_lines(
-            connection, [line.values() | {"is_error": is_error(line.level, line.log)} for line in batch.lines]
+            connection,
+            [line.values() | {"is_error": is_error(line.level, line.log)} for line in (*batch.lines, *added)],
         )
         return batch.end

@@ -23,6 +23,7 @@ from determined_master.db.session import WriteSession, after_commit
 from determined_master.events import repository as events
 from determined_master.experiment_index import indexer
 from determined_master.experiments import repository as experiment_rows
+from determined_master.logs import policy_match_repository
 from determined_master.logs import repository as log_rows
 from determined_master.metric_series import repository as series_repository
 from determined_master.services import Services
@@ -41,6 +42,7 @@ MAX_NAMED_FOLDERS = 20
 Drop = Callable[[WriteSession, int, int | None], Awaitable[int]]
 DROPS: Sequence[tuple[Drop, int]] = (
     (log_rows.drop_some, 5000),
+    (policy_match_repository.drop_some, 5000),
     (trial_rows.drop_some_metrics, 1000),
     (series_repository.drop_some_chunks, 200),
     (series_repository.drop_some_series, 5000),

@@ -45,6 +45,8 @@ class Retention:
         chosen = superfluous(found, Policy.of(storage))
         for some in batched(chosen, BATCH_CHECKPOINTS):
             async with self._database.write() as session:
+                if not (await experiment_rows.get(session, experiment_id)).state.is_ended:
+                    return  # it was continued meanwhile, and needs its checkpoints
                 for uuid in some:
                     await trial_checkpoints.mark_deleting(
                         session, self._clock, await checkpoint_rows.get(session, uuid)

@@ -7,17 +7,21 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from determined.link.isolation import Isolation
+from determined.states import ExitReason
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.session import Database
+from determined_master.db.models import AllocationRow, ExperimentRow
+from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
+from determined_master.logs.policies import policies_of
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
 
 INVALID_GRACE_SECONDS = 10.0
+OUTPUT_GRACE_SECONDS = 30.0
 FINISH_BATCH = 500
 REQUEST_BATCH = 100
 """Trials per transaction: others wait for the write lock meanwhile."""
@@ -33,18 +37,21 @@ class TrialLoop:
         """Trials with invalid hyperparameters that still run. In memory: a restart restarts their deadlines."""
 
     async def tick(self) -> float | None:
-        await self._settle()
+        output_wait = await self._settle()
         await self._finish_stopped()
-        waits = [await self._end_invalid(), await self._request()]
+        waits = [output_wait, await self._end_invalid(), await self._request()]
         return self._items.soonest(*waits)
 
-    async def _settle(self) -> None:
+    async def _settle(self) -> float | None:
+        """Settles ended attempts. Returns the seconds until the output of another one is no longer waited for."""
+        waits: list[float] = []
         async with self._database.read() as session:
             ended = [row.id for row in await allocation_rows.unsettled(session, of_trials=True)]
         for allocation_id in ended:
-            await self._items.run("allocation", allocation_id, partial(self._settle_one, allocation_id))
+            await self._items.run("allocation", allocation_id, partial(self._settle_one, allocation_id, waits))
+        return min(waits, default=None)
 
-    async def _settle_one(self, allocation_id: str) -> None:
+    async def _settle_one(self, allocation_id: str, waits: list[float]) -> None:
         async with self._database.write() as session:
             row = await allocation_rows.get(session, allocation_id)
             trial = await trial_rows.find_by_task(session, row.task_id)
@@ -53,7 +60,21 @@ class TrialLoop:
                 # The experiment was deleted first: there is nothing to settle.
                 await allocation_rows.change(session, row, settled=True)
                 return
+            left = await self._output_due(session, row, experiment)
+            if left > 0:
+                waits.append(left)
+                return
             await self._trials.settle(session, trial, experiment, row)
+
+    async def _output_due(self, session: ReadSession, row: AllocationRow, experiment: ExperimentRow) -> float:
+        """Returns for how long to wait for the output of a failed attempt: its last lines may match a log policy with
+        an action, and agents report the end first."""
+        acting = any(policy.action for policy in policies_of(experiment.config.get("log_policies")))
+        if not acting or row.exit_reason is not ExitReason.ERRORED or row.ended_at is None:
+            return 0.0
+        if all(each.output_done for each in await allocation_rows.containers_of(session, row.id)):
+            return 0.0
+        return (row.ended_at - self._clock.now()).total_seconds() + OUTPUT_GRACE_SECONDS
 
     async def _finish_stopped(self) -> None:
         async with self._database.read() as session:

@@ -29,7 +29,16 @@ class LimitsChanged:
     max_concurrent_trials: int | None = None
 
 
-Event = TrialClosed | TrialValidated | LimitsChanged
+@dataclass(frozen=True)
+class SearchContinued:
+    """Somebody continues a search that had ended. ``resumed``: request ids of the trials that train on.
+    ``known``: those of all trials that exist; what a search asks for while it is being stopped is not created."""
+
+    resumed: tuple[str, ...]
+    known: tuple[str, ...]
+
+
+Event = TrialClosed | TrialValidated | LimitsChanged | SearchContinued
 
 
 @dataclass(frozen=True)

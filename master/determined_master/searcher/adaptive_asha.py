@@ -6,6 +6,7 @@ is the same in whatever order results arrive, and no state of a random generator
 
 import random
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,13 +21,14 @@ from determined_master.searcher.actions import (
     Keep,
     LimitsChanged,
     RungResult,
+    SearchContinued,
     Shutdown,
     Stop,
     TrialClosed,
     TrialValidated,
 )
 from determined_master.searcher.async_halving import Bracket
-from determined_master.searcher.ended_trials import all_failed, ordinal
+from determined_master.searcher.ended_trials import all_failed, all_invalid, is_hopeless, ordinal
 from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
 
 MAX_TRIALS_A_BRACKET = 2**24
@@ -54,12 +56,13 @@ class AdaptiveAsha:
         return [action for bracket in self._brackets for action in self._fill(bracket)]
 
     def on_event(self, event: Event) -> list[Action]:
+        if isinstance(event, SearchContinued):
+            return self._continue(event)
         if self._is_over:
             return []
         if isinstance(event, LimitsChanged):
             return self._change_limits(event)
-        place = int(event.request_id[-8:], 16)
-        bracket, trial = self._brackets[place >> 24], place & (MAX_TRIALS_A_BRACKET - 1)
+        bracket, trial = self._place(event.request_id)
         if isinstance(event, TrialClosed):
             return self._close(bracket, trial, event)
         if bracket.states[trial] != state.RUNNING:
@@ -108,18 +111,48 @@ class AdaptiveAsha:
         if bracket.states[trial] not in (state.RUNNING, state.STOPPED):
             return []
         bracket.close(trial, _state_after(event.reason))
+        if event.reason == "invalid_hp" and self._is_hopeless():
+            self._is_over = True
+            return [Shutdown(failed=True, reason=all_invalid(self._count()[state.INVALID]))]
         actions = self._fill(bracket)
         if all(each.is_over for each in self._brackets):
             self._is_over = True
             actions.append(self._shutdown())
         return actions
 
+    def _count(self) -> dict[str, int]:
+        """Returns the number of trials in each state."""
+        return {name: sum(each.counts[name] for each in self._brackets) for name in self._brackets[0].counts}
+
+    def _is_hopeless(self) -> bool:
+        count = self._count()
+        has_valid = any(count[name] for name in count if name not in (state.INVALID, state.RUNNING))
+        has_results = has_valid or any(bracket.rungs[0] for bracket in self._brackets)
+        return not has_results and is_hopeless(count[state.INVALID], self._limits[0])
+
     def _shutdown(self) -> Shutdown:
-        count = {name: sum(each.counts[name] for each in self._brackets) for name in self._brackets[0].counts}
+        count = self._count()
         total = sum(count.values())
         failed = count[state.FAILED] == total
         reason = all_failed(total) if failed else ""
         return Shutdown(failed=failed, canceled=count[state.CANCELED] == total, reason=reason)
+
+    def _place(self, request_id: str) -> tuple[Bracket, int]:
+        """Returns the bracket of a trial and its number there."""
+        place = int(request_id[-8:], 16)
+        return self._brackets[place >> 24], place & (MAX_TRIALS_A_BRACKET - 1)
+
+    def _continue(self, event: SearchContinued) -> list[Action]:
+        self._is_over = False
+        known = Counter(self._place(request_id)[0].number for request_id in event.known)
+        for bracket in self._brackets:
+            bracket.forget_after(known[bracket.number])
+        actions: list[Action] = []
+        for request_id in event.resumed:
+            bracket, trial = self._place(request_id)
+            if not bracket.resume(trial):
+                actions.append(Stop(request_id, "stopped at a rung before the search was continued"))
+        return actions + self._fill_all()
 
     def _change_limits(self, event: LimitsChanged) -> list[Action]:
         changed = (event.max_trials, event.max_concurrent_trials)
@@ -128,6 +161,10 @@ class AdaptiveAsha:
         plans = brackets(self._searcher, max_trials=self._limits[0], max_concurrent=self._limits[1], rungs=rungs)
         for bracket, plan in zip(self._brackets, plans, strict=True):
             bracket.max_trials, bracket.concurrent = plan.trials, plan.concurrent
+        return self._fill_all()
+
+    def _fill_all(self) -> list[Action]:
+        """Creates trials in all brackets; ends the search if none is wanted and all have ended."""
         actions = [action for bracket in self._brackets for action in self._fill(bracket)]
         if all(each.is_over for each in self._brackets):
             self._is_over = True

@@ -111,6 +111,25 @@ class Bracket:
             self.next_rung[trial] = index + 1
         self.move(trial, STOPPED)
 
+    def forget_after(self, count: int) -> None:
+        """Forgets all but the first ``count`` trials: the others were never created."""
+        for trial in range(count, len(self.states)):
+            self.counts[self.states[trial]] -= 1
+        del self.states[count:], self.next_rung[count:]
+
+    def resume(self, trial: int) -> bool:
+        """Lets a trial train on that had failed or was canceled, and takes its last place at a rung from it. Returns
+        False for one that its results had stopped before: it stays stopped."""
+        if self.states[trial] == RUNNING:
+            return True
+        index = self.next_rung[trial] - 1
+        has_failed = index >= 0 and (WORST, trial) in self.rungs[index]
+        if has_failed:
+            self.rungs[index].remove((WORST, trial))
+            self.next_rung[trial] = index
+        self.move(trial, RUNNING if has_failed else STOPPED)
+        return has_failed
+
     def move(self, trial: int, state: str) -> None:
         self.counts[self.states[trial]] -= 1
         self.counts[state] += 1

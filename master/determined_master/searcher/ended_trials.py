@@ -6,6 +6,20 @@ def all_failed(count: int) -> str:
     return f"every trial of the search failed ({count} of {count})" if count > 1 else ""
 
 
+MIN_INVALID = 10
+
+
+def is_hopeless(invalid: int, wanted: int) -> bool:
+    """Returns True if no more trials are to replace those whose hyperparameters are invalid, where no trial was valid:
+    as many as the search wants were tried, and at least MIN_INVALID. Otherwise it would go on for ever."""
+    return invalid >= max(MIN_INVALID, wanted)
+
+
+def all_invalid(count: int) -> str:
+    """Returns why a search that only had trials with invalid hyperparameters is over."""
+    return f"all {count} trials so far reported invalid hyperparameters; change their ranges, or what the code accepts"
+
+
 def ordinal(number: int) -> str:
     """Returns a rank in words.
 

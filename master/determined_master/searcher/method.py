@@ -48,6 +48,6 @@ class Randomness:
         version, words, gauss = self.rng.getstate()
         return [version, list(words), gauss]
 
-    def create(self, hparams: dict[str, Any]) -> Create:
+    def create(self, hparams: dict[str, Any], reason: str = "") -> Create:
         request_id = str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
-        return Create(request_id=request_id, hparams=hparams, seed=self.rng.getrandbits(31))
+        return Create(request_id=request_id, hparams=hparams, seed=self.rng.getrandbits(31), reason=reason)

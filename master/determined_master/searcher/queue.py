@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from determined.searcher.actions import CANCELED, FAILED
-from determined_master.searcher.actions import Action, Event, LimitsChanged, Shutdown, TrialClosed
-from determined_master.searcher.ended_trials import all_failed
+from determined_master.searcher.actions import Action, Event, LimitsChanged, SearchContinued, Shutdown, TrialClosed
+from determined_master.searcher.ended_trials import all_failed, all_invalid, is_hopeless
 from determined_master.searcher.method import Randomness
 
 Draw = Callable[["QueueSearch"], dict[str, Any] | None]
@@ -32,15 +32,20 @@ class QueueSearch:
         return self._fill() or [Shutdown()]
 
     def on_event(self, event: Event) -> list[Action]:
-        if self.over:
+        if isinstance(event, SearchContinued):
+            self._continue(event)
+        elif self.over:
             return []
-        if isinstance(event, LimitsChanged):
+        elif isinstance(event, LimitsChanged):
             self.wanted = self.wanted if event.max_trials is None else event.max_trials
             self.concurrent = self.concurrent if event.max_concurrent_trials is None else event.max_concurrent_trials
         elif isinstance(event, TrialClosed) and event.request_id not in self.closed:
             self.closed[event.request_id] = event.reason
             if event.reason == "invalid_hp" and self.replace_invalid:
                 self.invalid += 1
+                if is_hopeless(self.invalid, self.wanted) and set(self.closed.values()) == {"invalid_hp"}:
+                    self.over = True
+                    return [Shutdown(failed=True, reason=all_invalid(self.invalid))]
         else:
             return []
         actions = self._fill()
@@ -48,6 +53,13 @@ class QueueSearch:
             self.over = True
             return [self._shutdown()]
         return actions
+
+    def _continue(self, event: SearchContinued) -> None:
+        self.over = False
+        self.created = len(event.known)
+        for request_id in event.resumed:
+            if self.closed.pop(request_id, "") == "invalid_hp" and self.replace_invalid:
+                self.invalid -= 1
 
     def _shutdown(self) -> Shutdown:
         reasons = list(self.closed.values())
@@ -90,7 +102,8 @@ class QueueSearch:
             point = self.draw(self)
             if point is None:
                 break
-            actions.append(self.randomness.create(point))
+            number, total = self.created + 1, self.wanted + self.invalid
+            actions.append(self.randomness.create(point, f"created: trial {number} of {total}" if total > 1 else ""))
             self.created += 1
         return actions
 

@@ -45,8 +45,10 @@ class TaskEvents:
 
 
 def task_events(events: Iterable[Event], searcher: Mapping[str, Any]) -> TaskEvents:
-    """Returns the events for the task. A trial whose metric is not finite fails; a metric that is missing, or no
-    number, ends the search."""
+    """Returns the events for the task; a search in a task is never continued.
+
+    A trial whose metric is not finite fails. A metric that is missing, or no number, ends the search.
+    """
     found = TaskEvents()
     time = TrainingTime(searcher.get("time_metric") or "batches", 0)
     for event in events:
@@ -59,7 +61,7 @@ def task_events(events: Iterable[Event], searcher: Mapping[str, Any]) -> TaskEve
                 found.own_actions.append(Shutdown(failed=True, reason=str(error)))
         elif isinstance(event, TrialClosed):
             found.values.append({"kind": "closed", "requestId": event.request_id, "reason": event.reason})
-        else:
+        elif isinstance(event, LimitsChanged):
             found.values.append(_limits(event))
     return found
 

@@ -9,10 +9,12 @@ from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.db.session import WriteSession, notify
 from determined_master.events.state_machine import Event
+from determined_master.logs import policy_match_repository
 from determined_master.logs import repository as logs
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.actions import Create
 from determined_master.trials import repository
+from determined_master.trials.log_policies import LogPolicies
 from determined_master.trials.settlement import Settlement
 from determined_master.trials.slot_requests import SlotRequests
 from determined_master.trials.states import ALLOWED
@@ -31,11 +33,12 @@ class Trials:
         pool_hook: str = "",
         interface: str = "",
         cluster_storage: str = "",
+        launch_error: bool = True,
     ) -> None:
         """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
         self._clock = clock
         self._managers = managers
-        self._settlement = Settlement(clock)
+        self._settlement = Settlement(clock, LogPolicies(managers, ends_impossible=launch_error))
         self._slot_requests = SlotRequests(
             clock,
             managers,
@@ -70,6 +73,29 @@ class Trials:
     async def activate_all(self, session: WriteSession, experiment_id: int, actor: str) -> None:
         """Activates the experiment's paused trials, in a constant number of statements."""
         await self._move_all(session, experiment_id, [TrialState.PAUSED], TrialState.ACTIVE, actor, retry_at=None)
+
+    async def continue_ended(self, session: WriteSession, trials: Sequence[TrialRow], actor: str) -> None:
+        """Activates ended trials again, in a constant number of statements. Each resumes from its newest checkpoint,
+        with all its restarts, and on any agent: log policies exclude agents only until here."""
+        values = {
+            "restarts": 0,
+            "system_failures": 0,
+            "retry_at": None,
+            "exit_reason": None,
+            "end_time": None,
+            "invalid_hp": False,
+            "closed": False,
+            "progress": 0.0,
+            "runner_state": "",
+            "values_stale": True,
+        }
+        for start in {row.state for row in trials}:
+            ids = [row.id for row in trials if row.state is start]
+            await repository.MACHINE.move_many(
+                session, self._clock, ids, start, TrialState.ACTIVE, Event(actor), **values
+            )
+        await policy_match_repository.void(session, [row.id for row in trials])
+        notify(session, notifications.TRIALS, notifications.COLUMNS)
 
     async def stop_all(self, session: WriteSession, experiment_id: int, to: TrialState, actor: str) -> None:
         """Moves the experiment's live trials to a STOPPING state ``to`` in a constant number of statements."""

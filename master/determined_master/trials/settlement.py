@@ -10,22 +10,27 @@ from determined.link.messages import ContainerExit
 from determined.states import ExitReason, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.failures import ContainerEnd, cause_of, is_failure
+from determined_master.allocations.failures import ContainerEnd, cause_of, is_failure, masked
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow, ExperimentRow, TrialRow
 from determined_master.db.session import WriteSession, notify
 from determined_master.events.state_machine import Event
 from determined_master.logs import repository as logs
 from determined_master.trials import repository
+from determined_master.trials.log_policies import LogPolicies, Verdict, not_restarted
 from determined_master.trials.search_event_repository import add_closed, add_event
 from determined_master.trials.states import AttemptEnd, TrialOutcome, decide
+
+_BY_POLICIES = (ExitReason.RETRIES_CANCELED, ExitReason.IMPOSSIBLE)
+"""Ends for which log policies give the reason."""
 
 
 class Settlement:
     """Every method works inside the caller's session."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, policies: LogPolicies) -> None:
         self._clock = clock
+        self._policies = policies
 
     async def settle(
         self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, ended: AllocationRow
@@ -38,7 +43,10 @@ class Settlement:
         cause = _cause(ExitReason.INVALID_HP if is_invalid else reason, ended, containers, experiment)
         if is_newest:
             attempt = row.restarts + 1
-            outcome = await self._apply(session, row, experiment, reason)
+            verdict = await self._policies.verdict(session, ended, experiment)
+            outcome = await self._apply(session, row, experiment, reason, verdict)
+            if cause is not None and verdict.why and outcome.reason in _BY_POLICIES:
+                cause = not_restarted(cause, masked(verdict.why, secret_values(experiment.config)))
             if cause is not None and not is_invalid:
                 line = sequel(outcome, reason, cause, attempt=attempt, max_restarts=experiment.config["max_restarts"])
                 await self._log(session, ended, line, containers)
@@ -65,7 +73,7 @@ class Settlement:
             notify(session, notifications.SEARCH, *(notifications.logs(t.task_id) for t in trials))
 
     async def _apply(
-        self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, reason: ExitReason
+        self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, reason: ExitReason, verdict: Verdict
     ) -> TrialOutcome:
         outcome = decide(
             AttemptEnd(
@@ -75,6 +83,8 @@ class Settlement:
                 max_restarts=experiment.config["max_restarts"],
                 invalid_hp=row.invalid_hp,
                 system_failures=row.system_failures,
+                cancels_retries=verdict.cancels_retries,
+                has_agent_left=verdict.has_agent_left,
             )
         )
         values: dict[str, Any] = {"restarts": outcome.restarts, "system_failures": outcome.system_failures}

@@ -11,6 +11,7 @@ from determined_master.clock import Clock
 from determined_master.db.models import CheckpointRow, ExperimentRow, JobRow, TrialRow, UserRow
 from determined_master.db.session import ReadSession, WriteSession, after_commit
 from determined_master.jobs import repository as jobs
+from determined_master.logs import policy_match_repository
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.scheduling.view import Constraints, TaskGroup
 from determined_master.trials import repository
@@ -48,9 +49,14 @@ class SlotRequests:
         experiment."""
         user = await users.get(session, experiment.user_id)
         job = await jobs.get(session, experiment.job_id)
-        newest = await _newest_checkpoints(session, [row.task_id for row in rows])
+        tasks = [row.task_id for row in rows]
+        newest = await _newest_checkpoints(session, tasks)
         steps = {task_id: checkpoint.steps_completed for task_id, checkpoint in newest.items()}
-        requests = [self._request(row, experiment, job, user, newest.get(row.task_id)) for row in rows]
+        excluded = await policy_match_repository.excluded_agents(session, tasks)
+        requests = [
+            self._request(row, experiment, job, user, newest.get(row.task_id), excluded.get(row.task_id, frozenset()))
+            for row in rows
+        ]
         values = [
             {
                 "id": row.id,
@@ -66,7 +72,13 @@ class SlotRequests:
         await self._managers.submit(session, requests)
 
     def _request(
-        self, row: TrialRow, experiment: ExperimentRow, job: JobRow, user: UserRow, newest: CheckpointRow | None
+        self,
+        row: TrialRow,
+        experiment: ExperimentRow,
+        job: JobRow,
+        user: UserRow,
+        newest: CheckpointRow | None,
+        excluded: frozenset[str],
     ) -> SlotRequest:
         run_id = row.run_id + 1
         spec = container_spec(
@@ -86,7 +98,7 @@ class SlotRequests:
         return SlotRequest(
             task_id=row.task_id,
             run_id=run_id,
-            groups=trial_groups(experiment.config),
+            groups=trial_groups(experiment.config, excluded),
             pool=job.pool,
             priority=job.priority,
             owner=user.username,
@@ -97,10 +109,10 @@ class SlotRequests:
         )
 
 
-def trial_groups(config: Mapping[str, Any]) -> tuple[TaskGroup, ...]:
-    """Returns what each trial of an experiment asks for."""
+def trial_groups(config: Mapping[str, Any], excluded: frozenset[str] = frozenset()) -> tuple[TaskGroup, ...]:
+    """Returns what a trial of an experiment asks for. ``excluded``: agents that its log policies exclude."""
     resources = config["resources"]
-    constraints = Constraints(single_agent=bool(resources.get("is_single_node")))
+    constraints = Constraints(single_agent=bool(resources.get("is_single_node")), excluded_agents=excluded)
     return (TaskGroup("trial", slots=resources["slots_per_trial"], constraints=constraints),)
 
 

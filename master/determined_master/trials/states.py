@@ -35,6 +35,10 @@ class AttemptEnd:
     max_restarts: int
     invalid_hp: bool = False
     system_failures: int = 0
+    cancels_retries: bool = False
+    """True if a log policy forbids a restart after a failure."""
+    has_agent_left: bool = True
+    """False if log policies exclude so many agents that the rest of the pool can never hold another attempt."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,13 @@ def decide(end: AttemptEnd) -> TrialOutcome:
         failures = end.system_failures + 1
         return TrialOutcome(None, None, end.restarts, failures, backoff_seconds(failures))
     if end.reason is ExitReason.ERRORED:
+        if end.cancels_retries:
+            return TrialOutcome(S.ERROR, ExitReason.RETRIES_CANCELED, end.restarts)
         restarts = end.restarts + 1
         if restarts > end.max_restarts:
             return TrialOutcome(S.ERROR, ExitReason.OUT_OF_RESTARTS, end.restarts)
+        if not end.has_agent_left:
+            return TrialOutcome(S.ERROR, ExitReason.IMPOSSIBLE, restarts)
         return TrialOutcome(None, None, restarts)
     if end.reason is ExitReason.COMPLETED:
         return TrialOutcome(S.COMPLETED, ExitReason.COMPLETED, end.restarts)

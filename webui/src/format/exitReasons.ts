@@ -3,6 +3,7 @@ const PHRASES: Record<string, string> = {
   user_canceled: "canceled by a user",
   errored: "failed",
   system: "system failure",
+  retries_canceled: "restarts canceled by a log policy",
   invalid_hp: "invalid hyperparameters",
   impossible: "cannot be scheduled",
   searcher_stopped: "stopped by the search",

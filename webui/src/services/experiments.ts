@@ -109,6 +109,11 @@ export async function killExperiment(id: number): Promise<void> {
   await got(api.POST("/api/v1/experiments/{experiment_id}/kill", at(id)));
 }
 
+/** Runs an experiment that has ended further, as it is. */
+export async function continueExperiment(id: number): Promise<void> {
+  await got(api.POST("/api/v1/experiments/continue", { body: { id } }));
+}
+
 export async function archiveExperiment(id: number, archived: boolean): Promise<void> {
   if (archived) await got(api.POST("/api/v1/experiments/{experiment_id}/archive", at(id)));
   else await got(api.POST("/api/v1/experiments/{experiment_id}/unarchive", at(id)));

@@ -55,11 +55,13 @@ export function statusOf(change: Partial<ExperimentStatus> = {}): ExperimentStat
       unarchive: false,
       delete: false,
       fork: true,
+      continue: false,
     },
     why: {
       activate: "it is running already",
       archive: "it has not ended",
       delete: "it has not ended",
+      continue: "it is running; only an experiment that has ended can be continued",
       unarchive: "it is not archived",
     } as ExperimentStatus["why"],
     ...change,

@@ -19,7 +19,8 @@ from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.session import Database
 from determined_master.json_numbers import inward
-from determined_master.logs.store import Line, Lines, LogStore
+from determined_master.logs.line import Line
+from determined_master.logs.store import Lines, LogStore
 from determined_master.metrics.report import Report
 from determined_master.metrics.store import MetricStore
 from determined_master.principal import Principal

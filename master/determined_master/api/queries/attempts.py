@@ -7,9 +7,10 @@ from determined.link.messages import ContainerExit
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas.base import Time, Wire
-from determined_master.db.models import AllocationRow, ContainerRow, TrialRow
+from determined_master.db.models import AllocationRow, ContainerRow, LogPolicyMatchRow, TrialRow
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository as experiment_rows
+from determined_master.logs import policy_match_repository
 from determined_master.tasks.container_settings import by_device
 
 
@@ -40,6 +41,19 @@ class ContainerShown(Wire):
     ranks: list[RankShown]
 
 
+class PolicyMatch(Wire):
+    """The first line of an attempt that matched one of its log policies."""
+
+    policy: str
+    """The policy in words: its name, or its pattern."""
+    pattern: str
+    action: str | None
+    sequel: str
+    """What follows of the match; empty for a policy that only marks."""
+    line: str
+    time: Time
+
+
 class Attempt(Wire):
     """``message``: why it is to end or how it ended; for a failure with rank, host, exit code and last lines."""
 
@@ -54,6 +68,7 @@ class Attempt(Wire):
     failure: str | None
     """One sentence about the cause; None if it has not failed."""
     containers: list[ContainerShown]
+    policies: list[PolicyMatch]
 
 
 class Attempts(Wire):
@@ -73,7 +88,10 @@ async def attempts_of(session: ReadSession, trial: TrialRow) -> list[Attempt]:
     by_allocation: dict[str, list[ContainerShown]] = {}
     for row in sorted(containers, key=lambda each: each.rank):
         by_allocation.setdefault(row.allocation_id, []).append(_container(row, places[row.id]))
-    return [_attempt(row, by_allocation.get(row.id, [])) for row in rows]
+    matches: dict[str, list[PolicyMatch]] = {}
+    for match in await policy_match_repository.matches_of(session, trial.task_id):
+        matches.setdefault(match.allocation_id, []).append(_match(match))
+    return [_attempt(row, by_allocation.get(row.id, []), matches.get(row.id, [])) for row in rows]
 
 
 async def _places(session: ReadSession, trial: TrialRow, containers: Sequence[ContainerRow]) -> dict[str, _Place]:
@@ -91,7 +109,19 @@ async def _places(session: ReadSession, trial: TrialRow, containers: Sequence[Co
     return found
 
 
-def _attempt(row: AllocationRow, containers: list[ContainerShown]) -> Attempt:
+def _match(row: LogPolicyMatchRow) -> PolicyMatch:
+    policy = policy_match_repository.policy_of(row)
+    return PolicyMatch(
+        policy=policy.title,
+        pattern=row.pattern,
+        action=row.action,
+        sequel=policy.sequel(row.agent_id),
+        line=row.line,
+        time=row.time,
+    )
+
+
+def _attempt(row: AllocationRow, containers: list[ContainerShown], policies: list[PolicyMatch]) -> Attempt:
     return Attempt(
         run_id=row.run_id,
         allocation_id=row.id,
@@ -103,6 +133,7 @@ def _attempt(row: AllocationRow, containers: list[ContainerShown]) -> Attempt:
         message=row.message,
         failure=row.failure,
         containers=containers,
+        policies=policies,
     )
 
 

@@ -231,9 +231,18 @@ def verbs_of(row: ExperimentRow, foreign: str = "", undeletable: str = "") -> tu
         unarchive=foreign or (None if row.archived else "it is not archived"),
         delete=undeletable or (lives and f"{lives} deleted") or _going(is_going),
         fork=_going(is_going),
+        **{"continue": foreign or _not_continuable(row)},
     )
     can = AllowedVerbs(**{name: reason is None for name, reason in why.model_dump(by_alias=False).items()})
     return can, why
+
+
+def _not_continuable(row: ExperimentRow) -> str | None:
+    if not row.state.is_terminal:
+        return f"it is {state_phrase(row.state)}; only an experiment that has ended can be continued"
+    if not row.state.is_ended:
+        return "it is being deleted"
+    return "it is archived" if row.archived else None
 
 
 def _going(is_going: bool) -> str | None:

@@ -10,6 +10,7 @@ from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
 from determined_master.db.session import ReadSession
 from determined_master.display_state import display_state
+from determined_master.logs import policy_match_repository
 from determined_master.metrics import repository as metric_rows
 
 
@@ -23,9 +24,11 @@ async def show(session: ReadSession, rows: Sequence[TrialRow]) -> list[schemas.T
         checkpoints.setdefault(checkpoint.task_id, []).append(checkpoint)
     has_failed = [row.task_id for row in rows if row.state is TrialState.ERROR]
     failures = await allocation_rows.newest_failures(session, has_failed)
+    policies = await policy_match_repository.newest_names(session, tasks)
     return [
         schemas.trial(
             row,
+            policy=policies.get(row.task_id),
             failure=failures[row.task_id].failure if row.task_id in failures else None,
             shown=shown[row.id],
             best=validations.get(row.best_validation_id or 0),

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from determined_master.api.queries.timeline_marks import TimelineMark
 from determined_master.api.queries.timeline_segments import TimelineSegment
 from determined_master.api.schemas.base import Time, Wire
@@ -35,6 +37,7 @@ class AllowedVerbs(Wire):
     unarchive: bool
     delete: bool
     fork: bool
+    continue_: bool = Field(alias="continue")
 
 
 class RefusedVerbs(Wire):
@@ -48,6 +51,7 @@ class RefusedVerbs(Wire):
     unarchive: str | None = None
     delete: str | None = None
     fork: str | None = None
+    continue_: str | None = Field(default=None, alias="continue")
 
 
 class AttemptFailure(Wire):

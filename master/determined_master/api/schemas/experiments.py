@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple, cast
 from pydantic import Field
 
 from determined.config.masking import masked, masked_text
-from determined_master.api.schemas.base import BoundedInt, Int64, Json, Number, Pagination, Time, Wire
+from determined_master.api.schemas.base import BoundedInt, Int64, Json, Number, Pagination, RowId, Time, Wire
 from determined_master.api.schemas.enums import state, wire_state
 from determined_master.db.base import MAX_INT64
 from determined_master.db.models import ExperimentRow
@@ -73,6 +73,16 @@ class ExperimentAnswer(Wire):
 class CreateAnswer(Wire):
     experiment: Experiment
     config: Json
+    warnings: list[str] = []
+
+
+class ContinueBody(Wire):
+    id: RowId
+    override_config: str | None = None
+
+
+class ContinueAnswer(Wire):
+    experiment: Experiment
     warnings: list[str] = []
 
 

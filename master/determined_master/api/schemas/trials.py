@@ -131,7 +131,9 @@ def trial(
     latest: MetricRow | None = None,
     best_checkpoint: CheckpointRow | None = None,
     failure: str | None = None,
+    policy: str | None = None,
 ) -> Trial:
+    """``policy``: the log policy that matched last."""
     ended = row.end_time
     return Trial(
         id=row.id,
@@ -148,6 +150,7 @@ def trial(
         checkpoint_count=row.checkpoint_count,
         end_time=ended,
         failure=failure,
+        log_policy_matched=policy,
         metadata=row.run_metadata,
         runner_state=row.runner_state,
         searcher_metric_value=row.searcher_metric_value,

@@ -1,4 +1,4 @@
-"""Experiments: list, get, change, pause and other actions, labels, model definition."""
+"""Experiments: list, get, change, continue, pause and other actions, labels, model definition."""
 
 from typing import Annotated
 
@@ -10,6 +10,7 @@ from determined_master.api.dependencies import (
     Anyone,
     AuthorizationDep,
     ClockDep,
+    ContinuerDep,
     DatabaseDep,
     LifecycleDep,
     ModelDefsDep,
@@ -37,6 +38,16 @@ async def list_experiments(
 ) -> schemas.ExperimentsAnswer:
     rows, pagination = await experiment_list.find(session, filters, states(filters.states, ExperimentState))
     return schemas.ExperimentsAnswer(experiments=await experiment_queries.show(session, rows), pagination=pagination)
+
+
+@router.post("/experiments/continue")
+async def continue_experiment(
+    body: schemas.ContinueBody, user: Owner, continuer: ContinuerDep, database: DatabaseDep
+) -> schemas.ContinueAnswer:
+    """Continues an experiment that has ended. ``overrideConfig``: settings to change, as YAML."""
+    row = await continuer.resume(body.id, body.override_config or "", user)
+    async with database.read() as session:
+        return schemas.ContinueAnswer(experiment=(await experiment_queries.show(session, [row]))[0])
 
 
 @router.get("/experiments/{experiment_id}")

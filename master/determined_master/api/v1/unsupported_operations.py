@@ -61,7 +61,6 @@ DeleteWorkspaceConfigPolicies DELETE /config-policies/workspaces/{workspaceId}/{
 GetWorkspaceConfigPolicies GET /config-policies/workspaces/{workspaceId}/{workloadType}
 PutWorkspaceConfigPolicies PUT /config-policies/workspaces/{workspaceId}/{workloadType}
 PutExperiment PUT /experiments/by-external-id/{externalExperimentId}
-ContinueExperiment POST /experiments/continue
 MoveExperiment POST /experiments/{experimentId}/move
 PutExperimentRetainLogs PUT /experiments/{experimentId}/retain_logs
 DeleteTensorboardFiles DELETE /experiments/{experimentId}/tensorboard-files

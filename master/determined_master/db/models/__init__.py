@@ -12,7 +12,7 @@ from determined_master.db.models.columns import (
     ExperimentSummaryRow,
 )
 from determined_master.db.models.experiments import ExperimentRow, SearchEventRow
-from determined_master.db.models.logs import LogRow
+from determined_master.db.models.logs import LogPolicyMatchRow, LogRow
 from determined_master.db.models.metrics import MetricRow
 from determined_master.db.models.series import ChunkRow, SeriesCursorRow, SeriesRow
 from determined_master.db.models.tasks import JobRow, TaskRow
@@ -43,6 +43,7 @@ __all__ = [
     "ExperimentSummaryRow",
     "InstanceRow",
     "JobRow",
+    "LogPolicyMatchRow",
     "LogRow",
     "MetricRow",
     "ProjectRow",

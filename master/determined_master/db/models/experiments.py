@@ -83,7 +83,7 @@ class SearchEventRow(Base):
     trial_id: Mapped[int]
     kind: Mapped[str] = mapped_column(String(16))
     """``closed`` (payload: reason) or ``validated`` (payload: steps, metrics);
-    ``limits`` (payload: the fields of LimitsChanged), which has trial 0."""
+    ``limits`` and ``continued`` (payload: the fields of LimitsChanged and SearchContinued), which have trial 0."""
     payload: Mapped[dict[str, Any]] = mapped_column(default=dict)
     processed: Mapped[bool] = mapped_column("heard", default=False)
     """True once its searcher's cursor has passed it."""

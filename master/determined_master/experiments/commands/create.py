@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,11 +82,17 @@ class Creator:
             values["legacy_launcher"] = settings.legacy_launcher
         return [values]
 
-    async def check(self, text: str, name: str = "config.yaml") -> CheckedConfig:
-        """Checks a configuration, also what it names of this cluster; a large one outside the event loop."""
+    async def check(
+        self, text: str, name: str = "config.yaml", defaults: Sequence[Mapping[str, Any]] | None = None
+    ) -> CheckedConfig:
+        """Checks a configuration, also what it names of this cluster; a large one outside the event loop.
+
+        ``defaults``: what is below it instead of the defaults of this cluster.
+        """
+        below = self.defaults() if defaults is None else defaults
         async with self._database.read() as session:
             has_containers = await agents.have_containers(session)
-        found = await self._offloader.run_sized(len(text), check_config, text, name, self.defaults(), has_containers)
+        found = await self._offloader.run_sized(len(text), check_config, text, name, below, has_containers)
         if found.config is None:
             return found
         async with self._database.read() as session:
@@ -100,16 +106,16 @@ class Creator:
             raise BadRequest("templates are not supported yet; put the fields into the configuration")
         if submission.unmanaged:
             raise BadRequest("unmanaged experiments are not supported yet")
-        submission = await self._unmasked(submission, principal)
+        submission = await self.unmasked(submission, principal)
         found = await self.check(submission.config, submission.config_name)
         if found.config is None:
             raise InvalidConfig(found.checked)
         config = found.config
         if not config.get("entrypoint"):
             raise BadRequest("the configuration has no entrypoint")
-        _fill(config, self._settings)
+        fill_in(config, self._settings)
         await self._check_parent(submission)
-        await self._check_environment(submission, found, config)
+        await self.check_environment(submission, found, config)
         if submission.validate_only:
             return self._row(submission, config, principal, None, 0)
         async with self._database.write() as session:
@@ -142,7 +148,7 @@ class Creator:
             await session.refresh(row)
         return row
 
-    async def _unmasked(self, submission: Submission, principal: Principal) -> Submission:
+    async def unmasked(self, submission: Submission, principal: Principal) -> Submission:
         """Restores masked secrets of a fork from its parent, if the parent's owner or an admin creates it."""
         size = len(submission.config) if MASK in submission.config else 0
         paths = await self._offloader.run_sized(size, masked_paths, submission.config)
@@ -172,7 +178,7 @@ class Creator:
             async with self._database.read() as session:
                 await repository.get(session, submission.parent_id)
 
-    async def _check_environment(self, submission: Submission, found: CheckedConfig, config: Mapping[str, Any]) -> None:
+    async def check_environment(self, submission: Submission, found: CheckedConfig, config: Mapping[str, Any]) -> None:
         """Raises InvalidConfig if the context lacks files from which the environment is built."""
         if config["environment"]["venv"] is None:
             return
@@ -253,7 +259,7 @@ class Creator:
         )
 
 
-def _fill(config: dict[str, Any], settings: Settings) -> None:
+def fill_in(config: dict[str, Any], settings: Settings) -> None:
     """Sets the fields that only the cluster knows."""
     resources = config["resources"]
     pool = settings.pool_for(resources.get("resource_pool") or "", resources["slots_per_trial"])

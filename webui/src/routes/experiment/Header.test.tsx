@@ -85,6 +85,30 @@ describe("the four buttons", () => {
   });
 });
 
+describe("Continue", () => {
+  beforeEach(() => stopClock());
+  const CONTINUE = "POST /api/v1/experiments/continue";
+  const ended = { ...statusOf().can, continue: true };
+
+  it("is there once the experiment has ended, and names the experiment to the master", async () => {
+    const { master } = await page({ state: "STATE_ERROR", can: ended });
+    Object.assign(master.answers, { [CONTINUE]: { experiment: experimentOf(), warnings: [] } });
+    await user.click(steering().getByRole("button", { name: "Continue" }));
+    await pass();
+    expect(master.of(CONTINUE).map(({ body }) => body)).toEqual([{ id: 7 }]);
+    expect(screen.getByText("Continuing experiment 7")).toBeInTheDocument();
+  });
+
+  it("is not there before, and an archived one says why it cannot", async () => {
+    const { unmount } = await page({});
+    expect(steering().queryByRole("button", { name: "Continue" })).toBeNull();
+    unmount();
+    const why = { ...statusOf().why, continue: "it is archived" };
+    await page({ state: "STATE_COMPLETED", archived: true, why });
+    expect(steering().getByRole("button", { name: "Continue" })).toHaveAttribute("title", "it is archived");
+  });
+});
+
 describe("Kill", () => {
   beforeEach(() => stopClock());
   const KILL = "POST /api/v1/experiments/7/kill";

@@ -65,6 +65,7 @@ export function Header({ experiment, status }: Props) {
       disabled: why(verb),
       run: () => press(verb),
     })),
+    { id: "continue", title: "Continue", group: "Experiment", disabled: why("continue"), run: () => steer("continue") },
     { id: "fork", title: "Fork", keys: "f", group: "Experiment", disabled: why("fork"), run: () => setForking(true) },
     { id: "logs", title: "Logs", keys: "l", group: "Experiment", run: () => void navigate(`/experiments/${id}/logs`) },
     {
@@ -124,6 +125,16 @@ export function Header({ experiment, status }: Props) {
               {title}
             </Button>
           ))}
+          {hasEnded(status.state) && (
+            <Button
+              why={why("continue")}
+              title="Resumes its unfinished trials from their newest checkpoints"
+              busy={busy === "continue"}
+              onClick={() => steer("continue")}
+            >
+              Continue
+            </Button>
+          )}
           <Button why={why("fork")} onClick={() => setForking(true)}>
             Fork
           </Button>

@@ -4,6 +4,7 @@ import {
   activateExperiment,
   archiveExperiment,
   cancelExperiment,
+  continueExperiment,
   deleteExperiment,
   killExperiment,
   pauseExperiment,
@@ -16,6 +17,7 @@ const VERBS = {
   kill: { run: killExperiment, said: "Killed" },
   archive: { run: (id: number) => archiveExperiment(id, true), said: "Archived" },
   unarchive: { run: (id: number) => archiveExperiment(id, false), said: "Unarchived" },
+  continue: { run: continueExperiment, said: "Continuing" },
   delete: { run: deleteExperiment, said: "Deleting" },
 } as const;
 

@@ -1,0 +1,244 @@
+"""Continues an experiment that has ended: the same experiment, its unfinished trials from their newest checkpoints."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from determined.config.findings import Finding
+from determined.config.search_plan import IN_TASK
+from determined.errors import BadRequest, PreconditionFailed
+from determined.searcher.sampling import sample
+from determined.states import ExperimentState, TrialState, state_clause
+from determined_master import notifications
+from determined_master.clock import Clock
+from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.errors import InvalidConfig
+from determined_master.events.state_machine import Event
+from determined_master.experiments import repository
+from determined_master.experiments.commands.config_check import with_findings
+from determined_master.experiments.commands.create import Creator, Submission, fill_in
+from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.experiments.search import continued
+from determined_master.jobs import repository as jobs
+from determined_master.jobs.queue_order import check_priority
+from determined_master.principal import Principal
+from determined_master.searcher.actions import Create, SearchContinued
+from determined_master.searcher.method import Randomness
+from determined_master.settings import Settings
+from determined_master.trials import repository as trial_rows
+from determined_master.trials import search_event_repository
+from determined_master.trials.service import Trials
+from determined_master.users.authorization import Authorization
+
+FIXED_CODE = "E211"
+_FIXED = (
+    ("searcher", "name"),
+    ("searcher", "metric"),
+    ("searcher", "smaller_is_better"),
+    ("searcher", "source_trial_id"),
+    ("searcher", "source_checkpoint_uuid"),
+    ("reproducibility", "experiment_seed"),
+    ("workspace",),
+    ("project",),
+)
+"""Settings by which the experiment's earlier results were made or are found."""
+_POLICY = ("save_experiment_best", "save_trial_best", "save_trial_latest")
+
+
+class Continuer:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        settings: Settings,
+        authorization: Authorization,
+        trials: Trials,
+        creator: Creator,
+        lifecycle: Lifecycle,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._settings = settings
+        self._authorization = authorization
+        self._trials = trials
+        self._creator = creator
+        self._lifecycle = lifecycle
+
+    async def resume(self, experiment_id: int, override: str, principal: Principal) -> ExperimentRow:
+        """Continues an experiment, with the settings of ``override`` over its configuration.
+
+        Raises InvalidConfig for settings that are wrong or cannot change, PreconditionFailed for an experiment that has
+        not ended or has nothing left to do, and Forbidden for one of somebody else.
+        """
+        config = await self._config(experiment_id, override, principal)
+        async with self._database.write() as session:
+            row = await self._continuable(session, experiment_id, principal)
+            resumed = await self._unfinished(session, row)
+            before = row.config
+            if config is not None:
+                await self._change(session, row, config, resumed, principal)
+            await self._start(session, row, resumed, changed_settings(before, row.config), principal)
+            await session.refresh(row)
+        return row
+
+    async def _config(self, experiment_id: int, override: str, principal: Principal) -> dict[str, Any] | None:
+        """Returns the changed configuration, or None if nothing is overridden."""
+        async with self._database.read() as session:
+            row = await self._continuable(session, experiment_id, principal)
+        if not override.strip() or override.strip() in ("{}", "null"):
+            return None
+        name = row.config["searcher"]["name"]
+        if name != "single":
+            raise BadRequest(
+                f"experiment {row.id} is a search ({name}); its configuration cannot change when it continues. Fork it"
+            )
+        submission = Submission(override, f"override of experiment {row.id}", parent_id=row.id)
+        submission = await self._creator.unmasked(submission, principal)
+        found = await self._creator.check(submission.config, submission.config_name, [row.config])
+        if found.config is not None:
+            fixed = list(_fixed_findings(row.config, found.config))
+            found = with_findings(found, submission.config, fixed) if fixed else found
+        if found.config is None:
+            raise InvalidConfig(found.checked)
+        fill_in(found.config, self._settings)
+        await self._creator.check_environment(submission, found, found.config)
+        return found.config
+
+    async def _continuable(self, session: ReadSession, experiment_id: int, principal: Principal) -> ExperimentRow:
+        row = await repository.get(session, experiment_id)
+        await self._authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
+        if not row.state.is_ended:
+            raise PreconditionFailed(
+                f"experiment {row.id} {state_clause(row.state)}; only an experiment that has ended can be continued"
+            )
+        if row.archived:
+            raise PreconditionFailed(f"experiment {row.id} is archived; unarchive it first")
+        if row.searcher_type in IN_TASK:
+            raise PreconditionFailed(
+                f"experiment {row.id} cannot be continued: the method of its search ({row.searcher_type}) runs in a "
+                "task and does not take back trials that have ended. Fork it"
+            )
+        return row
+
+    async def _unfinished(self, session: ReadSession, row: ExperimentRow) -> Sequence[TrialRow]:
+        """Returns the trials that train on. Raises PreconditionFailed if the search would do nothing more."""
+        trials = await trial_rows.of_experiment(session, row.id)
+        if row.config["searcher"]["name"] == "single":
+            return trials
+        resumed = [trial for trial in trials if trial.state is not TrialState.COMPLETED]
+        if not resumed:
+            actions = await continued(session, row, _event(trials, resumed))
+            if not any(isinstance(action, Create) for action in actions):
+                raise PreconditionFailed(
+                    f"experiment {row.id} has nothing to continue: its search is over and all its trials "
+                    f"({len(trials)}) have completed. Fork it for another search"
+                )
+        return resumed
+
+    async def _change(
+        self,
+        session: WriteSession,
+        row: ExperimentRow,
+        config: dict[str, Any],
+        trials: Sequence[TrialRow],
+        principal: Principal,
+    ) -> None:
+        """Stores a changed configuration, and what else is stored of it."""
+        if config["hyperparameters"] != row.config["hyperparameters"]:
+            seed = config["reproducibility"]["experiment_seed"]
+            hparams = sample(config["hyperparameters"], Randomness.seeded(seed).rng)
+            for trial in trials:
+                await trial_rows.change(session, trial, hparams=hparams)
+        resources = config["resources"]
+        job = await jobs.get(session, row.job_id)
+        default = self._settings.priority_in(resources["resource_pool"])
+        is_admin = self._authorization.may_improve(principal)
+        check_priority(new=resources["priority"], old=job.priority, default=default, is_admin=is_admin)
+        await jobs.change(
+            session,
+            row.job_id,
+            pool=resources["resource_pool"],
+            priority=resources["priority"],
+            weight=resources["weight"],
+            max_slots=resources["max_slots"],
+        )
+        await repository.change(
+            session,
+            row,
+            config=config,
+            name=config["name"],
+            description=config.get("description") or "",
+            labels=list(config.get("labels") or []),
+            pool=resources["resource_pool"],
+            values_stale=True,
+        )
+
+    async def _start(
+        self,
+        session: WriteSession,
+        row: ExperimentRow,
+        resumed: Sequence[TrialRow],
+        changed: Sequence[str],
+        principal: Principal,
+    ) -> None:
+        actor = principal.username
+        known = await trial_rows.of_experiment(session, row.id)
+        event = Event(actor, "continued", {"changed": list(changed)})
+        values: dict[str, Any] = {"progress": 0.0, "end_time": None, "retention_due": False, "values_stale": True}
+        await repository.move(session, self._clock, row, ExperimentState.PAUSED, event=event, **values)
+        # It is queued like one that is submitted now.
+        await jobs.change(session, row.job_id, position=self._clock.now())
+        search_event = _event(known, resumed)
+        payload = {"resumed": list(search_event.resumed), "known": list(search_event.known)}
+        await search_event_repository.add_event(session, row.id, 0, "continued", payload)
+        await self._lifecycle.activate_row(session, row, actor)
+        await self._trials.continue_ended(session, resumed, actor)
+        notify(session, notifications.SEARCH, notifications.COLUMNS, notifications.experiment(row.id))
+
+
+def _event(known: Sequence[TrialRow], resumed: Sequence[TrialRow]) -> SearchContinued:
+    return SearchContinued(tuple(t.request_id for t in resumed), tuple(t.request_id for t in known))
+
+
+def _fixed_findings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Finding]:
+    """Returns an error for each setting that must stay when an experiment is continued."""
+    hint = "fork the experiment"
+    found = [
+        Finding(FIXED_CODE, path, f'"{".".join(path)}" cannot change when an experiment is continued', hint, "key")
+        for path in _FIXED
+        if _value(old, path) != _value(new, path)
+    ]
+    if _place(old) != _place(new):
+        message = "the checkpoint storage cannot change when an experiment is continued: its checkpoints are there"
+        found.append(Finding(FIXED_CODE, ("checkpoint_storage",), message, hint, "key"))
+    return found
+
+
+def _value(config: Mapping[str, Any], path: Sequence[str]) -> object:
+    value: Any = config
+    for step in path:
+        value = (value or {}).get(step)
+    return value
+
+
+def _place(config: Mapping[str, Any]) -> dict[str, Any]:
+    storage = config["checkpoint_storage"]
+    return {key: value for key, value in storage.items() if key not in _POLICY and value is not None}
+
+
+def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Returns the dotted names of the settings that differ.
+
+    >>> changed_settings({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": 1, "c": 4}, "d": 3})
+    ['a.c']
+    """
+    found: list[str] = []
+    for key in sorted({*old, *new}):
+        before, after = old.get(key), new.get(key)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += changed_settings(before, after, f"{prefix}{key}.")
+        else:
+            found.append(f"{prefix}{key}")
+    return found

@@ -1,0 +1,79 @@
+"""Compares arriving lines with the log policies of their attempts. Runs in the group-commit writer's thread."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import groupby
+
+from sqlalchemy import Connection
+
+from determined_master import notifications
+from determined_master.clock import Clock
+from determined_master.logs import policy_match_repository as repository
+from determined_master.logs.line import Line
+from determined_master.logs.policies import SECONDS_A_BATCH, AttemptPolicies
+from determined_master.logs.policy_match_repository import Attempt
+
+MAX_ATTEMPTS = 4096
+"""Attempts whose policies are kept in memory; those of others are read again."""
+
+
+class PolicyScan:
+    """A policy matches once for each attempt. What it has done is in the database: after a crash, and after a
+    transaction that was undone, it is read again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._attempts: OrderedDict[str, tuple[Attempt, AttemptPolicies] | None] = OrderedDict()
+        """By allocation id; None for what has no policies: a command, or a trial that has ended."""
+        self._topics: set[str] = set()
+
+    def forget(self) -> None:
+        self._attempts.clear()
+        self._topics.clear()
+
+    def take_topics(self) -> set[str]:
+        """Returns what to publish for the matches since the last call."""
+        topics, self._topics = self._topics, set()
+        return topics
+
+    def lines_after(self, connection: Connection, lines: Sequence[Line]) -> list[Line]:
+        """Records matches. Returns lines of the master about what follows, to be stored after ``lines``."""
+        added: list[Line] = []
+        for (task_id, allocation_id), some in groupby(lines, key=lambda line: (line.task_id, line.allocation_id)):
+            found = self._policies(connection, task_id, allocation_id)
+            if found is not None and found[1].open and not found[1].is_off:
+                added += self._scan(connection, *found, list(some))
+        return added
+
+    def _scan(
+        self, connection: Connection, attempt: Attempt, policies: AttemptPolicies, lines: Sequence[Line]
+    ) -> list[Line]:
+        now = self._clock.now()
+        added: list[str] = []
+        for index, policy in policies.matches(line.log for line in lines):
+            agent_id = lines[index].agent_id or repository.agent_of(connection, attempt, lines[index].container_id)
+            repository.add(connection, attempt, policy, lines[index].log, agent_id, now)
+            if sequel := policy.sequel(agent_id):
+                added.append(f"{policy.title} matched a line: {sequel}")
+            self._topics |= {notifications.EVENTS, notifications.experiment(attempt.experiment_id)}
+        if policies.is_off:
+            repository.note_off(connection, attempt, now)
+            added.append(
+                f"log policies: comparing lines took longer than {SECONDS_A_BATCH} s; "
+                "the rest of this attempt is not compared. Simplify the patterns"
+            )
+            self._topics.add(notifications.EVENTS)
+        return [Line(attempt.task_id, text, now, "WARNING", attempt.allocation_id, source="master") for text in added]
+
+    def _policies(
+        self, connection: Connection, task_id: str, allocation_id: str | None
+    ) -> tuple[Attempt, AttemptPolicies] | None:
+        if allocation_id is None:
+            allocation_id = repository.newest_allocation(connection, task_id)
+        if allocation_id is None:
+            return None
+        if allocation_id not in self._attempts:
+            self._attempts[allocation_id] = repository.policies(connection, task_id, allocation_id)
+            if len(self._attempts) > MAX_ATTEMPTS:
+                self._attempts.popitem(last=False)
+        return self._attempts[allocation_id]

@@ -1,0 +1,107 @@
+"""A search that was ended by a user and is continued goes on as if it had never been ended."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from determined_master.searcher.actions import Create, SearchContinued, Shutdown, Stop, TrialClosed, TrialValidated
+from determined_master.searcher.methods import make
+
+HPARAMS = {"lr": {"type": "double", "minval": 0.0, "maxval": 1.0, "count": 7}}
+HALVING = {
+    "name": "async_halving",
+    "metric": "loss",
+    "time_metric": "batches",
+    "max_time": 16,
+    "num_rungs": 3,
+    "divisor": 4.0,
+    "max_trials": 12,
+    "max_concurrent_trials": 4,
+}
+ADAPTIVE = HALVING | {"name": "adaptive_asha", "max_rungs": 5, "mode": "standard", "max_time": 64, "max_trials": 16}
+RANDOM = {"name": "random", "metric": "loss", "max_trials": 7, "max_concurrent_trials": 2}
+GRID = {"name": "grid", "metric": "loss", "max_concurrent_trials": 3}
+STEPS = st.lists(st.tuples(st.integers(0, 40), st.sampled_from(["report", "completed"]), st.floats(0, 1)), max_size=60)
+
+
+class Cluster:
+    """Plays the trials of a search. What the search asks for while it is being stopped is not created."""
+
+    def __init__(self, searcher: dict[str, Any]) -> None:
+        config = {"searcher": searcher, "hyperparameters": HPARAMS, "reproducibility": {"experiment_seed": 7}}
+        self.search: Any = make(config, None)
+        self.known: list[str] = []
+        self.live: dict[str, int] = {}
+        self.stopped: set[str] = set()
+        self.apply(self.search.initial())
+
+    def apply(self, actions: list[Any]) -> None:
+        for action in actions:
+            if isinstance(action, Create):
+                self.known.append(action.request_id)
+                self.live[action.request_id] = 0
+            elif isinstance(action, Stop):
+                self.stopped.add(action.request_id)
+
+    def play(self, which: int, what: str, loss: float) -> None:
+        if not self.live:
+            return
+        trial = sorted(self.live)[which % len(self.live)]
+        if what == "report" and trial not in self.stopped:
+            self.live[trial] += 2
+            self.apply(self.search.on_event(TrialValidated(trial, self.live[trial], {"loss": loss})))
+        else:
+            del self.live[trial]
+            reason = "searcher_stopped" if trial in self.stopped else "completed"
+            self.apply(self.search.on_event(TrialClosed(trial, reason)))
+
+    def state(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(json.dumps(self.search.snapshot()))
+        found.pop("rng", None)  # of random searches: the points that were drawn in vain are lost
+        return found
+
+
+@pytest.mark.parametrize("searcher", [HALVING, ADAPTIVE, RANDOM, GRID], ids=lambda each: each["name"])
+@settings(deadline=None)  # a busy machine takes long for one example
+@given(steps=STEPS)
+def test_it_has_the_state_from_before_it_was_killed(searcher: dict[str, Any], steps: list[tuple[int, str, float]]):
+    cluster = Cluster(searcher)
+    for step in steps:
+        cluster.play(*step)
+    if not cluster.live:
+        return
+    before, stopped = cluster.state(), sorted(cluster.stopped & cluster.live.keys())
+    ended = [action for trial in cluster.live for action in cluster.search.on_event(TrialClosed(trial, "killed"))]
+    assert isinstance(ended[-1], Shutdown) or any(isinstance(each, Create) for each in ended)
+    actions = cluster.search.on_event(SearchContinued(tuple(cluster.live), tuple(cluster.known)))
+    assert sorted(each.request_id for each in actions if isinstance(each, Stop)) == stopped
+    assert [each for each in actions if not isinstance(each, Stop)] == []
+    assert cluster.state() == before
+
+
+@pytest.mark.parametrize("searcher", [HALVING, ADAPTIVE, RANDOM, GRID], ids=lambda each: each["name"])
+def test_a_failed_search_tries_its_trials_once_more_and_no_others(searcher: dict[str, Any]):
+    cluster = Cluster(searcher)
+    seen: list[str] = []
+    while cluster.live:
+        trial, _ = cluster.live.popitem()
+        seen.append(trial)
+        cluster.apply(cluster.search.on_event(TrialClosed(trial, "errored")))
+    assert sorted(seen) == sorted(cluster.known)
+    assert cluster.search.on_event(SearchContinued(tuple(seen), tuple(seen))) == []
+    ends = [cluster.search.on_event(TrialClosed(trial, "completed")) for trial in seen]
+    assert [len(each) for each in ends] == [0] * (len(seen) - 1) + [1]
+    assert (ends[-1][0].failed, ends[-1][0].canceled) == (False, False)
+
+
+@pytest.mark.parametrize("searcher", [HALVING, RANDOM, GRID], ids=lambda each: each["name"])
+def test_a_search_with_nothing_left_is_over_at_once(searcher: dict[str, Any]):
+    cluster = Cluster(searcher)
+    while cluster.live:
+        trial, _ = cluster.live.popitem()
+        cluster.apply(cluster.search.on_event(TrialClosed(trial, "completed")))
+    (action,) = cluster.search.on_event(SearchContinued((), tuple(cluster.known)))
+    assert isinstance(action, Shutdown)
