@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_preemption import started
+from tests.integration.test_preemption import PREEMPTING, URGENT, is_asked, leave, started
 from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.waiting import eventually
 
@@ -51,6 +51,26 @@ async def test_the_start_is_estimated_from_the_progress_of_what_runs(one: Cluste
     assert found["unknown"] == ""
     assert 0 <= found["startsInSeconds"] < 600
     assert found["blockers"][0]["secondsLeft"] == found["startsInSeconds"]
+
+
+async def test_the_time_of_saving_is_that_of_earlier_preemptions(tmp_path: Path):
+    async with cluster(tmp_path, **PREEMPTING) as one:
+        agent = await one.join()
+        first = await one.create()
+        wish = await started(agent, first)
+        urgent = await one.create(URGENT)
+        await eventually(lambda: is_asked(one, wish))
+        found = (await why(one, urgent))["first"]
+        assert found["startsInSeconds"] is None, "it has never left before"
+        await leave(one, agent, wish)
+        await agent.exit(await started(agent, urgent))
+        wish = await started(agent, first, run=2)
+        urgent = await one.create(URGENT)
+        await eventually(lambda: is_asked(one, wish))
+        found = (await why(one, urgent))["first"]
+        assert [each["why"] for each in found["blockers"]] == ["leaving"]
+        assert 0 < found["startsInSeconds"] < 60
+        assert found["unknown"] == ""
 
 
 async def test_other_pools_and_disabled_agents_are_named(tmp_path: Path):

@@ -1,12 +1,12 @@
 """SQL for the queue: pending and running allocations with what their jobs say about order and limits."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, func, select, type_coerce
 
-from determined.states import AllocationState, TaskKind
+from determined.states import AllocationState, ExitReason, TaskKind
 from determined_master.db.models import AllocationRow, JobRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession
 
@@ -100,6 +100,26 @@ async def _queued(session: ReadSession, pool: str, states: Sequence[AllocationSt
         .where(AllocationRow.state.in_(states), AllocationRow.pool == pool)
     )
     return [Queued(*row) for row in await session.execute(query)]
+
+
+async def seconds_to_save(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, float]:
+    """Returns how long attempts of an experiment took from a preemption to their end, on average, by experiment.
+
+    An experiment none of whose attempts has been preempted is missing.
+    """
+    duration = type_coerce(AllocationRow.ended_at, BigInteger) - type_coerce(
+        AllocationRow.preempt_requested_at, BigInteger
+    )
+    query = (
+        select(TrialRow.experiment_id, func.avg(duration))
+        .join(AllocationRow, AllocationRow.task_id == TrialRow.task_id)
+        .where(TrialRow.experiment_id.in_(experiment_ids), AllocationRow.exit_reason == ExitReason.PREEMPTED)
+        .where(AllocationRow.preempt_requested_at.is_not(None))
+        .group_by(TrialRow.experiment_id)
+    )
+    return {
+        number: float(micros) / 1e6 for number, micros in (await session.execute(query)).all() if micros is not None
+    }
 
 
 async def counts(session: ReadSession, pool: str) -> tuple[int, int]:

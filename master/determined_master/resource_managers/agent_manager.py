@@ -84,7 +84,10 @@ class AgentManager:
         if row.pool not in self._pools:
             return Explanation(row.id, _gone(row.pool), 0, (), None, "its pool does not exist", Changes())
         now = self._clock.now()
-        views = {name: await pool_views.whole(session, pool, now) for name, pool in self._pools.items()}
+        views = {
+            name: await pool_views.whole(session, pool, now, estimates_saving=True)
+            for name, pool in self._pools.items()
+        }
         own = views.pop(row.pool)
         if all(each.allocation_id != row.id for each in own.waiting):
             return Explanation(row.id, row.waiting, 0, (), None, "it has just been placed", Changes())

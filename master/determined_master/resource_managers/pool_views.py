@@ -31,19 +31,34 @@ from determined_master.scheduling.view import (
 
 
 async def whole(
-    session: ReadSession, pool: PoolSettings, now: datetime, is_due: Callable[[str], bool] = lambda _: True
+    session: ReadSession,
+    pool: PoolSettings,
+    now: datetime,
+    is_due: Callable[[str], bool] = lambda _: True,
+    *,
+    estimates_saving: bool = False,
 ) -> PoolView:
-    """Returns the view of a pool. ``is_due``: of the allocations that wait, those that take part."""
+    """Returns the view of a pool.
+
+    ``is_due``: of the allocations that wait, those that take part. ``estimates_saving``: looks up how long running
+    trials will take to save; only explanations use it, and it costs a look at the attempts of their experiments.
+    """
     waiting = await queue_repository.pending(session, pool.pool_name)
     running = await queue_repository.running(session, pool.pool_name)
     parts: dict[str, list[Part]] = defaultdict(list)
     for container in await allocation_rows.containers_of_pool(session, pool.pool_name):
         parts[container.allocation_id].append(Part(container.agent_id, tuple(container.slot_ids)))
+    saving: dict[int, float] = {}
+    if estimates_saving:
+        experiments = {each.experiment_id for each in running if each.experiment_id is not None}
+        saving = await queue_repository.seconds_to_save(session, experiments)
     return PoolView(
         name=pool.pool_name,
         agents=await _agents(session, pool),
         waiting=tuple(_request(each) for each in waiting if is_due(each.id)),
-        running=tuple(_running(each, tuple(parts[each.id]), now) for each in running),
+        running=tuple(
+            _running(each, tuple(parts[each.id]), now, saving.get(each.experiment_id or 0)) for each in running
+        ),
         scheduler=await scheduler_view(session, pool),
     )
 
@@ -189,7 +204,7 @@ def _request(row: Queued) -> RequestView:
     )
 
 
-def _running(row: Queued, parts: tuple[Part, ...], now: datetime) -> RunningView:
+def _running(row: Queued, parts: tuple[Part, ...], now: datetime, saving: float | None) -> RunningView:
     return RunningView(
         allocation_id=row.id,
         job_id=row.job_id,
@@ -200,7 +215,7 @@ def _running(row: Queued, parts: tuple[Part, ...], now: datetime) -> RunningView
         user_id=row.user_id,
         preemptible=row.kind is TaskKind.TRIAL,
         leaving=row.preempt_requested_at is not None or row.kill_requested_at is not None,
-        seconds_to_save=None,
+        seconds_to_save=saving,
         seconds_left=seconds_left(row, now),
         max_slots=row.max_slots,
         leaving_for=row.preempted_for,
