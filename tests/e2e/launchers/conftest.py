@@ -20,7 +20,7 @@ class Machines(LiveCluster):
     """A master on this machine, an agent on each of the others."""
 
     def __init__(self, folder: Path, net: Network) -> None:
-        super().__init__(folder, host="0.0.0.0", agent_reconnect_wait=6, heartbeat_seconds=1)
+        super().__init__(folder, host="0.0.0.0", agent_reconnect_wait=6, heartbeat_seconds=1, preemption=True)
         self.network = net
         self.environment["PATH"] = path_without_remote_shells(folder / "bin", Path(sys.executable).parent)
         self.start_master()

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.support.live_launchers import LAYERS, command_lines, launched
+from tests.support.live_models import SCRIPT
 from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
@@ -33,6 +34,29 @@ def test_a_trial_on_two_machines_pauses_and_resumes_with_the_same_bits(gang, sam
     same_as_bare(experiment, layer, slots)
     training = [r["totalBatches"] for r in experiment.reports("training") if not r["archived"]]
     assert len(training) == len(set(training))
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(10, marks=pytest.mark.long)])
+def test_two_ranks_preempted_by_better_jobs_end_with_the_same_bits(gang, same_as_bare, tmp_path, moments, times):
+    """A job of better priority comes at random batches; each time the trial saves, leaves, and gets its slots back."""
+    slots, layer = gang.shape("2x1"), "torch_distributed"
+    batches = sorted(moments.sample(range(2, experiment_steps(layer) - 2, 3), times))
+    names = [f"train-{batch}" for batch in batches]
+    experiment = create(
+        gang,
+        launched(layer, slots=slots, held=True),
+        tmp_path / "preempted",
+        gates=tuple(names),
+        resources={"slots_per_trial": slots, "priority": 80},
+    )
+    for number, name in enumerate(names):
+        experiment.at_gate(name, within=120)
+        urgent = create(gang, SCRIPT, tmp_path / f"urgent-{number}", resources={"slots_per_trial": 1, "priority": 10})
+        urgent.ended(within=120)
+    experiment.ended(within=120)
+    assert experiment.progress["runId"] == times + 1
+    assert experiment.trials[0]["restarts"] == 0
+    same_as_bare(experiment, layer, slots)
 
 
 def experiment_steps(layer: str) -> int:
