@@ -130,7 +130,8 @@ def _fit_data(data: Any, hparams: dict[str, Any]) -> dict[str, Any]:  # noqa: AN
     """Returns the arguments of ``fit`` for the data of a loader."""
     if not isinstance(data, tuple):
         return {"x": data}
-    arguments = dict(zip(("x", "y", "sample_weight"), data, strict=False))
+    names: tuple[str, ...] = ("x", "y", "sample_weight")
+    arguments: dict[str, Any] = dict(zip(names, data, strict=False))
     if hparams.get("global_batch_size"):
         arguments["batch_size"] = int(hparams["global_batch_size"])
     return arguments
