@@ -41,6 +41,8 @@ class Run:
     failed: int
     logged: int
     search: int
+    adaptive: int
+    waiting: int
     trials: dict[int, int]
     """The only or the first trial of each."""
 
@@ -73,15 +75,22 @@ def make(cluster: LiveCluster) -> Run:
         # Its log names no folder of the machine that the pictures are made on.
         logged = runs.quick(cluster, "a batch without labels", context=BROKEN, entry="labels.py", labels=["tuning"])
         search = runs.grid(cluster, "search for a rate", rates=RATES, widths=WIDTHS, labels=["search", "baseline"])
-        for each, state in ((search, "COMPLETED"), (failed, "ERROR"), (logged, "ERROR"), (paused, "COMPLETED")):
+        rungs = runs.adaptive(cluster, "rates, compared at rungs", trials=12, labels=["search"])
+        for each, state in (
+            (search, "COMPLETED"),
+            (rungs, "COMPLETED"),
+            (failed, "ERROR"),
+            (logged, "ERROR"),
+            (paused, "COMPLETED"),
+        ):
             each.ended(state, within=300)
         runs.forever(other, "long run", labels=["overnight"]).at_step(40)
-        runs.forever(cluster, "waits for room", resources={"slots_per_trial": 2})
+        waiting = runs.forever(cluster, "waits for room", resources={"slots_per_trial": 2})
         note = "The rate decides; the width hardly matters.\n\nNext: the same with twice the steps."
         cluster.session.request(
             "PATCH", f"/api/v1/experiments/{search.id}", {"notes": note, "description": "every rate with every width"}
         )
-        made = (first, paused, failed, logged, search)
+        made = (first, paused, failed, logged, search, rungs, waiting)
         return Run(*(each.id for each in made), {each.id: each.trial_id for each in made})  # type: ignore[arg-type]
 
 
@@ -115,6 +124,8 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
         f"experiment-{tab}": (f"{base}/{tab}", None)
         for tab in ("trials", "metrics", "hyperparameters", "checkpoints", "config", "notes")
     }
+    found["experiment-rungs"] = (f"/experiments/{run.adaptive}/hyperparameters", None)
+    found["experiment-why"] = (f"/experiments/{run.waiting}/overview", without_folders)
     found |= {f"trial-{tab}": (f"{trial}/{tab}", None) for tab in ("curves", "hyperparameters", "profile")}
     found["cluster"] = ("/cluster", quarter_of_an_hour)
     found |= {place: (f"/{place}", None) for place in ("checkpoints", "events", "users", "settings")}

@@ -59,6 +59,19 @@ def grid(cluster: LiveCluster, name: str, *, rates: Sequence[float], widths: Seq
     return quick(cluster, name, searcher=searcher, hyperparameters=searched, **more)
 
 
+def adaptive(cluster: LiveCluster, name: str, *, trials: int, **more: Any) -> Experiment:
+    """An adaptive search with rungs at 10 and 40 steps."""
+    searcher = {"name": "adaptive_asha", "metric": "validation_loss", "time_metric": "batches", "max_time": 40}
+    searcher |= {"divisor": 4, "max_rungs": 2, "max_trials": trials, "max_concurrent_trials": 2}
+    searched: Mapping[str, Any] = {
+        "rate": {"type": "double", "minval": 0.01, "maxval": 0.3},
+        "width": {"type": "categorical", "vals": [32, 64, 128]},
+        "steps": 40,
+    }
+    seed = {"experiment_seed": 7}
+    return quick(cluster, name, searcher=searcher, hyperparameters=searched, reproducibility=seed, **more)
+
+
 def digits(cluster: LiveCluster, *, batches: int, **more: Any) -> Experiment:
     """The example, trained for so many batches."""
     config = yaml.safe_load((DIGITS / "const.yaml").read_text())

@@ -34,6 +34,8 @@ export function RungChart({ experimentId, bracket, decisions, metric, unit }: Pr
   const across = (rung: number) => LEFT + ((rung - 0.5) * (WIDTH - LEFT)) / bracket.units.length;
   const down = (value: number) => HEIGHT - BOTTOM - 8 - (y.place(value) ?? 0) * (HEIGHT - BOTTOM - 20);
   const isLast = (rung: number) => rung === bracket.units.length;
+  // Trials that train on are drawn over stopped ones with about the same metric.
+  const drawn = [...results].sort((one, other) => Number(one.isKept) - Number(other.isKept));
   return (
     <figure className={styles.figure}>
       <svg
@@ -78,7 +80,7 @@ export function RungChart({ experimentId, bracket, decisions, metric, unit }: Pr
               />
             ),
         )}
-        {results.map((each) => (
+        {drawn.map((each) => (
           <Link
             key={`${each.trialId} ${each.rung}`}
             to={`/experiments/${experimentId}/trials/${each.trialId}`}
@@ -98,7 +100,7 @@ export function RungChart({ experimentId, bracket, decisions, metric, unit }: Pr
       </svg>
       <table className={clsx(layout.table, layout.cardTable)}>
         <caption className={typography.hint}>
-          Filled points train on, hollow ones were stopped. {bracket.trials} trials at most.
+          Filled points train on or have finished, hollow ones were stopped. {bracket.trials} trials at most.
         </caption>
         <thead>
           <tr>

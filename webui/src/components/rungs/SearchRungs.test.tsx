@@ -32,10 +32,10 @@ it("draws a point for each result and says how many train on", async () => {
   drawn(<SearchRungs experimentId={7} />);
   const drawing = await screen.findByRole("group", { name: "loss of bracket 1, 3 results at rungs" });
   const titles = [...drawing.querySelectorAll("title")].map((each) => each.textContent);
-  expect(titles).toEqual([
-    "trial 1: kept at rung 1: 1st of 1, 1 kept",
+  expect(titles, "those that train on are drawn last, above the others").toEqual([
     "trial 2: stopped at rung 1: 2nd of 2, 1 kept",
     "trial 1: finished the last rung, 2: 1st of 1",
+    "trial 1: kept at rung 1: 1st of 1, 1 kept",
   ]);
   const rows = screen.getAllByRole("row").map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent));
   expect(rows.slice(1)).toEqual([
