@@ -65,7 +65,7 @@ async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -
     wheel = make_wheel(tmp_path / "wheels", "pydantic", "1.0")
     master = FakeLinkMaster()
     hook = (
-        f"{ONLY_IN_THE_ATTEMPT}python -c 'import alembic' 2>&1 | tail -n 1\n"
+        f"{ONLY_IN_THE_ATTEMPT}python -c 'import fastapi' 2>&1 | tail -n 1\n"
         f"pip install -q --no-index {wheel}\npip uninstall -q -y numpy\n"
     )
     context = make_context(master, startup_hook_sh=hook)
@@ -79,7 +79,7 @@ async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -
     )
     exit_, lines, _ = await outcome(tmp_path, ["python", "-c", script], master=master, context=context)
     assert exit_.code == 0, (exit_, lines)
-    assert "ModuleNotFoundError: No module named 'alembic'" in lines
+    assert "ModuleNotFoundError: No module named 'fastapi'" in lines
     assert lines[-1] == '["1.0", false, true, true, true, false, true, true]'
     assert listing(product) == before
     made = list((tmp_path / "data" / "task-base").glob("*/site-packages/torch"))
