@@ -11,7 +11,7 @@ from pathlib import Path
 import vulture
 
 PATHS = ("launch/determined_launch", "harness/determined", "master/determined_master", "agent/determined_agent")
-MORE_PATHS = ("cli/determined_cli", "bench", "scripts", "migrations")
+MORE_PATHS = ("workflows/determined_workflows", "cli/determined_cli", "bench", "scripts", "migrations")
 KINDS = ("function", "class", "method", "property")
 PUBLIC = re.compile(r"harness/determined/(core|keras|pytorch|experimental|[^/]+\.py$)|^bench/trials/|^migrations/")
 """Called by users' code, or by our own trainer through their classes; tests/harness tests each public name."""
