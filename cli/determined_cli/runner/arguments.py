@@ -45,4 +45,5 @@ VERBS = (
         ),
         examples=("det runner run", "det runner run -r 0 1 -c test", "det runner run --sample 10 --dry-run"),
     ),
+    Command("status", "print the states of the tasks of an output", f"{_RUN}:status", (_OUTPUT,)),
 )

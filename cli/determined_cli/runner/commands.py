@@ -5,6 +5,7 @@ from pathlib import Path
 
 from determined_cli.main import say
 from determined_workflows.runner import example
+from determined_workflows.runner import status as grid_status
 from determined_workflows.runner.grid import Selection
 from determined_workflows.runner.run import Options
 from determined_workflows.runner.run import run as run_grid
@@ -32,3 +33,8 @@ def run(args: Namespace) -> int:
             has_subfolders=not args.no_subdir,
         )
     )
+
+
+def status(args: Namespace) -> None:
+    """Prints the states of the tasks."""
+    grid_status.show(Path(args.output))

@@ -8,7 +8,8 @@ from determined_workflows.runner.params_file import RESERVED, Template, Value
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([\w-]+)\}|\[([\w-]+)\]")
 """``${name}`` is a variable of the shell."""
-_LINE_BREAK = re.compile(r"[ \t]*\n\s*")
+_LINE_BREAK = re.compile(r"[ \t]*\\?\n\s*")
+"""With the backslash before it, where there is one."""
 
 
 def placeholders(template: Template, params: Mapping[str, Value]) -> dict[str, str]:

@@ -46,7 +46,12 @@ class TaskFiles:
         """Writes parameters and scripts. Scripts of commands that do not run this time are kept. Raises OSError."""
         older = read_mapping(self.param).get("_scripts")
         kept = older if isinstance(older, dict) else {}
-        write_atomic(self.param, _dump({**params, "_scripts": {**kept, **scripts}}), mode=READABLE, is_durable=False)
+        write_atomic(
+            self.param,
+            _dump({**dict(sorted(params.items())), "_scripts": {**kept, **scripts}}),
+            mode=READABLE,
+            is_durable=False,
+        )
 
 
 def read_stat(path: Path) -> dict[str, str]:
@@ -67,4 +72,4 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
 
 def _dump(content: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(dict(content), width=2**20, allow_unicode=True)
+    return yaml.safe_dump(dict(content), width=2**20, allow_unicode=True, sort_keys=False)

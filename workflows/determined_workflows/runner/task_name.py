@@ -39,4 +39,4 @@ def short_value(value: Value) -> str:
         return f"{value:g}"
     if os.path.exists(value):
         return os.path.basename(value)
-    return value.replace("/", "_")[-MAX_VALUE_LENGTH:]
+    return value.lstrip("/").replace("/", "_")[-MAX_VALUE_LENGTH:]
