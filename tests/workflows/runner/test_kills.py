@@ -1,10 +1,9 @@
 """A runner that is killed or interrupted: nothing keeps running, nothing is skipped that has not finished."""
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,15 @@ import yaml
 from tests.support.waiting import wait_until
 from tests.workflows.runner.conftest import Run
 
+from determined_workflows.runner import status
+
 # A task writes its process, waits until the file `go` is there, and then says that it is done.
 GRID = """\
 template:
   work: >
     echo $$ > pid.{n};
     trap '' {trap};
-    until [ -e go ]; do sleep 0.02; done;
+    for i in {1..3000}; do [ -e go ] && break; sleep 0.02; done;
     echo done >> done.{n}
   after: echo {n} >> after
 default: {trap: USR1}
@@ -43,9 +44,12 @@ class Runner:
 
     def pids(self) -> list[int]:
         """Waits until two tasks run, and returns their processes."""
-        texts = [self.folder / f"pid.{number}" for number in (1, 2)]
-        wait_until(lambda: all(path.exists() and path.read_text().strip() for path in texts))
-        return [int(path.read_text()) for path in texts]
+
+        def texts() -> list[str]:
+            found = [path.read_text().strip() for path in self.folder.glob("pid.[12]")]
+            return found if len(found) == 2 and all(found) else []
+
+        return [int(text) for text in wait_until(texts)]
 
     def end(self) -> tuple[int, str]:
         output, _ = self.process.communicate(timeout=60)
@@ -53,37 +57,52 @@ class Runner:
 
 
 @pytest.fixture
-def runner(folder: Path, request: pytest.FixtureRequest) -> Iterator[Runner]:
+def start(folder: Path) -> Iterator[Callable[[], Runner]]:
+    started: list[Runner] = []
+
+    def start_one() -> Runner:
+        started.append(Runner(folder))
+        return started[-1]
+
+    yield start_one
+    for each in started:
+        each.process.kill()
+        each.process.communicate()
+
+
+@pytest.fixture
+def runner(folder: Path, request: pytest.FixtureRequest, start: Callable[[], Runner]) -> Runner:
     (folder / "params.yaml").write_text(getattr(request, "param", GRID))
-    found = Runner(folder)
-    yield found
-    found.process.kill()
-    found.process.communicate()
+    return start()
 
 
 def is_gone(pid: int) -> bool:
+    """A zombie is gone: only its parent has not noticed yet."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
         return True
-    return False
 
 
 def states(folder: Path) -> dict[str, object]:
     return {path.parent.name: yaml.safe_load(path.read_text()) for path in (folder / "output").glob("*/stat")}
 
 
-def test_a_killed_run_leaves_no_command_and_its_tasks_run_again(runner: Runner, folder: Path, run: Run) -> None:
+def test_a_killed_run_leaves_no_command_and_its_tasks_run_again(
+    runner: Runner, folder: Path, start: Callable[[], Runner]
+) -> None:
     pids = runner.pids()
     runner.process.send_signal(signal.SIGKILL)
     runner.process.wait()
     assert states(folder) == {"N_1": {"work": "running"}, "N_2": {"work": "running"}}
+    wait_until(lambda: {task.state for task in status.read(folder / "output")} == {"interrupted"})
     # The next run waits for the end of the commands before it starts its own.
-    for pid in pids:
-        wait_until(lambda pid=pid: is_gone(pid))
+    again = start()
+    wait_until(lambda: not set(again.pids()) & set(pids))
+    assert all(is_gone(pid) for pid in pids)
     (folder / "go").touch()
-    code, lines = run(GRID)
-    assert code == 0, lines
+    code, output = again.end()
+    assert code == 0, output
     assert states(folder) == {f"N_{n}": {"work": "finished", "after": "finished"} for n in (1, 2, 3, 4)}
     assert [(folder / f"done.{n}").read_text() for n in (1, 2, 3, 4)] == ["done\n"] * 4
     assert sorted((folder / "after").read_text().split()) == ["1", "2", "3", "4"]
@@ -110,9 +129,7 @@ def test_a_second_signal_kills_commands_that_ignore_the_first(runner: Runner) ->
     assert all(is_gone(pid) for pid in pids)
 
 
-def test_a_second_run_on_one_output_is_refused(
-    runner: Runner, folder: Path, run: Run, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_run_on_one_output_is_refused(runner: Runner, folder: Path, run: Run) -> None:
     runner.pids()
     code, lines = run(GRID)
     assert code == 7

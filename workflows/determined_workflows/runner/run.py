@@ -21,6 +21,7 @@ from determined_workflows.runner.processes import CommandProcesses
 from determined_workflows.runner.task_files import READABLE
 
 FAILED = 1
+NO_SIGNAL = 0
 LOCK = ".runner.lock"
 TIME_FORMAT = "%Y%m%d.%H%M%S"
 TAKEOVER_SECONDS = 10.0
@@ -109,19 +110,34 @@ def _print_scripts(tasks: Sequence[Task], resource: str, started: str, options: 
 def _stopping(processes: CommandProcesses) -> Iterator[list[int]]:
     """Ends the commands at the first SIGINT, SIGTERM or SIGHUP, and kills them at the second; yields the signals."""
     received: list[int] = []
+    # The pipe gets the numbers at once. A handler would wait for the main thread, which waits for the workers: the
+    # kernel may have given the signal to another thread.
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
 
-    def handle(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-        # Not in the handler: the interrupted code may hold the lock that stopping takes.
-        threading.Thread(target=processes.kill if len(received) > 1 else processes.stop, daemon=True).start()
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        pass
 
+    def watch() -> None:
+        while (number := os.read(reader, 1)[0]) != NO_SIGNAL:
+            received.append(number)
+            (processes.stop if len(received) == 1 else processes.kill)()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, handle) for number in numbers]
+    wakeup = signal.set_wakeup_fd(writer)
     try:
         yield received
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup)
+        os.write(writer, bytes([NO_SIGNAL]))
+        watcher.join()
+        os.close(reader)
+        os.close(writer)
 
 
 @contextmanager
