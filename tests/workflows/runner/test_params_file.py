@@ -73,6 +73,14 @@ BAD = {
     ),
     "no choices": (HEAD, "6:1: no choices: add `---` and a document such as `seed: [1, 2]`"),
     "syntax": ("a: b: c\n", "1:5: this is not YAML: mapping values are not allowed in this context"),
+    "null character": (
+        f'{HEAD}---\nlr: "a\\0"\n',
+        "7:1: the value of lr contains a null character, which no command can have",
+    ),
+    "name of a command": (
+        "resource: [0]\ntemplate: {a b: c}\n---\nx: 1\n",
+        "2:12: the name of a command is a word without spaces and slashes, not 'a b'",
+    ),
     "control characters": (
         f'{HEAD}---\nlr: "a\\nb"\n',
         "7:1: the name of a task has control characters: 'Lr_a\\nb'",
@@ -108,6 +116,18 @@ def test_documents_are_concatenated_and_equal_points_run_once() -> None:
     file = parse(f"{HEAD}default: {{lr: 1}}\n---\nlr: [1, 2]\nseed: [1, 2]\n---\nseed: 2\nlr: [1.0, 3]\n")
     names = [task.name for task in grid.tasks(file, Path("output"), Selection())]
     assert names == ["Lr_1-Seed_1", "Lr_1-Seed_2", "Lr_2-Seed_1", "Lr_2-Seed_2", "Seed_2-Lr_3"]
+
+
+def test_the_commands_of_equal_points_are_one_task() -> None:
+    file = parse(
+        "resource: [0]\ntemplate: {train: a, avg: b, test: c}\n"
+        "---\n_cmd: [test, avg]\nx: [1, 2]\n---\n_cmd: train\nx: 1\n"
+    )
+    tasks = grid.tasks(file, Path("output"), Selection())
+    assert [(task.name, [template.name for template in task.templates]) for task in tasks] == [
+        ("X_1", ["train", "avg", "test"]),
+        ("X_2", ["avg", "test"]),
+    ]
 
 
 def test_titles_commands_and_samples_select() -> None:

@@ -43,6 +43,7 @@ def test_parameters(name: str, expected: str) -> None:
         (0.00001, "1e-05"),
         (12345678, "1.23457e+07"),
         (float("inf"), "inf"),
+        (10**400, "0" * 100),
         (True, "T"),
         (False, "F"),
         ("1e-3", "1e-3"),

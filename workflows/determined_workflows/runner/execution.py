@@ -73,6 +73,8 @@ class Execution:
                 reason = self._run_command(task, template, files, resource)
             except OSError as error:
                 reason = f"{error.filename or 'bash'}: {error.strerror}"
+            except ValueError as error:
+                reason = str(error)
             if reason is not None:
                 self.console.event("FAIL", resource, template.name, number, task.output, reason)
                 outcome.failed.append(title)

@@ -3,7 +3,7 @@
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from determined_workflows.runner import substitution
@@ -54,11 +54,12 @@ def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolder
         templates = tuple(template for template in file.templates if template.name in used)
         for point in _points(choices, selection.sample):
             params = _params(file, choices, point)
-            key = (*_identity(params), tuple(template.name for template in templates))
-            if key in found:
-                continue
             for template in templates:
                 substitution.check_values(template, params, f"in line {choices.place.line}")
+            key = _identity(params)
+            if key in found:
+                found[key] = _with_commands(found[key], templates, file)
+                continue
             name = _checked_name(point, choices)
             if name in names:
                 raise choices.place.error(
@@ -70,6 +71,12 @@ def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolder
             if len(found) > MAX_TASKS:
                 raise choices.place.error(f"the grid has more than {MAX_TASKS:,} tasks; split it or use --sample")
     return list(found.values())
+
+
+def _with_commands(task: Task, templates: tuple[Template, ...], file: ParamsFile) -> Task:
+    """Returns a task with more commands, in the order of the file."""
+    both = {template.name for template in (*task.templates, *templates)}
+    return replace(task, templates=tuple(template for template in file.templates if template.name in both))
 
 
 def orphans(file: ParamsFile, found: Sequence[Task]) -> set[str]:

@@ -1,5 +1,6 @@
 """Reads ``params.yaml``: one document with templates and resources, then documents with choices."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,7 +103,7 @@ def _templates(first: Document, text: str) -> Iterator[Template]:
     lines = text.split("\n")
     for name, command in found.items():
         place = first.place("template", name)
-        if not isinstance(name, str) or not name or "/" in name or name != name.strip():
+        if not isinstance(name, str) or not name.isprintable() or re.search(r"^$|[/\s]", name):
             raise place.error(f"the name of a command is a word without spaces and slashes, not {name!r}")
         if not isinstance(command, str) or not command.strip():
             raise place.error(f"the command {name} must be text")
@@ -199,4 +200,4 @@ def _check_value(name: str, value: object, place: Place) -> None:
         shown = "null" if value is None else f"a {type(value).__name__}"
         raise place.error(f"the value of {name} is {shown}; it must be text, a number, true or false")
     if isinstance(value, str) and "\0" in value:
-        raise place.error(f"the value of {name} contains a null character")
+        raise place.error(f"the value of {name} contains a null character, which no command can have")

@@ -36,7 +36,10 @@ def short_value(value: Value) -> str:
     if isinstance(value, bool):
         return "T" if value else "F"
     if isinstance(value, int | float):
-        return f"{value:g}"
+        try:
+            return f"{value:g}"
+        except OverflowError:  # an integer above all floats
+            return str(value)[-MAX_VALUE_LENGTH:]
     if os.path.exists(value):
         return os.path.basename(value)
     return value.lstrip("/").replace("/", "_")[-MAX_VALUE_LENGTH:]
