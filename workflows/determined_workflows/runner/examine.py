@@ -98,7 +98,7 @@ class Examiner:
         if concise and len(found) > 1:
             params = [name for name in params if len({repr(each.param.get(name)) for each in found}) > 1]
         metrics = _names(each.metric for each in found)
-        rows = [
+        rows: list[list[object]] = [
             [each.param.get(name) for name in params] + [each.metric.get(name) for name in metrics] for each in found
         ]
         return [*params, *metrics], rows
