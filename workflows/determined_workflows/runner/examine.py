@@ -99,7 +99,7 @@ class Examiner:
             params = [name for name in params if len({repr(each.param.get(name)) for each in found}) > 1]
         metrics = _names(each.metric for each in found)
         rows: list[list[object]] = [
-            [each.param.get(name) for name in params] + [each.metric.get(name) for name in metrics] for each in found
+            [*(each.param.get(name) for name in params), *(each.metric.get(name) for name in metrics)] for each in found
         ]
         return [*params, *metrics], rows
 
