@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-ROOTS := launch/determined_launch harness/determined master/determined_master agent/determined_agent cli/determined_cli
+ROOTS := launch/determined_launch harness/determined master/determined_master agent/determined_agent workflows/determined_workflows \
+	cli/determined_cli
 # The official client, unmodified, in an environment of its own beside ours.
 OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow
@@ -69,7 +70,7 @@ check-style:
 	$(BIN)/python scripts/retired_names.py
 	$(BIN)/python scripts/dead_code.py
 	$(BIN)/python scripts/small_files.py
-	$(BIN)/deptry launch harness master agent cli
+	$(BIN)/deptry launch harness master agent workflows cli
 
 check-types:
 	$(BIN)/mypy $(ROOTS)
@@ -90,7 +91,7 @@ fmt: install webui/node_modules/.package-lock.json ## format and mend what can b
 
 unit: install debian azurite installers webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs tests/images
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/workflows tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs tests/images
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" --postgresql $(ON_POSTGRESQL)
 
 e2e: install install-launchers $(VENV)/frameworks debian official container-engine webui docs ## real master, agents, tasks, browser; the official client (may add Debian packages)

@@ -11,9 +11,11 @@ from pathlib import Path
 import vulture
 
 PATHS = ("launch/determined_launch", "harness/determined", "master/determined_master", "agent/determined_agent")
-MORE_PATHS = ("cli/determined_cli", "bench", "scripts", "migrations")
+MORE_PATHS = ("workflows/determined_workflows", "cli/determined_cli", "bench", "scripts", "migrations")
 KINDS = ("function", "class", "method", "property")
-PUBLIC = re.compile(r"harness/determined/(core|keras|pytorch|experimental|[^/]+\.py$)|^bench/trials/|^migrations/")
+PUBLIC = re.compile(
+    r"harness/determined/(core|keras|pytorch|experimental|[^/]+\.py$)|^workflows/.*/examine\.py$|^bench/trials/|^migrations/"
+)
 """Called by users' code, or by our own trainer through their classes; tests/harness tests each public name."""
 DECORATORS = ["@*router.*", "@*validator*", "@*serializer*", "@app.*", "@event.*", "@compiles*"]
 BY_NAME = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scripts import launcher_rule
 
-ROOTS = ("launch", "harness", "master", "agent", "cli")
+ROOTS = ("launch", "harness", "master", "agent", "workflows", "cli")
 MAX_LINES = 400
 NAMELESS = re.compile(r"(^|/)(utils?|helpers?|common|misc)(/|\.py$|_)")
 STATE_SET = re.compile(r"\.state\s*=(?!=)|values\([^)]*\bstate=")

@@ -109,7 +109,7 @@ DECLARED = re.compile(r"\b(export\s+)?(?:const|let|function|class|interface|type
 
 def retired_modules(files: list[str]) -> Iterator[str]:
     names = {f"{package}.{name}" for package, words in MODULES.items() for name in words.split()}
-    roots = re.compile(r"^(launch|harness|master|agent|cli)/")
+    roots = re.compile(r"^(launch|harness|master|agent|workflows|cli)/")
     for file in files:
         module = roots.sub("", file).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         if module in names:

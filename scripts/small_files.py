@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-ROOTS = ("launch", "harness", "master", "agent", "cli")
+ROOTS = ("launch", "harness", "master", "agent", "workflows", "cli")
 MIN_LINES = 25
 NOT_MODULES = ("__init__.py", "__main__.py")
 

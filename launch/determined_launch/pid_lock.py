@@ -42,6 +42,10 @@ class PidLock:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def fileno(self) -> int:
+        """Returns the descriptor of the file. A child that inherits it holds the lock as well."""
+        return self._file
+
     def close(self) -> None:
         """Releases the lock; the file stays, empty."""
         os.ftruncate(self._file, 0)

@@ -38,8 +38,18 @@ ON_SHARED_CLUSTER = (
     "users-of-tasks",
 )
 WITH_MORE_PARTS = {"horovod", "environments", "several-machines", "gpus", "coming-from-determined"}
-IN_OTHER_FILES = {"keras", "lightning", "hugging-face", "common-mistakes", "python-sdk", "web-page", "containers"}
-"""Followed by ``test_tutorial.py``, ``containers/test_page.py`` and, in a browser, ``web/test_web_page.py``."""
+IN_OTHER_FILES = {
+    "keras",
+    "lightning",
+    "hugging-face",
+    "common-mistakes",
+    "python-sdk",
+    "web-page",
+    "containers",
+    "grid-runner",
+}
+"""Followed by ``test_tutorial.py``, ``containers/test_page.py``, ``tests/workflows/runner/test_page.py`` and, in a browser,
+``web/test_web_page.py``."""
 
 
 def test_every_how_to_page_is_followed_by_a_test() -> None:

@@ -23,7 +23,7 @@ from determined_launch import process_table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-ROOTS = ("launch", "harness", "master", "agent", "cli")
+ROOTS = ("launch", "harness", "master", "agent", "workflows", "cli")
 CONCURRENCY = 2
 SECONDS = 180
 TESTS_FAILED = 1  # pytest's code; others mean that it did not come to a verdict

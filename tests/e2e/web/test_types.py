@@ -29,7 +29,10 @@ def copy(tmp_path: Path) -> Path:
         assert found
         assert before in body
         (master / name).write_text(head + found + body.replace(before, after, 1))
-    roots = [str(tmp_path / "master"), *(str(ROOT / root) for root in ("launch", "harness", "agent", "cli"))]
+    roots = [
+        str(tmp_path / "master"),
+        *(str(ROOT / root) for root in ("launch", "harness", "agent", "workflows", "cli")),
+    ]
     shutil.copytree(ROOT / "migrations", tmp_path / "migrations")
     subprocess.run(
         [sys.executable, "scripts/openapi.py", str(tmp_path / "openapi.json")],

@@ -1,0 +1,42 @@
+"""A folder with a file of parameters, in which ``det runner`` runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from determined_cli.main import main
+
+GRID = """\
+template:
+  train: >
+    echo {data} {lr}
+      --norm {norm}
+  test: test {norm} != bad
+default: {data: iwslt14, lr: 0.1}
+resource: [0, 1]
+---
+norm: [new, bad]
+lr: [0.1, 0.05]
+"""
+
+Run = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs ``det runner run`` on the text of a grid; returns the exit code and the lines that it printed."""
+
+    def run_grid(text: str, *flags: str) -> tuple[int, list[str]]:
+        (folder / "params.yaml").write_text(text, encoding="utf-8")
+        code = main(["runner", "run", *flags])
+        captured = capfd.readouterr()
+        return code, (captured.out + captured.err).splitlines()
+
+    return run_grid

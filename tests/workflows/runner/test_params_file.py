@@ -1,0 +1,176 @@
+"""Errors of a file of parameters: named with their position before anything runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.workflows.runner.conftest import Run
+
+from determined_workflows.runner import grid, params_file, substitution
+from determined_workflows.runner.grid import Selection
+from determined_workflows.runner.params_file import ParamsFile, Template
+from determined_workflows.runner.yaml_documents import Place
+
+HEAD = "resource: [0]\ntemplate:\n  train: >\n    train\n      --lr {lr}\n"
+
+BAD = {
+    "placeholder without a value": (
+        f"{HEAD}---\nseed: [1]\n",
+        "5:12: {lr} in the command train has no value: default and the choices in line 7 do not set it",
+    ),
+    "value for some choices only": (
+        f"{HEAD}---\nlr: [1]\n---\nseed: 1\n",
+        "5:12: {lr} in the command train has no value: default and the choices in line 9 do not set it",
+    ),
+    "both forms": (
+        "resource: [0]\ntemplate:\n  a: a {lr}\n  b: b [lr]\n---\nlr: 1\n",
+        "4:8: lr is written as {lr} and as [lr]; use one form in all commands",
+    ),
+    "boolean in braces": (
+        f"{HEAD}---\nlr: [true]\n",
+        "5:12: {lr} in the command train: lr is true or false; write [lr], which becomes --lr or nothing",
+    ),
+    "alias cases that disagree": (
+        "resource: [0]\ntemplate: {a: b}\nalias:\n  size:\n    small: {dim: 1}\n    big: {dim: 2, heads: 3}\n---\nx: 1\n",
+        "6:5: all cases of alias size must set the same parameters: dim, but big sets dim, heads",
+    ),
+    "alias in a template": (
+        "resource: [0]\ntemplate: {a: 'b {size}'}\nalias: {size: {small: {dim: 1}}}\n---\nsize: small\n",
+        "2:18: {size}: size is an alias; write the parameters that it sets",
+    ),
+    "case that is missing": (
+        "resource: [0]\ntemplate: {a: b}\nalias: {size: {small: {dim: 1}}}\n---\nsize: [small, huge]\n",
+        "5:1: alias size has no case 'huge'; it has small",
+    ),
+    "set twice": (
+        "resource: [0]\ntemplate: {a: b}\nalias: {size: {small: {dim: 1}}}\n---\nsize: small\ndim: 3\n",
+        "6:1: dim is set by size and by dim; leave out one of them",
+    ),
+    "equal names": (
+        f"{HEAD}---\nwarmup_steps: 1\nlr: 1\n---\nwaste_steps: 1\nlr: 1\n",
+        "10:1: two different tasks would have the name WaSteps_1-Lr_1, the other one is of the choices in line 7; "
+        "change a value or a parameter's name",
+    ),
+    "no value": (f"{HEAD}---\nlr:\n", "7:1: the value of lr is null; it must be text, a number, true or false"),
+    "nested value": (
+        f"{HEAD}---\nlr: [1, [2]]\n",
+        "7:9: the value of lr is a list; it must be text, a number, true or false",
+    ),
+    "empty list": (f"{HEAD}---\nlr: []\n", "7:1: lr has no values"),
+    "reserved": (
+        f"{HEAD}---\n_name: 1\n",
+        "7:1: _name is reserved: the name of a parameter does not begin with _",
+    ),
+    "duplicate key": (f"{HEAD}---\nlr: 1\nlr: 2\n", "8:1: duplicate key 'lr'"),
+    "unknown command": (f"{HEAD}---\nlr: 1\n_cmd: test\n", "8:1: no command is called test; there are train"),
+    "unknown key": (
+        "templates: {a: b}\n---\nx: 1\n",
+        '1:1: unknown key "templates"; the first document has template, default, resource, alias',
+    ),
+    "no template": (
+        "resource: [0]\n---\nx: 1\n",
+        "1:1: template must map names to commands, at least one",
+    ),
+    "no choices": (HEAD, "6:1: no choices: add `---` and a document such as `seed: [1, 2]`"),
+    "syntax": ("a: b: c\n", "1:5: this is not YAML: mapping values are not allowed in this context"),
+    "null character": (
+        f'{HEAD}---\nlr: "a\\0"\n',
+        "7:1: the value of lr contains a null character, which no command can have",
+    ),
+    "name of a command": (
+        "resource: [0]\ntemplate: {a b: c}\n---\nx: 1\n",
+        "2:12: the name of a command is a word without spaces and slashes, not 'a b'",
+    ),
+    "control characters": (
+        f'{HEAD}---\nlr: "a\\nb"\n',
+        "7:1: the name of a task has control characters: 'Lr_a\\nb'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_errors_have_a_position_and_nothing_runs(name: str, run: Run, folder: Path) -> None:
+    text, message = BAD[name]
+    code, lines = run(text)
+    assert (code, lines) == (4, [f"det: params.yaml:{message}"])
+    assert not (folder / "output").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("-c", "test"), "no command is called test; there are train"),
+        (("-t", "x"), "no choices have the title x; there are none"),
+        (("-y", "other.yaml"), "other.yaml does not exist; `det runner init` writes an example"),
+    ],
+)
+def test_flags_that_select_nothing_are_errors(run: Run, flags: tuple[str, ...], message: str) -> None:
+    assert run(f"{HEAD}---\nlr: 1\n", *flags) == (4, [f"det: {message}"])
+
+
+def parse(text: str) -> ParamsFile:
+    return params_file.parse(text, "params.yaml")
+
+
+def test_documents_are_concatenated_and_equal_points_run_once() -> None:
+    file = parse(f"{HEAD}default: {{lr: 1}}\n---\nlr: [1, 2]\nseed: [1, 2]\n---\nseed: 2\nlr: [1.0, 3]\n")
+    names = [task.name for task in grid.tasks(file, Path("output"), Selection())]
+    assert names == ["Lr_1-Seed_1", "Lr_1-Seed_2", "Lr_2-Seed_1", "Lr_2-Seed_2", "Seed_2-Lr_3"]
+
+
+def test_the_commands_of_equal_points_are_one_task() -> None:
+    file = parse(
+        "resource: [0]\ntemplate: {train: a, avg: b, test: c}\n"
+        "---\n_cmd: [test, avg]\nx: [1, 2]\n---\n_cmd: train\nx: 1\n"
+    )
+    tasks = grid.tasks(file, Path("output"), Selection())
+    assert [(task.name, [template.name for template in task.templates]) for task in tasks] == [
+        ("X_1", ["train", "avg", "test"]),
+        ("X_2", ["avg", "test"]),
+    ]
+
+
+def test_titles_commands_and_samples_select() -> None:
+    file = parse(
+        "resource: [0]\ntemplate: {train: a, avg: b, test: c}\n"
+        "---\n_title: one\n_cmd: [test, train]\nx: [1, 2, 3, 4]\n---\n_title: two\nx: 9\n"
+    )
+    one = grid.tasks(file, Path("output"), Selection(title="one", sample=2))
+    assert len(one) == 2
+    assert [template.name for template in one[0].templates] == ["train", "test"]
+    both = grid.tasks(file, Path("output"), Selection(commands=["avg"]))
+    assert [[template.name for template in task.templates] for task in both] == [["avg"]] * 5
+
+
+def test_an_alias_sets_its_parameters_and_names_the_folder() -> None:
+    file = parse(
+        "resource: [0]\ntemplate: {a: 'run {dim} [deep]'}\ndefault: {dim: 1}\n"
+        "alias: {size: {small: {dim: 2, deep: false}, big: {dim: 4, deep: true}}}\n---\nsize: [small, big]\n"
+    )
+    tasks = grid.tasks(file, Path("output"), Selection())
+    assert [task.name for task in tasks] == ["Size_small", "Size_big"]
+    assert [task.command(task.templates[0], "T") for task in tasks] == ["run 2 ", "run 4 --deep"]
+    assert tasks[0].params == {"dim": 2, "deep": False}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("echo '{\"lr\": {lr}}' {lr}", "echo '{\"lr\": 0.1}' 0.1"),
+        ("awk '{ print $1 }' ${HOME} ${lr}", "awk '{ print $1 }' ${HOME} ${lr}"),
+        ("ls x[0-9] [ -f x ]", "ls x[0-9] [ -f x ]"),
+        ("a {text}; b [text]", "a '$(rm x); y'; b --text '$(rm x); y'"),
+        ("a \\\n   b\n\n c {multi}", "a b c 'x\ny'"),
+        ("[yes] [no] {_time}", "--yes  20260101.000000"),
+    ],
+)
+def test_placeholders(template: str, expected: str) -> None:
+    values: dict[str, params_file.Value] = {"lr": 0.1, "text": "$(rm x); y", "multi": "x\ny", "yes": True, "no": False}
+    values["_time"] = "20260101.000000"
+    assert substitution.fill(Template("t", template, Place("f", 1)), values) == expected
+
+
+def test_orphans_are_printed(run: Run) -> None:
+    _, lines = run("resource: [0]\ntemplate: {a: 'true'}\n---\nseed: 1\n")
+    assert lines[0] == "Orphan params: {'seed'}"
+    assert re.fullmatch(r"START   gpu: 0, a: 1/ 1, output/Seed_1", lines[2])

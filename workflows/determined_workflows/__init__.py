@@ -1,0 +1,1 @@
+"""Other ways of describing work than an experiment configuration."""

@@ -1,0 +1,143 @@
+"""Expands a file of parameters into tasks."""
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from determined_workflows.runner import substitution
+from determined_workflows.runner.params_file import Choices, ParamsFile, Template, Value
+from determined_workflows.runner.task_name import task_name
+from determined_workflows.runner.yaml_documents import ParamsFileError, Place
+
+MAX_TASKS = 100_000
+MAX_NAME_BYTES = 255  # what file systems allow
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of a grid to run."""
+
+    title: str | None = None
+    commands: Sequence[str] | None = None
+    sample: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One point of the grid."""
+
+    name: str
+    output: Path
+    params: Mapping[str, Value]
+    templates: tuple[Template, ...]
+
+    def command(self, template: Template, time: str) -> str:
+        """Returns the command line of one template."""
+        own = {"_output": str(self.output), "_name": self.name, "_time": time}
+        return substitution.fill(template, {**self.params, **own})
+
+
+def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolders: bool = True) -> list[Task]:
+    """Returns the tasks in their order. Raises ParamsFileError for everything that would go wrong in one of them."""
+    by_name = {template.name: template for template in file.templates}
+    for command in selection.commands or ():
+        if command not in by_name:
+            raise ParamsFileError(f"no command is called {command}; there are {', '.join(by_name)}")
+    found: dict[tuple[object, ...], Task] = {}
+    names: dict[str, Place] = {}
+    chosen = _chosen(file, selection.title)
+    _check_forms(file)
+    for choices in chosen:
+        used = selection.commands or choices.commands or tuple(by_name)
+        templates = tuple(template for template in file.templates if template.name in used)
+        for point in _points(choices, selection.sample):
+            params = _params(file, choices, point)
+            for template in templates:
+                substitution.check_values(template, params, f"in line {choices.place.line}")
+            key = _identity(params)
+            if key in found:
+                found[key] = _with_commands(found[key], templates, file)
+                continue
+            name = _checked_name(point, choices)
+            if name in names:
+                raise choices.place.error(
+                    f"two different tasks would have the name {name}, the other one is of the choices in line "
+                    f"{names[name].line}; change a value or a parameter's name"
+                )
+            names[name] = choices.place
+            found[key] = Task(name, output / name if has_subfolders else output, params, templates)
+            if len(found) > MAX_TASKS:
+                raise choices.place.error(f"the grid has more than {MAX_TASKS:,} tasks; split it or use --sample")
+    return list(found.values())
+
+
+def _with_commands(task: Task, templates: tuple[Template, ...], file: ParamsFile) -> Task:
+    """Returns a task with more commands, in the order of the file."""
+    both = {template.name for template in (*task.templates, *templates)}
+    return replace(task, templates=tuple(template for template in file.templates if template.name in both))
+
+
+def orphans(file: ParamsFile, found: Sequence[Task]) -> set[str]:
+    """Returns the parameters that no template of the file uses."""
+    params = {name: value for task in found for name, value in task.params.items()}
+    used = {name for template in file.templates for name in substitution.placeholders(template, params).values()}
+    return set(params) - used
+
+
+def _chosen(file: ParamsFile, title: str | None) -> list[Choices]:
+    chosen = [choices for choices in file.choices if title is None or choices.title == title]
+    if not chosen:
+        titles = sorted({choices.title for choices in file.choices if choices.title})
+        raise ParamsFileError(f"no choices have the title {title}; there are {', '.join(titles) or 'none'}")
+    return chosen
+
+
+def _check_forms(file: ParamsFile) -> None:
+    params = {**file.default}
+    for choices in file.choices:
+        params.update({name: values[0] for name, values in choices.values.items()})
+    substitution.check_forms(file.templates, params, file.alias)
+
+
+def _points(choices: Choices, sample: int | None) -> Iterator[dict[str, Value]]:
+    chosen: Iterator[tuple[Value, ...]] = itertools.product(*choices.values.values())
+    if sample is not None:
+        listed = list(itertools.islice(chosen, MAX_TASKS))
+        order = sorted(random.sample(range(len(listed)), min(sample, len(listed))))
+        chosen = iter([listed[index] for index in order])
+    for values in chosen:
+        yield dict(zip(choices.values, values, strict=True))
+
+
+def _params(file: ParamsFile, choices: Choices, point: Mapping[str, Value]) -> dict[str, Value]:
+    """Returns the parameters of a point: defaults, then what aliases set, then the choices themselves."""
+    params = {name: value for name, value in file.default.items() if name not in file.alias}
+    for name, case in file.default.items():
+        if name in file.alias and name not in point:
+            params.update(file.alias[name][case])
+    chosen: dict[str, str] = {}
+    for name, value in point.items():
+        for param, each in (file.alias[name][value] if name in file.alias else {name: value}).items():
+            if param in chosen:
+                raise choices.places[name].error(
+                    f"{param} is set by {chosen[param]} and by {name}; leave out one of them"
+                )
+            chosen[param] = name
+            params[param] = each
+    return params
+
+
+def _identity(params: Mapping[str, Value]) -> tuple[object, ...]:
+    """Returns the parameters in a form in which 1 and 1.0 are equal, and 1 and true are not."""
+    return tuple(sorted((name, isinstance(value, bool), type(value) is str, value) for name, value in params.items()))
+
+
+def _checked_name(point: Mapping[str, Value], choices: Choices) -> str:
+    name = task_name(point)
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise choices.place.error(f"the name of a task is longer than {MAX_NAME_BYTES} bytes: {name[:80]}…")
+    if any(character < " " or character == "\x7f" for character in name):
+        raise choices.place.error(f"the name of a task has control characters: {name!r}")
+    return name

@@ -1,0 +1,51 @@
+"""``status``: the states of a grid's commands, read from the files of its output."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from determined.errors import NotFound
+from determined_launch import pid_lock
+from determined_workflows.runner.console import say
+from determined_workflows.runner.run import LOCK
+from determined_workflows.runner.task_files import FAILED, FINISHED, RUNNING, read_stat
+
+INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class TaskStatus:
+    """The states of one task's commands. A command that no living run executes is interrupted, not running."""
+
+    name: str
+    commands: dict[str, str]
+
+    @property
+    def state(self) -> str:
+        found = set(self.commands.values())
+        return next((state for state in (RUNNING, FAILED, INTERRUPTED) if state in found), FINISHED)
+
+
+def read(output: Path) -> list[TaskStatus]:
+    """Returns the tasks of an output, sorted by name."""
+    is_running = pid_lock.holder(output / LOCK) is not None
+    found = []
+    for path in sorted([*output.glob("*/stat"), *output.glob("stat.*")]):
+        name = path.parent.name if path.name == "stat" else path.name.removeprefix("stat.")
+        states = read_stat(path)
+        if not is_running:
+            states = {command: INTERRUPTED if state == RUNNING else state for command, state in states.items()}
+        found.append(TaskStatus(name, states))
+    return found
+
+
+def show(output: Path) -> None:
+    """Prints one line for each task, and a summary. Raises NotFound if nothing has run."""
+    tasks = read(output)
+    if not tasks:
+        raise NotFound(f"no task has run in {output}")
+    for task in tasks:
+        commands = ", ".join(f"{command}: {state}" for command, state in task.commands.items())
+        say(f"{task.state:<12}{task.name}  ({commands})")
+    counts = Counter(task.state for task in tasks)
+    say(f"Tasks: {len(tasks)} ({', '.join(f'{count} {state}' for state, count in sorted(counts.items()))})")

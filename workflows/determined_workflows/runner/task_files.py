@@ -1,0 +1,75 @@
+"""The files of a task: ``param``, ``stat`` and logs. Each file is replaced as a whole."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from determined_launch.atomic_file import write_atomic
+
+RUNNING, FINISHED, FAILED = "running", "finished", "failed"
+READABLE = 0o666  # less what the umask takes, as for any file that a program creates
+
+
+@dataclass(frozen=True)
+class TaskFiles:
+    """The files of one task in ``folder``. ``suffix`` tells apart tasks that share a folder."""
+
+    folder: Path
+    suffix: str = ""
+    states: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def param(self) -> Path:
+        return self.folder / f"param{self.suffix}"
+
+    @property
+    def stat(self) -> Path:
+        return self.folder / f"stat{self.suffix}"
+
+    def log(self, command: str, time: str) -> Path:
+        return self.folder / f"log.{command}.{time}{self.suffix}"
+
+    def load(self) -> None:
+        """Reads the states of earlier runs."""
+        self.states.clear()
+        self.states.update(read_stat(self.stat))
+
+    def set_state(self, command: str, state: str) -> None:
+        """Stores the state of one command. Raises OSError."""
+        self.states[command] = state
+        write_atomic(self.stat, _dump(self.states), mode=READABLE, is_durable=state == FINISHED)
+
+    def write_param(self, params: Mapping[str, Any], scripts: Mapping[str, str]) -> None:
+        """Writes parameters and scripts. Scripts of commands that do not run this time are kept. Raises OSError."""
+        older = read_mapping(self.param).get("_scripts")
+        kept = older if isinstance(older, dict) else {}
+        write_atomic(
+            self.param,
+            _dump({**dict(sorted(params.items())), "_scripts": {**kept, **scripts}}),
+            mode=READABLE,
+            is_durable=False,
+        )
+
+
+def read_stat(path: Path) -> dict[str, str]:
+    """Returns command → state. In older files a command has a mapping with the key ``state``."""
+    found = {}
+    for command, state in read_mapping(path).items():
+        found[str(command)] = str(state.get("state") if isinstance(state, dict) else state)
+    return found
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """Returns the content of a YAML file, or nothing if the file is missing or damaged."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _dump(content: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(content), width=2**20, allow_unicode=True, sort_keys=False)

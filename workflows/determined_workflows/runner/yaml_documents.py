@@ -1,0 +1,90 @@
+"""Reads the documents of a YAML file as plain data with the position of each key and value."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from determined.errors import ConfigError
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Path = tuple[object, ...]
+
+
+class ParamsFileError(ConfigError):
+    """The file of parameters cannot be used."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in the file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int = 1
+
+    def error(self, message: str) -> ParamsFileError:
+        return ParamsFileError(f"{self.file}:{self.line}:{self.column}: {message}")
+
+
+@dataclass
+class Document:
+    """A mapping with the positions of what is in it."""
+
+    data: dict[Any, Any]
+    start: Place
+    places: dict[Path, Place] = field(default_factory=dict)
+    spans: dict[Path, tuple[int, int]] = field(default_factory=dict)
+
+    def place(self, *path: object) -> Place:
+        """Returns the position of a key or list entry; the document's if it is missing."""
+        return self.places.get(path, self.start)
+
+    def span(self, *path: object) -> tuple[int, int]:
+        """Returns the first and last line of a value."""
+        return self.spans.get(path, (self.start.line, self.start.line))
+
+
+def read(text: str, file: str) -> list[Document]:
+    """Returns the documents; an empty one has no keys. Raises yaml.YAMLError, ValueError and ParamsFileError."""
+    return list(_documents(text, file))
+
+
+def _documents(text: str, file: str) -> Iterator[Document]:
+    loader = _LOADER(text)
+    try:
+        while loader.check_node():
+            node: Any = loader.get_node()
+            start = _place(node, file)
+            document = Document({}, start)
+            if isinstance(node, yaml.MappingNode):
+                _walk(loader, node, (), document, file)
+                document.data = loader.construct_document(node)
+            elif node.value != "":
+                raise start.error("a document of this file is a mapping: lines such as `seed: [1, 2]`")
+            yield document
+    finally:
+        loader.dispose()
+
+
+def _walk(loader: Any, node: yaml.Node, path: Path, document: Document, file: str) -> None:  # noqa: ANN401  # no stubs
+    document.spans[path] = (node.start_mark.line + 1, node.end_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            name = loader.construct_object(key, deep=True) if isinstance(key, yaml.ScalarNode) else None
+            if key.tag == "tag:yaml.org,2002:merge":
+                continue
+            own = (*path, name)
+            if name is None or own in document.places:
+                raise _place(key, file).error("a key must be text" if name is None else f"duplicate key {name!r}")
+            document.places[own] = _place(key, file)
+            _walk(loader, value, own, document, file)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            document.places[(*path, index)] = _place(value, file)
+            _walk(loader, value, (*path, index), document, file)
+
+
+def _place(node: yaml.Node, file: str) -> Place:
+    return Place(file, node.start_mark.line + 1, node.start_mark.column + 1)
