@@ -25,6 +25,7 @@ class ConfiguredTrial:
         trial_seed: int = 0,
     ) -> None:
         self._core = core_context
+        self.distributed = core_context.distributed
         self._hparams = dict(hparams)
         self._config = dict(exp_conf)
         self._trial_seed = trial_seed

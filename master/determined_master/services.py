@@ -159,12 +159,7 @@ def build(
     )
     managers = ResourceManagers(dict.fromkeys(settings.pools, agent_manager), agent_manager)
     address = MasterAddress(settings.host, settings.port, settings.tls_cert)
-    variables = environment()
-    token_file = settings.data / AGENT_TOKEN
-    providers: dict[str, Provider] = {
-        "command": CommandProvider(address, token_file, variables, secrets.join_token),
-        "local": LocalProvider(settings.data, address, variables, umask=umask),
-    }
+    providers = _providers(settings, address, secrets, umask)
     trials = Trials(
         clock,
         managers,
@@ -215,3 +210,13 @@ def build(
         lease=lease,
         draining=draining,
     )
+
+
+def _providers(settings: Settings, address: MasterAddress, secrets: Secrets, umask: int) -> dict[str, Provider]:
+    """Returns the provider of each type."""
+    variables = environment()
+    token_file = settings.data / AGENT_TOKEN
+    return {
+        "command": CommandProvider(address, token_file, variables, secrets.join_token),
+        "local": LocalProvider(settings.data, address, variables, umask=umask),
+    }

@@ -4,7 +4,6 @@ import abc
 from collections.abc import Mapping
 from typing import Any
 
-from determined import core
 from determined._configured_trial import ConfiguredTrial
 
 InputData = Any
@@ -21,18 +20,8 @@ class TFKerasTrialContext(ConfiguredTrial):
         trial_seed: seed of the trial's random streams.
     """
 
-    def __init__(
-        self,
-        core_context: core.Context,
-        *,
-        hparams: Mapping[str, Any],
-        exp_conf: Mapping[str, Any],
-        trial_seed: int = 0,
-    ) -> None:
-        super().__init__(core_context, hparams=hparams, exp_conf=exp_conf, trial_seed=trial_seed)
-        self.distributed = core_context.distributed
-        self._fit_options: dict[str, Any] = {}
-        self._validation_steps: int | None = None
+    _fit_options: Mapping[str, Any] = {}
+    _validation_steps: int | None = None
 
     def get_global_batch_size(self) -> int:
         """Returns the hyperparameter ``global_batch_size``: records per step."""
@@ -94,9 +83,8 @@ class TFKerasTrialContext(ConfiguredTrial):
                 f"configure_fit: {', '.join(given)}: Keras 3 has no such option of fit(); set it on your data, for "
                 "example keras.utils.PyDataset(workers=2, use_multiprocessing=True)"
             )
-        self._fit_options = {"verbose": int(verbose or 0), "shuffle": shuffle}
-        if class_weight is not None:
-            self._fit_options["class_weight"] = dict(class_weight)
+        weights = {} if class_weight is None else {"class_weight": dict(class_weight)}
+        self._fit_options = {"verbose": int(verbose or 0), "shuffle": shuffle, **weights}
         self._validation_steps = validation_steps
 
 

@@ -43,7 +43,6 @@ class TrialContext(ConfiguredTrial):
         device: torch.device | None = None,
     ) -> None:
         super().__init__(core_context, hparams=hparams, exp_conf=exp_conf, trial_seed=trial_seed)
-        self.distributed = core_context.distributed
         self.device = device or torch.device("cpu")
         self.models: list[nn.Module] = []
         self.optimizers: list[torch.optim.Optimizer] = []
