@@ -1,13 +1,13 @@
 """One bad row stops nobody else: each loop goes on with its other items, also after a restart."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.database_rows import insert
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 
@@ -51,11 +51,9 @@ async def deleted(one: Cluster, experiment: int) -> None:
     await eventually(gone)
 
 
-def in_database(folder: Path, statement: str, *values: Any) -> None:
-    connection = sqlite3.connect(folder / "data" / "master.sqlite", timeout=30)
-    with connection:
-        assert connection.execute(statement, values).rowcount > 0
-    connection.close()
+async def in_database(data: Path, statement: str, *values: Any) -> None:
+    """Changes rows in a thread: the master may be within a write that only its event loop can end."""
+    await asyncio.to_thread(insert, data, statement, [values])
 
 
 async def runs_to_its_end(one: Cluster) -> None:
@@ -76,7 +74,7 @@ async def test_an_ended_allocation_of_a_deleted_experiment_stops_no_trial(tmp_pa
     """Killed, then deleted at once: the deletion overtook the consequences of the end."""
     async with cluster(tmp_path) as one:
         await killed_and_deleted(one)
-    in_database(tmp_path, "UPDATE allocations SET settled = 0")
+    await in_database(tmp_path / "data", "UPDATE allocations SET settled = 0")
     async with cluster(tmp_path) as one:
         await runs_to_its_end(one)
         async with one.master.database.read() as session:
@@ -99,8 +97,10 @@ async def test_a_stored_timeout_beyond_every_date_stops_no_deadline(tmp_path: Pa
         endless, short = await one.create(), await one.create(CONFIG + "preemption_timeout: 0\n")
         for wish in await agent.wished(2):
             await agent.run(wish)
-        in_database(
-            tmp_path, f"UPDATE allocations SET preemption_timeout = {10**18} WHERE task_id LIKE ?", f"{endless}.%"
+        await in_database(
+            tmp_path / "data",
+            f"UPDATE allocations SET preemption_timeout = {10**18} WHERE task_id LIKE ?",
+            f"{endless}.%",
         )
         for experiment in (endless, short):
             await one.post(f"/api/v1/experiments/{experiment}/pause")
@@ -267,7 +267,7 @@ async def test_an_allocation_that_cannot_be_read_is_left_alone_and_others_are_wi
     agent = await one.join(slots=2)
     bad, good = await one.create(), await one.create()
     await agent.wished(2)
-    in_database(one.master.settings.data.parent, "UPDATE allocations SET spec = '[]' WHERE task_id LIKE ?", f"{bad}.%")
+    await in_database(one.master.settings.data, "UPDATE allocations SET spec = '[]' WHERE task_id LIKE ?", f"{bad}.%")
     wishes = {wish.allocation_id.partition(".")[0]: wish for wish in await agent.wish()}
     assert wishes[str(bad)].spec is None
     assert wishes[str(bad)].state == "running"
@@ -279,8 +279,8 @@ async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(one: Clu
         experiment = await add_experiment(session)
         bad, good = [(await add_trial(session, experiment)).id for _ in range(2)]
     for trial, metrics in ((bad, "[1]"), (good, '{"loss": 1.0}')):
-        in_database(
-            one.master.settings.data.parent,
+        await in_database(
+            one.master.settings.data,
             'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
             " VALUES (?, 1, 'training', 1, 1, ?, 0)",
             trial,

@@ -1,5 +1,6 @@
 """Deleting an experiment: beside the event loop, in bounded transactions, and with its errors told."""
 
+import asyncio
 import sqlite3
 import threading
 import uuid
@@ -11,6 +12,7 @@ import pytest
 from sqlalchemy import Connection, event
 from tests.support.checkpoints import store_checkpoint
 from tests.support.cluster import Cluster
+from tests.support.database_rows import insert
 from tests.support.waiting import eventually
 
 from determined_master.loops import deletion
@@ -99,19 +101,20 @@ async def test_folders_are_removed_beside_the_event_loop(one: Cluster, monkeypat
 async def test_rows_are_deleted_in_bounded_transactions(one: Cluster):
     experiment, _ = await completed(one)
     task = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
-    file = one.master.settings.data / "master.sqlite"
-    connection = sqlite3.connect(file, timeout=30)
-    with connection:
-        connection.executemany(
-            "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
-            " VALUES (?, 1, '', 'stdout', 'task', 'x', 0)",
-            [(task,)] * 12_000,
-        )
-        connection.executemany(
-            'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
-            " VALUES (1, 1, 'training', 1, ?, '{}', 0)",
-            [(step,) for step in range(100, 2600)],
-        )
+    await asyncio.to_thread(
+        insert,
+        one.master.settings.data,
+        "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
+        " VALUES (?, 1, '', 'stdout', 'task', 'x', 0)",
+        [(task,)] * 12_000,
+    )
+    await asyncio.to_thread(
+        insert,
+        one.master.settings.data,
+        'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
+        " VALUES (1, 1, 'training', 1, ?, '{}', 0)",
+        [(step,) for step in range(100, 2600)],
+    )
     changes = [0]
 
     def count(committing: Connection) -> None:
@@ -126,6 +129,7 @@ async def test_rows_are_deleted_in_bounded_transactions(one: Cluster):
     transactions = [after - before for before, after in pairwise(changes[1:])]
     assert sum(transactions) >= 14_500
     assert max(transactions) <= 5100
+    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
     for table in ("task_logs", "metrics", "checkpoints", "series", "series_chunks", "series_cursors", "search_facts"):
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
     connection.close()

@@ -1,4 +1,4 @@
-"""Rows written into a running master's database past its API."""
+"""Rows written into or changed in a running master's database past its API."""
 
 import os
 import sqlite3
@@ -15,4 +15,4 @@ def insert(data: Path, statement: str, rows: Sequence[tuple[object, ...]]) -> No
     if VARIABLE in os.environ:
         pytest.skip("a test of the SQLite file")
     with closing(sqlite3.connect(data / "master.sqlite", timeout=30)) as connection, connection:
-        connection.executemany(statement, rows)
+        assert connection.executemany(statement, rows).rowcount > 0

@@ -146,3 +146,14 @@ def test_children_that_a_command_leaves_behind_are_ended(run: Run, folder: Path)
     )
     assert code == 0
     assert wait_until(lambda: is_gone(int((folder / "pid").read_text())))
+
+
+def test_a_signal_that_does_not_end_the_run_is_ignored(run: Run) -> None:
+    """Libraries handle SIGCHLD, which then comes at the end of each command."""
+    before = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    try:
+        code, lines = run("template: {a: 'true'}\n---\nn: [1, 2]\n")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert code == 0
+    assert lines[-1] == "No task failed."

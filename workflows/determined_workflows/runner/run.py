@@ -22,6 +22,7 @@ from determined_workflows.runner.task_files import READABLE
 
 FAILED = 1
 NO_SIGNAL = 0
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOCK = ".runner.lock"
 TIME_FORMAT = "%Y%m%d.%H%M%S"
 TAKEOVER_SECONDS = 10.0
@@ -120,18 +121,19 @@ def _stopping(processes: CommandProcesses) -> Iterator[list[int]]:
 
     def watch() -> None:
         while (number := os.read(reader, 1)[0]) != NO_SIGNAL:
-            received.append(number)
-            (processes.stop if len(received) == 1 else processes.kill)()
+            # The pipe gets every signal that has a handler: libraries set one for SIGCHLD.
+            if number in ENDING:
+                received.append(number)
+                (processes.stop if len(received) == 1 else processes.kill)()
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, handle) for number in numbers]
+    before = [signal.signal(number, handle) for number in ENDING]
     wakeup = signal.set_wakeup_fd(writer)
     try:
         yield received
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in zip(ENDING, before, strict=True):
             signal.signal(number, handler)
         signal.set_wakeup_fd(wakeup)
         os.write(writer, bytes([NO_SIGNAL]))
