@@ -152,7 +152,7 @@ def test_a_signal_that_does_not_end_the_run_is_ignored(run: Run) -> None:
     """Libraries handle SIGCHLD, which then comes at the end of each command."""
     before = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     try:
-        code, lines = run("template: {a: 'true'}\n---\nn: [1, 2]\n")
+        code, lines = run("resource: [0]\ntemplate: {a: 'true'}\n---\nn: [1, 2]\n")
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert code == 0
