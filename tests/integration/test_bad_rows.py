@@ -1,7 +1,7 @@
 """One bad row stops nobody else: each loop goes on with its other items, also after a restart."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +116,12 @@ async def test_a_stopped_trial_ends_by_how_its_allocation_ended(one: Cluster, mo
     is_armed, is_held, goes_on = False, asyncio.Event(), asyncio.Event()
     settle = TrialLoop._settle
 
-    async def held(self: TrialLoop) -> None:
-        await settle(self)
+    async def held(self: TrialLoop, allocation_ids: Sequence[str]) -> float | None:
+        wait = await settle(self, allocation_ids)
         if is_armed:
             is_held.set()
             await goes_on.wait()
+        return wait
 
     monkeypatch.setattr(TrialLoop, "_settle", held)
     agent = await one.join()
@@ -286,7 +287,7 @@ async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(one: Clu
             trial,
             metrics,
         )
-    packing = SeriesPacker(one.master.database, lambda: 0, least=1)
+    packing = SeriesPacker(one.master.database, lambda: 0, least=1, least_at_end=1)
     waits = [await packing.tick() for _ in range(3)]
     async with one.master.database.read() as session:
         found = await repository.series_of(session, [bad, good], [("training", "loss")])

@@ -15,7 +15,7 @@ from tests.support.waiting import eventually
 
 from determined.errors import Conflict
 from determined.states import InstanceState
-from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations import queue_repository
 from determined_master.db.models import InstanceRow
 from determined_master.events import repository as events
 from determined_master.events.repository import Selection
@@ -216,7 +216,7 @@ async def test_no_agent_ends_under_a_container_and_nothing_is_placed_on_one_that
         second = await one.create()
         await reason(one, second, "cannot be ended")
         async with one.master.database.read() as session:
-            (pending,) = await allocation_rows.pending(session)
+            (pending,) = await queue_repository.pending(session, "default")
         placement = Placement(pending.id, (Part(row.agent_id, (0,)),))
         with pytest.raises(Conflict, match=f"agent {row.agent_id} has left"):
             async with one.master.database.write() as session:

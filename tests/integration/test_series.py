@@ -1,5 +1,6 @@
 """Curves: the same whether packed or not, right after a resume, with every kind of name and number."""
 
+import asyncio
 import math
 import sqlite3
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster
+from tests.support.database_rows import insert
 from tests.support.series import oracle, packing, series, store
 from tests.support.waiting import eventually
 
@@ -200,6 +202,12 @@ async def test_a_trial_that_ends_is_packed_whole_and_left_alone(one: Cluster):
         return await one.state(1) == "STATE_COMPLETED"
 
     await eventually(ended)
+    await packing(one, least_at_end=2)
+    assert kept(one, "SELECT count(*) FROM series") == 0, "few reports stay as they are"
+    assert kept(one, "SELECT done_run FROM series_cursors") == 1
+    (curve,) = (await series(one))["series"]
+    assert curve["values"] == [1.0]
+    await asyncio.to_thread(insert, one.master.settings.data, "UPDATE series_cursors SET done_run = ?", [(-1,)])
     await packing(one)
     assert kept(one, "SELECT points FROM series") == 1
     assert kept(one, "SELECT done_run FROM series_cursors") == 1

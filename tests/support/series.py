@@ -26,9 +26,9 @@ async def series(one: Cluster, **asked: Any) -> dict[str, Any]:
     return found
 
 
-async def packing(one: Cluster, *, least: int = packs.MIN_POINTS, steps: int = 1000) -> None:
-    """Packs what there is of at least so many reports; ``steps`` cuts it short."""
-    work = packs.SeriesPacker(one.master.database, lambda: 0, least=least)
+async def packing(one: Cluster, *, least: int = packs.MIN_POINTS, least_at_end: int = 1, steps: int = 1000) -> None:
+    """Packs what there is of at least so many reports, or at the end of a trial; ``steps`` cuts it short."""
+    work = packs.SeriesPacker(one.master.database, lambda: 0, least=least, least_at_end=least_at_end)
     for _ in range(steps):
         if await work.tick() is None:
             return

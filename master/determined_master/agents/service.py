@@ -10,6 +10,7 @@ from determined.link.isolation import Isolation
 from determined.link.messages import Hello, ReportedContainer, SlotStatus
 from determined_master import notifications
 from determined_master.agents import clock_skew, repository
+from determined_master.agents.registry import StoredReport
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
@@ -74,18 +75,25 @@ class Agents:
         containers: list[ReportedContainer],
         slots: Sequence[SlotStatus] = (),
         sent_at: float = 0.0,
+        stored: StoredReport | None = None,
     ) -> bool:
         """Applies a report and returns True if it changed anything.
 
-        ``slots``: those that are not free. ``sent_at``: time of the agent's clock, or 0.
+        ``slots``: those that are not free. ``sent_at``: time of the agent's clock, or 0. ``stored``: kept by the
+        caller for the length of a connection; saves looking up what most reports repeat.
         """
         skew = clock_skew.skew_seconds(sent_at, self._clock.now())
+        stored = stored or StoredReport()
+        has_moved, changed = False, list[SlotStatus]()
         async with self._database.read() as session:
-            row = await repository.find(session, agent_id)
-            has_moved = bool(sent_at and row is not None and clock_skew.has_changed(row.clock_skew, skew))
             news = await self._containers.news(session, agent_id, containers)
-            changed = changed_statuses(await repository.slots(session, agent_id), slots)
+            if not stored.holds(skew, slots):
+                row = await repository.find(session, agent_id)
+                has_moved = bool(sent_at and row is not None and clock_skew.has_changed(row.clock_skew, skew))
+                changed = changed_statuses(await repository.slots(session, agent_id), slots)
+                stored.clock_skew = skew if has_moved or row is None else row.clock_skew
         if not news and not changed and not has_moved:
+            stored.slots = slots
             return False
         async with self._database.write() as session:
             if has_moved:
@@ -94,6 +102,7 @@ class Agents:
                 await self._containers.on_report(session, agent_id, news)
             if changed:
                 await self._change_statuses(session, agent_id, slots)
+        stored.slots = slots
         return True
 
     async def _change_statuses(self, session: WriteSession, agent_id: str, slots: Sequence[SlotStatus]) -> None:

@@ -4,11 +4,13 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, func, select, type_coerce
+from sqlalchemy import BigInteger, bindparam, func, select, type_coerce, update
 
 from determined.states import AllocationState, ExitReason, TaskKind
+from determined_master import notifications
+from determined_master.db.base import table_of
 from determined_master.db.models import AllocationRow, JobRow, TaskRow, TrialRow
-from determined_master.db.session import ReadSession
+from determined_master.db.session import ReadSession, WriteSession, notify
 
 RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.PENDING]
 
@@ -75,6 +77,14 @@ _COLUMNS = (
 )
 
 
+_ROWS = table_of(AllocationRow)
+_SET_WAITING = (
+    update(_ROWS)
+    .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.state == AllocationState.PENDING)
+    .values(waiting=bindparam("text"))
+)
+
+
 async def pools_with_pending(session: ReadSession) -> Sequence[str]:
     """Returns the pools in which allocations wait, sorted by name."""
     query = select(AllocationRow.pool).where(AllocationRow.state == AllocationState.PENDING).distinct()
@@ -100,6 +110,15 @@ async def _queued(session: ReadSession, pool: str, states: Sequence[AllocationSt
         .where(AllocationRow.state.in_(states), AllocationRow.pool == pool)
     )
     return [Queued(*row) for row in await session.execute(query)]
+
+
+async def set_waiting(session: WriteSession, reasons: Sequence[tuple[Queued, str]]) -> None:
+    """Stores why allocations wait, in one statement. Allocations that are no longer pending are unchanged."""
+    if not reasons:
+        return
+    rows = [{"of_id": each.id, "text": text} for each, text in reasons]
+    await (await session.connection()).execute(_SET_WAITING, rows)
+    notify(session, notifications.CLUSTER, *(notifications.task(each.task_id) for each, _ in reasons))
 
 
 async def seconds_to_save(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, float]:

@@ -1,10 +1,10 @@
 """SQL for allocations, their containers and the slots that they hold."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, func, or_, select, type_coerce, update
+from sqlalchemy import BigInteger, ColumnElement, and_, func, or_, select, type_coerce, update
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -12,7 +12,7 @@ from determined.states import AllocationState, ContainerState, ExitReason, TaskK
 from determined_master import notifications
 from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
-from determined_master.db.base import table_of, to_micros
+from determined_master.db.base import to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow, TaskRow
 from determined_master.db.session import ReadSession, WriteSession, notify
@@ -29,28 +29,6 @@ CONTAINERS = StateMachine(
     ContainerRow.id,
     CONTAINER_ALLOWED,
     is_recorded=False,  # the allocation's events record this
-)
-
-
-class Pending(NamedTuple):
-    """An allocation that waits for slots."""
-
-    id: str
-    task_id: str
-    pool: str
-    slots: int
-    priority: int
-    submitted_at: datetime
-    single_agent: bool
-    waiting: str
-    agent_id: str | None
-
-
-_ROWS = table_of(AllocationRow)
-_SET_WAITING = (
-    update(_ROWS)
-    .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.state == AllocationState.PENDING)
-    .values(waiting=bindparam("text"))
 )
 
 
@@ -143,31 +121,6 @@ async def newest_failures(session: ReadSession, task_ids: Collection[str]) -> di
 
 async def live(session: ReadSession) -> Sequence[AllocationRow]:
     return (await session.scalars(select(AllocationRow).where(AllocationRow.state.in_(LIVE)))).all()
-
-
-async def pending(session: ReadSession) -> list[Pending]:
-    """Returns the pending allocations."""
-    query = select(
-        AllocationRow.id,
-        AllocationRow.task_id,
-        AllocationRow.pool,
-        AllocationRow.slots,
-        AllocationRow.priority,
-        AllocationRow.submitted_at,
-        AllocationRow.single_agent,
-        AllocationRow.waiting,
-        AllocationRow.agent_id,
-    ).where(AllocationRow.state == AllocationState.PENDING)
-    return [Pending(*row) for row in await session.execute(query)]
-
-
-async def set_waiting(session: WriteSession, texts: Mapping[Pending, str]) -> None:
-    """Stores why allocations wait, in one statement. Allocations that are no longer pending are unchanged."""
-    if not texts:
-        return
-    rows = [{"of_id": each.id, "text": text} for each, text in texts.items()]
-    await (await session.connection()).execute(_SET_WAITING, rows)
-    notify(session, notifications.CLUSTER, *(notifications.task(each.task_id) for each in texts))
 
 
 async def preempting(session: ReadSession) -> Sequence[AllocationRow]:

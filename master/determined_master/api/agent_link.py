@@ -144,7 +144,9 @@ class AgentEndpoint:
 
     async def _apply(self, link: Link, report: ReportedState, text: str) -> None:
         link.forget_report()
-        changed = await self.agents.on_report(link.agent_id, report.containers, report.slots, report.sent_at)
+        changed = await self.agents.on_report(
+            link.agent_id, report.containers, report.slots, report.sent_at, link.stored
+        )
         link.compared(text, asyncio.get_running_loop().time(), changed=changed)
 
     async def _send_wishes(self, socket: WebSocket, link: Link) -> None:

@@ -1,6 +1,7 @@
 """Requests allocations for active tasks that are not trials, and settles those that ended."""
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 
 from determined.link.isolation import Isolation
@@ -9,6 +10,7 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.session import Database
 from determined_master.tasks import repository
+from determined_master.tasks.repository import Wanting
 from determined_master.tasks.service import Tasks
 
 logger = logging.getLogger(__name__)
@@ -22,15 +24,19 @@ class TaskLoop:
         self._items = Isolation("tasks", logger)
 
     async def tick(self) -> float | None:
-        await self._settle()
-        await self._finish_stopped()
-        return self._items.soonest(await self._request())
-
-    async def _settle(self) -> None:
         async with self._database.read() as session:
-            ended = [row.id for row in await allocation_rows.unsettled(session, of_trials=False)]
-        for allocation_id in ended:
-            await self._items.run("allocation", allocation_id, partial(self._settle_one, allocation_id))
+            unsettled = [row.id for row in await allocation_rows.unsettled(session, of_trials=False)]
+            stopped = await repository.stopped(session)
+            wanting = await repository.wanting_slots(session)
+        if unsettled:
+            for allocation_id in unsettled:
+                await self._items.run("allocation", allocation_id, partial(self._settle_one, allocation_id))
+            async with self._database.read() as session:
+                stopped = await repository.stopped(session)
+                wanting = await repository.wanting_slots(session)
+        for task_id in stopped:
+            await self._items.run("task", task_id, partial(self._finish_one, task_id))
+        return self._items.soonest(await self._request(wanting))
 
     async def _settle_one(self, allocation_id: str) -> None:
         async with self._database.write() as session:
@@ -38,21 +44,13 @@ class TaskLoop:
             if not ended.settled:
                 await self._tasks.settle(session, await repository.get(session, ended.task_id), ended)
 
-    async def _finish_stopped(self) -> None:
-        async with self._database.read() as session:
-            stopped = await repository.stopped(session)
-        for task_id in stopped:
-            await self._items.run("task", task_id, partial(self._finish_one, task_id))
-
     async def _finish_one(self, task_id: str) -> None:
         async with self._database.write() as session:
             await self._tasks.finish_stopped(session, await repository.get(session, task_id))
 
-    async def _request(self) -> float | None:
+    async def _request(self, wanting: Sequence[Wanting]) -> float | None:
         """Requests slots for tasks. Returns the seconds until the next back-off ends."""
         now = self._clock.now()
-        async with self._database.read() as session:
-            wanting = await repository.wanting_slots(session)
         for each in wanting:
             if each.retry_at is None or each.retry_at <= now:
                 await self._items.run("task", each.task_id, partial(self._request_one, each.task_id))

@@ -3,6 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -16,6 +17,7 @@ from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs.policies import policies_of
 from determined_master.trials import repository as trial_rows
+from determined_master.trials.repository import Wanting
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,19 @@ OUTPUT_GRACE_SECONDS = 30.0
 FINISH_BATCH = 500
 REQUEST_BATCH = 100
 """Trials per transaction: others wait for the write lock meanwhile."""
+
+
+@dataclass(frozen=True)
+class TrialsView:
+    """Input of one tick. One transaction reads all of it, because most ticks have little to do."""
+
+    unsettled: Sequence[str]
+    """Ids of allocations that ended and are not settled."""
+    stopped: Sequence[int]
+    """Ids of trials that were stopped and hold no allocation."""
+    invalid: Sequence[tuple[int, str]]
+    """Trials with invalid hyperparameters that still run, each with its allocation."""
+    wanting: Sequence[Wanting]
 
 
 class TrialLoop:
@@ -37,17 +52,34 @@ class TrialLoop:
         """Trials with invalid hyperparameters that still run. In memory: a restart restarts their deadlines."""
 
     async def tick(self) -> float | None:
-        output_wait = await self._settle()
-        await self._finish_stopped()
-        waits = [output_wait, await self._end_invalid(), await self._request()]
+        view = await self._load()
+        output_wait = await self._settle(view.unsettled)
+        if view.unsettled:
+            view = await self._load()
+        await self._in_batches(view.stopped, FINISH_BATCH, self._finish)
+        waits = [output_wait, await self._end_invalid(view.invalid), await self._request(view.wanting)]
         return self._items.soonest(*waits)
 
-    async def _settle(self) -> float | None:
+    async def _load(self) -> TrialsView:
+        async with self._database.read() as session:
+            unsettled = await allocation_rows.unsettled(session, of_trials=True)
+            stopped = await trial_rows.stopped(session)
+            invalid = await trial_rows.invalid(session)
+            live: dict[str, str] = {}
+            if invalid:
+                of_invalid = await allocation_rows.live_of_tasks(session, [trial.task_id for trial in invalid])
+                live = {row.task_id: row.id for row in of_invalid}
+            return TrialsView(
+                unsettled=[row.id for row in unsettled],
+                stopped=[each.trial_id for each in stopped],
+                invalid=[(trial.id, live[trial.task_id]) for trial in invalid if trial.task_id in live],
+                wanting=await trial_rows.wanting_slots(session),
+            )
+
+    async def _settle(self, allocation_ids: Sequence[str]) -> float | None:
         """Settles ended attempts. Returns the seconds until the output of another one is no longer waited for."""
         waits: list[float] = []
-        async with self._database.read() as session:
-            ended = [row.id for row in await allocation_rows.unsettled(session, of_trials=True)]
-        for allocation_id in ended:
+        for allocation_id in allocation_ids:
             await self._items.run("allocation", allocation_id, partial(self._settle_one, allocation_id, waits))
         return min(waits, default=None)
 
@@ -76,11 +108,6 @@ class TrialLoop:
             return 0.0
         return (row.ended_at - self._clock.now()).total_seconds() + OUTPUT_GRACE_SECONDS
 
-    async def _finish_stopped(self) -> None:
-        async with self._database.read() as session:
-            stopped = [each.trial_id for each in await trial_rows.stopped(session)]
-        await self._in_batches(stopped, FINISH_BATCH, self._finish)
-
     async def _finish(self, trial_ids: Sequence[int]) -> None:
         async with self._database.write() as session:
             await self._trials.finish_stopped(session, trial_ids)
@@ -102,21 +129,14 @@ class TrialLoop:
             for trial_id in batch:
                 await self._items.run("trial", trial_id, partial(work, [trial_id]))
 
-    async def _end_invalid(self) -> float | None:
+    async def _end_invalid(self, trials: Sequence[tuple[int, str]]) -> float | None:
         """Kills trials with invalid hyperparameters that do not end. Returns the seconds until the next is due."""
         now = self._clock.now()
-        async with self._database.read() as session:
-            trials = await trial_rows.invalid(session)
-            live = {a.task_id: a.id for a in await allocation_rows.live_of_tasks(session, [t.task_id for t in trials])}
-        self._leave_by = {
-            t.id: self._leave_by.get(t.id, now + timedelta(seconds=INVALID_GRACE_SECONDS))
-            for t in trials
-            if t.task_id in live
-        }
-        for trial in trials:
-            if self._leave_by.get(trial.id, now) > now or trial.task_id not in live:
-                continue
-            await self._items.run("trial", trial.id, partial(self._kill_one, live[trial.task_id]))
+        leave_by = now + timedelta(seconds=INVALID_GRACE_SECONDS)
+        self._leave_by = {trial_id: self._leave_by.get(trial_id, leave_by) for trial_id, _ in trials}
+        for trial_id, allocation_id in trials:
+            if self._leave_by[trial_id] <= now:
+                await self._items.run("trial", trial_id, partial(self._kill_one, allocation_id))
         return min(((due - now).total_seconds() for due in self._leave_by.values() if due > now), default=None)
 
     async def _kill_one(self, allocation_id: str) -> None:
@@ -124,11 +144,9 @@ class TrialLoop:
             row = await allocation_rows.get(session, allocation_id)
             await self._trials.kill_attempt(session, row, "it reported invalid hyperparameters and did not exit")
 
-    async def _request(self) -> float | None:
+    async def _request(self, wanting: Sequence[Wanting]) -> float | None:
         """Requests slots for trials. Returns the seconds until the next back-off ends."""
         now = self._clock.now()
-        async with self._database.read() as session:
-            wanting = await trial_rows.wanting_slots(session)
         waits = [(each.retry_at - now).total_seconds() for each in wanting if each.retry_at and each.retry_at > now]
         due: dict[int, list[int]] = defaultdict(list)
         for each in wanting:

@@ -147,11 +147,11 @@ async def with_news(session: ReadSession, trials: Sequence[Cursor]) -> list[Curs
     return [trial for trial in trials if trial.trial_id in found]
 
 
-async def last_of_page(session: ReadSession, trial: Cursor, most: int) -> int | None:
-    """Returns the id of the last of up to ``most`` reports beyond the cursor, archived ones included."""
+async def last_of_page(session: ReadSession, trial: Cursor, most: int) -> tuple[int, int | None]:
+    """Returns the number of up to ``most`` reports beyond the cursor, archived ones included, and the last one's id."""
     page = select(_M.c.id).where(_beyond(trial, trial.packed_id)).order_by(_M.c.id).limit(most).subquery()
-    last: int | None = (await session.execute(select(func.max(page.c.id)))).scalar_one()
-    return last
+    count, last = (await session.execute(select(func.count(), func.max(page.c.id)))).one()
+    return int(count), last
 
 
 async def reports(

@@ -18,7 +18,9 @@ from determined_master.metric_series.series_points import Points, dump, load, po
 logger = logging.getLogger(__name__)
 
 MIN_POINTS = 512
-"""Minimum reports of a trial that are packed; fewer are read unpacked. At its end all of them are packed."""
+"""Minimum reports of a trial that are packed; fewer are read unpacked. At its end the rest is packed, too."""
+MIN_POINTS_AT_END = 32
+"""Fewer reports of an ended trial stay unpacked: packing them costs more than it saves their readers."""
 MAX_REPORTS = 1000
 MAX_POINTS = 100_000
 PAGE = 100
@@ -41,9 +43,17 @@ class _Fresh:
 class SeriesPacker:
     """``groups_written`` returns the number of groups that the group-commit writer has committed."""
 
-    def __init__(self, database: Database, groups_written: Callable[[], int], *, least: int = MIN_POINTS) -> None:
+    def __init__(
+        self,
+        database: Database,
+        groups_written: Callable[[], int],
+        *,
+        least: int = MIN_POINTS,
+        least_at_end: int = MIN_POINTS_AT_END,
+    ) -> None:
         self._database = database
         self._least = least
+        self._least_at_end = least_at_end
         self._groups_written = groups_written
         self._newest = -1
         self._last = 0
@@ -75,7 +85,9 @@ class SeriesPacker:
 
     async def _pack(self, trial: Cursor, has_ended: bool) -> None:
         async with self._database.read() as session:
-            until = await repository.last_of_page(session, trial, MAX_REPORTS)
+            count, until = await repository.last_of_page(session, trial, MAX_REPORTS)
+        if has_ended and count < self._least_at_end:
+            until = None
         async with self._database.write() as session:
             version = await repository.reach(session, trial.trial_id, trial.packed_id if until is None else until)
             if until is None:

@@ -12,6 +12,7 @@ from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.allocations import queue_repository
 from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations.queue_repository import Queued
 from determined_master.allocations.service import Allocations, SlotRequest
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow
@@ -20,7 +21,7 @@ from determined_master.pool_settings import PoolSettings
 from determined_master.resource_managers import pool_views
 from determined_master.resource_managers.manager import Capacity
 from determined_master.scheduling.explain import Explanation, explain
-from determined_master.scheduling.plan import Placement, Plan, Release
+from determined_master.scheduling.plan import Placement, Release
 from determined_master.scheduling.scheduler import plan
 from determined_master.scheduling.view import PoolView, TaskGroup
 from determined_master.scheduling.what_if import Changes
@@ -74,10 +75,19 @@ class AgentManager:
     async def observe(self) -> float | None:
         if self._is_draining():
             return None
-        views, gone = await self._views()
-        for pool in views:
-            await self._items.run("pool", pool.name, partial(self._place, pool))
-        await self._say_why(gone)
+        queues: dict[str, Sequence[Queued]] = {}
+        views: list[PoolView] = []
+        async with self._database.read() as session:
+            for name in await queue_repository.pools_with_pending(session):
+                queues[name] = await queue_repository.pending(session, name)
+                if name in self._pools:
+                    # An allocation whose placement failed must not block others: the plan leaves it out for a while.
+                    due = [each for each in queues[name] if self._items.is_due("allocation", each.id)]
+                    views.append(await pool_views.whole(session, self._pools[name], self._clock.now(), due))
+        for view in views:
+            await self._items.run("pool", view.name, partial(self._place, view, queues.pop(view.name)))
+        for name, queue in queues.items():
+            await self._store_reasons(queue, {each.id: _gone(name) for each in queue})
         return self._items.seconds_left()
 
     async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
@@ -99,33 +109,15 @@ class AgentManager:
     async def capacity(self, session: ReadSession, pool: str) -> Capacity:
         return await pool_views.capacity(session, pool)
 
-    async def _views(self) -> tuple[list[PoolView], dict[str, str]]:
-        """Returns a view of each pool that has pending allocations, and why those of removed pools wait."""
-        views: list[PoolView] = []
-        gone: dict[str, str] = {}
-        async with self._database.read() as session:
-            for name in await queue_repository.pools_with_pending(session):
-                if name in self._pools:
-                    # An allocation whose placement failed must not block others: the plan leaves it out for a while.
-                    views.append(await pool_views.whole(session, self._pools[name], self._clock.now(), self._is_due))
-                else:
-                    gone |= {each.id: _gone(name) for each in await queue_repository.pending(session, name)}
-        return views, gone
-
-    def _is_due(self, allocation_id: str) -> bool:
-        return self._items.is_due("allocation", allocation_id)
-
-    async def _place(self, pool: PoolView) -> None:
-        await self._apply(plan(pool))
-
-    async def _apply(self, wanted: Plan) -> None:
+    async def _place(self, pool: PoolView, queue: Sequence[Queued]) -> None:
+        wanted = plan(pool)
         for release in wanted.releases:
             await self._items.run("allocation", release.allocation_id, partial(self._release_one, release))
         for placement in wanted.placements:
             await self._items.run("allocation", placement.allocation_id, partial(self._place_one, placement))
         # Submission refuses what the pool can never hold. What was accepted waits: an agent may be away for a while.
         never = {refusal.allocation_id: refusal.reason for refusal in wanted.refusals}
-        await self._say_why({**wanted.waiting, **never})
+        await self._store_reasons(queue, {**wanted.waiting, **never})
 
     async def _place_one(self, placement: Placement) -> None:
         try:
@@ -142,16 +134,12 @@ class AgentManager:
                     session, row, why=release.reason, leaves_for=release.for_allocation_id
                 )
 
-    async def _say_why(self, waiting: Mapping[str, str]) -> None:
+    async def _store_reasons(self, queue: Sequence[Queued], waiting: Mapping[str, str]) -> None:
         """Stores the reasons for waiting that have changed."""
-        if not waiting:
-            return
-        async with self._database.read() as session:
-            found = await allocation_rows.pending(session)
-        stale = {each: waiting[each.id] for each in found if waiting.get(each.id, each.waiting) != each.waiting}
+        stale = [(each, waiting[each.id]) for each in queue if waiting.get(each.id, each.waiting) != each.waiting]
         if stale:
             async with self._database.write() as session:
-                await allocation_rows.set_waiting(session, stale)
+                await queue_repository.set_waiting(session, stale)
 
 
 def _gone(pool: str) -> str:

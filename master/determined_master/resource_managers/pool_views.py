@@ -1,7 +1,7 @@
 """Loads the scheduler's view of a pool of agents, and its capacity."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -34,16 +34,17 @@ async def whole(
     session: ReadSession,
     pool: PoolSettings,
     now: datetime,
-    is_due: Callable[[str], bool] = lambda _: True,
+    waiting: Sequence[Queued] | None = None,
     *,
     estimates_saving: bool = False,
 ) -> PoolView:
     """Returns the view of a pool.
 
-    ``is_due``: of the allocations that wait, those that take part. ``estimates_saving``: looks up how long running
-    trials will take to save; only explanations use it, and it costs a look at the attempts of their experiments.
+    ``waiting``: those of the waiting allocations that take part; all if None. ``estimates_saving``: looks up how long
+    running trials will take to save, which costs a look at the attempts of their experiments; only explanations use it.
     """
-    waiting = await queue_repository.pending(session, pool.pool_name)
+    if waiting is None:
+        waiting = await queue_repository.pending(session, pool.pool_name)
     running = await queue_repository.running(session, pool.pool_name)
     parts: dict[str, list[Part]] = defaultdict(list)
     for container in await allocation_rows.containers_of_pool(session, pool.pool_name):
@@ -55,7 +56,7 @@ async def whole(
     return PoolView(
         name=pool.pool_name,
         agents=await _agents(session, pool),
-        waiting=tuple(_request(each) for each in waiting if is_due(each.id)),
+        waiting=tuple(_request(each) for each in waiting),
         running=tuple(
             _running(each, tuple(parts[each.id]), now, saving.get(each.experiment_id or 0)) for each in running
         ),
