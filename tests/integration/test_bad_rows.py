@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster, cluster
-from tests.support.database_rows import insert
+from tests.support.database_rows import write_rows
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 
@@ -53,7 +53,7 @@ async def deleted(one: Cluster, experiment: int) -> None:
 
 async def in_database(data: Path, statement: str, *values: Any) -> None:
     """Changes rows in a thread: the master may be within a write that only its event loop can end."""
-    await asyncio.to_thread(insert, data, statement, [values])
+    await asyncio.to_thread(write_rows, data, statement, [values])
 
 
 async def runs_to_its_end(one: Cluster) -> None:

@@ -9,7 +9,9 @@ import pytest
 from tests.support.clock import FixedClock
 from tests.support.cluster import Cluster, FakeAgent, cluster
 
-from determined.link.messages import DesiredContainer, Hello, SlotFacts
+from determined.link.messages import DesiredContainer, Hello, SlotFacts, SlotStatus
+from determined_master.agents import repository as agent_rows
+from determined_master.agents.service import StoredReport
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -89,3 +91,30 @@ async def test_an_older_agent_and_a_slow_connection_are_not_warned_about(
     async with cluster(tmp_path, FixedClock(NOW)) as one:
         await join(one, sent_at)
         assert await warnings(one) == {""}
+
+
+async def test_a_change_that_could_not_be_stored_is_stored_with_the_next_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what was committed is remembered of a connection's reports."""
+    stored, busy = StoredReport(), SlotStatus(id=0, status="occupied", reason="by process 7")
+
+    async def fail(*_: Any, **_values: Any) -> None:
+        raise OSError("a test's")
+
+    async with cluster(tmp_path, FixedClock(NOW)) as one:
+        await join(one, NOW)
+        ahead = (NOW + timedelta(hours=3)).timestamp()
+        agents = one.master.agents
+        assert not await agents.on_report("one", [], (), NOW.timestamp(), stored)
+        with monkeypatch.context() as broken:
+            broken.setattr(agent_rows, "change", fail)
+            with pytest.raises(OSError, match="a test's"):
+                await agents.on_report("one", [], (), ahead, stored)
+        assert await warnings(one) == {""}
+        assert await agents.on_report("one", [], (), ahead, stored)
+        assert await agents.on_report("one", [], (busy,), ahead, stored)
+        assert not await agents.on_report("one", [], (busy,), ahead, stored)
+        assert len(await warnings(one)) == 1
+        assert "3 h 0 min ahead of" in (await warnings(one)).pop()
+        assert await agents.on_report("one", [], (), ahead, stored), "the slot is free again"

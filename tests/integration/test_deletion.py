@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, event
 from tests.support.checkpoints import store_checkpoint
 from tests.support.cluster import Cluster
-from tests.support.database_rows import insert
+from tests.support.database_rows import write_rows
 from tests.support.waiting import eventually
 
 from determined_master.loops import deletion
@@ -102,14 +102,14 @@ async def test_rows_are_deleted_in_bounded_transactions(one: Cluster):
     experiment, _ = await completed(one)
     task = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
     await asyncio.to_thread(
-        insert,
+        write_rows,
         one.master.settings.data,
         "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
         " VALUES (?, 1, '', 'stdout', 'task', 'x', 0)",
         [(task,)] * 12_000,
     )
     await asyncio.to_thread(
-        insert,
+        write_rows,
         one.master.settings.data,
         'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
         " VALUES (1, 1, 'training', 1, ?, '{}', 0)",

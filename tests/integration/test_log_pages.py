@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import Cluster
-from tests.support.database_rows import insert
+from tests.support.database_rows import write_rows
 
 from determined_master.logs import log_pager
 
@@ -34,7 +34,7 @@ async def fill(one: Cluster, task_id: str, count: int, text: str = "line {}") ->
         "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
         " VALUES (?, ?, 'INFO', 'stdout', 'task', ?, 0)"
     )
-    await asyncio.to_thread(insert, one.master.settings.data, statement, rows)
+    await asyncio.to_thread(write_rows, one.master.settings.data, statement, rows)
 
 
 async def page(one: Cluster, **query: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster
-from tests.support.database_rows import insert
+from tests.support.database_rows import write_rows
 from tests.support.series import oracle, packing, series, store
 from tests.support.waiting import eventually
 
@@ -207,7 +207,7 @@ async def test_a_trial_that_ends_is_packed_whole_and_left_alone(one: Cluster):
     assert kept(one, "SELECT done_run FROM series_cursors") == 1
     (curve,) = (await series(one))["series"]
     assert curve["values"] == [1.0]
-    await asyncio.to_thread(insert, one.master.settings.data, "UPDATE series_cursors SET done_run = ?", [(-1,)])
+    await asyncio.to_thread(write_rows, one.master.settings.data, "UPDATE series_cursors SET done_run = ?", [(-1,)])
     await packing(one)
     assert kept(one, "SELECT points FROM series") == 1
     assert kept(one, "SELECT done_run FROM series_cursors") == 1

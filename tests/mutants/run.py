@@ -1,9 +1,9 @@
-"""Seeded breakages: each patch beside this file breaks one promise, and the tests that it names must turn red.
+"""Mutation tests: each patch beside this file breaks one promise, and the tests that it names must fail.
 
 A test under ``webui/`` is a file of the page's, and runs in Vitest; all others are pytest's.
 
-``python tests/mutants/run.py [NAME…]``. A patch survives where its tests stay green, where they cannot be run at all,
-or where it no longer applies. First the same tests have to be green on the tree as it is.
+``python tests/mutants/run.py [NAME…]``. A patch survives where its tests pass, where they cannot be run at all, or
+where it no longer applies. First the same tests have to pass on the tree as it is.
 """
 
 import json

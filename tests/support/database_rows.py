@@ -10,7 +10,7 @@ import pytest
 from tests.support.postgresql import VARIABLE
 
 
-def insert(data: Path, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+def write_rows(data: Path, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
     """Executes ``statement`` for each row, in one transaction. Not on the master's event loop: it may hold the lock."""
     if VARIABLE in os.environ:
         pytest.skip("a test of the SQLite file")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.support.cluster import Cluster
-from tests.support.database_rows import insert
+from tests.support.database_rows import write_rows
 
 from determined_master.json_numbers import outward
 from determined_master.metric_series import series_packer as packs
@@ -45,7 +45,7 @@ async def store(one: Cluster, points: Sequence[Point], *, name: str = "loss") ->
         'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
         " VALUES (1, 1, 'training', ?, ?, ?, 0)"
     )
-    await asyncio.to_thread(insert, one.master.settings.data, statement, rows)
+    await asyncio.to_thread(write_rows, one.master.settings.data, statement, rows)
 
 
 def oracle(

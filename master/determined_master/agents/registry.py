@@ -1,29 +1,13 @@
 """Registry of connected agents. In memory; rebuilt as agents reconnect."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from starlette.websockets import WebSocket
 
-from determined.link.messages import SlotStatus
-from determined_master.agents.clock_skew import has_changed
+from determined_master.agents.service import StoredReport
 
 COMPARED_AGAIN_SECONDS = 30.0
 """A repeated report is compared with the database only this often, so that agents in a steady state cost little."""
-
-
-@dataclass
-class StoredReport:
-    """What the database has of an agent's reports besides its containers; None until it was looked up."""
-
-    clock_skew: int | None = None
-    slots: Sequence[SlotStatus] | None = None
-
-    def holds(self, clock_skew: int, slots: Sequence[SlotStatus]) -> bool:
-        """Returns True if a report with these values changes nothing."""
-        if self.clock_skew is None or self.slots is None:
-            return False
-        return not has_changed(self.clock_skew, clock_skew) and list(self.slots) == list(slots)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -10,7 +11,6 @@ from determined.link.isolation import Isolation
 from determined.link.messages import Hello, ReportedContainer, SlotStatus
 from determined_master import notifications
 from determined_master.agents import clock_skew, repository
-from determined_master.agents.registry import StoredReport
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
@@ -18,6 +18,20 @@ from determined_master.events import repository as events
 from determined_master.principal import Principal
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass
+class StoredReport:
+    """What the database has of an agent's reports besides its containers; None until it was looked up."""
+
+    clock_skew: int | None = None
+    slots: Sequence[SlotStatus] | None = None
+
+    def holds(self, skew: int, slots: Sequence[SlotStatus]) -> bool:
+        """Returns True if a report with these values changes nothing."""
+        if self.clock_skew is None or self.slots is None:
+            return False
+        return not clock_skew.has_changed(self.clock_skew, skew) and list(self.slots) == list(slots)
 
 
 class Containers(Protocol):
@@ -84,16 +98,18 @@ class Agents:
         """
         skew = clock_skew.skew_seconds(sent_at, self._clock.now())
         stored = stored or StoredReport()
-        has_moved, changed = False, list[SlotStatus]()
+        has_moved = False
+        changed: list[SlotStatus] = []
+        found = stored.clock_skew
         async with self._database.read() as session:
             news = await self._containers.news(session, agent_id, containers)
             if not stored.holds(skew, slots):
                 row = await repository.find(session, agent_id)
                 has_moved = bool(sent_at and row is not None and clock_skew.has_changed(row.clock_skew, skew))
                 changed = changed_statuses(await repository.slots(session, agent_id), slots)
-                stored.clock_skew = skew if has_moved or row is None else row.clock_skew
+                found = skew if has_moved or row is None else row.clock_skew
         if not news and not changed and not has_moved:
-            stored.slots = slots
+            stored.clock_skew, stored.slots = found, slots
             return False
         async with self._database.write() as session:
             if has_moved:
@@ -102,7 +118,8 @@ class Agents:
                 await self._containers.on_report(session, agent_id, news)
             if changed:
                 await self._change_statuses(session, agent_id, slots)
-        stored.slots = slots
+        # After the commit: what was rolled back is looked up again.
+        stored.clock_skew, stored.slots = found, slots
         return True
 
     async def _change_statuses(self, session: WriteSession, agent_id: str, slots: Sequence[SlotStatus]) -> None:
