@@ -4,7 +4,7 @@ import pytest
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.waiting import eventually
 
-from determined_master.allocations import repository as allocations
+from determined_master.allocations import queue_repository
 from determined_master.db.models import ExperimentRow, JobRow
 from determined_master.jobs import repository as jobs
 from determined_master.tasks import repository as tasks
@@ -35,7 +35,7 @@ async def test_a_new_priority_applies_to_trials_that_wait(one: Cluster):
 
     async def both_wait() -> bool:
         async with one.master.database.read() as session:
-            return len(await allocations.pending(session)) == 2
+            return len(await queue_repository.pending(session, "default")) == 2
 
     await eventually(both_wait)
     path = f"/api/v1/experiments/{second}"
