@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("shards")
 SCRIPT = str(Path(rank_processes.__file__).with_name("shard_scenarios.py"))
 
 
-@pytest.fixture(scope="module", params=["a folder", "a bucket"])
+@pytest.fixture(scope="module", params=["a folder", pytest.param("a bucket", marks=pytest.mark.long)])
 def config(request, tmp_path_factory):
     if request.param == "a folder":
         yield {"type": "directory", "container_path": str(tmp_path_factory.mktemp("store"))}
