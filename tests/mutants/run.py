@@ -26,6 +26,8 @@ ROOT = HERE.parent.parent
 ROOTS = ("launch", "harness", "master", "agent", "workflows", "cli")
 CONCURRENCY = 2
 SECONDS = 180
+UNPATCHED_SECONDS = 1800
+"""All named tests run once on the tree as it is; each patch runs only its own."""
 TESTS_FAILED = 1  # pytest's code; others mean that it did not come to a verdict
 NO_VERDICT = 2
 PAGE = "webui/"
@@ -84,11 +86,11 @@ def apply(mutant: Mutant, tree: Path, *, check: bool = False) -> str:
     return done.stderr.strip() if done.returncode else ""
 
 
-def run_tests(tree: Path, tests: Sequence[str], *more: str) -> tuple[int, str]:
-    """As pytest says it: 0 where all passed, 1 where one failed; and the end of what was said."""
+def run_tests(tree: Path, tests: Sequence[str], *more: str, seconds: int = SECONDS) -> tuple[int, str]:
+    """Returns pytest's exit code (0 if all passed, 1 if one failed) and the end of its output."""
     pages = [test for test in tests if test.startswith(PAGE)]
     others = [test for test in tests if not test.startswith(PAGE)]
-    code, text = run_pytest(tree, others, *more) if others else (0, "")
+    code, text = run_pytest(tree, others, *more, seconds=seconds) if others else (0, "")
     return run_vitest(tree, pages) if pages and code == 0 else (code, text)
 
 
@@ -113,16 +115,16 @@ def run_vitest(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
     return TESTS_FAILED if found.get("numFailedTests", 0) > 0 else NO_VERDICT, json.dumps(found)[-3000:] + text
 
 
-def run_pytest(tree: Path, tests: Sequence[str], *more: str) -> tuple[int, str]:
-    """Pytest's exit code and the end of what it said, with the packages of ``tree`` before all others."""
+def run_pytest(tree: Path, tests: Sequence[str], *more: str, seconds: int = SECONDS) -> tuple[int, str]:
+    """Runs pytest with the packages of ``tree``; returns its exit code and the end of its output."""
     environment = dict(os.environ)
     paths = [str(tree / root) for root in ROOTS] + [str(tree)]
-    environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": ""}
     argv = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout", "60", *more, *tests]
     try:
-        done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(argv, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return NO_END, f"did not end within {SECONDS} s"
+        return NO_END, f"did not end within {seconds} s"
     return done.returncode, (done.stdout + done.stderr)[-3000:]
 
 
@@ -146,11 +148,11 @@ def judge(mutant: Mutant) -> Verdict:
 
 
 def is_green(mutants: Sequence[Mutant]) -> bool:
-    """Whether all named tests pass on the tree as it is; says so where they do not."""
+    """Returns True if all named tests pass on the tree as it is; prints the failures if not."""
     tests = sorted({test for mutant in mutants for test in mutant.tests})
     with tempfile.TemporaryDirectory(prefix="mutant-") as name:
         copy_tree(Path(name))
-        code, text = run_tests(Path(name), tests, "-n", str(CONCURRENCY))
+        code, text = run_tests(Path(name), tests, "-n", str(CONCURRENCY), seconds=UNPATCHED_SECONDS)
     if code:
         print(f"The tests are not green without any patch:\n{text}", flush=True)
     return code == 0
