@@ -1,9 +1,10 @@
 """A folder with a file of parameters, in which ``det runner`` runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.workflows.runner.runner_process import Runner
 
 from determined_cli.main import main
 
@@ -20,6 +21,7 @@ norm: [new, bad]
 lr: [0.1, 0.05]
 """
 
+Start = Callable[..., Runner]
 Run = Callable[..., tuple[int, list[str]]]
 
 
@@ -40,3 +42,17 @@ def run(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
         return code, (captured.out + captured.err).splitlines()
 
     return run_grid
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Start]:
+    """Starts runs as processes of their own, and ends them with the test."""
+    started: list[Runner] = []
+
+    def start_one(*flags: str) -> Runner:
+        started.append(Runner(folder, *flags))
+        return started[-1]
+
+    yield start_one
+    for each in started:
+        each.kill()

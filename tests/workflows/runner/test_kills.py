@@ -1,15 +1,12 @@
 """A runner that is killed or interrupted: nothing keeps running, nothing is skipped that has not finished."""
 
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from tests.support.waiting import wait_until
-from tests.workflows.runner.conftest import Run
+from tests.workflows.runner.conftest import Run, Start
+from tests.workflows.runner.runner_process import Runner, is_gone, states
 
 from determined_workflows.runner import status
 
@@ -29,71 +26,15 @@ n: [1, 2, 3, 4]
 """
 
 
-class Runner:
-    """``det runner run`` as a process of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "determined_cli", "runner", "run"],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def pids(self) -> list[int]:
-        """Waits until two tasks run, and returns their processes."""
-
-        def texts() -> list[str]:
-            found = [path.read_text().strip() for path in self.folder.glob("pid.[12]")]
-            return found if len(found) == 2 and all(found) else []
-
-        return [int(text) for text in wait_until(texts)]
-
-    def end(self) -> tuple[int, str]:
-        output, _ = self.process.communicate(timeout=60)
-        return self.process.returncode, output
-
-
 @pytest.fixture
-def start(folder: Path) -> Iterator[Callable[[], Runner]]:
-    started: list[Runner] = []
-
-    def start_one() -> Runner:
-        started.append(Runner(folder))
-        return started[-1]
-
-    yield start_one
-    for each in started:
-        each.process.kill()
-        each.process.communicate()
-
-
-@pytest.fixture
-def runner(folder: Path, request: pytest.FixtureRequest, start: Callable[[], Runner]) -> Runner:
+def runner(folder: Path, request: pytest.FixtureRequest, start: Start) -> Runner:
     (folder / "params.yaml").write_text(getattr(request, "param", GRID))
     return start()
 
 
-def is_gone(pid: int) -> bool:
-    """A zombie is gone: only its parent has not noticed yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def states(folder: Path) -> dict[str, object]:
-    return {path.parent.name: yaml.safe_load(path.read_text()) for path in (folder / "output").glob("*/stat")}
-
-
-def test_a_killed_run_leaves_no_command_and_its_tasks_run_again(
-    runner: Runner, folder: Path, start: Callable[[], Runner]
-) -> None:
+def test_a_killed_run_leaves_no_command_and_its_tasks_run_again(runner: Runner, folder: Path, start: Start) -> None:
     pids = runner.pids()
-    runner.process.send_signal(signal.SIGKILL)
-    runner.process.wait()
+    runner.kill()
     assert states(folder) == {"N_1": {"work": "running"}, "N_2": {"work": "running"}}
     wait_until(lambda: {task.state for task in status.read(folder / "output")} == {"interrupted"})
     # The next run waits for the end of the commands before it starts its own.
@@ -146,6 +87,24 @@ def test_children_that_a_command_leaves_behind_are_ended(run: Run, folder: Path)
     )
     assert code == 0
     assert wait_until(lambda: is_gone(int((folder / "pid").read_text())))
+
+
+def test_children_in_a_session_of_their_own_are_ended(run: Run, folder: Path) -> None:
+    code, _ = run(
+        "resource: [0]\ntemplate:\n  a: >\n    (setsid bash -c 'echo $$ > pid; exec sleep 300' &) ; until [ -s pid ]; do :; done"
+        "\n  b: kill -0 $(cat pid)\n---\nn: 1\n"
+    )
+    assert code == 1
+    assert wait_until(lambda: is_gone(int((folder / "pid").read_text())))
+
+
+def test_children_of_a_command_that_still_runs_are_left_alone(run: Run) -> None:
+    """The parent of the child ends before the command does."""
+    code, lines = run(
+        "resource: [0, 0]\ntemplate:\n  a: >\n    (setsid bash -c 'echo $$ > pid.{n}; exec sleep 300' &) ; until [ -s pid.{n} ]; do :; done;\n"
+        "    true & wait; kill -0 $(cat pid.{n})\n---\nn: [1, 2]\n"
+    )
+    assert code == 0, lines
 
 
 def test_a_signal_that_does_not_end_the_run_is_ignored(run: Run) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from determined.errors import Conflict
+from determined_workflows.runner.errors import ConflictError
 
 EXAMPLE = """\
 # A grid of command pipelines; `det runner run` executes it.
@@ -44,9 +44,9 @@ lr: [0.1, 0.05]
 
 
 def init(path: Path) -> None:
-    """Writes the example to ``path``. Raises Conflict if the file exists, and OSError."""
+    """Writes the example to ``path``. Raises ConflictError if the file exists, and OSError."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(EXAMPLE)
     except FileExistsError:
-        raise Conflict(f"{path} exists already; it is left as it is") from None
+        raise ConflictError(f"{path} exists already; it is left as it is") from None

@@ -1,17 +1,25 @@
-"""Runs tasks: one worker for each resource; a task's commands in order, up to the first failure."""
+"""Runs tasks on this machine: one worker for each resource; a task's commands in order, up to the first failure."""
 
-import queue
+import itertools
+import select
 import shlex
-import threading
-from collections.abc import Sequence
+import signal
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from determined_workflows.runner.console import Console
 from determined_workflows.runner.grid import Task
 from determined_workflows.runner.params_file import Template
-from determined_workflows.runner.processes import CommandProcesses
-from determined_workflows.runner.task_files import FAILED, FINISHED, RUNNING, TaskFiles
+from determined_workflows.runner.processes import CommandProcesses, End
+from determined_workflows.runner.signals import DRAIN, KILL, Signals
+from determined_workflows.runner.task_files import FINISHED, TaskFiles
+
+GRACE_SECONDS = 5.0
+TICK_SECONDS = 1.0
+"""How often the remaining time on a terminal is brought up to date."""
 
 
 @dataclass
@@ -20,86 +28,168 @@ class Outcome:
 
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    ended_by: int | None = None
+    is_drained: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
+class Pipeline:
+    """A task that is being run: the commands that are left."""
+
+    number: int
+    task: Task
+    resource: str
+    files: TaskFiles
+    templates: Iterator[Template]
+    current: Template
+    is_started: bool = False
+
+
 class Execution:
-    """The settings of one run."""
+    """Runs the tasks of one run, one after the other on each resource."""
 
-    time: str
-    console: Console
-    processes: CommandProcesses
-    is_forced: bool = False
-    is_debug: bool = False
-    has_subfolders: bool = True
+    def __init__(
+        self,
+        time: str,
+        console: Console,
+        processes: CommandProcesses,
+        signals: Signals,
+        *,
+        is_forced: bool,
+        is_debug: bool,
+        has_subfolders: bool,
+    ) -> None:
+        self._time = time
+        self._console = console
+        self._processes = processes
+        self._signals = signals
+        self._is_forced = is_forced
+        self._is_debug = is_debug
+        self._has_subfolders = has_subfolders
+        self._running: dict[str, Pipeline] = {}
+        self._ids = map(str, itertools.count(1))
+        self._outcome = Outcome()
+        self._is_stopping = False
+        self._kill_at: float | None = None
 
     def run(self, tasks: Sequence[Task], resources: Sequence[str]) -> Outcome:
-        """Runs all tasks and returns those that failed or had nothing to run."""
-        outcome = Outcome()
-        waiting: queue.SimpleQueue[tuple[int, Task]] = queue.SimpleQueue()
-        for number, task in enumerate(tasks, 1):
-            waiting.put((number, task))
+        """Runs all tasks and returns those that failed or had nothing to run. Raises OSError."""
+        free = deque(resources)
+        waiting = enumerate(tasks, 1)
+        while True:
+            while free and not self._is_stopping and not self._processes.is_lost and (found := next(waiting, None)):
+                pipeline = self._pipeline(*found, resource=free[0])
+                if self._advance(pipeline):
+                    free.popleft()
+                self._heed()
+            if not self._running:
+                self._outcome.is_drained = self._is_stopping and next(waiting, None) is not None
+                return self._outcome
+            sources: list[CommandProcesses | Signals] = [self._processes, self._signals]
+            ready, _, _ = select.select(sources, [], [], self._timeout())
+            self._heed()
+            self._console.tick()
+            if self._processes in ready:
+                for end in self._processes.ends():
+                    pipeline = self._running.pop(end.id)
+                    if not self._ended(pipeline, end):
+                        free.append(pipeline.resource)
 
-        def work(resource: str) -> None:
-            while not self.processes.is_stopping:
-                try:
-                    number, task = waiting.get_nowait()
-                except queue.Empty:
-                    return
-                self._run_task(number, task, resource, outcome)
+    def _timeout(self) -> float:
+        return TICK_SECONDS if self._kill_at is None else max(0.0, min(TICK_SECONDS, self._kill_at - time.monotonic()))
 
-        workers = [threading.Thread(target=work, args=(resource,)) for resource in resources]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        return outcome
-
-    def files(self, task: Task) -> TaskFiles:
-        return TaskFiles(task.output, "" if self.has_subfolders else f".{task.name}")
-
-    def _run_task(self, number: int, task: Task, resource: str, outcome: Outcome) -> None:
-        files = self.files(task)
-        files.load()
-        title = str(task.output) if self.has_subfolders else f"{task.output} {task.name}"
-        started = False
-        for template in task.templates:
-            if files.states.get(template.name) == FINISHED and not self.is_forced:
-                self.console.event("SKIP", None, template.name, number, task.output)
+    def _heed(self) -> None:
+        """Obeys the signals that have come: the first ends the commands, the second kills them."""
+        for number in self._signals.read():
+            self._is_stopping = True
+            if number == DRAIN:
                 continue
-            started = True
-            self.console.event("START", resource, template.name, number, task.output)
-            try:
-                reason = self._run_command(task, template, files, resource)
-            except OSError as error:
-                reason = f"{error.filename or 'bash'}: {error.strerror}"
-            except ValueError as error:
-                reason = str(error)
-            if reason is not None:
-                self.console.event("FAIL", resource, template.name, number, task.output, reason)
-                outcome.failed.append(title)
-                return
-            self.console.event("SUCCEED", resource, template.name, number, task.output)
-        if not started:
-            outcome.skipped.append(title)
+            if self._outcome.ended_by is None and number != KILL:
+                self._processes.signal(signal.SIGTERM)
+                self._kill_at = time.monotonic() + GRACE_SECONDS
+            else:
+                self._processes.signal(signal.SIGKILL)
+            if self._outcome.ended_by is None:
+                self._outcome.ended_by = signal.SIGTERM if number == KILL else number
+        if self._kill_at is not None and time.monotonic() >= self._kill_at:
+            self._processes.signal(signal.SIGKILL)
+            self._kill_at = None
 
-    def _run_command(self, task: Task, template: Template, files: TaskFiles, resource: str) -> str | None:
-        """Returns None if the command succeeded, else the reason, which is empty if the log has it."""
-        command = task.command(template, self.time)
-        log = files.log(template.name, self.time)
-        files.folder.mkdir(parents=True, exist_ok=True)
-        own = {"_name": task.name, "_output": str(task.output), "_time": self.time}
-        files.write_param({**task.params, **own}, {template.name: script(command, resource, log)})
-        files.set_state(template.name, RUNNING)
-        if self.is_debug:
-            code = self.processes.run(
-                f"set -o pipefail; {{ {command}\n}} 2>&1 | tee -a {shlex.quote(str(log))}", resource
-            )
+    def _pipeline(self, number: int, task: Task, *, resource: str) -> Pipeline:
+        files = task_files(task, has_subfolders=self._has_subfolders)
+        files.load()
+        return Pipeline(number, task, resource, files, iter(task.templates), task.templates[0])
+
+    def _advance(self, pipeline: Pipeline) -> bool:
+        """Starts the next command of a task. Returns False if there is none, or it cannot be started."""
+        for template in pipeline.templates:
+            pipeline.current = template
+            if pipeline.files.states.get(template.name) == FINISHED and not self._is_forced:
+                self._print("SKIP", pipeline)
+                continue
+            if not pipeline.is_started:
+                pipeline.is_started = True
+                self._console.progress.running += 1
+            self._print("START", pipeline)
+            try:
+                self._start(pipeline)
+            except OSError as error:
+                return self._failed(pipeline, f"{error.filename or 'bash'}: {error.strerror}")
+            except ValueError as error:
+                return self._failed(pipeline, str(error))
+            return True
+        if pipeline.is_started:
+            self._console.progress.running -= 1
+            self._console.progress.finished += 1
         else:
-            with open(log, "ab") as output:
-                code = self.processes.run(command, resource, output)
-        files.set_state(template.name, FAILED if code else FINISHED)
-        return None if code == 0 else ""
+            self._outcome.skipped.append(self._title(pipeline))
+            self._console.progress.skipped += 1
+        return False
+
+    def _start(self, pipeline: Pipeline) -> None:
+        task, template, files = pipeline.task, pipeline.current, pipeline.files
+        line = task.command(template, self._time)
+        log = files.log(template.name, self._time)
+        files.folder.mkdir(parents=True, exist_ok=True)
+        own = {"_name": task.name, "_output": str(task.output), "_time": self._time}
+        files.write_param({**task.params, **own}, {template.name: script(line, pipeline.resource, log)})
+        if self._is_debug:
+            line = f"set -o pipefail; {{ {line}\n}} 2>&1 | tee -a {shlex.quote(str(log))}"
+        id = next(self._ids)
+        self._running[id] = pipeline
+        self._processes.start(id, files.start(template.name, line, pipeline.resource, None if self._is_debug else log))
+
+    def _ended(self, pipeline: Pipeline, end: End) -> bool:
+        """Returns True if the task continues with its next command."""
+        if end.code != 0:
+            return self._failed(pipeline, end.reason)
+        pipeline.files.states[pipeline.current.name] = FINISHED
+        self._print("SUCCEED", pipeline)
+        if self._is_stopping:
+            self._console.progress.running -= 1
+            return False
+        return self._advance(pipeline)
+
+    def _failed(self, pipeline: Pipeline, reason: str) -> bool:
+        """Returns False: the task does not continue."""
+        self._console.progress.running -= 1
+        self._console.progress.failed += 1
+        self._print("FAIL", pipeline, reason=reason)
+        self._outcome.failed.append(self._title(pipeline))
+        return False
+
+    def _print(self, word: str, pipeline: Pipeline, *, reason: str = "") -> None:
+        gpu = None if word == "SKIP" else pipeline.resource
+        self._console.event(word, gpu, pipeline.current.name, pipeline.number, pipeline.task.output, reason)
+
+    def _title(self, pipeline: Pipeline) -> str:
+        task = pipeline.task
+        return str(task.output) if self._has_subfolders else f"{task.output} {task.name}"
+
+
+def task_files(task: Task, *, has_subfolders: bool) -> TaskFiles:
+    """Returns the files of a task. Without folders of their own the names of the files tell tasks apart."""
+    return TaskFiles(task.output, "" if has_subfolders else f".{task.name}")
 
 
 def script(command: str, resource: str, log: Path) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from determined_workflows.runner import substitution
+from determined_workflows.runner.errors import ParamsFileError
 from determined_workflows.runner.params_file import Choices, ParamsFile, Template, Value
 from determined_workflows.runner.task_name import task_name
-from determined_workflows.runner.yaml_documents import ParamsFileError, Place
+from determined_workflows.runner.yaml_documents import Place
 
 MAX_TASKS = 100_000
 MAX_NAME_BYTES = 255  # what file systems allow

@@ -8,7 +8,8 @@ from pathlib import Path
 import yaml
 
 from determined_workflows.runner import yaml_documents
-from determined_workflows.runner.yaml_documents import Document, ParamsFileError, Place
+from determined_workflows.runner.errors import ParamsFileError
+from determined_workflows.runner.yaml_documents import Document, Place
 
 Value = str | int | float | bool
 FIRST_KEYS = ("template", "default", "resource", "alias")

@@ -1,97 +1,115 @@
-"""Starts commands in process groups of their own, and ends them with all their children."""
+"""Starts commands through the supervisor, and takes in how they ended."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import IO
+from typing import NamedTuple
 
-from determined_workflows.runner import guard
+from determined_workflows.runner import supervisor
+from determined_workflows.runner.supervisor import Start
 
-GRACE_SECONDS = 5.0
-_GATE = "read -r _ || exit 125; exec </dev/null\n"
-"""Before its command a shell waits for a line: the guard has to know its process group first."""
+
+class End(NamedTuple):
+    """How a command ended. ``code`` is None if it could not be started or its end not be stored, for ``reason``."""
+
+    id: str
+    code: int | None
+    reason: str = ""
 
 
 class CommandProcesses:
-    """The commands of one run. ``lock`` is the descriptor that the guard holds as long as it lives."""
+    """The commands of one run. ``lock`` is a descriptor that the supervisor holds as long as it lives."""
 
     def __init__(self, lock: int) -> None:
-        self._guard = subprocess.Popen(
-            [sys.executable, "-S", "-E", guard.__file__],
+        terminal = os.dup(1)
+        self._process = subprocess.Popen(
+            [sys.executable, "-S", "-E", supervisor.__file__, str(lock), str(terminal)],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            pass_fds=(lock,),
+            stdout=subprocess.PIPE,
+            pass_fds=(lock, terminal),
             start_new_session=True,
         )
-        self._mutex = threading.Lock()
-        self._groups: set[int] = set()
-        self.is_stopping = False
+        os.close(terminal)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._reports = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._rest = b""
+        self._starts: dict[str, Start] = {}
+        self._pids: dict[str, int] = {}
+        self.is_lost = False
+        # If the supervisor is killed, this process inherits the commands and can tell how they ended.
+        supervisor.adopt_orphans()
 
-    def run(self, command: str, resource: str, log: IO[bytes] | None = None) -> int:
-        """Runs a command in bash and returns its exit code. Its output goes to ``log``, or where the runner's goes.
+    def fileno(self) -> int:
+        """Returns the descriptor that becomes readable when there are ends."""
+        return self._reports
 
-        Raises OSError. Ends processes that the command has left in its process group.
-        """
-        environment: Mapping[str, str] = {**os.environ, "CUDA_VISIBLE_DEVICES": resource}
-        with self._mutex:
-            if self.is_stopping:
-                return -signal.SIGTERM
-            process = subprocess.Popen(
-                ["bash", "-c", _GATE + command],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                start_new_session=True,
-            )
-            self._groups.add(process.pid)
-            self._tell(f"+{process.pid}\n")
-        assert process.stdin is not None
-        with suppress(BrokenPipeError), process.stdin as gate:
-            gate.write(b"\n")
-        # The process is not reaped before its group is gone, so that its id cannot be that of another process.
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        with self._mutex:
-            self._groups.discard(process.pid)
-            _signal(process.pid, signal.SIGKILL)
-            self._tell(f"-{process.pid}\n")
-        return process.wait()
+    def start(self, id: str, start: Start) -> None:
+        """Starts a command; its End comes later."""
+        self._starts[id] = start
+        self._tell({"start": id, **start._asdict()})
 
-    def stop(self) -> None:
-        """Asks all commands to end, and kills those that have not ended after the grace period. Does not wait."""
-        with self._mutex:
-            self.is_stopping = True
-            for group in self._groups:
-                _signal(group, signal.SIGTERM)
-        timer = threading.Timer(GRACE_SECONDS, self.kill)
-        timer.daemon = True
-        timer.start()
+    def signal(self, number: int) -> None:
+        """Sends a signal to all commands with their children."""
+        self._tell({"signal": number})
 
-    def kill(self) -> None:
-        """Kills all commands."""
-        with self._mutex:
-            self.is_stopping = True
-            for group in self._groups:
-                _signal(group, signal.SIGKILL)
+    def ends(self) -> list[End]:
+        """Waits for reports and returns the commands that ended. Sets ``is_lost`` if the supervisor was killed."""
+        data = os.read(self._reports, 65536)
+        if not data:
+            return self._inherited()
+        found = []
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            report = json.loads(line)
+            if "pid" in report:
+                self._pids[report["id"]] = report["pid"]
+                continue
+            self._starts.pop(report["id"])
+            self._pids.pop(report["id"], None)
+            found.append(End(report["id"], report.get("code"), report.get("error", "")))
+        return found
 
     def close(self) -> None:
-        """Ends the guard."""
-        assert self._guard.stdin is not None
-        with suppress(BrokenPipeError):
-            self._guard.stdin.close()
-        self._guard.wait()
+        """Ends the commands that are left, and the supervisor."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+        supervisor.adopt_orphans(False)
 
-    def _tell(self, line: str) -> None:
-        assert self._guard.stdin is not None
-        with suppress(BrokenPipeError):
-            self._guard.stdin.write(line.encode())
-            self._guard.stdin.flush()
+    def _tell(self, message: dict[str, object]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._input, data) :]
+        except BrokenPipeError:
+            pass  # `ends` notices it
+
+    def _inherited(self) -> list[End]:
+        """Kills the commands of a supervisor that is gone, and stores the ends of those that had ended before."""
+        self.is_lost = True
+        self._process.wait()  # only then its children are children of this process
+        for pid in self._pids.values():
+            supervisor.kill_group(pid)
+        found = []
+        for id, start in self._starts.items():
+            code = _reaped(self._pids[id]) if id in self._pids else -signal.SIGKILL
+            if code == -signal.SIGKILL:
+                found.append(End(id, None, "its supervisor was killed; it will run again"))
+            else:
+                supervisor.store(start.stat, start.text(code))
+                found.append(End(id, code))
+        self._starts.clear()
+        return found
 
 
-def _signal(group: int, number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+def _reaped(pid: int) -> int:
+    try:
+        _, status = os.waitpid(pid, 0)
+    except ChildProcessError:  # the supervisor had reaped it, and so stored its end, but could not report it
+        return -signal.SIGKILL
+    return os.waitstatus_to_exitcode(status)

@@ -4,10 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from determined.errors import NotFound
-from determined_launch import pid_lock
-from determined_workflows.runner.console import say
-from determined_workflows.runner.run import LOCK
+from determined_workflows.runner import output_folder
+from determined_workflows.runner.errors import NotFoundError
 from determined_workflows.runner.task_files import FAILED, FINISHED, RUNNING, read_stat
 
 INTERRUPTED = "interrupted"
@@ -28,7 +26,7 @@ class TaskStatus:
 
 def read(output: Path) -> list[TaskStatus]:
     """Returns the tasks of an output, sorted by name."""
-    is_running = pid_lock.holder(output / LOCK) is not None
+    is_running = output_folder.runner(output) is not None
     found = []
     for path in sorted([*output.glob("*/stat"), *output.glob("stat.*")]):
         name = path.parent.name if path.name == "stat" else path.name.removeprefix("stat.")
@@ -40,12 +38,12 @@ def read(output: Path) -> list[TaskStatus]:
 
 
 def show(output: Path) -> None:
-    """Prints one line for each task, and a summary. Raises NotFound if nothing has run."""
+    """Prints one line for each task, and a summary. Raises NotFoundError if nothing has run."""
     tasks = read(output)
     if not tasks:
-        raise NotFound(f"no task has run in {output}")
+        raise NotFoundError(f"no task has run in {output}")
     for task in tasks:
         commands = ", ".join(f"{command}: {state}" for command, state in task.commands.items())
-        say(f"{task.state:<12}{task.name}  ({commands})")
+        print(f"{task.state:<12}{task.name}  ({commands})")
     counts = Counter(task.state for task in tasks)
-    say(f"Tasks: {len(tasks)} ({', '.join(f'{count} {state}' for state, count in sorted(counts.items()))})")
+    print(f"Tasks: {len(tasks)} ({', '.join(f'{count} {state}' for state, count in sorted(counts.items()))})")

@@ -1,5 +1,6 @@
 """The files of a task: ``param``, ``stat`` and logs. Each file is replaced as a whole."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,10 +8,10 @@ from typing import Any
 
 import yaml
 
-from determined_launch.atomic_file import write_atomic
+from determined_workflows.runner.supervisor import Start, store
 
 RUNNING, FINISHED, FAILED = "running", "finished", "failed"
-READABLE = 0o666  # less what the umask takes, as for any file that a program creates
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True)
@@ -37,21 +38,20 @@ class TaskFiles:
         self.states.clear()
         self.states.update(read_stat(self.stat))
 
-    def set_state(self, command: str, state: str) -> None:
-        """Stores the state of one command. Raises OSError."""
-        self.states[command] = state
-        write_atomic(self.stat, _dump(self.states), mode=READABLE, is_durable=state == FINISHED)
+    def start(self, command: str, line: str, resource: str, log: Path | None) -> Start:
+        """Returns what the supervisor needs for a command: ``line`` for bash, and the texts of ``stat``."""
+        running, finished, failed = (self._text_with(command, state) for state in (RUNNING, FINISHED, FAILED))
+        return Start(line, resource, None if log is None else str(log), str(self.stat), running, finished, failed)
+
+    def _text_with(self, command: str, state: str) -> str:
+        states = {**self.states, command: state}
+        return "".join(_line(name, each) for name, each in states.items())
 
     def write_param(self, params: Mapping[str, Any], scripts: Mapping[str, str]) -> None:
         """Writes parameters and scripts. Scripts of commands that do not run this time are kept. Raises OSError."""
         older = read_mapping(self.param).get("_scripts")
         kept = older if isinstance(older, dict) else {}
-        write_atomic(
-            self.param,
-            _dump({**dict(sorted(params.items())), "_scripts": {**kept, **scripts}}),
-            mode=READABLE,
-            is_durable=False,
-        )
+        store(self.param, _dump({**dict(sorted(params.items())), "_scripts": {**kept, **scripts}}))
 
 
 def read_stat(path: Path) -> dict[str, str]:
@@ -71,5 +71,11 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+@functools.lru_cache(maxsize=1024)
+def _line(command: str, state: str) -> str:
+    return _dump({command: state})
+
+
 def _dump(content: Mapping[str, Any]) -> str:
-    return yaml.safe_dump(dict(content), width=2**20, allow_unicode=True, sort_keys=False)
+    text: str = yaml.dump(dict(content), Dumper=_DUMPER, width=2**20, allow_unicode=True, sort_keys=False)
+    return text

@@ -6,14 +6,10 @@ from typing import Any
 
 import yaml
 
-from determined.errors import ConfigError
+from determined_workflows.runner.errors import ParamsFileError
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Path = tuple[object, ...]
-
-
-class ParamsFileError(ConfigError):
-    """The file of parameters cannot be used."""
 
 
 @dataclass(frozen=True)

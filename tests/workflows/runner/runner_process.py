@@ -1,0 +1,77 @@
+"""``det runner run`` as a process of its own, which tests stop, kill and start again."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+from tests.support.waiting import wait_until
+
+
+class Runner:
+    """A run in ``folder``. ``flags`` are those of ``det runner run``."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "determined_cli", "runner", "run", *flags],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def pids(self) -> list[int]:
+        """Waits until two tasks run, and returns their processes."""
+
+        def texts() -> list[str]:
+            found = [path.read_text().strip() for path in self.folder.glob("pid.[12]")]
+            return found if len(found) == 2 and all(found) else []
+
+        return [int(text) for text in wait_until(texts)]
+
+    def supervisor(self) -> int:
+        """Waits for the process that supervises the commands."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return int(wait_until(lambda: children.read_text().split())[0])
+
+    def end(self) -> tuple[int, str]:
+        """Waits for the end; returns the exit code and the output."""
+        output, _ = self.process.communicate(timeout=120)
+        return self.process.returncode, output
+
+    def kill(self) -> None:
+        """Kills the runner, and waits until its supervisor has ended too."""
+        self.process.kill()
+        if self.process.stdout and not self.process.stdout.closed:
+            self.process.communicate()
+
+
+def is_gone(pid: int) -> bool:
+    """A zombie is gone: only its parent has not noticed yet."""
+    return process_state(pid) in ("", "Z")
+
+
+def process_state(pid: int) -> str:
+    """Returns the letter of the process's state, nothing if there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def freeze(pid: int) -> None:
+    """Stops a process, and waits until it has stopped."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: process_state(pid) == "T")
+
+
+def states(folder: Path) -> dict[str, dict[str, str]]:
+    """Returns the states that are stored, by task."""
+    return {path.parent.name: yaml.safe_load(path.read_text()) for path in (folder / "output").glob("*/stat")}

@@ -1,0 +1,146 @@
+"""Runner and supervisor are killed with SIGKILL: a command that has ended is stored, any other one runs again."""
+
+import os
+import random
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.support.waiting import wait_until
+from tests.workflows.runner.conftest import Start
+from tests.workflows.runner.runner_process import Runner, freeze, is_gone, process_state, states
+
+GRID = """\
+resource: [0, 1]
+template:
+  work: >
+    echo $$ > pid.{n}; echo start >> starts.{n};
+    until [ -e go ]; do sleep 0.01; done
+---
+n: [1, 2]
+"""
+TWELVE = """\
+resource: [0, 1, 2]
+template:
+  work: echo start >> starts.{n}; sleep 0.05; echo done >> done.{n}
+---
+n: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+"""
+FINISHED = {"N_1": {"work": "finished"}, "N_2": {"work": "finished"}}
+
+
+@pytest.fixture
+def runner(folder: Path, start: Start) -> Runner:
+    (folder / "params.yaml").write_text(GRID)
+    return start()
+
+
+def starts(folder: Path) -> dict[str, int]:
+    """Returns how often each command has started."""
+    return {path.suffix[1:]: path.read_text().count("start") for path in folder.glob("starts.*")}
+
+
+def test_ends_are_stored_while_the_runner_does_not_run(runner: Runner, folder: Path, start: Start) -> None:
+    runner.pids()
+    freeze(runner.process.pid)
+    (folder / "go").touch()
+    wait_until(lambda: states(folder) == FINISHED)
+    runner.kill()
+    code, output = start().end()
+    assert code == 0, output
+    assert "Skipped tasks: 2/2" in output
+    assert starts(folder) == {"1": 1, "2": 1}
+
+
+def test_the_runner_stores_ends_that_a_killed_supervisor_has_not(runner: Runner, folder: Path, start: Start) -> None:
+    """The supervisor is killed between the end of the commands and the files of their states."""
+    pids = runner.pids()
+    supervisor = runner.supervisor()
+    freeze(supervisor)
+    (folder / "go").touch()
+    wait_until(lambda: [process_state(pid) for pid in pids] == ["Z", "Z"])
+    assert {state for task in states(folder).values() for state in task.values()} == {"running"}
+    os.kill(supervisor, signal.SIGKILL)
+    code, output = runner.end()
+    assert code == 128 + signal.SIGKILL
+    assert "The process that supervises the commands was killed." in output
+    assert states(folder) == FINISHED
+    assert start().end()[0] == 0
+    assert starts(folder) == {"1": 1, "2": 1}
+
+
+def test_commands_of_a_killed_supervisor_are_ended_and_run_again(runner: Runner, folder: Path, start: Start) -> None:
+    pids = runner.pids()
+    os.kill(runner.supervisor(), signal.SIGKILL)
+    code, output = runner.end()
+    assert code == 128 + signal.SIGKILL
+    assert output.count("its supervisor was killed; it will run again") == 2
+    assert all(is_gone(pid) for pid in pids)
+    (folder / "go").touch()
+    assert start().end()[0] == 0
+    assert states(folder) == FINISHED
+    assert starts(folder) == {"1": 2, "2": 2}
+
+
+def test_what_is_left_when_both_are_killed_is_ended_by_the_next_run(runner: Runner, folder: Path, start: Start) -> None:
+    pids = runner.pids()
+    supervisor = runner.supervisor()
+    freeze(supervisor)
+    os.kill(runner.process.pid, signal.SIGKILL)
+    os.kill(supervisor, signal.SIGKILL)
+    runner.end()
+    assert not any(is_gone(pid) for pid in pids)
+    for number in (1, 2):
+        (folder / f"pid.{number}").unlink()
+    again = start()
+    again.pids()
+    assert all(is_gone(pid) for pid in pids)
+    (folder / "go").touch()
+    assert again.end()[0] == 0
+    assert starts(folder) == {"1": 2, "2": 2}
+
+
+def test_a_draft_of_a_killed_run_is_not_read_and_is_replaced(runner: Runner, folder: Path, start: Start) -> None:
+    """The run was killed between writing a draft and renaming it."""
+    runner.pids()
+    runner.kill()
+    drafts = [folder / "output" / "N_1" / name for name in (".stat.draft", ".param.draft")]
+    for draft in drafts:
+        draft.write_text("work: finis")
+    (folder / "go").touch()
+    assert start().end()[0] == 0
+    assert states(folder) == FINISHED
+    assert starts(folder) == {"1": 2, "2": 2}
+    assert not any(draft.exists() for draft in drafts)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 14))])
+def test_a_grid_that_is_killed_at_random_moments_is_done_once(seed: int, folder: Path, start: Start) -> None:
+    """The moment is the start of a random command, and a little later."""
+    (folder / "params.yaml").write_text(TWELVE)
+    choice = random.Random(seed)
+    expected = dict.fromkeys(map(str, range(1, 13)), 1)
+    for kills_supervisor in choice.sample([False, False, True], 3):
+        moment = sum(starts(folder).values()) + choice.randrange(1, 5)
+        runner = start()
+        victim = runner.supervisor() if kills_supervisor else runner.process.pid
+        wait_until(partial(_has_come, folder, runner, moment))
+        if not runner.has_ended:
+            for _ in range(choice.randrange(100_000)):  # some milliseconds later: a command waits, ends or starts
+                pass
+            os.kill(victim, signal.SIGKILL)
+        runner.end()
+        stored = states(folder)
+        for number, count in starts(folder).items():
+            is_done = stored[f"N_{number}"] == {"work": "finished"}
+            expected[number] = count if is_done else count + 1
+    code, output = start().end()
+    assert code == 0, output
+    assert states(folder) == {f"N_{number}": {"work": "finished"} for number in range(1, 13)}
+    assert starts(folder) == expected
+    assert all((folder / f"done.{number}").exists() for number in range(1, 13))
+
+
+def _has_come(folder: Path, runner: Runner, moment: int) -> bool:
+    return sum(starts(folder).values()) >= moment or runner.has_ended

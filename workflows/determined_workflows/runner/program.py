@@ -1,0 +1,157 @@
+"""The verbs of the grid runner with their flags, and the program ``run`` of the small distribution."""
+
+import argparse
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from determined_workflows.runner import control, errors, example
+from determined_workflows.runner import run as grid_run
+from determined_workflows.runner import status as grid_status
+from determined_workflows.runner.errors import RunnerError
+from determined_workflows.runner.grid import Selection
+from determined_workflows.runner.run import Options
+
+PROGRAM = "run"
+
+
+class Verb(NamedTuple):
+    """One verb: its help, what adds its flags to a parser, and the function that returns the exit code."""
+
+    help: str
+    add_flags: Callable[[ArgumentParser], None]
+    act: Callable[[Namespace], int]
+    examples: Sequence[str] = ()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs ``run [VERB] [flags]`` and returns the exit code. Without a verb it runs the grid, as the original does."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    name = words.pop(0) if words and words[0] in VERBS else "run"
+    verb = VERBS[name]
+    parser = ArgumentParser(
+        PROGRAM if name == "run" else f"{PROGRAM} {name}",
+        description=f"{verb.help}. Other verbs: {', '.join(other for other in VERBS if other != name)}.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        allow_abbrev=False,
+    )
+    verb.add_flags(parser)
+    args = parser.parse_args(words)
+    args.program = PROGRAM
+    try:
+        return verb.act(args)
+    except RunnerError as error:
+        print(f"{PROGRAM}: {errors.in_words_of(PROGRAM, str(error))}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return control.INTERRUPTED
+
+
+def _output(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", default="output", metavar="FOLDER", help="folder of all tasks")
+
+
+def _grid(parser: ArgumentParser) -> None:
+    _output(parser)
+    parser.add_argument("-y", "--yaml", default="params.yaml", metavar="FILE", help="the grid")
+    parser.add_argument("-t", "--title", metavar="TITLE", help="only the choices with this _title")
+    parser.add_argument("-c", "--command", nargs="+", metavar="NAME", help="only these commands of each task")
+    parser.add_argument(
+        "-r", "--resource", nargs="+", metavar="LIST", help="workers: `-r 1,2 3,4` are two with two GPUs"
+    )
+    parser.add_argument("--no-subdir", action="store_true", help="put the files of all tasks into one folder")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print successes too")
+    parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if tasks fail")
+
+
+def _run(parser: ArgumentParser) -> None:
+    _grid(parser)
+    parser.add_argument("--sample", type=_count, metavar="N", help="N random tasks of each document of choices")
+    parser.add_argument("-f", "--force", action="store_true", help="run commands again that have finished")
+    parser.add_argument(
+        "-d", "--debug", action="store_true", help="run the first task, with its output on the terminal"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, and run nothing")
+
+
+def _stop(parser: ArgumentParser) -> None:
+    _output(parser)
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--drain", action="store_true", help="let running commands end, and start no others")
+    group.add_argument("--now", action="store_true", help="kill running commands")
+
+
+def _init(parser: ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", default="params.yaml", metavar="FILE", help="the file to write")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+_count.__name__ = "count"  # argparse says: invalid count value
+
+
+def options(args: Namespace) -> Options:
+    """Returns the options of ``run`` or ``retry``; a flag that the verb does not have is off."""
+    given = vars(args)
+    return Options(
+        output=Path(args.output),
+        yaml=Path(args.yaml),
+        selection=Selection(args.title, args.command, given.get("sample")),
+        resources=args.resource,
+        is_debug=given.get("debug", False),
+        is_dry_run=given.get("dry_run", False),
+        is_forced=given.get("force", False),
+        is_verbose=args.verbose,
+        is_exit_zero=args.exit_zero,
+        has_subfolders=not args.no_subdir,
+        program=given.get("program", errors.PROGRAM),
+        is_retry=given.get("is_retry", False),
+    )
+
+
+def _act_init(args: Namespace) -> int:
+    example.init(Path(args.file))
+    program = vars(args).get("program", errors.PROGRAM)
+    print(errors.in_words_of(program, f"wrote {args.file}; `det runner run` executes it"), file=sys.stderr)
+    return 0
+
+
+def _act_retry(args: Namespace) -> int:
+    args.is_retry = True
+    return grid_run.run(options(args))
+
+
+def _act_status(args: Namespace) -> int:
+    grid_status.show(Path(args.output))
+    return 0
+
+
+def _act_stop(args: Namespace) -> int:
+    control.stop(Path(args.output), is_draining=args.drain, is_killing=args.now)
+    return 0
+
+
+VERBS = {
+    "init": Verb("write a params.yaml with comments", _init, _act_init),
+    "run": Verb(
+        "run a grid of commands; what has finished is skipped",
+        _run,
+        lambda args: grid_run.run(options(args)),
+        ("det runner run", "det runner run -r 0 1 -c test", "det runner run --sample 10 --dry-run"),
+    ),
+    "status": Verb("print the states of the tasks of an output", _output, _act_status),
+    "attach": Verb(
+        "print the lines of a run that another terminal started; Ctrl-C ends only this",
+        _output,
+        lambda args: control.attach(Path(args.output)),
+    ),
+    "stop": Verb("end a run; `run` continues it", _stop, _act_stop, ("det runner stop", "det runner stop --drain")),
+    "retry": Verb("run the tasks of a grid that failed, from the command that failed", _grid, _act_retry),
+}
