@@ -1,6 +1,7 @@
 """``det runner run`` as a process of its own, which tests stop, kill and start again."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,12 @@ class Runner:
         """Waits for the process that supervises the commands."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return int(wait_until(lambda: children.read_text().split())[0])
+
+    def wait_for_signals_taken(self) -> None:
+        """Waits until the run has read the signals that were sent to it: no byte is left, and it waits again."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        wait_until(lambda: re.search(r"^ShdPnd:\t0+$", status.read_text(), re.MULTILINE))
+        wait_until(lambda: process_state(self.process.pid) == "S")
 
     def end(self) -> tuple[int, str]:
         """Waits for the end; returns the exit code and the output."""

@@ -21,13 +21,13 @@ def stop(output: Path, *, is_draining: bool = False, is_killing: bool = False) -
     and no others start; with ``is_killing`` they are killed. Raises NotFoundError and ConflictError if nothing runs.
     """
     pid = _runner(output)
-    print(f"stopping the run of {output} (process {pid})", file=sys.stderr)
     try:
         os.kill(pid, DRAIN if is_draining else KILL if is_killing else signal.SIGTERM)
     except ProcessLookupError:
         pass  # it has just ended, or was killed: its supervisor ends
     except PermissionError:
         raise RunnerError(f"the run of {output} (process {pid}) is another user's") from None
+    print(f"stopping the run of {output} (process {pid})", file=sys.stderr)
     while output_folder.runner(output) == pid:
         time.sleep(output_folder.POLL_SECONDS)
     print(f"the run of {output} has ended", file=sys.stderr)
