@@ -15,6 +15,7 @@ NOT_MODULES = ("__init__.py", "__main__.py")
 
 _USERS = "a name that Determined's users import"
 _ENTRYPOINTS = "a module that entrypoints of experiments name; every layer has one"
+_NOTEBOOKS = "a name that notebooks of the original grid runner import"
 _NOUN = "the table of nouns loads one module for each noun, so that `det` starts fast"
 REASONS: Mapping[str, str] = {
     "determined.common": _USERS,
@@ -34,6 +35,8 @@ REASONS: Mapping[str, str] = {
     "determined_cli.agent.slot_arguments": _NOUN,
     "determined_cli.dev.arguments": _NOUN,
     "determined.exec.probe_storage": "a program of its own: it runs under the Python of the task",
+    "runner.mlrunner.examine": _NOTEBOOKS,
+    "runner.runner.examine": _NOTEBOOKS,
     "determined_master.scheduling.scheduler": "the entry of the package: a view in, a plan out",
     "determined_master.checkpoints.states": "every feature has its table of transitions in a module `states`",
     "determined_master.providers.states": "every feature has its table of transitions in a module `states`",

@@ -5,63 +5,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.workflows.runner import document_example
 from tests.workflows.runner.conftest import Run
-
-PARAMS = """\
----
-template:
-  train: >
-    python train.py data-bin/{data}
-      --seed 1
-      --arch transformer_iwslt_de_en_v2 --share-all-embeddings
-      --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 0.0
-      --save-dir {_output}
-      --tensorboard-logdir {_output}
-      --norm-momentum {moment}
-      --normalization {norm}
-
-  avg: >
-    python scripts/average_checkpoints.py --inputs {_output}
-      --num-epoch-checkpoints 5 --output {_output}/averaged_model.pt
-
-  test: >
-    python generate.py data-bin/{data}
-        --max-tokens 4096 --beam 5 --lenpen 1.0 --remove-bpe
-        --path {_output}/averaged_model.pt --gen-subset test
-
-default:
-  data: iwslt14
-  norm: batch
-  moment: 0.1
-
-resource: [ 0, 1, 2, 3 ]
-
-
----
-norm: [ new, batch ]
-moment: [ 0.1, 0.05 ]
-"""
-PYTHON = """\
-#!/bin/bash
-echo "$CUDA_VISIBLE_DEVICES: $*"
-while [ $# -gt 0 ]; do
-  case $1 in
-    --save-dir) touch "$2/checkpoint51.pt" "$2/checkpoint52.pt";;
-    --output) case $2 in *Norm_new*0.1/*) exit 1;; *) touch "$2";; esac;;
-  esac
-  shift
-done
-"""
 
 
 @pytest.fixture
 def lines(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The output of the run, in which averaging fails for one of the tasks."""
-    (folder / "bin").mkdir()
-    (folder / "bin" / "python").write_text(PYTHON)
-    (folder / "bin" / "python").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder / 'bin'}:/usr/local/bin:/usr/bin:/bin")
-    code, lines = run(PARAMS)
+    monkeypatch.setenv("PATH", document_example.write(folder)["PATH"])
+    code, lines = run(document_example.PARAMS)
     assert code == 1
     return lines
 
@@ -95,9 +47,13 @@ def test_the_tree_of_the_output(lines: list[str], folder: Path) -> None:
     ]
     (log,) = task.glob("log.train.*")
     assert log.read_text()[1:] == (
-        ": train.py data-bin/iwslt14 --seed 1 --arch transformer_iwslt_de_en_v2 --share-all-embeddings"
-        " --optimizer adam --adam-betas (0.9,0.98) --clip-norm 0.0 --save-dir output/Norm_batch-Moment_0.1"
-        " --tensorboard-logdir output/Norm_batch-Moment_0.1 --norm-momentum 0.1 --normalization batch\n"
+        ": train.py data-bin/iwslt14 --seed 1 --criterion label_smoothed_cross_entropy --arch transformer_iwslt_de_en_v2"
+        " --share-all-embeddings --optimizer adam --adam-betas (0.9,0.98) --clip-norm 0.0 --dropout 0.3"
+        " --attention-dropout 0.1 --relu-dropout 0.1 --lr-scheduler inverse_sqrt --warmup-init-lr 1e-07"
+        " --warmup-updates 8000 --lr 0.0015 --min-lr 1e-09 --label-smoothing 0.1 --weight-decay 0.0001"
+        " --max-tokens 4096 --save-dir output/Norm_batch-Moment_0.1 --tensorboard-logdir output/Norm_batch-Moment_0.1"
+        " --no-save-optimizer-state --update-freq 1 --log-format simple --log-interval 50 --ddp-backend no_c10d"
+        " --keep-last-epochs 5 --early-stop 5 --norm-momentum 0.1 --normalization batch\n"
     )
     failed = folder / "output" / "Norm_new-Moment_0.1"
     assert yaml.safe_load((failed / "stat").read_text()) == {"train": "finished", "avg": "failed"}
