@@ -8,6 +8,7 @@ ROOTS := launch/determined_launch harness/determined master/determined_master ag
 OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow
 OPTUNA := .cache/optuna
+MLRUNNER := .cache/mlrunner
 AZURITE := .cache/azurite
 INSTALLERS := .cache/installers
 WORKERS ?= 3
@@ -17,7 +18,7 @@ ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py expe
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian azurite installers mlflow optuna images \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian azurite installers mlflow optuna mlrunner images \
 	container-engine \
 	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
@@ -89,7 +90,7 @@ fmt: install webui/node_modules/.package-lock.json ## format and mend what can b
 	$(BIN)/ruff format -q .
 	@sh scripts/webui.sh $(VENV) format
 
-unit: install debian azurite installers webui-types ## the fast tests
+unit: install debian azurite installers mlrunner webui-types ## the fast tests
 	sh scripts/webui.sh $(VENV) test
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/workflows tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs tests/images
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" --postgresql $(ON_POSTGRESQL)
@@ -97,7 +98,7 @@ unit: install debian azurite installers webui-types ## the fast tests
 e2e: install install-launchers $(VENV)/frameworks debian official container-engine webui docs ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
-test-long: install install-launchers debian official azurite installers container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
+test-long: install install-launchers debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
 	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m long tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q --postgresql tests/integration tests/master
@@ -109,7 +110,7 @@ wheel-test: install install-browser webui docs ## the wheel, by way of the sdist
 	sh scripts/wheel_test.sh $(PYTHON)
 
 test: install ## everything
-	@$(MAKE) --no-print-directory -j3 check official container-engine azurite installers  # the others wait for packages more than they work
+	@$(MAKE) --no-print-directory -j3 check official container-engine azurite installers mlrunner  # the others wait for packages more than they work
 	@$(MAKE) --no-print-directory docs unit e2e wheel-test
 
 container-engine: install debian ## a Docker engine from Debian and the default image of tasks, for the tests of containers (root only)
@@ -148,6 +149,12 @@ optuna: $(OPTUNA)/installed ## Optuna, whose search ours is measured against, in
 
 $(OPTUNA)/installed:
 	@sh scripts/install_optuna.sh $(PYTHON) $(OPTUNA)
+	@touch $@
+
+mlrunner: $(MLRUNNER)/installed ## mlrunner, whose files ours are compared with, in an environment of its own
+
+$(MLRUNNER)/installed: scripts/install_mlrunner.sh
+	@sh scripts/install_mlrunner.sh $(PYTHON) $(MLRUNNER)
 	@touch $@
 
 pictures: install install-browser webui docs ## pictures of every page from a real run, into docs/pictures

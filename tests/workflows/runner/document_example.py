@@ -64,7 +64,7 @@ done
 def write(folder: Path, *, fails: bool = True) -> dict[str, str]:
     """Writes ``params.yaml`` and the stand-in; returns an environment that finds it. Averaging fails for one task."""
     programs = folder / "bin"
-    programs.mkdir()
+    programs.mkdir(exist_ok=True)
     (programs / "python").write_text(PYTHON if fails else PYTHON.replace("exit 1", 'touch "$2"'))
     (programs / "python").chmod(0o755)
     (folder / "params.yaml").write_text(PARAMS)

@@ -43,6 +43,7 @@ class Pipeline:
     templates: Iterator[Template]
     current: Template
     is_started: bool = False
+    has_param: bool = False
 
 
 class Execution:
@@ -148,16 +149,32 @@ class Execution:
 
     def _start(self, pipeline: Pipeline) -> None:
         task, template, files = pipeline.task, pipeline.current, pipeline.files
+        if not pipeline.has_param:
+            self._write_param(pipeline)
+            pipeline.has_param = True
         line = task.command(template, self._time)
-        log = files.log(template.name, self._time)
-        files.folder.mkdir(parents=True, exist_ok=True)
-        own = {"_name": task.name, "_output": str(task.output), "_time": self._time}
-        files.write_param({**task.params, **own}, {template.name: script(line, pipeline.resource, log)})
+        log = None if self._is_debug else files.log(template.name, self._time)
         if self._is_debug:
-            line = f"set -o pipefail; {{ {line}\n}} 2>&1 | tee -a {shlex.quote(str(log))}"
+            line = (
+                f"set -o pipefail; {{ {line}\n}} 2>&1 | tee -a {shlex.quote(str(files.log(template.name, self._time)))}"
+            )
         id = next(self._ids)
         self._running[id] = pipeline
-        self._processes.start(id, files.start(template.name, line, pipeline.resource, None if self._is_debug else log))
+        self._processes.start(id, files.start(template.name, line, pipeline.resource, log))
+
+    def _write_param(self, pipeline: Pipeline) -> None:
+        """Writes the parameters of a task, and the scripts of the commands that it will run."""
+        task, files = pipeline.task, pipeline.files
+        files.folder.mkdir(parents=True, exist_ok=True)
+        scripts = {
+            template.name: script(
+                task.command(template, self._time), pipeline.resource, files.log(template.name, self._time)
+            )
+            for template in task.templates
+            if self._is_forced or files.states.get(template.name) != FINISHED
+        }
+        own = {"_name": task.name, "_output": str(task.output), "_time": self._time}
+        files.write_param({**task.params, **own}, scripts)
 
     def _ended(self, pipeline: Pipeline, end: End) -> bool:
         """Returns True if the task continues with its next command."""
