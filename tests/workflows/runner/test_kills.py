@@ -81,6 +81,16 @@ def test_a_second_run_on_one_output_is_refused(runner: Runner, folder: Path, run
     assert runner.end()[0] == 0
 
 
+def test_a_file_that_changes_while_it_runs_changes_the_next_run_only(runner: Runner, folder: Path) -> None:
+    runner.pids()
+    (folder / "params.yaml").write_text("template: [")
+    (folder / "go").touch()
+    code, output = runner.end()
+    assert code == 0, output
+    assert len(states(folder)) == 4
+    assert (folder / "output" / "params.yaml").read_text() == GRID
+
+
 def test_children_that_a_command_leaves_behind_are_ended(run: Run, folder: Path) -> None:
     code, _ = run(
         "resource: [0]\ntemplate:\n  a: >\n    (echo $BASHPID > pid; exec sleep 300) & until [ -s pid ]; do :; done\n---\nn: 1\n"

@@ -87,9 +87,11 @@ class Supervisor:
 
     def __init__(self, owner: str, terminal: int) -> None:
         self._owner = owner
+        self._pid = os.getpid()
         self._terminal = terminal
         self._commands: dict[int, Command] = {}
         self._ending: set[int] = set()
+        self._environment = dict(os.environb)
         self._wakeup, writer = os.pipe()
         os.set_blocking(self._wakeup, False)
         os.set_blocking(writer, False)
@@ -136,7 +138,8 @@ class Supervisor:
 
     def _spawn(self, id: str, start: Start) -> tuple[int, int]:
         """Returns the process and the descriptor at which it waits. Raises OSError."""
-        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": start.resource, MARK: f"{self._owner}:{os.getpid()}.{id}"}
+        own = {"CUDA_VISIBLE_DEVICES": start.resource, MARK: self._mark(id)}
+        environment = {**self._environment, **{os.fsencode(name): os.fsencode(value) for name, value in own.items()}}
         output = self._terminal
         if start.log is not None:
             output = os.open(start.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -196,14 +199,17 @@ class Supervisor:
         """Kills processes that a command has left behind in another session or group."""
         children = self._children() - set(self._commands)
         if children:
-            marks = {f"{self._owner}:{os.getpid()}.{command.id}" for command in self._commands.values()}
+            marks = {self._mark(command.id) for command in self._commands.values()}
             for pid in children:
                 if mark_of(pid) not in marks:
                     kill(pid)
 
+    def _mark(self, id: str) -> str:
+        return f"{self._owner}:{self._pid}.{id}"
+
     def _children(self) -> set[int]:
         try:
-            with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            with open(f"/proc/self/task/{self._pid}/children", encoding="ascii") as file:
                 return set(map(int, file.read().split()))
         except OSError:  # a kernel without this file
             return set()

@@ -45,13 +45,14 @@ class TaskFiles:
 
     def _text_with(self, command: str, state: str) -> str:
         states = {**self.states, command: state}
-        return "".join(_line(name, each) for name, each in states.items())
+        return "".join(_line(name, each, repr(each)) for name, each in states.items())
 
     def write_param(self, params: Mapping[str, Any], scripts: Mapping[str, str]) -> None:
         """Writes parameters and scripts. Scripts of commands that do not run this time are kept. Raises OSError."""
         older = read_mapping(self.param).get("_scripts")
         kept = older if isinstance(older, dict) else {}
-        store(self.param, _dump({**dict(sorted(params.items())), "_scripts": {**kept, **scripts}}))
+        lines = "".join(_line(name, value, repr(value)) for name, value in sorted(params.items()))
+        store(self.param, lines + _dump({"_scripts": {**kept, **scripts}}))
 
 
 def read_stat(path: Path) -> dict[str, str]:
@@ -72,8 +73,9 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _line(command: str, state: str) -> str:
-    return _dump({command: state})
+def _line(name: str, value: str | int | float | bool, _shown: str) -> str:
+    """Returns one line of a file. ``_shown`` tells apart equal values, such as 1 and true, in the cache."""
+    return _dump({name: value})
 
 
 def _dump(content: Mapping[str, Any]) -> str:
