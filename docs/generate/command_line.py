@@ -36,6 +36,7 @@ Options before the noun:
 | 6 | the master cannot be reached |
 | 7 | the state of the object does not allow it |
 | 8 | a time limit was reached |
+| 9 | canceled or killed (only commands that Determined does not have) |
 | 130 | interrupted by Ctrl-C |
 """
 

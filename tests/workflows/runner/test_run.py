@@ -122,6 +122,11 @@ def test_each_worker_has_its_resource(run: Run, folder: Path) -> None:
     assert set((folder / "all").read_text().split()) <= {"0", "1,2"}
 
 
+def test_a_redirection_of_a_command_has_its_effect(run: Run, folder: Path) -> None:
+    assert run("resource: [0]\ntemplate: {a: 'echo here > {_output}/text'}\n---\nn: 1\n")[0] == 0
+    assert (folder / "output" / "N_1" / "text").read_text() == "here\n"
+
+
 def test_an_output_that_cannot_be_written_is_named(run: Run) -> None:
     code, lines = run(GRID, "-o", "params.yaml")
     assert code == 1
