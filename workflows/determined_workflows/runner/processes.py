@@ -5,10 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import NamedTuple
 
 from determined_workflows.runner import supervisor
 from determined_workflows.runner.supervisor import Start
+
+MAX_STARTED_BYTES = 16_384
 
 
 class End(NamedTuple):
@@ -24,20 +27,23 @@ class CommandProcesses:
 
     def __init__(self, lock: int) -> None:
         terminal = os.dup(1)
+        self._pids, pids = os.pipe()
+        os.set_blocking(self._pids, False)
         self._process = subprocess.Popen(
-            [sys.executable, "-S", "-E", supervisor.__file__, str(lock), str(terminal)],
+            [sys.executable, "-S", "-E", supervisor.__file__, str(lock), str(terminal), str(pids)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            pass_fds=(lock, terminal),
+            pass_fds=(lock, terminal, pids),
             start_new_session=True,
         )
-        os.close(terminal)
+        for descriptor in (terminal, pids):
+            os.close(descriptor)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._reports = self._process.stdin.fileno(), self._process.stdout.fileno()
         self._rest = b""
         self._starts: dict[str, Start] = {}
-        self._pids: dict[str, int] = {}
+        self._started = b""
         self.is_lost = False
         # If the supervisor is killed, this process inherits the commands and can tell how they ended.
         supervisor.adopt_orphans()
@@ -64,13 +70,18 @@ class CommandProcesses:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             report = json.loads(line)
-            if "pid" in report:
-                self._pids[report["id"]] = report["pid"]
-                continue
             self._starts.pop(report["id"])
-            self._pids.pop(report["id"], None)
             found.append(End(report["id"], report.get("code"), report.get("error", "")))
+        self._take_pids()
         return found
+
+    def _take_pids(self) -> None:
+        """Empties the pipe of processes. What it says of commands that have ended is forgotten now and then."""
+        with suppress(BlockingIOError):
+            self._started += os.read(self._pids, 65536)
+        if len(self._started) > MAX_STARTED_BYTES:
+            lines = self._started.splitlines(keepends=True)
+            self._started = b"".join(line for line in lines if line.split()[0].decode() in self._starts)
 
     def close(self) -> None:
         """Ends the commands that are left, and the supervisor."""
@@ -79,6 +90,7 @@ class CommandProcesses:
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
+        os.close(self._pids)
         supervisor.adopt_orphans(False)
 
     def _tell(self, message: dict[str, object]) -> None:
@@ -93,11 +105,14 @@ class CommandProcesses:
         """Kills the commands of a supervisor that is gone, and stores the ends of those that had ended before."""
         self.is_lost = True
         self._process.wait()  # only then its children are children of this process
-        for pid in self._pids.values():
+        self._take_pids()
+        started = (line.decode().split() for line in self._started.splitlines())
+        pids = {id: int(pid) for id, pid in started if id in self._starts}
+        for pid in pids.values():
             supervisor.kill_group(pid)
         found = []
         for id, start in self._starts.items():
-            code = _reaped(self._pids[id]) if id in self._pids else -signal.SIGKILL
+            code = _reaped(pids[id]) if id in pids else -signal.SIGKILL
             if code == -signal.SIGKILL:
                 found.append(End(id, None, "its supervisor was killed; it will run again"))
             else:

@@ -2,9 +2,10 @@
 
 It has a session of its own and holds the lock of the output. It reads one JSON object per line from its input:
 ``{"start": ID, …}`` with the fields of ``Start``, or ``{"signal": NUMBER}`` for all commands. It writes
-``{"id": ID, "pid": N}`` when a command starts and ``{"id": ID, "code": N}`` after the end of a command is stored; if
-either fails, ``{"id": ID, "error": TEXT}``. At the end of its input the runner is gone or has finished: the commands
-that are left are killed, nothing is stored for them, and the program ends. Standard library only.
+``{"id": ID, "code": N}`` after the end of a command is stored; if it cannot be started or stored,
+``{"id": ID, "error": TEXT}``. To a pipe of its own, which wakes nobody, it writes ``ID PID`` when a command starts. At
+the end of its input the runner is gone or has finished: the commands that are left are killed, nothing is stored for
+them, and the program ends. Standard library only.
 """
 
 import ctypes
@@ -85,10 +86,11 @@ def kill_group(group: int, number: int = signal.SIGKILL) -> None:
 class Supervisor:
     """The commands of one run. ``owner`` names the output in the environment of its commands."""
 
-    def __init__(self, owner: str, terminal: int) -> None:
+    def __init__(self, owner: str, terminal: int, pids: int) -> None:
         self._owner = owner
         self._pid = os.getpid()
         self._terminal = terminal
+        self._pids = pids
         self._commands: dict[int, Command] = {}
         self._ending: set[int] = set()
         self._environment = dict(os.environb)
@@ -131,7 +133,8 @@ class Supervisor:
             _report(id=id, error=f"{error.filename or 'bash'}: {error.strerror}")
             return
         self._commands[pid] = Command(id, start, time.monotonic())
-        _report(id=id, pid=pid)
+        with suppress(BrokenPipeError):
+            os.write(self._pids, f"{id} {pid}\n".encode())
         with suppress(BrokenPipeError):
             os.write(gate, b"\n")
         os.close(gate)
@@ -254,8 +257,8 @@ def _report(**fields: object) -> None:
 
 
 def main() -> None:
-    lock, terminal = map(int, sys.argv[1:])
-    for descriptor in (lock, terminal):
+    lock, terminal, pids = map(int, sys.argv[1:])
+    for descriptor in (lock, terminal, pids):
         os.set_inheritable(descriptor, False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -263,7 +266,7 @@ def main() -> None:
     found = os.fstat(lock)
     owner = f"{found.st_dev}.{found.st_ino}"
     end_leftovers(owner)
-    Supervisor(owner, terminal).run()
+    Supervisor(owner, terminal, pids).run()
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ class TaskFiles:
     def load(self) -> None:
         """Reads the states of earlier runs."""
         self.states.clear()
-        self.states.update(read_stat(self.stat))
+        if self.folder.exists():  # in a new folder nothing is looked for
+            self.states.update(read_stat(self.stat))
 
     def start(self, command: str, line: str, resource: str, log: Path | None) -> Start:
         """Returns what the supervisor needs for a command: ``line`` for bash, and the texts of ``stat``."""
@@ -49,7 +50,7 @@ class TaskFiles:
 
     def write_param(self, params: Mapping[str, Any], scripts: Mapping[str, str]) -> None:
         """Writes parameters and scripts. Scripts of commands that do not run this time are kept. Raises OSError."""
-        older = read_mapping(self.param).get("_scripts")
+        older = read_mapping(self.param).get("_scripts") if self.states else None
         kept = older if isinstance(older, dict) else {}
         lines = "".join(_line(name, value, repr(value)) for name, value in sorted(params.items()))
         store(self.param, lines + _dump({"_scripts": {**kept, **scripts}}))
