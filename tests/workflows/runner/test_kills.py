@@ -81,6 +81,15 @@ def test_a_second_run_on_one_output_is_refused(runner: Runner, folder: Path, run
     assert runner.end()[0] == 0
 
 
+def test_the_commands_end_with_who_reads_the_lines(runner: Runner, folder: Path) -> None:
+    pids = runner.pids()
+    assert runner.process.stdout is not None
+    runner.process.stdout.close()
+    (folder / "go").touch()
+    assert runner.process.wait(timeout=60) == 0
+    assert all(is_gone(pid) for pid in pids)
+
+
 def test_a_file_that_changes_while_it_runs_changes_the_next_run_only(runner: Runner, folder: Path) -> None:
     runner.pids()
     (folder / "params.yaml").write_text("template: [")

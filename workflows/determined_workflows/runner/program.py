@@ -1,6 +1,5 @@
 """The verbs of the grid runner with their flags, and the program ``run`` of the small distribution."""
 
-import argparse
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
@@ -34,7 +33,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(
         PROGRAM if name == "run" else f"{PROGRAM} {name}",
         description=f"{verb.help}. Other verbs: {', '.join(other for other in VERBS if other != name)}.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         allow_abbrev=False,
     )
     verb.add_flags(parser)
@@ -50,12 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _output(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", default="output", metavar="FOLDER", help="folder of all tasks")
+    parser.add_argument(
+        "-o", "--output", default="output", metavar="FOLDER", help="folder of all tasks (default: output)"
+    )
 
 
 def _grid(parser: ArgumentParser) -> None:
     _output(parser)
-    parser.add_argument("-y", "--yaml", default="params.yaml", metavar="FILE", help="the grid")
+    parser.add_argument("-y", "--yaml", default="params.yaml", metavar="FILE", help="the grid (default: params.yaml)")
     parser.add_argument("-t", "--title", metavar="TITLE", help="only the choices with this _title")
     parser.add_argument("-c", "--command", nargs="+", metavar="NAME", help="only these commands of each task")
     parser.add_argument(
@@ -84,7 +84,9 @@ def _stop(parser: ArgumentParser) -> None:
 
 
 def _init(parser: ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", default="params.yaml", metavar="FILE", help="the file to write")
+    parser.add_argument(
+        "file", nargs="?", default="params.yaml", metavar="FILE", help="the file to write (default: params.yaml)"
+    )
 
 
 def _count(text: str) -> int:

@@ -76,6 +76,8 @@ def run(options: Options) -> int:
             lines.keep(options.output / output_folder.CONSOLE)
             code = _execute(tasks, resources, started, options, lock, lines)
             output_folder.end(options.output, code)
+        except BrokenPipeError:  # who reads the lines has gone; the commands have been ended
+            raise
         except OSError as error:
             raise RunnerError(f"the output {options.output} cannot be written: {error.strerror}") from None
     return code
