@@ -150,7 +150,7 @@ VERBS = {
     ),
     "status": Verb("print the states of the tasks of an output", _output, _act_status),
     "attach": Verb(
-        "print the lines of a run that another terminal started; Ctrl-C ends only this",
+        "follow the lines of a run from another terminal",
         _output,
         lambda args: control.attach(Path(args.output)),
     ),
