@@ -3,6 +3,8 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import pytest
 from tests.support.waiting import wait_until
 from tests.workflows.runner.conftest import Start
 from tests.workflows.runner.runner_process import Runner, freeze, is_gone, process_state, states
+
+from determined_workflows.runner import supervisor
 
 GRID = """\
 resource: [0, 1]
@@ -56,12 +60,12 @@ def test_ends_are_stored_while_the_runner_does_not_run(runner: Runner, folder: P
 def test_the_runner_stores_ends_that_a_killed_supervisor_has_not(runner: Runner, folder: Path, start: Start) -> None:
     """The supervisor is killed between the end of the commands and the files of their states."""
     pids = runner.pids()
-    supervisor = runner.supervisor()
-    freeze(supervisor)
+    parent = runner.supervisor()
+    freeze(parent)
     (folder / "go").touch()
     wait_until(lambda: [process_state(pid) for pid in pids] == ["Z", "Z"])
     assert {state for task in states(folder).values() for state in task.values()} == {"running"}
-    os.kill(supervisor, signal.SIGKILL)
+    os.kill(parent, signal.SIGKILL)
     code, output = runner.end()
     assert code == 128 + signal.SIGKILL
     assert "The process that supervises the commands was killed." in output
@@ -85,10 +89,10 @@ def test_commands_of_a_killed_supervisor_are_ended_and_run_again(runner: Runner,
 
 def test_what_is_left_when_both_are_killed_is_ended_by_the_next_run(runner: Runner, folder: Path, start: Start) -> None:
     pids = runner.pids()
-    supervisor = runner.supervisor()
-    freeze(supervisor)
+    parent = runner.supervisor()
+    freeze(parent)
     os.kill(runner.process.pid, signal.SIGKILL)
-    os.kill(supervisor, signal.SIGKILL)
+    os.kill(parent, signal.SIGKILL)
     runner.end()
     assert not any(is_gone(pid) for pid in pids)
     for number in (1, 2):
@@ -144,3 +148,70 @@ def test_a_grid_that_is_killed_at_random_moments_is_done_once(seed: int, folder:
 
 def _has_come(folder: Path, runner: Runner, moment: int) -> bool:
     return sum(starts(folder).values()) >= moment or runner.has_ended
+
+
+ARMED = """\
+import os, runpy, signal, sys
+
+
+def arm(moment):
+    renames, rename = iter(range(1, 1000)), os.replace
+
+    def replace(*names):
+        if next(renames) == moment:
+            os.kill(os.getpid(), signal.SIGKILL)
+        rename(*names)
+
+    os.replace = replace
+
+
+victim, moment, supervisor_path = os.environ["VICTIM"].split(":")
+if sys.argv[1] == "runner":
+    from determined_cli.main import main
+    from determined_workflows.runner import supervisor
+
+    if victim == "runner":
+        arm(int(moment))
+    else:
+        supervisor.__file__ = __file__
+    sys.exit(main(["runner", "run"]))
+arm(int(moment))
+runpy.run_path(supervisor_path, run_name="__main__")
+"""
+SHORT = "resource: [0]\ntemplate: {work: 'echo start >> starts.{n}'}\n---\nn: [1, 2]\n"
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("victim", "moment"),
+    [
+        ("runner", 1),  # the copy of params.yaml
+        ("runner", 2),  # param of the first task
+        pytest.param("runner", 3, marks=LONG),
+        ("runner", 4),  # the exit code
+        ("supervisor", 1),  # the first task is running
+        ("supervisor", 2),  # it has finished
+        pytest.param("supervisor", 3, marks=LONG),
+        pytest.param("supervisor", 4, marks=LONG),
+    ],
+)
+def test_a_kill_between_a_draft_and_its_rename_loses_nothing(
+    victim: str, moment: int, folder: Path, start: Start
+) -> None:
+    (folder / "params.yaml").write_text(SHORT)
+    armed = folder / "armed.py"
+    armed.write_text(ARMED)
+    environment = {**os.environ, "VICTIM": f"{victim}:{moment}:{supervisor.__file__}"}
+    argv = [sys.executable, str(armed), "runner"]
+    killed = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    assert killed.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), killed.stderr
+    stored = states(folder)
+    expected = {
+        number: starts(folder).get(number, 0) + (stored.get(f"N_{number}") != {"work": "finished"}) for number in "12"
+    }
+    code, output = start().end()
+    assert code == 0, output
+    assert states(folder) == FINISHED
+    assert starts(folder) == expected
+    if victim == "supervisor":  # what had ended was stored by the runner: no command has run twice
+        assert expected == {"1": 1, "2": 1}
