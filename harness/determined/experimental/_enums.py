@@ -61,6 +61,11 @@ class TrialState(Enum):
     CANCELED = "STATE_CANCELED"
     ERROR = "STATE_ERROR"
 
+    @property
+    def is_terminal(self) -> bool:
+        """True if the state is final."""
+        return self.name in ("COMPLETED", "CANCELED", "ERROR")
+
 
 class CheckpointState(Enum):
     """State of a checkpoint.

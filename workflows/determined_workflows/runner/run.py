@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from determined_workflows.runner import console, errors, grid, output_folder, params_file
+from determined_workflows.runner.cluster import record
 from determined_workflows.runner.console import Console, Progress
 from determined_workflows.runner.errors import RunnerError
 from determined_workflows.runner.execution import Execution, Outcome, script, task_files
 from determined_workflows.runner.grid import Selection, Task
+from determined_workflows.runner.params_file import ParamsFile
 from determined_workflows.runner.processes import CommandProcesses
 from determined_workflows.runner.signals import Signals
 from determined_workflows.runner.supervisor import store
@@ -68,10 +70,8 @@ def run(options: Options) -> int:
         return OK
     with output_folder.locked(options.output) as lock:
         try:
-            suffix = f".{options.selection.title}" if options.selection.title else ""
-            copy = options.output / f"{options.yaml.name}{suffix}"
-            if not (copy.exists() and copy.samefile(options.yaml)):
-                store(copy, file.text)
+            record.check_is_over(options.output)
+            write_copy(options, file)
             output_folder.begin(options.output)
             lines.keep(options.output / output_folder.CONSOLE)
             code = _execute(tasks, resources, started, options, lock, lines)
@@ -81,6 +81,14 @@ def run(options: Options) -> int:
         except OSError as error:
             raise RunnerError(f"the output {options.output} cannot be written: {error.strerror}") from None
     return code
+
+
+def write_copy(options: Options, file: ParamsFile) -> None:
+    """Copies the file of parameters into the output. Raises OSError."""
+    suffix = f".{options.selection.title}" if options.selection.title else ""
+    copy = options.output / f"{options.yaml.name}{suffix}"
+    if not (copy.exists() and copy.samefile(options.yaml)):
+        store(copy, file.text)
 
 
 def _has_failed(task: Task, options: Options) -> bool:

@@ -39,6 +39,10 @@ class TaskFiles:
         if self.folder.exists():  # in a new folder nothing is looked for
             self.states.update(read_stat(self.stat))
 
+    def write_stat(self) -> None:
+        """Writes the states. Raises OSError."""
+        store(self.stat, "".join(_line(name, state) for name, state in self.states.items()))
+
     def start(self, command: str, line: str, resource: str, log: Path | None) -> Start:
         """Returns what the supervisor needs for a command: ``line`` for bash, and the texts of ``stat``."""
         running, finished, failed = (self._text_with(command, state) for state in (RUNNING, FINISHED, FAILED))

@@ -1,0 +1,127 @@
+"""Decides what a cluster runs for a grid: the experiment's configuration and the commands of each trial."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from determined.config import check
+from determined.config.overrides import override
+from determined.errors import ConfigError
+from determined_workflows.runner.cluster.record import Record
+from determined_workflows.runner.grid import Task
+from determined_workflows.runner.task.run_task import METRIC
+from determined_workflows.runner.task_files import FINISHED, read_stat
+
+TASK_FOLDER = ".detent_runner"
+CONFIG_NAME = "grid.yaml"
+_STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
+_MANAGED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is submitted: a configuration as YAML, and the content of the file that the trials read."""
+
+    config: str
+    trials: Mapping[str, Any]
+    warnings: str = ""
+
+    @property
+    def tasks(self) -> list[str]:
+        return list(self.trials["tasks"])
+
+    def trials_file(self) -> str:
+        return json.dumps(self.trials, indent=1, ensure_ascii=False)
+
+
+def slots_of(resources: Sequence[str]) -> int:
+    """Returns the slots of each trial: the number of ids of a worker.
+
+    Raises ConfigError if workers have different numbers.
+
+    >>> slots_of(["0,1", "2,3"])
+    2
+    """
+    numbers = {len(entry.split(",")) for entry in resources}
+    if len(numbers) > 1:
+        raise ConfigError(
+            f"resource has workers with {' and '.join(map(str, sorted(numbers)))} ids; on a cluster all tasks have the "
+            "same number of slots: choose workers with -r, for example -r 0,1 2,3 for two tasks at once with two slots"
+        )
+    return numbers.pop()
+
+
+def unfinished(tasks: Sequence[Task]) -> list[Task]:
+    """Returns the tasks that have a command which has not finished, by the files of their output."""
+    found = []
+    for task in tasks:
+        states = read_stat(task.output / "stat")
+        if any(states.get(template.name) != FINISHED for template in task.templates):
+            found.append(task)
+    return found
+
+
+def plan(
+    tasks: Sequence[Task],
+    output: Path,
+    resources: Sequence[str],
+    time: str,
+    *,
+    name: str,
+    changes: Sequence[str] = (),
+    earlier: Record | None = None,
+) -> Plan:
+    """Returns the plan of ``tasks``, whose folders are below ``output`` also on the cluster.
+
+    ``changes`` are settings of the experiment (``key.path=value``). A task that an ``earlier`` experiment has left
+    unfinished goes on from what was fetched of it. Raises ConfigError if the configuration is wrong.
+    """
+    for change in changes:
+        key = change.partition("=")[0].strip()
+        if any(key == each or key.startswith(f"{each}.") for each in _MANAGED):
+            raise ConfigError(f'--config "{change}": {key} follows from the grid; change params.yaml instead')
+    document = {
+        "name": name,
+        "entrypoint": f"python3 {TASK_FOLDER}/run_task.py",
+        "hyperparameters": {},
+        "searcher": {
+            "name": "list",
+            "metric": METRIC,
+            "smaller_is_better": False,
+            "max_concurrent_trials": len(resources),
+            "trials": [{"_name": task.name, **task.params} for task in tasks],
+        },
+        "resources": {"slots_per_trial": slots_of(resources)},
+        "max_restarts": 0,
+        "labels": ["grid"],
+    }
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    if changes:
+        text = override(text, changes)
+    checked = check(text, name=CONFIG_NAME, defaults=[_STORAGE], has_containers=True)
+    if not checked.ok:
+        raise ConfigError(f"the experiment of the grid is invalid:\n{checked.render()}")
+    trials = {
+        "output": output.name,
+        "time": time,
+        "tasks": {task.name: _trial(task, Path(output.name), time, earlier) for task in tasks},
+    }
+    return Plan(text, trials, checked.render() if checked.diagnostics else "")
+
+
+def _trial(task: Task, output: Path, time: str, earlier: Record | None) -> dict[str, Any]:
+    """Returns the entry of one task in the file that the trials read."""
+    there = Task(task.name, output / task.name, task.params, task.templates)
+    entry: dict[str, Any] = {
+        "commands": {template.name: there.command(template, time) for template in task.templates},
+        "params": {**task.params, "_name": task.name, "_output": str(there.output)},
+    }
+    fetched = earlier.fetched.get(task.name) if earlier else None
+    # A local run may have changed the folder since it was fetched.
+    if fetched is not None and dict(fetched.states) == read_stat(task.output / "stat"):
+        entry["checkpoint"] = fetched.checkpoint
+    return entry

@@ -1,0 +1,53 @@
+"""Submits a plan as one experiment."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from determined.client import submissions
+from determined.client.session import Session
+from determined.context import pack
+from determined.errors import BadRequest, ConfigError
+from determined_workflows.runner.cluster.plan import CONFIG_NAME, TASK_FOLDER, Plan
+from determined_workflows.runner.task import run_task
+
+
+def submit(session: Session, plan: Plan, folder: Path, output: Path) -> tuple[int, list[str]]:
+    """Creates the experiment and returns its id with the files that were left out of the context.
+
+    The context is ``folder`` without the output and what ``.detignore`` names. Raises ConfigError with what the master
+    finds wrong, and ContextError if the folder cannot be packed.
+    """
+    excluded = [f"/{TASK_FOLDER}/"]
+    with_output = Path(folder.resolve())
+    if output.resolve().is_relative_to(with_output):
+        excluded.append(f"/{output.resolve().relative_to(with_output).as_posix()}/")
+    with _task_folder(plan) as program:
+        packed = pack(folder, [program], exclude=excluded)
+    body = {"config": plan.config, "configName": CONFIG_NAME, "activate": True}
+    try:
+        answer = submissions.create(session, body, packed.hash, packed.data)
+    except BadRequest as error:
+        found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
+        if not found:
+            raise
+        raise ConfigError("\n".join(_diagnostic(each) for each in found)) from None
+    return int(answer["experiment"]["id"]), packed.skipped
+
+
+@contextmanager
+def _task_folder(plan: Plan) -> Iterator[Path]:
+    with TemporaryDirectory() as above:
+        folder = Path(above, TASK_FOLDER)
+        folder.mkdir()
+        shutil.copy(run_task.__file__, folder)
+        (folder / run_task.PLAN).write_text(plan.trials_file(), encoding="utf-8")
+        yield folder
+
+
+def _diagnostic(found: Mapping[str, Any]) -> str:
+    hint = f" (help: {found['hint']})" if found.get("hint") else ""
+    return f"{found.get('severity')}[{found.get('code')}]: {found.get('message')}{hint}"
