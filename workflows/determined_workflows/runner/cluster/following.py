@@ -4,6 +4,7 @@ import os
 import shlex
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from determined_workflows.runner.console import Console
 from determined_workflows.runner.task_files import FAILED, FINISHED, TaskFiles, read_mapping, read_stat
 
 POLL_SECONDS = 1.0
+WAITING = "waiting"
 
 
 class Follower:
@@ -156,3 +158,15 @@ def _write_as_yaml(folder: Path) -> None:
     )
     files.load()
     files.write_stat()
+
+
+def show_status(session: Session, record: Record) -> None:
+    """Prints the state of each task and of the experiment, once."""
+    experiment = Experiment(session, experiments.get(session, record.experiment))
+    trials = {str(trial.hparams.get("_name")): trial for trial in experiment.list_trials()}
+    states = {name: trials[name].state.name.lower() if name in trials else WAITING for name in record.tasks}
+    for name, state in states.items():
+        print(f"{state:<12}{name}" + (f"  (trial {trials[name].id})" if name in trials else ""))
+    counts = ", ".join(f"{count} {state}" for state, count in sorted(Counter(states.values()).items()))
+    print(f"Experiment {experiment.id} of {record.master}: {experiment.state.name.lower()}")
+    print(f"Tasks: {len(states)} ({counts})")

@@ -10,9 +10,8 @@ from determined.errors import ConfigError, NotFound
 from determined_workflows.runner import console, grid, output_folder, params_file
 from determined_workflows.runner.cluster import plan as plans
 from determined_workflows.runner.cluster import record as records
-from determined_workflows.runner.cluster.following import Follower
+from determined_workflows.runner.cluster.following import Follower, show_status
 from determined_workflows.runner.cluster.record import Record
-from determined_workflows.runner.cluster.status import show
 from determined_workflows.runner.cluster.submission import submit
 from determined_workflows.runner.console import Console, Progress
 from determined_workflows.runner.control import INTERRUPTED
@@ -83,7 +82,7 @@ def attach(session: Session, output: Path) -> int:
 
 def status(session: Session, output: Path) -> None:
     """Prints the states of the trials of an output. Raises NotFoundError if there is none."""
-    show(session, _of_output(output))
+    show_status(session, _of_output(output))
 
 
 def stop(session: Session, output: Path, *, is_killing: bool = False) -> None:
