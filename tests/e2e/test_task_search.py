@@ -106,11 +106,14 @@ def test_a_method_that_raises_goes_on_from_its_snapshot(cluster: LiveCluster, tm
     assert any("the best of three is 0.250" in each["text"] for each in events)
 
 
-def test_optuna_draws_and_prunes_trials(cluster: LiveCluster, tmp_path: Path):
+def test_optuna_draws_and_prunes_trials_also_when_the_master_is_killed(cluster: LiveCluster, tmp_path: Path):
     pytest.importorskip("optuna")
     pruner = {"name": "percentile", "percentile": 1.0, "n_startup_trials": 1}
     searcher = {"name": "optuna", "pruner": pruner, "max_trials": 3, "max_concurrent_trials": 1}
     experiment = submitted(cluster, tmp_path / "context", searcher)
+    wait_until(lambda: len(experiment.trials) == 2, within=90.0, what="the second trial")
+    cluster.kill_master()
+    cluster.start_master()
     experiment.ended(within=180)
     assert len({each["hparams"]["x"] for each in experiment.trials}) == 3
     decisions = cluster.session.get(f"/detent/experiments/{experiment.id}/search")["decisions"]
