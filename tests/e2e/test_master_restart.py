@@ -5,11 +5,10 @@ import hashlib
 import http.client
 import signal
 import sqlite3
-import subprocess
 import time
 
 import pytest
-from tests.support.live_cluster import live_cluster, python
+from tests.support.live_cluster import live_cluster
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import create
 from tests.support.ready_masters import ready_masters
@@ -19,34 +18,33 @@ from determined.client.session import Session
 from determined_master.secrets import Secrets
 
 pytestmark = pytest.mark.e2e
+POLL_SECONDS = 60
 UUID = "11111111-2222-3333-4444-555555555555"
 
 
 def test_restart_with_100_open_polls(tmp_path):
-    """Answered, exited and up again within two seconds, or, on a busy machine, a second beyond its bare start."""
+    """Polls that may wait for a minute are answered, and hold neither the end nor the next start. bench/recovery.py
+    measures how long a start takes."""
     with live_cluster(tmp_path / "cluster") as cluster:
         experiment = create(cluster, SCRIPT, tmp_path, held=("step-0-1",))
         experiment.at_gate("step-0-1")
-        path = f"/api/v1/allocations/{experiment.task_id}.1/signals/preemption?timeoutSeconds=60"
+        path = f"/api/v1/allocations/{experiment.task_id}.1/signals/preemption?timeoutSeconds={POLL_SECONDS}"
         token = {"Authorization": cluster.session._headers["Authorization"]}
         polls = [http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=90) for _ in range(100)]
         for poll in polls:
             poll.request("GET", path, headers=token)
         experiment.at_step(1)  # asked behind them, so they all wait by now
-        bare = time.monotonic()
-        subprocess.run(python("determined_master", "--help"), env=cluster.environment, check=True, capture_output=True)
         began = time.monotonic()
-        bare = began - bare
         # an orderly end, after which uvicorn raises the signal once more
         assert cluster.master.end(signal.SIGTERM) in (0, -signal.SIGTERM)
         exited = time.monotonic() - began
         cluster.start_master()
         took = time.monotonic() - began
-        print(f"exited after {exited:.2f} s, up again after {took:.2f} s, bare start {bare:.2f} s")
+        print(f"exited after {exited:.2f} s, up again after {took:.2f} s")
         for poll in polls:
             assert poll.getresponse().read() == b'{"preempt":false}'
             poll.close()
-        assert took <= max(2.0, bare + 1.0)
+        assert took < POLL_SECONDS / 2
         experiment.open_gate("step-0-1")
         experiment.ended()
         assert experiment.progress["runId"] == 1
