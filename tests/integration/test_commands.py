@@ -1,6 +1,7 @@
 """Commands over the API: launch, run, end, kill, place in the queue, and what their tokens may do."""
 
 import base64
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer, Hello, SlotFacts
 from determined.states import ContainerState, TaskKind, TaskState
+from determined_master.allocations import repository as allocations
 from determined_master.api.v1.commands import MAX_CONFIG_CHARACTERS
 from determined_master.db.models import AllocationRow, JobRow, LogRow, TaskRow
 from determined_master.loops.deadlines import Deadlines
@@ -73,6 +75,27 @@ async def test_a_command_runs_to_its_end(one: Cluster):
     task = (await one.get(f"/api/v1/tasks/{command}"))["task"]
     assert (task["taskType"], len(task["allocations"])) == ("TASK_TYPE_COMMAND", 1)
     assert task["endTime"] is not None
+
+
+class Undone(Exception):
+    """Ends a transaction without a commit, so that no loop sees it."""
+
+
+async def test_the_end_of_a_command_is_not_settled_as_that_of_a_trial(one: Cluster):
+    agent = await one.join()
+    command = await launch(one)
+    wish = await attempt(agent, command)
+    await agent.run(wish)
+    await agent.exit(wish)
+    await reaches(one, command, "TERMINATED")
+    found: dict[bool, list[str]] = {}
+    with suppress(Undone):
+        async with one.master.database.write() as session:
+            await allocations.change(session, await allocations.get(session, wish.allocation_id), settled=False)
+            for of_trials in (False, True):
+                found[of_trials] = [row.id for row in await allocations.unsettled(session, of_trials=of_trials)]
+            raise Undone
+    assert found == {False: [wish.allocation_id], True: []}
 
 
 async def test_a_command_that_fails_by_itself_is_not_run_again(one: Cluster):
