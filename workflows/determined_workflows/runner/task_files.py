@@ -41,7 +41,7 @@ class TaskFiles:
 
     def write_stat(self) -> None:
         """Writes the states. Raises OSError."""
-        store(self.stat, "".join(_line(name, state) for name, state in self.states.items()))
+        store(self.stat, self._text(self.states))
 
     def start(self, command: str, line: str, resource: str, log: Path | None) -> Start:
         """Returns what the supervisor needs for a command: ``line`` for bash, and the texts of ``stat``."""
@@ -49,7 +49,9 @@ class TaskFiles:
         return Start(line, resource, None if log is None else str(log), str(self.stat), running, finished, failed)
 
     def _text_with(self, command: str, state: str) -> str:
-        states = {**self.states, command: state}
+        return self._text({**self.states, command: state})
+
+    def _text(self, states: Mapping[str, str]) -> str:
         return "".join(_line(name, each, repr(each)) for name, each in states.items())
 
     def write_param(self, params: Mapping[str, Any], scripts: Mapping[str, str]) -> None:

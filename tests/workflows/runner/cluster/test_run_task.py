@@ -49,6 +49,7 @@ def test_a_trial_that_goes_on_skips_what_has_finished(context: core.Context, tmp
     assert TaskRun(context, Path("output/task"), commands, TIME).run({}) == 1
     (tmp_path / "output").rename(tmp_path / "gone")
     (tmp_path / "ready").touch()
+    del commands["train"]  # with -c test
     run = TaskRun(context, Path("output/task"), commands, TIME)
     run.restore(newest(tmp_path))
     assert run.run({}) == 0
@@ -56,6 +57,7 @@ def test_a_trial_that_goes_on_skips_what_has_finished(context: core.Context, tmp
     assert (tmp_path / "trained").read_text() == "once\n"
     assert (tmp_path / "output/task/model").read_text() == "m\n"
     assert len(list((tmp_path / "store").iterdir())) == 3
+    assert list(json.loads((tmp_path / "output/task/param").read_text())["_scripts"]) == ["train", "test"]
 
 
 def test_a_pause_interrupts_the_command_and_stores_its_files(

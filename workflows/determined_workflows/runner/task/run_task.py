@@ -35,6 +35,7 @@ class TaskRun:
         self._commands = commands
         self._time = time
         self._states: dict[str, str] = {}
+        self._scripts: dict[str, str] = {}
         self._stored = 0
 
     def restore(self, uuid: str) -> None:
@@ -42,14 +43,16 @@ class TaskRun:
         with self._context.checkpoint.restore_path(uuid) as stored:
             shutil.copytree(stored / self._folder.name, self._folder, dirs_exist_ok=True)
             self._stored = json.loads((stored / METADATA).read_text(encoding="utf-8"))["steps_completed"]
-        with suppress(FileNotFoundError):
-            self._states = json.loads((self._folder / "stat").read_text(encoding="utf-8"))
+        self._states = json.loads((self._folder / "stat").read_text(encoding="utf-8"))
+        self._scripts = json.loads((self._folder / "param").read_text(encoding="utf-8"))["_scripts"]
 
     def run(self, params: Mapping[str, Any]) -> int:
         """Runs what has not finished. Returns 0 if all commands have finished or the trial is paused, else 1."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        scripts = {name: f"{script} > {self._log(name)} 2>&1" for name, script in self._commands.items()}
-        self._write("param", {**params, "_time": self._time, "_scripts": scripts})
+        scripts = self._scripts | {
+            name: f"{script} > {self._log(name)} 2>&1" for name, script in self._commands.items()
+        }
+        self._write("param", {**params, "_time": self._time, "_scripts": self._scripts | own})
         for name, script in self._commands.items():
             if self._states.get(name) == FINISHED:
                 print(f"SKIP    {name}: it has finished", flush=True)
