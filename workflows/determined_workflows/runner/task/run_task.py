@@ -49,9 +49,7 @@ class TaskRun:
     def run(self, params: Mapping[str, Any]) -> int:
         """Runs what has not finished. Returns 0 if all commands have finished or the trial is paused, else 1."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        scripts = self._scripts | {
-            name: f"{script} > {self._log(name)} 2>&1" for name, script in self._commands.items()
-        }
+        own = {name: f"{script} > {self._log(name)} 2>&1" for name, script in self._commands.items()}
         self._write("param", {**params, "_time": self._time, "_scripts": self._scripts | own})
         for name, script in self._commands.items():
             if self._states.get(name) == FINISHED:
