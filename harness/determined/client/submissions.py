@@ -1,9 +1,10 @@
 """Creates an experiment or a command from a checked configuration and a packed context."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from determined.client.session import Session
-from determined.errors import NotFound
+from determined.errors import BadRequest, ConfigError, DeterminedError, NotFound
 
 CONTEXTS = "/detent/contexts"
 
@@ -49,3 +50,18 @@ def create(
             raise
     send_context(session, digest, data)
     return dict(session.post(path, body))
+
+
+def as_config_error(error: BadRequest, file: str = "") -> DeterminedError:
+    """Returns what the master found wrong in a configuration as one ConfigError, or ``error`` if it is about another
+    thing. ``file`` is the name of the configuration; one that a program wrote has no place to show."""
+    found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
+    return ConfigError("\n".join(_line(file, each) for each in found)) if found else error
+
+
+def _line(file: str, diagnostic: Mapping[str, Any]) -> str:
+    parts = (file, diagnostic.get("line"), diagnostic.get("column")) if file else ()
+    place = "".join(f"{each}:" for each in parts if each)
+    hint = f" (help: {diagnostic['hint']})" if diagnostic.get("hint") else ""
+    text = f"{diagnostic.get('severity')}[{diagnostic.get('code')}]: {diagnostic.get('message')}{hint}"
+    return f"{place} {text}" if place else text

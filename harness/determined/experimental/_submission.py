@@ -37,10 +37,7 @@ def create(
     try:
         return dict(submissions.create(session, body, digest, data)["experiment"])
     except BadRequest as error:
-        found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
-        if not found:
-            raise
-        raise ConfigError("\n".join(_line(name, each) for each in found)) from None
+        raise submissions.as_config_error(error, name) from None
 
 
 def _text(config: str | os.PathLike[str] | Mapping[str, object]) -> tuple[str, str]:
@@ -65,9 +62,3 @@ def _packed(model_dir: str | os.PathLike[str], includes: Sequence[str | os.PathL
         ) from None
     packed = pack(Path(model_dir), [Path(each) for each in includes])
     return packed.hash, packed.data
-
-
-def _line(name: str, diagnostic: Mapping[str, Any]) -> str:
-    place = ":".join(str(each) for each in (name, diagnostic.get("line"), diagnostic.get("column")) if each)
-    hint = f" (help: {diagnostic['hint']})" if diagnostic.get("hint") else ""
-    return f"{place}: {diagnostic.get('severity')}[{diagnostic.get('code')}]: {diagnostic.get('message')}{hint}"

@@ -1,16 +1,15 @@
 """Submits a plan as one experiment."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from determined.client import submissions
 from determined.client.session import Session
 from determined.context import pack
-from determined.errors import BadRequest, ConfigError
+from determined.errors import BadRequest
 from determined_workflows.runner.cluster.plan import CONFIG_NAME, TASK_FOLDER, Plan
 from determined_workflows.runner.task import run_task
 
@@ -31,10 +30,7 @@ def submit(session: Session, plan: Plan, folder: Path, output: Path) -> tuple[in
     try:
         answer = submissions.create(session, body, packed.hash, packed.data)
     except BadRequest as error:
-        found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
-        if not found:
-            raise
-        raise ConfigError("\n".join(_diagnostic(each) for each in found)) from None
+        raise submissions.as_config_error(error) from None
     return int(answer["experiment"]["id"]), packed.skipped
 
 
@@ -46,8 +42,3 @@ def _task_folder(plan: Plan) -> Iterator[Path]:
         shutil.copy(run_task.__file__, folder)
         (folder / run_task.PLAN).write_text(plan.trials_file(), encoding="utf-8")
         yield folder
-
-
-def _diagnostic(found: Mapping[str, Any]) -> str:
-    hint = f" (help: {found['hint']})" if found.get("hint") else ""
-    return f"{found.get('severity')}[{found.get('code')}]: {found.get('message')}{hint}"
