@@ -102,7 +102,7 @@ class Follower:
         if failed:
             self._fail(trial, name, f"{failed[0]} failed")
         elif trial.state is not TrialState.COMPLETED or set(states.values()) != {FINISHED}:
-            self._fail(trial, name, f"the trial ended as {trial.state.value}; `det trial logs {trial.id}` shows why")
+            self._fail(trial, name, f"its trial is {trial.state.name.lower()}; `det trial logs {trial.id}` shows why")
         else:
             self._lines.progress.finished += 1
             if self._lines.is_verbose:
@@ -123,7 +123,7 @@ class Follower:
         if self._failed:
             self._lines.summary("Failed", self._failed)
         if experiment.state is not ExperimentState.COMPLETED:
-            self._lines.say(f"Experiment {experiment.id} ended as {experiment.state.value}.")
+            self._lines.say(f"Experiment {experiment.id} is {experiment.state.name.lower()}.")
         if self._failed or missing:
             return 1
         self._lines.say("No task failed.")
