@@ -1,0 +1,26 @@
+"""Command table of ``det hydra``."""
+
+from determined_cli.command import Command, argument
+
+BARE = ()
+
+_RUN = "determined_cli.hydra.commands"
+_SCRIPT = argument("script", metavar="SCRIPT", help="the script with @hydra.main")
+_OVERRIDES = argument("overrides", nargs="*", metavar="OVERRIDE", help="overrides of Hydra: lr=0.1, +experiment=name")
+_MULTIRUN = argument("-m", "--multirun", action="store_true", help="sweep over the values of the overrides")
+_CONFIG_NAME = argument("-cn", "--config-name", metavar="NAME", help="another config_name than that of @hydra.main")
+_CONFIG_PATH = argument("-cp", "--config-path", metavar="FOLDER", help="another config_path than that of @hydra.main")
+_CONFIG_DIR = argument("-cd", "--config-dir", metavar="FOLDER", help="one more folder of configurations")
+_PYTHON = argument("--python", metavar="PYTHON", help="Python with the project's packages (default: the active one)")
+_COMPOSED = (_SCRIPT, _OVERRIDES, _MULTIRUN, _CONFIG_NAME, _CONFIG_PATH, _CONFIG_DIR, _PYTHON)
+
+VERBS = (
+    Command(
+        "check",
+        "compose the configuration, print each value with its origin; run nothing",
+        f"{_RUN}:check",
+        (*_COMPOSED, argument("--json", action="store_true", help="print JSON")),
+        examples=("det hydra check train.py +experiment=small", "det hydra check train.py -m lr=0.1,0.01 --json"),
+        is_intermixed=True,
+    ),
+)

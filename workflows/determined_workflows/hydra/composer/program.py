@@ -1,0 +1,203 @@
+"""Composes a script with its overrides, and writes what came out as JSON: the program that the package is for."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from determined_workflows.hydra.composer import app, origins, sweep, values, yaml_places
+from determined_workflows.hydra.composer.problems import Invalid, Problem, of_exception
+
+MAX_PROBLEMS = 20
+RUN, MULTIRUN = "RUN", "MULTIRUN"
+
+
+def main() -> None:
+    """Reads the request on standard input, and writes the answer to the file that it names."""
+    request = json.loads(sys.stdin.read())
+    sys.stdin = open(os.devnull)  # noqa: SIM115  # a script that reads it gets nothing
+    answer: dict[str, Any] = {"problems": [], "python": sys.prefix}
+    try:
+        import hydra
+
+        answer["hydra"] = hydra.__version__
+    except ImportError:
+        hint = f"install hydra-core for {sys.executable}, or activate the environment of the project"
+        answer["problems"] = [Problem("Hydra is not installed", hint).to_json()]
+    else:
+        try:
+            script = Path(request["script"]).resolve()
+            app.run(script, request["arguments"], lambda found: answer.update(_compose_or_refuse(found, request)))
+        except Invalid as error:
+            answer["problems"] += [each.to_json() for each in error.problems]
+    Path(request["answer"]).write_text(json.dumps(answer), encoding="utf-8")
+
+
+def _compose_or_refuse(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _compose(found, request)
+    except Invalid:
+        raise
+    except Exception as error:  # Hydra's, OmegaConf's, and those of a user's resolvers
+        raise Invalid(of_exception(error, request["arguments"], lambda *_: (None, None, None))) from error
+
+
+def _compose(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
+    hydra, config_name, arguments = _hydra(found, request["arguments"])
+    overrides = list(arguments.overrides)
+    main = next((each for each in hydra.config_loader.get_sources() if each.provider == "main"), None)
+    answer: dict[str, Any] = {
+        "config_folder": main.path if main is not None and main.scheme() == "file" else None,
+        "config_name": config_name,
+    }
+    mode = hydra.get_mode(config_name, overrides)
+    is_sweep = arguments.multirun or (mode is not None and mode.name == MULTIRUN)
+    if is_sweep:
+        overrides = [*overrides, "hydra.mode=MULTIRUN"]
+    config = _composed(hydra, config_name, overrides, is_sweep=is_sweep)
+    _set_job(config, 0)
+    answer |= {"mode": MULTIRUN if is_sweep else RUN, **_facts(config)}
+    if not is_sweep:
+        by_key = origins.Origins(hydra.config_loader, config_name, overrides).by_key()
+        answer["jobs"] = [_job(config, by_key, [])]
+        return answer
+    answer["sweep_dir"] = _text(config, "hydra.sweep.dir")
+    jobs = []
+    for number, job_overrides in enumerate(sweep.jobs(hydra, config, request["max_jobs"])):
+        job_config = _composed_job(hydra, config, job_overrides, config_name)
+        _set_job(job_config, number)
+        every = [each for each in overrides if each in config.hydra.overrides.hydra] + job_overrides
+        by_key = origins.Origins(hydra.config_loader, config_name, every).by_key()
+        jobs.append(_job(job_config, by_key, job_overrides) | {"subfolder": _text(job_config, "hydra.sweep.subdir")})
+    return {**answer, "jobs": jobs}
+
+
+def _hydra(found: app.App, arguments: list[str]) -> tuple[Any, str | None, Any]:
+    from hydra._internal import utils
+    from hydra._internal.hydra import Hydra
+
+    args = utils.get_args_parser().parse_args(arguments)
+    file, module = utils.detect_calling_file_or_module_from_task_function(found.function)
+    config_path = args.config_path if args.config_path is not None else found.config_path
+    search_path = utils.create_automatic_config_search_path(file, module, config_path)
+    if args.config_dir is not None:
+        from hydra.core.config_search_path import SearchPathQuery
+
+        if not os.path.isdir(args.config_dir):
+            raise Invalid(Problem(f"the config folder {args.config_dir} does not exist", "see --config-dir"))
+        path = f"file://{os.path.abspath(args.config_dir)}"
+        search_path.prepend(provider="command-line", path=path, anchor=SearchPathQuery(provider="schema"))
+    hydra = Hydra.create_main_hydra2(utils.detect_task_name(file, module), search_path)
+    return hydra, args.config_name if args.config_name is not None else found.config_name, args
+
+
+def _composed(hydra: Any, config_name: str | None, overrides: list[str], *, is_sweep: bool) -> Any:  # noqa: ANN401  # Hydra's
+    """Composes; if overrides are wrong, tries again without each of them, so that all of them are reported at once."""
+    from hydra.types import RunMode
+
+    problems: list[Problem] = []
+    left = list(overrides)
+    while True:
+        try:
+            config = hydra.compose_config(
+                config_name=config_name,
+                overrides=left,
+                run_mode=RunMode.MULTIRUN if is_sweep else RunMode.RUN,
+                with_log_configuration=False,
+            )
+            break
+        except Exception as error:  # Hydra's, OmegaConf's, and those of a user's resolvers
+            problem = of_exception(error, left, _places(hydra))
+            problems.append(problem)
+            if problem.override not in left or len(problems) >= MAX_PROBLEMS:
+                raise Invalid(*problems) from None
+            left.remove(problem.override)
+    if problems:
+        raise Invalid(*problems)
+    return config
+
+
+def _composed_job(hydra: Any, config: Any, overrides: list[str], config_name: str | None) -> Any:  # noqa: ANN401  # Hydra's
+    try:
+        return hydra.config_loader.load_sweep_config(config, overrides)
+    except Exception as error:  # as above
+        problem = of_exception(error, overrides, _places(hydra))
+        raise Invalid(problem) from None
+
+
+def _places(hydra: Any) -> Any:  # noqa: ANN401  # Hydra's
+    def place(config_path: str, key: str) -> tuple[str | None, int | None, int | None]:
+        try:
+            result = hydra.config_loader.repository.load_config(config_path)
+        except Exception:  # the file itself is what is wrong
+            return None, None, None
+        file = None if result is None else origins.file_of(result, config_path)
+        if file is None:
+            return None, None, None
+        path = tuple(key.split("."))
+        found = next((at for start in range(len(path)) if (at := yaml_places.find(file, path[start:]))), None)
+        return (file, *found) if found else (file, None, None)
+
+    return place
+
+
+def _set_job(config: Any, number: int) -> None:  # noqa: ANN401  # OmegaConf's
+    """Fills in what Hydra sets when a job starts, so that values that refer to it can be resolved."""
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import open_dict, read_write
+
+    with read_write(config.hydra), open_dict(config.hydra):
+        config.hydra.job.num = number
+        config.hydra.job.id = str(number)
+    HydraConfig.instance().set_config(config)
+    folder = _text(config, "hydra.run.dir")
+    with read_write(config.hydra), read_write(config.hydra.runtime):
+        config.hydra.runtime.output_dir = os.path.abspath(folder or ".")
+    HydraConfig.instance().set_config(config)
+
+
+def _facts(config: Any) -> dict[str, Any]:  # noqa: ANN401  # OmegaConf's
+    from omegaconf import OmegaConf
+
+    launcher = OmegaConf.to_container(config.hydra.launcher, resolve=False)
+    assert isinstance(launcher, dict)
+    names = [key for key, value in launcher.items() if key != "_target_" and value != "???"]
+    resolved = {}
+    for key in names:
+        try:
+            resolved[key] = values.plain(config.hydra.launcher[key])
+        except Exception:  # a reference to what only exists in the job
+            resolved[key] = launcher[key]
+    return {
+        "name": _text(config, "task_name") or _text(config, "hydra.job.name"),
+        "job_name": _text(config, "hydra.job.name"),
+        "run_dir": _text(config, "hydra.run.dir"),
+        "output_folders": [
+            str(OmegaConf.to_container(config.hydra[section], resolve=False)["dir"]) for section in ("run", "sweep")
+        ],
+        "launcher_target": launcher.get("_target_"),
+        "launcher": resolved,
+    }
+
+
+def _text(config: Any, key: str) -> str | None:  # noqa: ANN401  # OmegaConf's
+    from omegaconf import OmegaConf
+
+    try:
+        value = OmegaConf.select(config, key, throw_on_missing=False)
+    except Exception:  # refers to what only exists in a job; said where it is needed
+        return None
+    return None if value is None else str(value)
+
+
+def _job(config: Any, by_key: dict[origins.Key, str], overrides: list[str]) -> dict[str, Any]:  # noqa: ANN401  # OmegaConf's
+    found, problems = values.read(config, by_key)
+    return {
+        "overrides": overrides,
+        "values": [asdict(each) for each in found],
+        "problems": [each.to_json() for each in problems],
+    }

@@ -1,0 +1,47 @@
+"""Lines and columns of the keys of a YAML file."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import yaml
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@functools.lru_cache(maxsize=None)
+def _keys(file: str) -> dict[tuple[str, ...], tuple[int, int]]:
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    try:
+        root = yaml.compose(Path(file).read_text(encoding="utf-8"), Loader=_LOADER)
+    except (OSError, ValueError, yaml.YAMLError):
+        return found
+    pending: list[tuple[tuple[str, ...], yaml.Node | None]] = [((), root)]
+    while pending:
+        above, node = pending.pop()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                path = (*above, *str(key.value).split("."))
+                found[path] = (key.start_mark.line + 1, key.start_mark.column + 1)
+                pending.append((path, value))
+        elif isinstance(node, yaml.SequenceNode) and above == ("defaults",):
+            for entry in node.value:
+                if isinstance(entry, yaml.MappingNode):
+                    for key, _ in entry.value:
+                        group = str(key.value).replace("override ", "").replace("optional ", "").strip(" /")
+                        found["defaults:" + group.partition("@")[0],] = (key.start_mark.line + 1, key.start_mark.column + 1)
+    return found
+
+
+def find(file: str, path: tuple[str, ...]) -> tuple[int, int] | None:
+    """Returns line and column of a key, of the nearest key above it, or None.
+
+    ``("defaults:model",)`` is the entry of a group in the defaults list.
+    """
+    keys = _keys(file)
+    while path:
+        if path in keys:
+            return keys[path]
+        path = path[:-1]
+    return None
