@@ -23,4 +23,28 @@ VERBS = (
         examples=("det hydra check train.py +experiment=small", "det hydra check train.py -m lr=0.1,0.01 --json"),
         is_intermixed=True,
     ),
+    Command(
+        "run",
+        "run the script on the cluster: one experiment, one trial for each job of a multirun",
+        f"{_RUN}:run",
+        (
+            *_COMPOSED,
+            argument(
+                "--config",
+                action="append",
+                default=[],
+                metavar="KEY=VALUE",
+                help="setting of the experiment, for example resources.slots_per_trial=2 (repeatable)",
+            ),
+            argument("-f", "--follow", action="store_true", help="follow the log of the first trial"),
+            argument("--paused", action="store_true", help="create it paused"),
+            argument("--dry-run", action="store_true", help="print the experiment's configuration; submit nothing"),
+        ),
+        examples=(
+            "det hydra run train.py +experiment=small -f",
+            "det hydra run train.py -m lr=0.1,0.01 seed=1,2,3",
+            "det hydra run train.py -m hydra/launcher=slurm_launcher --config max_restarts=3",
+        ),
+        is_intermixed=True,
+    ),
 )

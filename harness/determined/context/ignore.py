@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
@@ -86,15 +86,15 @@ class Ignore:
         self._always = [_Pattern(line) for line in ALWAYS]
 
     @classmethod
-    def of_folder(cls, folder: Path) -> "Ignore":
-        """Reads ``.detignore`` at the top of ``folder``, if it exists."""
+    def of_folder(cls, folder: Path, more: Sequence[str] = ()) -> "Ignore":
+        """Reads ``.detignore`` at the top of ``folder``, if it exists; the patterns ``more`` follow its lines."""
         try:
             text = (folder / FILE_NAME).read_bytes().decode("utf-8-sig")
         except FileNotFoundError:
-            return cls()
+            return cls(more)
         except (OSError, UnicodeDecodeError) as error:
             raise ContextError(f"cannot read {folder / FILE_NAME}: {error}") from None
-        return cls(text.split("\n"))
+        return cls([*text.split("\n"), *more])
 
     def excludes(self, path: str, *, is_folder: bool) -> bool:
         """Returns True if the entry is left out.

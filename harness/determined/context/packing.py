@@ -12,8 +12,17 @@ from determined.errors import ContextError
 BIGGEST = 5
 
 
-def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT, follow_links: bool = False) -> Packed:
+def pack(
+    folder: Path,
+    includes: Sequence[Path] = (),
+    *,
+    limit: int = LIMIT,
+    follow_links: bool = False,
+    exclude: Sequence[str] = (),
+) -> Packed:
     """Packs ``folder`` and each of ``includes``: folders under their name, files as they are.
+
+    ``exclude`` are patterns in addition to those of the folder's ``.detignore``; they do not apply to ``includes``.
 
     Links inside a folder stay links. The target of a link that leaves the folder is packed in its place if both are in
     one git repository or with ``follow_links``; ``followed`` names it, and it counts for the limit. ``skipped`` names
@@ -24,7 +33,7 @@ def pack(folder: Path, includes: Sequence[Path] = (), *, limit: int = LIMIT, fol
     """
     if not folder.is_dir():
         raise ContextError(f"{folder} is not a folder" if folder.exists() else f"{folder} does not exist")
-    found = walk(folder, follow_links=follow_links)
+    found = walk(folder, follow_links=follow_links, exclude=exclude)
     named = [("", folder, entry) for entry in found.entries]
     skipped, followed = list(found.skipped), list(found.followed)
     roots = {entry.path for entry in found.entries if "/" not in entry.path}

@@ -6,7 +6,7 @@ its place, if both belong to one git repository or if ``follow_links`` is set; o
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,20 +39,20 @@ class Walk:
     followed: list[str] = field(default_factory=list)
 
 
-def walk(folder: Path, *, follow_links: bool = False) -> Walk:
-    """Walks ``folder`` and the targets of links that are followed.
+def walk(folder: Path, *, follow_links: bool = False, exclude: Sequence[str] = ()) -> Walk:
+    """Walks ``folder`` and the targets of links that are followed, without what the patterns ``exclude`` match.
 
     Raises ContextError for links that point out of the folder and are not followed, with their targets.
     """
-    return _Walker(Path(os.path.realpath(folder)), follow_links).walk()
+    return _Walker(Path(os.path.realpath(folder)), follow_links, exclude).walk()
 
 
 class _Walker:
-    def __init__(self, root: Path, follow_links: bool) -> None:
+    def __init__(self, root: Path, follow_links: bool, exclude: Sequence[str]) -> None:
         self._root = root
         self._follow = follow_links
         self._repository = repository_of(str(root))
-        self._ignore = Ignore.of_folder(root)
+        self._ignore = Ignore.of_folder(root, exclude)
         self._links: list[Entry] = []
         self._leaving: list[LeavingLink] = []
         self._result = Walk()
