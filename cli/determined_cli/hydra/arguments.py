@@ -12,6 +12,18 @@ _CONFIG_NAME = argument("-cn", "--config-name", metavar="NAME", help="another co
 _CONFIG_PATH = argument("-cp", "--config-path", metavar="FOLDER", help="another config_path than that of @hydra.main")
 _CONFIG_DIR = argument("-cd", "--config-dir", metavar="FOLDER", help="one more folder of configurations")
 _PYTHON = argument("--python", metavar="PYTHON", help="Python with the project's packages (default: the active one)")
+_CONFIG = argument(
+    "--config",
+    action="append",
+    default=[],
+    metavar="KEY=VALUE",
+    help="setting of the experiment, for example resources.slots_per_trial=2 (repeatable)",
+)
+_SUBMITTED = (
+    _CONFIG,
+    argument("-f", "--follow", action="store_true", help="follow the log of the first trial"),
+    argument("--paused", action="store_true", help="create it paused"),
+)
 _COMPOSED = (_SCRIPT, _OVERRIDES, _MULTIRUN, _CONFIG_NAME, _CONFIG_PATH, _CONFIG_DIR, _PYTHON)
 
 VERBS = (
@@ -29,15 +41,7 @@ VERBS = (
         f"{_RUN}:run",
         (
             *_COMPOSED,
-            argument(
-                "--config",
-                action="append",
-                default=[],
-                metavar="KEY=VALUE",
-                help="setting of the experiment, for example resources.slots_per_trial=2 (repeatable)",
-            ),
-            argument("-f", "--follow", action="store_true", help="follow the log of the first trial"),
-            argument("--paused", action="store_true", help="create it paused"),
+            *_SUBMITTED,
             argument("--dry-run", action="store_true", help="print the experiment's configuration; submit nothing"),
         ),
         examples=(
@@ -46,5 +50,33 @@ VERBS = (
             "det hydra run train.py -m hydra/launcher=slurm_launcher --config max_restarts=3",
         ),
         is_intermixed=True,
+    ),
+    Command(
+        "continue",
+        "continue an interrupted run, or the unfinished jobs of a multirun, from a checkpoint",
+        f"{_RUN}:continue_run",
+        (
+            argument("folder", metavar="FOLDER", help="folder of the run, with .hydra, or of the multirun"),
+            argument(
+                "--checkpoint_step",
+                "--checkpoint-step",
+                type=int,
+                default=-1,
+                metavar="N",
+                help="step of the checkpoint (default: -1, the newest)",
+            ),
+            argument("--new_overrides", "--new-overrides", default="", metavar="TEXT", help="overrides in one argument"),
+            argument("--on", choices=("local", "det", "slurm"), default="local", help="where it runs (default: local)"),
+            argument("--use_slurm", "--use-slurm", action="store_true", help="same as --on slurm"),
+            argument("--script", metavar="SCRIPT", help="the script with @hydra.main (default: the one that fits)"),
+            _PYTHON,
+            *_SUBMITTED,
+            argument("--dry-run", action="store_true", help="print the commands; run nothing"),
+        ),
+        examples=(
+            "det hydra continue outputs/2026-11-25/10-00-00",
+            "det hydra continue outputs/digits/run1 --checkpoint_step 400 --new_overrides 'trainer.steps=2000'",
+            "det hydra continue multirun/2026-11-25/10-00-00 --on det",
+        ),
     ),
 )

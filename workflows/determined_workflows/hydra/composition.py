@@ -38,6 +38,8 @@ class Job:
 
     overrides: list[str]
     values: list[dict[str, Any]]
+    number: int = 0
+    """Hydra's number of the job, which counts over all batches of a sweeper."""
     subfolder: str | None = None
 
     @property
@@ -51,6 +53,7 @@ class Composition:
     """An application with its overrides; ``arguments`` are those of the command line."""
 
     script: Path
+    working_folder: Path
     arguments: list[str]
     jobs: list[Job]
     is_sweep: bool
@@ -82,23 +85,43 @@ def active_python(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def compose(
-    script: Path, arguments: Sequence[str], *, python: str | None = None, max_jobs: int = MAX_JOBS
+    script: Path,
+    arguments: Sequence[str],
+    *,
+    python: str | None = None,
+    working_folder: Path | None = None,
+    max_jobs: int = MAX_JOBS,
 ) -> Composition:
-    """Composes a script without running its task.
+    """Composes a script without running its task, as if it were started in ``working_folder``.
 
     Raises CompositionError with every problem that was found, each with its place and advice.
     """
     if not script.is_file():
         raise CompositionError(f"{script}: " + ("not a file" if script.exists() else "no such file"))
-    answer = _ask(script, arguments, python or active_python(), max_jobs)
-    problems = list(_problems(answer))
-    if problems:
-        raise CompositionError("\n".join([f"{script} cannot be composed: {_count(problems)}", *problems]))
+    folder = working_folder or Path.cwd()
+    answer = _ask(script.resolve(), arguments, python or active_python(), folder, max_jobs)
+    refuse_problems(script, answer)
+    return from_answer(script, arguments, answer, working_folder=folder)
+
+
+def from_answer(
+    script: Path,
+    arguments: Sequence[str],
+    answer: Mapping[str, Any],
+    *,
+    working_folder: Path,
+    first_job: int = 0,
+) -> Composition:
+    """Returns a composition from the answer of the composer, or from one that a launcher made inside the application."""
     folder = answer["config_folder"]
     return Composition(
         script=script,
+        working_folder=working_folder,
         arguments=list(arguments),
-        jobs=[Job(each["overrides"], each["values"], each.get("subfolder")) for each in answer["jobs"]],
+        jobs=[
+            Job(each["overrides"], each["values"], number, each.get("subfolder"))
+            for number, each in enumerate(answer["jobs"], first_job)
+        ],
         is_sweep=answer["mode"] == "MULTIRUN",
         name=answer["name"],
         job_name=answer["job_name"],
@@ -113,6 +136,13 @@ def compose(
     )
 
 
+def refuse_problems(script: Path, answer: Mapping[str, Any]) -> None:
+    """Raises CompositionError if an answer has problems, with all of them."""
+    problems = list(_problems(answer))
+    if problems:
+        raise CompositionError("\n".join([f"{script} cannot be composed: {_count(problems)}", *problems]))
+
+
 def is_override(argument: str) -> bool:
     """Returns True for an override, and False for a flag.
 
@@ -122,7 +152,7 @@ def is_override(argument: str) -> bool:
     return not argument.startswith("-")
 
 
-def _ask(script: Path, arguments: Sequence[str], python: str, max_jobs: int) -> dict[str, Any]:
+def _ask(script: Path, arguments: Sequence[str], python: str, working_folder: Path, max_jobs: int) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder, "answer.json")
         request = {"script": str(script), "arguments": list(arguments), "answer": str(path), "max_jobs": max_jobs}
@@ -133,6 +163,7 @@ def _ask(script: Path, arguments: Sequence[str], python: str, max_jobs: int) -> 
             text=True,
             stdout=sys.stderr.fileno() if _is_file(sys.stderr) else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            cwd=working_folder,
             check=False,
         )
         if not path.exists():
@@ -151,7 +182,7 @@ def _is_file(stream: Any) -> bool:  # noqa: ANN401  # streams of test runners ha
 
 def _problems(answer: Mapping[str, Any]) -> Iterator[str]:
     seen = set()
-    for number, each in enumerate([{"problems": answer["problems"]}, *answer.get("jobs", ())]):
+    for number, each in enumerate([{"problems": answer.get("problems", ())}, *answer.get("jobs", ())]):
         for problem in each["problems"]:
             text = rendered(problem)
             if text not in seen:

@@ -28,7 +28,7 @@ def find(composition: Composition) -> Project:
 
     Raises ContextError if that is the home folder or the root.
     """
-    here = Path.cwd().resolve()
+    here = composition.working_folder.resolve()
     script = composition.script.resolve()
     parts = [here, script.parent, *([composition.config_folder.resolve()] if composition.config_folder else [])]
     folder = Path(os.path.commonpath(parts))

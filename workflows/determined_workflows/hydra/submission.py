@@ -24,6 +24,7 @@ from determined_workflows.hydra.project import TASK_FOLDER, Project
 
 METRIC = "return_value"
 NAME = "hydra.yaml"
+_ENVIRONMENTS = ("environment=", "environment.image", "environment.venv")
 _TASK_FILES = ("run_job.py", "det_hydra_result.py")
 _STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
 _MANAGED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
@@ -47,18 +48,17 @@ def prepare(
     settings: LauncherSettings,
     changes: Sequence[str] = (),
     *,
-    environment: Path | None = None,
     files: Sequence[Path] = (),
 ) -> Submission:
     """Returns the experiment of a composition with ``changes`` (``key.path=value``); sends nothing.
 
-    ``environment`` is a Python environment of the agents' machines, or None for that of the cluster. Raises ConfigError
-    if the configuration is wrong, or if a change is of what the composition decides.
+    The jobs use the Python environment of the composition, if no change names another. Raises ConfigError if the
+    configuration is wrong, or if a change is of what the composition decides.
     """
     _check_changes(changes)
     document = experiment_config(composition, settings)
-    if environment is not None and not any(each.startswith("environment") for each in changes):
-        document["environment"] = {"image": f"venv:{environment}"}
+    if not any(each.startswith(_ENVIRONMENTS) for each in changes):
+        document["environment"] = {"image": f"venv:{composition.python}"}
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     if changes:
         text = override(text, changes)
@@ -142,7 +142,8 @@ def _arguments(composition: Composition, number: int) -> Iterator[str]:
     if composition.is_sweep:
         yield from (each for each in overrides if _is_of_hydra(each) and not _is_of_launcher(composition, each))
         yield from composition.jobs[number].overrides
-        yield from (f"hydra.job.num={number}", f"hydra.job.id='{number}'")
+        place = composition.jobs[number].number
+        yield from (f"hydra.job.num={place}", f"hydra.job.id='{place}'")
         if composition.sweep_dir is not None:
             yield f"hydra.sweep.dir={quoted(composition.sweep_dir)}"
         yield "hydra.run.dir='${hydra.sweep.dir}/${hydra.sweep.subdir}'"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from determined_workflows.hydra.composer import app, origins, sweep, values, yaml_places
+from determined_workflows.hydra.composer import app, facts, origins, sweep, yaml_places
 from determined_workflows.hydra.composer.problems import Invalid, Problem, of_exception
 
 MAX_PROBLEMS = 20
@@ -59,20 +58,20 @@ def _compose(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
     if is_sweep:
         overrides = [*overrides, "hydra.mode=MULTIRUN"]
     config = _composed(hydra, config_name, overrides, is_sweep=is_sweep)
-    _set_job(config, 0)
-    answer |= {"mode": MULTIRUN if is_sweep else RUN, **_facts(config)}
+    facts.set_job(config, 0)
+    answer |= {"mode": MULTIRUN if is_sweep else RUN, **facts.of_launch(config)}
     if not is_sweep:
         by_key = origins.Origins(hydra.config_loader, config_name, overrides).by_key()
-        answer["jobs"] = [_job(config, by_key, [])]
+        answer["jobs"] = [facts.of_job(config, by_key, [])]
         return answer
-    answer["sweep_dir"] = _text(config, "hydra.sweep.dir")
+    answer["sweep_dir"] = facts.text(config, "hydra.sweep.dir")
     jobs = []
     for number, job_overrides in enumerate(sweep.jobs(hydra, config, request["max_jobs"])):
         job_config = _composed_job(hydra, config, job_overrides, config_name)
-        _set_job(job_config, number)
+        facts.set_job(job_config, number)
         every = [each for each in overrides if each in config.hydra.overrides.hydra] + job_overrides
         by_key = origins.Origins(hydra.config_loader, config_name, every).by_key()
-        jobs.append(_job(job_config, by_key, job_overrides) | {"subfolder": _text(job_config, "hydra.sweep.subdir")})
+        jobs.append(facts.of_job(job_config, by_key, job_overrides) | {"subfolder": facts.text(job_config, "hydra.sweep.subdir")})
     return {**answer, "jobs": jobs}
 
 
@@ -143,61 +142,3 @@ def _places(hydra: Any) -> Any:  # noqa: ANN401  # Hydra's
         return (file, *found) if found else (file, None, None)
 
     return place
-
-
-def _set_job(config: Any, number: int) -> None:  # noqa: ANN401  # OmegaConf's
-    """Fills in what Hydra sets when a job starts, so that values that refer to it can be resolved."""
-    from hydra.core.hydra_config import HydraConfig
-    from omegaconf import open_dict, read_write
-
-    with read_write(config.hydra), open_dict(config.hydra):
-        config.hydra.job.num = number
-        config.hydra.job.id = str(number)
-    HydraConfig.instance().set_config(config)
-    folder = _text(config, "hydra.run.dir")
-    with read_write(config.hydra), read_write(config.hydra.runtime):
-        config.hydra.runtime.output_dir = os.path.abspath(folder or ".")
-    HydraConfig.instance().set_config(config)
-
-
-def _facts(config: Any) -> dict[str, Any]:  # noqa: ANN401  # OmegaConf's
-    from omegaconf import OmegaConf
-
-    launcher = OmegaConf.to_container(config.hydra.launcher, resolve=False)
-    assert isinstance(launcher, dict)
-    names = [key for key, value in launcher.items() if key != "_target_" and value != "???"]
-    resolved = {}
-    for key in names:
-        try:
-            resolved[key] = values.plain(config.hydra.launcher[key])
-        except Exception:  # a reference to what only exists in the job
-            resolved[key] = launcher[key]
-    return {
-        "name": _text(config, "task_name") or _text(config, "hydra.job.name"),
-        "job_name": _text(config, "hydra.job.name"),
-        "run_dir": _text(config, "hydra.run.dir"),
-        "output_folders": [
-            str(OmegaConf.to_container(config.hydra[section], resolve=False)["dir"]) for section in ("run", "sweep")
-        ],
-        "launcher_target": launcher.get("_target_"),
-        "launcher": resolved,
-    }
-
-
-def _text(config: Any, key: str) -> str | None:  # noqa: ANN401  # OmegaConf's
-    from omegaconf import OmegaConf
-
-    try:
-        value = OmegaConf.select(config, key, throw_on_missing=False)
-    except Exception:  # refers to what only exists in a job; said where it is needed
-        return None
-    return None if value is None else str(value)
-
-
-def _job(config: Any, by_key: dict[origins.Key, str], overrides: list[str]) -> dict[str, Any]:  # noqa: ANN401  # OmegaConf's
-    found, problems = values.read(config, by_key)
-    return {
-        "overrides": overrides,
-        "values": [asdict(each) for each in found],
-        "problems": [each.to_json() for each in problems],
-    }

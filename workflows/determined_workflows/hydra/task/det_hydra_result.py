@@ -1,7 +1,11 @@
-"""Callback of Hydra that reports the return value of a job to the master, for the launcher that waits for it."""
+"""Callback of Hydra that reports the return value of a job to the master, for the launcher that waits for it.
+
+It is a validation metric if the script reports nothing else, so that lists show it, and a group of its own otherwise.
+"""
 
 import json
 import os
+import sys
 
 GROUP, VALUE = "hydra", "return_value"
 
@@ -29,7 +33,10 @@ class ReportResult:
         except (TypeError, ValueError):
             print(f"the job's return value, a {type(value).__name__}, has no JSON form and is not reported")
             return
+        # A script that reports metrics of its own has numbered its steps already.
+        is_only_report = "determined.core" not in sys.modules and isinstance(value, (int, float))
         from determined import core
 
         with core.init(distributed=core.DummyDistributedContext()) as core_context:
-            core_context.train.report_metrics(GROUP, steps_completed=1, metrics={VALUE: value})
+            group = "validation" if is_only_report else GROUP
+            core_context.train.report_metrics(group, steps_completed=1, metrics={VALUE: value})
