@@ -65,7 +65,9 @@ VERBS = (
                 metavar="N",
                 help="step of the checkpoint (default: -1, the newest)",
             ),
-            argument("--new_overrides", "--new-overrides", default="", metavar="TEXT", help="overrides in one argument"),
+            argument(
+                "--new_overrides", "--new-overrides", default="", metavar="TEXT", help="more overrides, as one text"
+            ),
             argument("--on", choices=("local", "det", "slurm"), default="local", help="where it runs (default: local)"),
             argument("--use_slurm", "--use-slurm", action="store_true", help="same as --on slurm"),
             argument("--script", metavar="SCRIPT", help="the script with @hydra.main (default: the one that fits)"),

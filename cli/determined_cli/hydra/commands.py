@@ -34,7 +34,7 @@ def check(args: Namespace) -> None:
 def run(args: Namespace) -> int:
     """Submits the composition as one experiment."""
     found = _compose(args)
-    for warning in (*launcher_settings.setup_warnings(found.launcher.get("setup") or ()), *launcher_settings.unused(found.launcher)):
+    for warning in launcher_settings.warnings(found.launcher):
         say(f"warning: {warning}")
     return _submit(args, found, project.find(found))
 
@@ -55,7 +55,9 @@ def continue_run(args: Namespace) -> int:
     if found.note:
         say(f"note: {found.note}")
     for job in found.jobs:
-        say(f"{job.source}: " + (f"continues from {job.checkpoint.name}" if job.checkpoint else "begins from the start"))
+        say(
+            f"{job.source}: " + (f"continues from {job.checkpoint.name}" if job.checkpoint else "begins from the start")
+        )
     if where == "det":
         return _continue_on_cluster(args, found)
     python = args.python or composition.active_python()

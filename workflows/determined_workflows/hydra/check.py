@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from typing import Any
 
-from determined_workflows.hydra import launcher_settings
+from determined_workflows.hydra import slurm_options
 from determined_workflows.hydra.composition import Composition
 
 SLURM = "SlurmLauncher"
@@ -13,7 +13,7 @@ SUBMIT_PROGRAM = "sbatch"
 
 
 def lines(composition: Composition) -> Iterator[str]:
-    """Yields ``key = value  # origin`` for each value; the values in which the jobs of a multirun differ, job by job."""
+    """Yields ``key = value  # origin`` for each value; for a multirun, first what all jobs share."""
     if not composition.is_sweep:
         yield from _aligned(composition.jobs[0].values)
         return
@@ -46,7 +46,7 @@ def as_json(composition: Composition) -> dict[str, Any]:
 
 def warnings(composition: Composition) -> Iterator[str]:
     """Yields warnings about the launcher: lines of ``setup`` without effect, and a Slurm that is not installed."""
-    yield from launcher_settings.setup_warnings(composition.launcher.get("setup") or ())
+    yield from slurm_options.setup_warnings(composition.launcher.get("setup") or ())
     if (composition.launcher_target or "").endswith(f".{SLURM}") and shutil.which(SUBMIT_PROGRAM) is None:
         yield (
             f"the launcher submits to Slurm, and this machine has no {SUBMIT_PROGRAM}: `det hydra run` and "

@@ -112,7 +112,7 @@ def from_answer(
     working_folder: Path,
     first_job: int = 0,
 ) -> Composition:
-    """Returns a composition from the answer of the composer, or from one that a launcher made inside the application."""
+    """Returns a composition from the answer of the composer, or of a launcher inside the application."""
     folder = answer["config_folder"]
     return Composition(
         script=script,
@@ -167,7 +167,8 @@ def _ask(script: Path, arguments: Sequence[str], python: str, working_folder: Pa
             check=False,
         )
         if not path.exists():
-            raise CompositionError(f"{python} could not compose {script} (exit code {ended.returncode}):\n{ended.stderr.strip()[-2000:]}")
+            text = ended.stderr.strip()[-2000:]
+            raise CompositionError(f"{python} could not compose {script} (exit code {ended.returncode}):\n{text}")
         sys.stderr.write(ended.stderr)
         return dict(json.loads(path.read_text(encoding="utf-8")))
 

@@ -52,7 +52,8 @@ def _watch(session: Session, experiment_id: int, *, is_fail_fast: bool) -> dict[
     while True:
         try:
             state = str(experiments.get(session, experiment_id)["state"])
-            trials = {_number(each): each for each in items(session, f"{experiments.PREFIX}/{experiment_id}/trials", "trials")}
+            found = items(session, f"{experiments.PREFIX}/{experiment_id}/trials", "trials")
+            trials: dict[int, Mapping[str, Any]] = {_number(each): each for each in found}
         except MasterUnreachable as error:
             if not is_lost:
                 logger.warning("waiting for experiment %d: %s", experiment_id, error)
@@ -69,7 +70,9 @@ def _watch(session: Session, experiment_id: int, *, is_fail_fast: bool) -> dict[
         if state in ENDED:
             return trials
         if state == "STATE_PAUSED" and not is_paused:
-            logger.warning("experiment %d is paused; `det experiment activate %d` resumes it", experiment_id, experiment_id)
+            logger.warning(
+                "experiment %d is paused; `det experiment activate %d` resumes it", experiment_id, experiment_id
+            )
         is_paused = state == "STATE_PAUSED"
         time.sleep(POLL_SECONDS)
 

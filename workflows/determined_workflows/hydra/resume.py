@@ -59,8 +59,8 @@ def plan(
 ) -> Plan:
     """Returns the jobs of a folder that are to be continued.
 
-    Raises NotFound if the folder, the checkpoint or the script does not exist; CompositionError if the application has no
-    keys for a continuation, or if its configuration has become invalid; Conflict if every job is finished.
+    Raises NotFound if the folder, the checkpoint or the script does not exist; CompositionError if the application has
+    no keys for a continuation, or if its configuration has become invalid; Conflict if every job is finished.
     """
     run = run_folder.read(folder.resolve())
     if is_for_slurm and shutil.which("sbatch") is None:
@@ -77,8 +77,8 @@ def plan(
     if checkpoint is None:
         raise ConfigError(f"{run.path} has no checkpoint to continue from; run it again instead")
     arguments = [*own, *_without_resume(run.overrides), *resume_overrides(str(run.path), step), *changes]
-    _check(found, arguments, python, run.working_folder)
     slurm = ["--multirun", SLURM_LAUNCHER] if is_for_slurm else []
+    _check(found, [*slurm, *arguments], python, run.working_folder)
     note = f"{run.path} is finished ({run_folder.RESULT}); it trains further" if _is_finished(run.path) else None
     job = Continuation(found, run.working_folder, [*slurm, *arguments], run.path, checkpoint)
     return Plan([job], run, changes, note=note)
@@ -108,7 +108,12 @@ def _multirun(
         resume = resume_overrides(str(folder), step) if checkpoint else []
         place = [f"hydra.run.dir={quoted(str(folder))}", f"hydra.job.num={job.number}"]
         if is_for_slurm:
-            place = ["--multirun", SLURM_LAUNCHER, f"hydra.sweep.dir={quoted(str(folder.parent))}", f"hydra.sweep.subdir={quoted(folder.name)}"]
+            place = [
+                "--multirun",
+                SLURM_LAUNCHER,
+                f"hydra.sweep.dir={quoted(str(folder.parent))}",
+                f"hydra.sweep.subdir={quoted(folder.name)}",
+            ]
         arguments = [*own, *_without_resume(job.overrides), *resume, *changes]
         if job is left[0]:
             _check(script, [*arguments, *resume_overrides(str(folder), step)], python, run.working_folder)
@@ -180,7 +185,7 @@ def _check(script: Path, arguments: list[str], python: str | None, working_folde
     except CompositionError as error:
         if any(f'unknown key "{key}"' in error.message for key in (FOLDER_KEY, STEP_KEY)):
             raise CompositionError(
-                f"{script} cannot be continued: its configuration has no keys {FOLDER_KEY} and {STEP_KEY}. Add them with "
-                f"the defaults null and -1, and read the checkpoint where {FOLDER_KEY} is set"
+                f"{script} cannot be continued: its configuration has no keys {FOLDER_KEY} and {STEP_KEY}. Add them "
+                f"with the defaults null and -1, and read the checkpoint where {FOLDER_KEY} is set"
             ) from None
         raise

@@ -15,7 +15,16 @@ RESULT = "result.json"
 """File that an application writes at its end; a job with it is finished."""
 MULTIRUN_FILE = "multirun.yaml"
 CHECKPOINTS, STEP = "checkpoints", "step_"
-_OF_ONE_RUN = ("hydra.mode", "hydra.run.dir", "hydra.sweep.dir", "hydra.job.num", "hydra.job.id", "hydra/launcher")
+_OF_ONE_RUN = (
+    "hydra.mode",
+    "hydra.run.dir",
+    "hydra.sweep.dir",
+    "hydra.job.num",
+    "hydra.job.id",
+    "hydra/launcher",
+    "hydra.launcher",
+    "hydra.callbacks.detent",
+)
 _PRUNED = frozenset(("outputs", "multirun", "node_modules", "__pycache__"))
 
 
@@ -38,7 +47,11 @@ class RunFolder:
     def hydra_overrides(self) -> list[str]:
         """Returns the overrides of Hydra's own settings, without those that belong to one run."""
         found = list(self.hydra["overrides"].get("hydra") or ())
-        return [each for each in found if not each.lstrip("+~").startswith((*_OF_ONE_RUN, "hydra.launcher", "hydra.callbacks.detent"))]
+        return [
+            each
+            for each in found
+            if not each.lstrip("+~").startswith((*_OF_ONE_RUN, "hydra.launcher", "hydra.callbacks.detent"))
+        ]
 
     def flags(self, config_name: str | None) -> Iterator[str]:
         """Yields the flags that choose the same configuration; ``config_name`` is what the script itself names."""
@@ -104,7 +117,7 @@ def find_script(run: RunFolder) -> Path:
     if len(found) != 1:
         listed = f": {', '.join(str(each.relative_to(root)) for each in found)}" if found else ""
         raise NotFound(
-            f"{len(found) or 'no'} scripts below {root} could have made {run.path}{listed}; name the script with --script"
+            f"{len(found) or 'no'} scripts below {root} could have made {run.path}{listed}; name it with --script"
         )
     return found[0]
 

@@ -177,7 +177,7 @@ def _check_changes(changes: Sequence[str]) -> None:
     for change in changes:
         key = change.partition("=")[0].strip()
         if any(key == each or key.startswith(f"{each}.") for each in _MANAGED):
-            raise ConfigError(f'--config "{change}": {key} follows from the composition; use an override of Hydra instead')
+            raise ConfigError(f'--config "{change}": {key} follows from the composition; use an override')
 
 
 def _diagnostic(found: Mapping[str, Any]) -> str:

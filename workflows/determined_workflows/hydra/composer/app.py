@@ -52,7 +52,9 @@ def run(script: Path, arguments: list[str], compose: Callable[[App], None]) -> N
         raise Invalid(_failure(error, script)) from None
     if len(found) != 1:
         names = ", ".join(app.function.__name__ for app in found)
-        what = f"it has several functions with @hydra.main and calls none: {names}" if found else "it has no @hydra.main"
+        what = (
+            f"it has several functions with @hydra.main and calls none: {names}" if found else "it has no @hydra.main"
+        )
         raise Invalid(Problem(what, hint="name the script that `python SCRIPT` starts", file=str(script)))
     compose(found[0])
 
@@ -112,6 +114,10 @@ def declared(script: Path) -> list[tuple[str | None, str | None]]:
         if isinstance(node, ast.FunctionDef):
             for decorator in node.decorator_list:
                 if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in ("hydra.main", "main"):
-                    values = {each.arg: each.value.value for each in decorator.keywords if isinstance(each.value, ast.Constant)}
-                    found.append((values.get("config_path"), values.get("config_name")))
+                    found.append((_text(decorator, "config_path"), _text(decorator, "config_name")))
     return found
+
+
+def _text(decorator: ast.Call, name: str) -> str | None:
+    given = next((each.value for each in decorator.keywords if each.arg == name), None)
+    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else None

@@ -42,7 +42,8 @@ def of_launch(config: Any) -> dict[str, Any]:  # noqa: ANN401  # OmegaConf's
         "job_name": text(config, "hydra.job.name"),
         "run_dir": text(config, "hydra.run.dir"),
         "output_folders": [
-            str(OmegaConf.to_container(config.hydra[section], resolve=False)["dir"]) for section in ("run", "sweep")
+            str(config.hydra[section]._get_node("dir")._value())  # noqa: SLF001  # as written, with interpolations
+            for section in ("run", "sweep")
         ],
         "launcher_target": launcher.get("_target_"),
         "launcher": resolved,

@@ -63,7 +63,8 @@ class Origins:
 def _source(loader: Any, default: Any, repository: Any) -> _Source:  # noqa: ANN401  # Hydra's
     result = loader._load_single_config(default=default, repo=repository)  # noqa: SLF001
     package = default.package if default.package is not None else result.header["package"]
-    return _Source(default.config_path, result.config, file_of(result, default.config_path), tuple(filter(None, (package or "").split("."))))
+    path = tuple(filter(None, (package or "").split(".")))
+    return _Source(default.config_path, result.config, file_of(result, default.config_path), path)
 
 
 def file_of(result: Any, config_path: str) -> str | None:  # noqa: ANN401  # Hydra's ConfigResult

@@ -88,7 +88,7 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 def _nearest(key: str, cause: BaseException) -> str | None:
     parent = getattr(cause, "parent_node", None)
     try:
-        known = [str(each) for each in parent.keys()] if parent is not None else []
+        known = [str(each) for each in parent] if parent is not None else []
     except Exception:  # a missing or empty node has no keys
         known = []
     near = difflib.get_close_matches(key, known, n=1, cutoff=CLOSE)

@@ -71,7 +71,10 @@ def _compose(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
         facts.set_job(job_config, number)
         every = [each for each in overrides if each in config.hydra.overrides.hydra] + job_overrides
         by_key = origins.Origins(hydra.config_loader, config_name, every).by_key()
-        jobs.append(facts.of_job(job_config, by_key, job_overrides) | {"subfolder": facts.text(job_config, "hydra.sweep.subdir")})
+        jobs.append(
+            facts.of_job(job_config, by_key, job_overrides)
+            | {"subfolder": facts.text(job_config, "hydra.sweep.subdir")}
+        )
     return {**answer, "jobs": jobs}
 
 

@@ -20,17 +20,20 @@ class _NoResult:
     def __getattr__(self, name: str) -> object:
         raise _ResultsNeeded
 
-    __float__ = __int__ = __bool__ = __iter__ = __getitem__ = __lt__ = __gt__ = __le__ = __ge__ = __getattr__  # type: ignore[assignment]
+    __float__ = __int__ = __bool__ = __iter__ = __getitem__ = __lt__ = __gt__ = __le__ = __ge__ = __getattr__
 
 
 def jobs(hydra: Any, config: Any, limit: int) -> list[list[str]]:  # noqa: ANN401  # Hydra's
-    """Returns the overrides of each job. Raises Invalid if there are more than ``limit``, or if later jobs depend on the
-    results of earlier ones."""
+    """Returns the overrides of each job.
+
+    Raises Invalid if there are more than ``limit``, or if later jobs depend on the results of earlier ones.
+    """
+    from hydra._internal.callbacks import Callbacks
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.plugins import Plugins
     from hydra.core.utils import JobReturn, JobStatus
     from hydra.types import HydraContext
-    from omegaconf import OmegaConf, read_write
+    from omegaconf import read_write
 
     found: list[list[str]] = []
 
@@ -45,14 +48,14 @@ def jobs(hydra: Any, config: Any, limit: int) -> list[list[str]]:  # noqa: ANN40
                 each._return_value = _NoResult()  # noqa: SLF001
             return returns
 
-    arguments = list(OmegaConf.to_container(config.hydra.overrides.task))
-    plugins = Plugins.instance()
-    plugins.instantiate_launcher = lambda **_: Recorder()  # type: ignore[method-assign]
+    arguments = [str(each) for each in config.hydra.overrides.task]
+    plugins: Any = Plugins.instance()
+    plugins.instantiate_launcher = lambda **_: Recorder()
     with TemporaryDirectory() as folder:
         copied = config.copy()
         with read_write(copied.hydra), read_write(copied.hydra.sweep):
             copied.hydra.sweep.dir = folder
-        context = HydraContext(config_loader=hydra.config_loader, callbacks=None)
+        context = HydraContext(config_loader=hydra.config_loader, callbacks=Callbacks())
         sweeper = plugins.instantiate_sweeper(hydra_context=context, task_function=_no_task, config=copied)
         if isinstance(sweeper, BasicSweeper):
             sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]  # every job is composed later

@@ -48,7 +48,9 @@ def read(config: Any, origins: dict[Key, str]) -> tuple[list[Value], list[Proble
                 problems.append(Problem(f"interpolation cycle: {text}", f"{key} is set in {origin}"))
             else:
                 text = str(error).split("\n")[0]
-                problems.append(Problem(f"{key}: {text} ({origin})", f"the value is {expression}" if expression else None))
+                problems.append(
+                    Problem(f"{key}: {text} ({origin})", f"the value is {expression}" if expression else None)
+                )
             continue
         values.append(Value(key, value, origin, expression))
     return values, problems
@@ -63,8 +65,8 @@ def _nodes(config: Any, above: Key) -> Iterator[tuple[Key, Any, Any]]:  # noqa: 
         if path == ("hydra",):
             continue
         node = config._get_node(key)  # noqa: SLF001
-        is_plain = isinstance(node, DictConfig) and not (node._is_interpolation() or node._is_none() or node._is_missing())  # noqa: SLF001
-        if is_plain and len(node):
+        is_special = node._is_interpolation() or node._is_none() or node._is_missing()  # noqa: SLF001
+        if isinstance(node, DictConfig) and not is_special and len(node):
             yield from _nodes(node, path)
         else:
             yield path, node, config
@@ -95,7 +97,7 @@ def _absolute(reference: str, key: Key) -> Key:
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  # any value of a configuration
-    """Returns a value as JSON knows it: names of enums, text of paths and bytes, text of numbers that are not finite."""
+    """Returns a value as JSON knows it: the names of enums, the text of paths and of numbers like nan."""
     from omegaconf import OmegaConf
 
     if OmegaConf.is_config(value):

@@ -10,7 +10,7 @@ import yaml
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _keys(file: str) -> dict[tuple[str, ...], tuple[int, int]]:
     found: dict[tuple[str, ...], tuple[int, int]] = {}
     try:
@@ -23,15 +23,17 @@ def _keys(file: str) -> dict[tuple[str, ...], tuple[int, int]]:
         if isinstance(node, yaml.MappingNode):
             for key, value in node.value:
                 path = (*above, *str(key.value).split("."))
-                found[path] = (key.start_mark.line + 1, key.start_mark.column + 1)
+                found[path] = _place(key)
                 pending.append((path, value))
         elif isinstance(node, yaml.SequenceNode) and above == ("defaults",):
-            for entry in node.value:
-                if isinstance(entry, yaml.MappingNode):
-                    for key, _ in entry.value:
-                        group = str(key.value).replace("override ", "").replace("optional ", "").strip(" /")
-                        found["defaults:" + group.partition("@")[0],] = (key.start_mark.line + 1, key.start_mark.column + 1)
+            for key in (key for entry in node.value if isinstance(entry, yaml.MappingNode) for key, _ in entry.value):
+                group = str(key.value).replace("override ", "").replace("optional ", "").strip(" /")
+                found["defaults:" + group.partition("@")[0],] = _place(key)
     return found
+
+
+def _place(node: yaml.Node) -> tuple[int, int]:
+    return node.start_mark.line + 1, node.start_mark.column + 1
 
 
 def find(file: str, path: tuple[str, ...]) -> tuple[int, int] | None:

@@ -41,7 +41,8 @@ def _number() -> int:
 def script(jobs: Mapping[str, Any], number: int, python: str) -> str:
     """Returns the shell script of a job.
 
-    >>> print(script({"script": "train.py", "jobs": [["lr=1"]], "setup": ["export A=1"], "timeout_min": None}, 0, "python3"))
+    >>> jobs = {"script": "train.py", "jobs": [["lr=1"]], "setup": ["export A=1"], "timeout_min": None}
+    >>> print(script(jobs, 0, "python3"))
     export A=1
     exec python3 train.py lr=1 '++hydra.callbacks.detent={_target_: det_hydra_result.ReportResult}'
     """

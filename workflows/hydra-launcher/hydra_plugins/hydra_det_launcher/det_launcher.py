@@ -13,8 +13,6 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from hydra_plugins.hydra_det_launcher.config import DetLauncherConf
-
 log = logging.getLogger(__name__)
 _OWN_KEYS = ("config", "fail_fast")
 
@@ -31,7 +29,7 @@ class DetLauncher(Launcher):
     """Hydra makes it from ``hydra.launcher``; ``keys`` are those of :class:`DetLauncherConf`."""
 
     def __init__(self, **keys: Any) -> None:  # noqa: ANN401  # values of a configuration
-        self._keys = {key: OmegaConf.to_container(each) if OmegaConf.is_config(each) else each for key, each in keys.items()}
+        self._keys = {key: _plain(each) for key, each in keys.items()}
         self._config = DictConfig({})
         self._context: HydraContext | None = None
         self._task: TaskFunction | None = None
@@ -54,7 +52,7 @@ class DetLauncher(Launcher):
         try:
             found = self._composition(job_overrides, configs, initial_job_idx)
             keys = {key: value for key, value in self._keys.items() if key not in _OWN_KEYS}
-            for warning in (*launcher_settings.setup_warnings(keys.get("setup") or ()), *launcher_settings.unused(keys)):
+            for warning in launcher_settings.warnings(keys):
                 log.warning(warning)
             prepared = submission.prepare(
                 found,
@@ -113,7 +111,12 @@ class DetLauncher(Launcher):
         folder = Path(str(self._keys["submitit_folder"]).replace("%j", str(experiment_id)))
         folder.mkdir(parents=True, exist_ok=True)
         jobs = [{"job": number, "overrides": list(each)} for number, each in enumerate(overrides, first)]
-        (folder / "jobs.json").write_text(json.dumps({"experiment_id": experiment_id, "jobs": jobs}, indent=1), encoding="utf-8")
+        text = json.dumps({"experiment_id": experiment_id, "jobs": jobs}, indent=1)
+        (folder / "jobs.json").write_text(text, encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  # a value of a configuration
+    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
 
 
 def _job_return(value: object, failure: str | None, overrides: list[str], config: DictConfig) -> JobReturn:
