@@ -77,7 +77,7 @@ def plan(
     if checkpoint is None:
         raise ConfigError(f"{run.path} has no checkpoint to continue from; run it again instead")
     arguments = [*own, *_without_resume(run.overrides), *resume_overrides(str(run.path), step), *changes]
-    slurm = ["--multirun", SLURM_LAUNCHER] if is_for_slurm else []
+    slurm = ["--multirun", SLURM_LAUNCHER] if is_for_slurm else ["hydra.mode=RUN"]
     _check(found, [*slurm, *arguments], python, run.working_folder)
     note = f"{run.path} is finished ({run_folder.RESULT}); it trains further" if _is_finished(run.path) else None
     job = Continuation(found, run.working_folder, [*slurm, *arguments], run.path, checkpoint)
@@ -106,7 +106,7 @@ def _multirun(
         folder = _folder(run, job)
         checkpoint = run_folder.find_checkpoint(folder, step) if folder.is_dir() else None
         resume = resume_overrides(str(folder), step) if checkpoint else []
-        place = [f"hydra.run.dir={quoted(str(folder))}", f"hydra.job.num={job.number}"]
+        place = ["hydra.mode=RUN", f"hydra.run.dir={quoted(str(folder))}", f"hydra.job.num={job.number}"]
         if is_for_slurm:
             place = [
                 "--multirun",

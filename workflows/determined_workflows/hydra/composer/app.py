@@ -61,6 +61,7 @@ def run(script: Path, arguments: list[str], compose: Callable[[App], None]) -> N
 
 def _replace_decorator(found: list[App], compose: Callable[[App], None]) -> None:
     import hydra
+    from hydra import version
 
     original = hydra.main
 
@@ -71,7 +72,7 @@ def _replace_decorator(found: list[App], compose: Callable[[App], None]) -> None
             decorated(function)
             names = ("config_path", "config_name")
             given = {**dict(zip(names, args, strict=False)), **options}
-            has_default_path = "config_path" not in given and not hydra.version.base_at_least("1.2")
+            has_default_path = "config_path" not in given and not version.base_at_least("1.2")
             app = App(function, "." if has_default_path else given.get("config_path"), given.get("config_name"))
             found.append(app)
 

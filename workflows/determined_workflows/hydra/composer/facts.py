@@ -9,7 +9,7 @@ from typing import Any
 from determined_workflows.hydra.composer import origins, values
 
 
-def set_job(config: Any, number: int) -> None:  # noqa: ANN401  # OmegaConf's
+def set_job(config: Any, number: int, *, is_sweep: bool = False) -> None:  # noqa: ANN401  # OmegaConf's
     """Fills in what Hydra sets when a job starts, so that values that refer to it can be resolved."""
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import open_dict, read_write
@@ -19,6 +19,8 @@ def set_job(config: Any, number: int) -> None:  # noqa: ANN401  # OmegaConf's
         config.hydra.job.id = str(number)
     HydraConfig.instance().set_config(config)
     folder = text(config, "hydra.run.dir")
+    if is_sweep:
+        folder = os.path.join(text(config, "hydra.sweep.dir") or "", text(config, "hydra.sweep.subdir") or "")
     with read_write(config.hydra), read_write(config.hydra.runtime):
         config.hydra.runtime.output_dir = os.path.abspath(folder or ".")
     HydraConfig.instance().set_config(config)

@@ -39,7 +39,9 @@ class Invalid(Exception):
         self.problems = problems
 
 
-Place = Callable[[str, str], "tuple[str | None, int | None, int | None]"]
+At = tuple[str | None, int | None, int | None]
+NOWHERE: At = (None, None, None)
+Place = Callable[[str, str], At]
 """Returns file, line and column of a key of a configuration: ``place("experiment/a", "trainer.lr")``."""
 
 
@@ -59,7 +61,7 @@ def of_exception(error: BaseException, overrides: Sequence[str], place: Place) -
     override = (merged[1] or merged[2]) if merged else None
     full_key = str(getattr(cause, "full_key", None) or _first(_FULL_KEY, f"{text}\n{cause}") or "")
     inside = _IN_FILE.match(text)
-    file, line, column = place(inside[1], full_key) if inside else (None, None, None)
+    file, line, column = place(inside[1], full_key) if inside else NOWHERE
     unknown = _KEY.search(f"{text}\n{cause}")
     if unknown:
         message = f'unknown key "{full_key or unknown[1]}": "{unknown[1]}" is not in {unknown[2]}'
@@ -101,8 +103,7 @@ def _missing_config(error: Any, overrides: Sequence[str], place: Place) -> Probl
     group, _, choice = str(error.missing_cfg_file).rpartition("/")
     options = list(error.options or ())
     override = next((each for each in overrides if _names(each, group, choice)), None)
-    inside = _IN_FILE.match(str(error))
-    file, line, column = place(inside[1], f"defaults:{group}") if inside and override is None else (None, None, None)
+    file, line, column = _defaults_entry(error, overrides, f"{group}={choice}", place) if override is None else NOWHERE
     if not group:
         return Problem(f'there is no configuration "{choice}"', "see config_name of @hydra.main", file, line, column)
     if not options:
@@ -112,6 +113,15 @@ def _missing_config(error: Any, overrides: Sequence[str], place: Place) -> Probl
     if near:
         hint = f'did you mean "{near[0]}"? {hint}'
     return Problem(f'the group "{group}" has no choice "{choice}"', hint, file, line, column, override)
+
+
+def _defaults_entry(error: object, overrides: Sequence[str], entry: str, place: Place) -> "At":
+    """Finds the entry of a defaults list: Hydra names the primary configuration even if an experiment overrides it."""
+    inside = _IN_FILE.match(str(error))
+    chosen = [each.lstrip("+").replace("=", "/", 1) for each in overrides if not each.startswith("~")]
+    names = [*chosen, *([inside[1]] if inside else [])]
+    found = (at for name in names if (at := place(name, f"defaults:{entry}"))[1])
+    return next(found, NOWHERE)
 
 
 def _names(override: str, group: str, choice: str) -> bool:

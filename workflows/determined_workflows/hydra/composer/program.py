@@ -68,7 +68,7 @@ def _compose(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
     jobs = []
     for number, job_overrides in enumerate(sweep.jobs(hydra, config, request["max_jobs"])):
         job_config = _composed_job(hydra, config, job_overrides, config_name)
-        facts.set_job(job_config, number)
+        facts.set_job(job_config, number, is_sweep=True)
         every = [each for each in overrides if each in config.hydra.overrides.hydra] + job_overrides
         by_key = origins.Origins(hydra.config_loader, config_name, every).by_key()
         jobs.append(
@@ -140,7 +140,7 @@ def _places(hydra: Any) -> Any:  # noqa: ANN401  # Hydra's
         file = None if result is None else origins.file_of(result, config_path)
         if file is None:
             return None, None, None
-        path = tuple(key.split("."))
+        path = (key,) if key.startswith("defaults:") else tuple(key.split("."))
         found = next((at for start in range(len(path)) if (at := yaml_places.find(file, path[start:]))), None)
         return (file, *found) if found else (file, None, None)
 

@@ -93,7 +93,7 @@ class DetLauncher(Launcher):
         main = next((each.path for each in sources if each.provider == "main" and each.schema == "file"), None)
         jobs = []
         for number, (each, config) in enumerate(zip(overrides, configs, strict=True), first):
-            facts.set_job(config, number)
+            facts.set_job(config, number, is_sweep=True)
             jobs.append(facts.of_job(config, {}, list(each)))
         answer = {
             "mode": "MULTIRUN",
