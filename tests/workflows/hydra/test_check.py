@@ -40,9 +40,18 @@ def test_an_experiment_may_be_named_with_its_suffix(det):
 @pytest.mark.parametrize(
     ("overrides", "expected"),
     [
-        (["model=smal"], ['the group "model" has no choice "smal"', 'did you mean "small"?', "large, small"]),
         (["+experiment=lost"], ["configs/experiment/lost.yaml:3:5: error", 'no choice "huge"', "large, small"]),
-        (["trainer.step=1"], ['unknown key "trainer.step"', 'did you mean "steps"?']),
+        (
+            ["model=smal", "trainer.step=1", "trainer.lr=fast"],
+            [
+                "3 errors",
+                'the group "model" has no choice "smal"',
+                'did you mean "small"? choices of model: large, small',
+                'unknown key "trainer.step"',
+                'did you mean "steps"?',
+                "trainer.lr: Value 'fast'",
+            ],
+        ),
         (
             ["+experiment=misspelt"],
             [
@@ -51,10 +60,15 @@ def test_an_experiment_may_be_named_with_its_suffix(det):
                 'did you mean "gradient_accumulation_steps"?',
             ],
         ),
-        (["first=${second}", "second=${first}"], ["interpolation cycle: first -> second -> first"]),
-        (["trainer.lr=fast", "trainer.steps=x"], ["trainer.lr: Value 'fast'", "trainer.steps: Value 'x'", "2 errors"]),
-        (["first=???", "trainer.lr=???"], ["first: a value is mandatory", "trainer.lr: a value is mandatory"]),
-        (["first=${third}"], ["first: Interpolation key 'third' not found"]),
+        (
+            ["first=${second}", "second=${first}", "task_name=${third}", "trainer.lr=???", "fail_at=???"],
+            [
+                "interpolation cycle: first -> second -> first",
+                "task_name: Interpolation key 'third' not found",
+                "trainer.lr: a value is mandatory",
+                "fail_at: a value is mandatory",
+            ],
+        ),
         (["--config-path", "../nowhere"], ["the config folder", "nowhere does not exist"]),
         (["--config-dir", "nowhere"], ["the config folder nowhere does not exist"]),
         (["-m", "trainer.steps=range(1,1000001)"], ["1,000,000 jobs, more than the limit of 2,000"]),

@@ -29,7 +29,9 @@ def differing(composition: Composition) -> tuple[set[str], set[str]]:
     """Returns the keys whose values are the same in all jobs, and the other keys."""
     configs = [job.config for job in composition.jobs]
     keys = {key for config in configs for key in config}
-    shared = {key for key in keys if all(key in each and each[key] == configs[0].get(key) for each in configs)}
+    shared = {
+        key for key in keys if all(key in each and _shown(each[key]) == _shown(configs[0].get(key)) for each in configs)
+    }
     return shared, keys - shared
 
 

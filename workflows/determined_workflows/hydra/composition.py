@@ -15,6 +15,7 @@ from determined.errors import ConfigError
 
 MAX_JOBS = 2_000
 """Limit of a multirun. Each job is composed before anything is submitted."""
+MULTIRUN_FLAG = "--multirun"
 _PACKAGE = Path(__file__).resolve().parents[1]
 # A package of this name that loads only what it is asked for: the user's Python needs none of our dependencies.
 _START = f"""
@@ -70,9 +71,14 @@ class Composition:
     """The Python environment in which the application was composed."""
 
     @property
+    def flags(self) -> list[str]:
+        """Returns the flags of the command line that choose a configuration, with their values."""
+        return split_arguments(self.arguments)[0]
+
+    @property
     def overrides(self) -> list[str]:
         """Returns the overrides of the command line without its flags."""
-        return [each for each in self.arguments if is_override(each)]
+        return split_arguments(self.arguments)[1]
 
 
 def active_python(environ: Mapping[str, str] = os.environ) -> str:
@@ -143,13 +149,21 @@ def refuse_problems(script: Path, answer: Mapping[str, Any]) -> None:
         raise CompositionError("\n".join([f"{script} cannot be composed: {_count(problems)}", *problems]))
 
 
-def is_override(argument: str) -> bool:
-    """Returns True for an override, and False for a flag.
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Returns the flags that choose a configuration, with their values, and the overrides.
 
-    >>> is_override("lr=1"), is_override("-m")
-    (True, False)
+    >>> split_arguments(["--multirun", "--config-name", "other", "lr=1"])
+    (['--config-name', 'other'], ['lr=1'])
     """
-    return not argument.startswith("-")
+    flags: list[str] = []
+    overrides: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if not word.startswith("--"):
+            overrides.append(word)
+        elif word != MULTIRUN_FLAG:
+            flags += [word, next(words)]
+    return flags, overrides
 
 
 def _ask(script: Path, arguments: Sequence[str], python: str, working_folder: Path, max_jobs: int) -> dict[str, Any]:

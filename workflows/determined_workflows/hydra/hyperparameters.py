@@ -1,5 +1,6 @@
 """The values of compositions as hyperparameters: what all jobs share, and what each job has of its own."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,12 +18,19 @@ def split(jobs: Sequence[Job]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """
     leaves = [_leaves(job) for job in jobs]
     first = leaves[0]
-    shared = {key: value for key, value in first.items() if all(key in each and each[key] == value for each in leaves)}
+    shared = {
+        key: value for key, value in first.items() if all(key in each and _is_same(each[key], value) for each in leaves)
+    }
     own = []
     for number, (job, values) in enumerate(zip(jobs, leaves, strict=True)):
         tree = _tree({key: value for key, value in values.items() if key not in shared})
         own.append(tree | {OF_JOB: {"job": number, "overrides": " ".join(job.overrides)}})
     return _tree(shared), own
+
+
+def _is_same(first: object, second: object) -> bool:
+    """Compares as text: for Python, true is equal to 1."""
+    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
 def _leaves(job: Job) -> dict[tuple[str, ...], Any]:

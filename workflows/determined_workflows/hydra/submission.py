@@ -134,10 +134,7 @@ def _task_folder(submission: Submission) -> Iterator[Path]:
 
 def _arguments(composition: Composition, number: int) -> Iterator[str]:
     """Yields the arguments of a job. The folder of its results is fixed now, so that a job that was paused finds it."""
-    flags = iter(composition.arguments)
-    for each in flags:
-        if each.startswith("--") and each != "--multirun":
-            yield from (each, next(flags))
+    yield from composition.flags
     overrides = composition.overrides
     if composition.is_sweep:
         yield from (each for each in overrides if _is_of_hydra(each) and not _is_of_launcher(composition, each))

@@ -115,7 +115,7 @@ def _missing_config(error: Any, overrides: Sequence[str], place: Place) -> Probl
     return Problem(f'the group "{group}" has no choice "{choice}"', hint, file, line, column, override)
 
 
-def _defaults_entry(error: object, overrides: Sequence[str], entry: str, place: Place) -> "At":
+def _defaults_entry(error: object, overrides: Sequence[str], entry: str, place: Place) -> At:
     """Finds the entry of a defaults list: Hydra names the primary configuration even if an experiment overrides it."""
     inside = _IN_FILE.match(str(error))
     chosen = [each.lstrip("+").replace("=", "/", 1) for each in overrides if not each.startswith("~")]
