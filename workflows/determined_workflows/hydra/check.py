@@ -27,11 +27,9 @@ def lines(composition: Composition) -> Iterator[str]:
 
 def differing(composition: Composition) -> tuple[set[str], set[str]]:
     """Returns the keys whose values are the same in all jobs, and the other keys."""
-    configs = [job.config for job in composition.jobs]
+    configs = [{key: _shown(value) for key, value in job.config.items()} for job in composition.jobs]
     keys = {key for config in configs for key in config}
-    shared = {
-        key for key in keys if all(key in each and _shown(each[key]) == _shown(configs[0].get(key)) for each in configs)
-    }
+    shared = {key for key in keys if all(each.get(key) == configs[0].get(key) for each in configs)}
     return shared, keys - shared
 
 

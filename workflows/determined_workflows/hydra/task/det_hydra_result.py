@@ -7,22 +7,15 @@ import json
 import os
 import sys
 
+from hydra.experimental.callback import Callback
+
 GROUP, VALUE = "hydra", "return_value"
 
 
-class ReportResult:
-    """Hydra calls its methods; only the end of a job matters here."""
+class ReportResult(Callback):
+    """Hydra makes it from ``hydra.callbacks`` and calls it at the end of the job."""
 
-    def on_run_start(self, **_: object) -> None:
-        """Called before a run."""
-
-    def on_run_end(self, **_: object) -> None:
-        """Called after a run."""
-
-    def on_job_start(self, **_: object) -> None:
-        """Called before a job."""
-
-    def on_job_end(self, job_return: object, **_: object) -> None:
+    def on_job_end(self, config: object, job_return: object, **_: object) -> None:
         """Reports the value that the decorated function returned, if it has a JSON form."""
         value = getattr(job_return, "_return_value", None)
         if value is None or isinstance(value, BaseException) or os.environ.get("RANK", "0") != "0":
