@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.support import hydra_project
+from tests.support.document_runner import follow
 from tests.support.live_trials import Experiment
 from tests.support.waiting import wait_until
 
@@ -16,6 +18,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("hydra")]
 
 LAUNCHER = Path(__file__).parents[2] / "workflows" / "hydra-launcher"
+PAGE = LAUNCHER.parents[1] / "docs" / "how-to" / "hydra.md"
 SCRIPT = "scripts/train.py"
 CORE = """
 import time
@@ -79,7 +82,7 @@ def run(cluster, tmp_path):
         assert ended.returncode == code, ended.stdout
         return ended.stdout
 
-    run_words.folder = folder
+    run_words.folder, run_words.environ = folder, environ
     return run_words
 
 
@@ -163,6 +166,18 @@ def test_a_run_that_failed_continues_on_the_cluster_from_its_checkpoint(cluster,
     output = det(run, "continue", str(folder), "--new_overrides", "fail_at=-1", "--on", "det", "-f")
     created(cluster, output).ended()
     assert "begins at 2" in output
+
+
+def test_the_page_works_as_written(cluster, run, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, module in (("det", "-m determined_cli"), ("python", "")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module} "$@"\n')
+        program.chmod(0o755)
+    (tmp_path / "work").mkdir()
+    environ = {**run.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    assert follow(PAGE, tmp_path / "work", environ)
 
 
 def test_nothing_is_left_behind_by_what_is_refused(cluster, run):
