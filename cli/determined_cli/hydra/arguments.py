@@ -4,7 +4,7 @@ from determined_cli.command import Command, argument
 
 BARE = ()
 
-_RUN = "determined_cli.hydra.commands"
+_CHECK, _SUBMIT = "determined_cli.hydra.check", "determined_cli.hydra.submit"
 _SCRIPT = argument("script", metavar="SCRIPT", help="the script with @hydra.main")
 _OVERRIDES = argument("overrides", nargs="*", metavar="OVERRIDE", help="overrides of Hydra: lr=0.1, +experiment=name")
 _MULTIRUN = argument("-m", "--multirun", action="store_true", help="sweep over the values of the overrides")
@@ -30,7 +30,7 @@ VERBS = (
     Command(
         "check",
         "compose the configuration, print each value with its origin; run nothing",
-        f"{_RUN}:check",
+        f"{_CHECK}:check",
         (*_COMPOSED, argument("--json", action="store_true", help="print JSON")),
         examples=("det hydra check train.py +experiment=small", "det hydra check train.py -m lr=0.1,0.01 --json"),
         is_intermixed=True,
@@ -38,7 +38,7 @@ VERBS = (
     Command(
         "run",
         "run the script on the cluster: one experiment, one trial for each job of a multirun",
-        f"{_RUN}:run",
+        f"{_SUBMIT}:run",
         (
             *_COMPOSED,
             *_SUBMITTED,
@@ -54,7 +54,7 @@ VERBS = (
     Command(
         "continue",
         "continue an interrupted run, or the unfinished jobs of a multirun, from a checkpoint",
-        f"{_RUN}:continue_run",
+        f"{_SUBMIT}:continue_run",
         (
             argument("folder", metavar="FOLDER", help="folder of the run, with .hydra, or of the multirun"),
             argument(

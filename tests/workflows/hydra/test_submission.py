@@ -30,7 +30,7 @@ def test_a_run_is_one_trial(folder):
     assert config["environment"] == {"image": "venv:/opt/envs/hydra"}
     assert found.jobs["script"] == "scripts/train.py"
     assert found.jobs["jobs"] == [
-        ["--config-name", "other", "lr=0.1", "hydra.run.dir='outputs/now'", "hydra.mode=RUN"],
+        ["--config-name", "other", "lr=0.1", "hydra.run.dir=outputs/now", "hydra.mode=RUN"],
     ]
 
 
@@ -45,7 +45,7 @@ def test_a_multirun_is_a_list_search_whose_jobs_keep_their_numbers(folder):
         "lr=2",
         "hydra.job.num=4",
         "hydra.job.id='4'",
-        "hydra.sweep.dir='multirun/now'",
+        "hydra.sweep.dir=multirun/now",
         "hydra.run.dir='${hydra.sweep.dir}/${hydra.sweep.subdir}'",
         "hydra.mode=RUN",
     ]

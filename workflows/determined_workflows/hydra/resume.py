@@ -11,9 +11,9 @@ from determined.errors import ConfigError, Conflict
 from determined_workflows.hydra import run_folder
 from determined_workflows.hydra.composer.app import declared
 from determined_workflows.hydra.composition import Composition, CompositionError, Job, compose
+from determined_workflows.hydra.override_grammar import key_of, quoted
 from determined_workflows.hydra.project import TASK_FOLDER, Project
 from determined_workflows.hydra.run_folder import RunFolder
-from determined_workflows.hydra.submission import quoted
 
 FOLDER_KEY, STEP_KEY = "resume_from_folder", "checkpoint_step"
 NEWEST = -1
@@ -176,7 +176,7 @@ def _without_resume(overrides: Sequence[str]) -> Iterator[str]:
 
 
 def _is_resume(override: str) -> bool:
-    return override.lstrip("+").partition("=")[0] in (FOLDER_KEY, STEP_KEY)
+    return key_of(override) in (FOLDER_KEY, STEP_KEY)
 
 
 def _check(script: Path, arguments: list[str], python: str | None, working_folder: Path) -> None:

@@ -20,6 +20,7 @@ from determined.errors import BadRequest, ConfigError
 from determined_workflows.hydra import hyperparameters
 from determined_workflows.hydra.composition import Composition
 from determined_workflows.hydra.launcher_settings import LauncherSettings
+from determined_workflows.hydra.override_grammar import is_of_hydra, is_of_launcher, quoted
 from determined_workflows.hydra.project import TASK_FOLDER, Project
 
 METRIC = "return_value"
@@ -137,7 +138,8 @@ def _arguments(composition: Composition, number: int) -> Iterator[str]:
     yield from composition.flags
     overrides = composition.overrides
     if composition.is_sweep:
-        yield from (each for each in overrides if _is_of_hydra(each) and not _is_of_launcher(composition, each))
+        is_ours = (composition.launcher_target or "").endswith(".DetLauncher")  # which a task needs not have
+        yield from (each for each in overrides if is_of_hydra(each) and not (is_ours and is_of_launcher(each)))
         yield from composition.jobs[number].overrides
         place = composition.jobs[number].number
         yield from (f"hydra.job.num={place}", f"hydra.job.id='{place}'")
@@ -149,25 +151,6 @@ def _arguments(composition: Composition, number: int) -> Iterator[str]:
         if composition.run_dir is not None:
             yield f"hydra.run.dir={quoted(composition.run_dir)}"
     yield "hydra.mode=RUN"
-
-
-def _is_of_hydra(override_text: str) -> bool:
-    return override_text.lstrip("+~").startswith(("hydra.", "hydra/"))
-
-
-def _is_of_launcher(composition: Composition, override_text: str) -> bool:
-    """Returns True for an override of our own launcher, which a task needs not have."""
-    is_ours = (composition.launcher_target or "").endswith(".DetLauncher")
-    return is_ours and override_text.lstrip("+~").startswith(("hydra.launcher.", "hydra/launcher"))
-
-
-def quoted(text: str) -> str:
-    r"""Returns a value as Hydra's grammar quotes it.
-
-    >>> print(quoted("it's"))
-    'it\'s'
-    """
-    return "'" + text.replace("\\'", "\\\\'").replace("'", "\\'") + "'"
 
 
 def _check_changes(changes: Sequence[str]) -> None:

@@ -12,46 +12,41 @@ from determined_workflows.hydra.composer import yaml_places
 Key = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Source:
-    """One configuration of the defaults list."""
-
-    name: str
-    config: Any
-    file: str | None
-    package: Key
-
-    def origin(self, path: Key, schema: str) -> str:
-        if self.file is None:
-            return f"schema {schema}" if schema else f"stored config {self.name}"
-        place = yaml_places.find(self.file, path[len(self.package) :])
-        return f"{_shown(self.file)}:{place[0]}" if place else _shown(self.file)
-
-
 class Origins:
-    """The sources of one composition, in the order in which Hydra merges them."""
+    """Watches a loader of Hydra, and knows where the values of its last composition come from.
 
-    def __init__(self, loader: Any, config_name: str | None, overrides: list[str], *, is_sweep: bool = False) -> None:  # noqa: ANN401  # Hydra's
-        from hydra._internal.defaults_list import create_defaults_list
+    Hydra says which configurations it merged, but not which of them gave a value; composing once more to find out would
+    double the cost.
+    """
 
-        parsed, repository = loader._parse_overrides_and_create_caching_repo(config_name, overrides)  # noqa: SLF001  # Hydra offers no other way
-        defaults = create_defaults_list(
-            repo=repository,
-            config_name=config_name,
-            overrides_list=parsed,
-            prepend_hydra=True,
-            skip_missing=is_sweep,
-        )
-        self._sources = [_source(loader, default, repository) for default in defaults.defaults]
-        self._overrides = [each for each in defaults.config_overrides if not each.is_delete()]
+    def __init__(self, loader: Any) -> None:  # noqa: ANN401  # Hydra's ConfigLoaderImpl
+        from hydra._internal.config_loader_impl import ConfigLoaderImpl
+
+        self._by_key: dict[Key, tuple[_Source, str]] = {}
+        self._overrides: list[Any] = []
+        compose, load = loader._compose_config_from_defaults_list, loader._load_single_config  # noqa: SLF001  # Hydra offers no other way
+        apply: Any = ConfigLoaderImpl._apply_overrides_to_config  # noqa: SLF001
+
+        def watched_compose(**arguments: Any) -> Any:  # noqa: ANN401  # Hydra's
+            self._by_key = {}
+            return compose(**arguments)
+
+        def watched_load(default: Any, repo: Any) -> Any:  # noqa: ANN401  # Hydra's
+            result = load(default=default, repo=repo)
+            self._add(default, result)
+            return result
+
+        def watched_apply(overrides: list[Any], config: Any) -> None:  # noqa: ANN401  # Hydra's
+            self._overrides = [each for each in overrides if not each.is_delete()]
+            apply(overrides, config)
+
+        loader._compose_config_from_defaults_list = watched_compose  # noqa: SLF001
+        loader._load_single_config = watched_load  # noqa: SLF001
+        setattr(ConfigLoaderImpl, apply.__name__, staticmethod(watched_apply))
 
     def by_key(self) -> dict[Key, str]:
-        """Returns the origin of each value; a list is one value."""
-        found: dict[Key, str] = {}
-        for source in self._sources:
-            for path, schema in _leaves(source.config, ()):
-                if path[0] != "hydra":
-                    found[path] = source.origin(path, schema)
+        """Returns the origin of each value of the last composition; a list is one value."""
+        found = {path: source.origin(path, schema) for path, (source, schema) in self._by_key.items()}
         for override in self._overrides:
             key = tuple(override.key_or_group.split("."))
             for path in [each for each in found if each[: len(key)] == key]:
@@ -59,12 +54,28 @@ class Origins:
             found[key] = f"override {override.input_line}"
         return found
 
+    def _add(self, default: Any, result: Any) -> None:  # noqa: ANN401  # Hydra's
+        package = default.package if default.package is not None else result.header["package"]
+        above = tuple(filter(None, (package or "").split(".")))
+        if above[:1] != ("hydra",):
+            source = _Source(default.config_path, file_of(result, default.config_path), len(above))
+            for path, schema in _leaves(result.config, ()):
+                self._by_key[path] = source, schema
 
-def _source(loader: Any, default: Any, repository: Any) -> _Source:  # noqa: ANN401  # Hydra's
-    result = loader._load_single_config(default=default, repo=repository)  # noqa: SLF001
-    package = default.package if default.package is not None else result.header["package"]
-    path = tuple(filter(None, (package or "").split(".")))
-    return _Source(default.config_path, result.config, file_of(result, default.config_path), path)
+
+@dataclass(frozen=True)
+class _Source:
+    """One configuration of the defaults list; ``depth`` is the number of names in its package."""
+
+    name: str
+    file: str | None
+    depth: int
+
+    def origin(self, path: Key, schema: str) -> str:
+        if self.file is None:
+            return f"schema {schema}" if schema else f"stored config {self.name}"
+        place = yaml_places.find(self.file, path[self.depth :])
+        return f"{_shown(self.file)}:{place[0]}" if place else _shown(self.file)
 
 
 def file_of(result: Any, config_path: str) -> str | None:  # noqa: ANN401  # Hydra's ConfigResult

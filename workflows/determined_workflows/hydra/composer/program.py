@@ -53,29 +53,44 @@ def _compose(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
         "config_folder": main.path if main is not None and main.scheme() == "file" else None,
         "config_name": config_name,
     }
-    mode = hydra.get_mode(config_name, overrides)
-    is_sweep = arguments.multirun or (mode is not None and mode.name == MULTIRUN)
-    if is_sweep:
-        overrides = [*overrides, "hydra.mode=MULTIRUN"]
-    config = _composed(hydra, config_name, overrides, is_sweep=is_sweep)
+    watched = origins.Origins(hydra.config_loader)
+    is_sweep, config = _composed_in_its_mode(hydra, config_name, overrides, is_multirun=arguments.multirun)
+    by_key = watched.by_key()
     facts.set_job(config, 0)
     answer |= {"mode": MULTIRUN if is_sweep else RUN, **facts.of_launch(config)}
     if not is_sweep:
-        by_key = origins.Origins(hydra.config_loader, config_name, overrides).by_key()
         answer["jobs"] = [facts.of_job(config, by_key, [])]
         return answer
     answer["sweep_dir"] = facts.text(config, "hydra.sweep.dir")
     jobs = []
     for number, job_overrides in enumerate(sweep.jobs(hydra, config, request["max_jobs"])):
-        job_config = _composed_job(hydra, config, job_overrides, config_name)
+        job_config = _composed_job(hydra, config, job_overrides)
+        by_key = watched.by_key()
         facts.set_job(job_config, number, is_sweep=True)
-        every = [each for each in overrides if each in config.hydra.overrides.hydra] + job_overrides
-        by_key = origins.Origins(hydra.config_loader, config_name, every).by_key()
-        jobs.append(
-            facts.of_job(job_config, by_key, job_overrides)
-            | {"subfolder": facts.text(job_config, "hydra.sweep.subdir")}
-        )
+        subfolder = facts.text(job_config, "hydra.sweep.subdir")
+        jobs.append(facts.of_job(job_config, by_key, job_overrides) | {"subfolder": subfolder})
     return {**answer, "jobs": jobs}
+
+
+def _composed_in_its_mode(
+    hydra: Any,  # noqa: ANN401  # Hydra's
+    config_name: str | None,
+    overrides: list[str],
+    *,
+    is_multirun: bool,
+) -> tuple[bool, Any]:
+    """Composes as a run or as a multirun: the configuration itself may ask for the latter."""
+    if not is_multirun:
+        try:
+            config = _composed(hydra, config_name, overrides, is_sweep=False)
+        except Invalid:  # as a multirun it may be valid
+            mode = hydra.get_mode(config_name, overrides)
+            if mode is None or mode.name != MULTIRUN:
+                raise
+        else:
+            if config.hydra.mode is None or config.hydra.mode.name == RUN:
+                return False, config
+    return True, _composed(hydra, config_name, [*overrides, f"hydra.mode={MULTIRUN}"], is_sweep=True)
 
 
 def _hydra(found: app.App, arguments: list[str]) -> tuple[Any, str | None, Any]:
@@ -123,7 +138,7 @@ def _composed(hydra: Any, config_name: str | None, overrides: list[str], *, is_s
     return config
 
 
-def _composed_job(hydra: Any, config: Any, overrides: list[str], config_name: str | None) -> Any:  # noqa: ANN401  # Hydra's
+def _composed_job(hydra: Any, config: Any, overrides: list[str]) -> Any:  # noqa: ANN401  # Hydra's
     try:
         return hydra.config_loader.load_sweep_config(config, overrides)
     except Exception as error:  # as above

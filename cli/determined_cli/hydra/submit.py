@@ -1,6 +1,5 @@
-"""Commands of ``det hydra``."""
+"""``det hydra run`` and ``det hydra continue``."""
 
-import json
 import shlex
 import subprocess
 from argparse import Namespace
@@ -10,30 +9,16 @@ from tempfile import TemporaryDirectory
 
 from determined.errors import ConfigError
 from determined_cli import connection
+from determined_cli.hydra.check import compose
 from determined_cli.main import say
-from determined_workflows.hydra import check as composed
 from determined_workflows.hydra import composition, launcher_settings, project, resume, submission
 from determined_workflows.hydra.composition import Composition
 from determined_workflows.hydra.project import Project
 
 
-def check(args: Namespace) -> None:
-    """Prints the composition."""
-    found = _compose(args)
-    for warning in composed.warnings(found):
-        say(f"warning: {warning}")
-    if args.json:
-        print(json.dumps(composed.as_json(found), indent=2, ensure_ascii=False))
-        return
-    for line in composed.lines(found):
-        print(line)
-    jobs = f", {len(found.jobs)} jobs" if found.is_sweep else ""
-    say(f"{args.script} is valid: {sum(len(job.values) for job in found.jobs[:1])} values{jobs}")
-
-
 def run(args: Namespace) -> int:
     """Submits the composition as one experiment."""
-    found = _compose(args)
+    found = compose(args)
     for warning in launcher_settings.warnings(found.launcher):
         say(f"warning: {warning}")
     return _submit(args, found, project.find(found))
@@ -55,9 +40,8 @@ def continue_run(args: Namespace) -> int:
     if found.note:
         say(f"note: {found.note}")
     for job in found.jobs:
-        say(
-            f"{job.source}: " + (f"continues from {job.checkpoint.name}" if job.checkpoint else "begins from the start")
-        )
+        begins = f"continues from {job.checkpoint.name}" if job.checkpoint else "begins from the start"
+        say(f"{job.source}: {begins}")
     if where == "det":
         return _continue_on_cluster(args, found)
     python = args.python or composition.active_python()
@@ -102,16 +86,3 @@ def _submit(args: Namespace, found: Composition, folder: Project, files: Sequenc
     from determined_cli.experiment.follow import follow
 
     return follow(session, experiment_id)
-
-
-def _compose(args: Namespace) -> Composition:
-    return composition.compose(Path(args.script), _arguments(args), python=args.python)
-
-
-def _arguments(args: Namespace) -> list[str]:
-    """Returns the command line of the script: the flags that Hydra knows, then the overrides."""
-    flags = ["--multirun"] if args.multirun else []
-    for name in ("config_name", "config_path", "config_dir"):
-        value = getattr(args, name)
-        flags += [f"--{name.replace('_', '-')}", value] if value is not None else []
-    return [*flags, *args.overrides]
