@@ -18,6 +18,20 @@ def _keys(file: str) -> dict[tuple[str, ...], tuple[int, int]]:
         )
     except (OSError, ValueError, yaml.YAMLError):
         return found
+    pending: list[tuple[tuple[str, ...], yaml.Node | None]] = [((), root)]
+    while pending:
+        above, node = pending.pop()
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                path = (*above, *str(key.value).split("."))
+                found[path] = _place(key)
+                pending.append((path, value))
+        elif isinstance(node, yaml.SequenceNode) and above == ("defaults",):
+            pairs = (pair for entry in node.value if isinstance(entry, yaml.MappingNode) for pair in entry.value)
+            for key, value in pairs:
+                group = str(key.value).replace("override ", "").replace("optional ", "").strip(" /")
+                found[f"defaults:{group.partition('@')[0]}={value.value}",] = _place(key)
+    return found
 
 
 def _place(node: Any) -> tuple[int, int]:  # noqa: ANN401  # a node of YAML
