@@ -120,6 +120,16 @@ def test_a_script_without_the_decorator_is_refused(det, project):
     assert "plain.py: error: it has no @hydra.main" in err
 
 
+def test_a_script_that_catches_every_exception_hides_no_error(det, project):
+    script = project / SCRIPT
+    script.write_text(
+        script.read_text().replace("    main()\n", "    try:\n        main()\n    except Exception:\n        pass\n")
+    )
+    code, _, err = det("check", SCRIPT, "model=smal")
+    assert code == 4
+    assert 'the group "model" has no choice "smal"' in err
+
+
 def test_a_script_that_cannot_be_imported_is_named_with_its_line(det, project):
     (project / "broken.py").write_text("import hydra\nimport nowhere_to_be_found\n")
     _, _, err = det("check", "broken.py")

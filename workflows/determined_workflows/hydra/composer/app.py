@@ -24,7 +24,11 @@ class App:
 
 
 class _Composed(BaseException):
-    """Ends the script after the composition."""
+    """Ends the script after the composition; ``error`` is what the composition raised, if it did."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        super().__init__()
+        self.error = error
 
 
 def run(script: Path, arguments: list[str], compose: Callable[[App], None]) -> None:
@@ -42,12 +46,12 @@ def run(script: Path, arguments: list[str], compose: Callable[[App], None]) -> N
     sys.path[0:0] = [str(script.parent)]
     try:
         exec(compile(script.read_bytes(), str(script), "exec"), module.__dict__)
-    except _Composed:
+    except _Composed as ended:
+        if ended.error is not None:
+            raise ended.error from None
         return
     except SystemExit as error:
         raise Invalid(Problem(f"it ended with exit code {error.code} before @hydra.main", file=str(script))) from None
-    except Invalid:
-        raise
     except (Exception, KeyboardInterrupt) as error:
         raise Invalid(_failure(error, script)) from None
     if len(found) != 1:
@@ -77,7 +81,10 @@ def _replace_decorator(found: list[App], compose: Callable[[App], None]) -> None
             found.append(app)
 
             def call(*_: object, **__: object) -> None:
-                compose(app)
+                try:
+                    compose(app)
+                except BaseException as error:
+                    raise _Composed(error) from error
                 raise _Composed
 
             return call

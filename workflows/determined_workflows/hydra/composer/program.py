@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from determined_workflows.hydra.composer import app, facts, origins, sweep, yaml_places
-from determined_workflows.hydra.composer.problems import Invalid, Problem, of_exception
+from determined_workflows.hydra.composer.problems import NOWHERE, Invalid, Problem, of_exception
 
 MAX_PROBLEMS = 20
 RUN, MULTIRUN = "RUN", "MULTIRUN"
@@ -37,12 +37,13 @@ def main() -> None:
 
 
 def _compose_or_refuse(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
     try:
         return _compose(found, request)
-    except Invalid:
-        raise
-    except Exception as error:  # Hydra's, OmegaConf's, and those of a user's resolvers
-        raise Invalid(of_exception(error, request["arguments"], lambda *_: (None, None, None))) from error
+    except (HydraException, OmegaConfBaseException) as error:
+        raise Invalid(of_exception(error, request["arguments"], lambda *_: NOWHERE)) from error
 
 
 def _compose(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
