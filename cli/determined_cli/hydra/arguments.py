@@ -29,7 +29,7 @@ _COMPOSED = (_SCRIPT, _OVERRIDES, _MULTIRUN, _CONFIG_NAME, _CONFIG_PATH, _CONFIG
 VERBS = (
     Command(
         "check",
-        "compose the configuration, print each value with its origin; run nothing",
+        "print each value of the configuration with its origin",
         f"{_CHECK}:check",
         (*_COMPOSED, argument("--json", action="store_true", help="print JSON")),
         examples=("det hydra check train.py +experiment=small", "det hydra check train.py -m lr=0.1,0.01 --json"),
@@ -37,7 +37,7 @@ VERBS = (
     ),
     Command(
         "run",
-        "run the script on the cluster: one experiment, one trial for each job of a multirun",
+        "run it on the cluster: an experiment with a trial for each job",
         f"{_SUBMIT}:run",
         (
             *_COMPOSED,
@@ -47,13 +47,13 @@ VERBS = (
         examples=(
             "det hydra run train.py +experiment=small -f",
             "det hydra run train.py -m lr=0.1,0.01 seed=1,2,3",
-            "det hydra run train.py -m hydra/launcher=slurm_launcher --config max_restarts=3",
+            "det hydra run train.py -m lr=0.1,0.01 --config max_restarts=3",
         ),
         is_intermixed=True,
     ),
     Command(
         "continue",
-        "continue an interrupted run, or the unfinished jobs of a multirun, from a checkpoint",
+        "continue an interrupted run or multirun from its checkpoints",
         f"{_SUBMIT}:continue_run",
         (
             argument("folder", metavar="FOLDER", help="folder of the run, with .hydra, or of the multirun"),
@@ -77,7 +77,7 @@ VERBS = (
         ),
         examples=(
             "det hydra continue outputs/2026-11-25/10-00-00",
-            "det hydra continue outputs/digits/run1 --checkpoint_step 400 --new_overrides 'trainer.steps=2000'",
+            "det hydra continue outputs/run1 --new_overrides 'trainer.steps=2000'",
             "det hydra continue multirun/2026-11-25/10-00-00 --on det",
         ),
     ),
