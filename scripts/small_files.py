@@ -34,6 +34,7 @@ REASONS: Mapping[str, str] = {
     "determined_cli.agent.slot_arguments": _NOUN,
     "determined_cli.dev.arguments": _NOUN,
     "determined.exec.probe_storage": "a program of its own: it runs under the Python of the task",
+    "determined_workflows.hydra.task.task_launchers": "travels in the context, where Hydra finds it as a plug-in",
     "determined_master.scheduling.scheduler": "the entry of the package: a view in, a plan out",
     "determined_master.checkpoints.states": "every feature has its table of transitions in a module `states`",
     "determined_master.providers.states": "every feature has its table of transitions in a module `states`",

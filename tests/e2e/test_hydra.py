@@ -114,7 +114,10 @@ def test_a_run_leaves_what_hydra_leaves_and_shows_its_configuration(cluster, run
 def test_a_multirun_is_one_experiment_with_a_trial_for_each_job(cluster, run):
     out = run.folder / "swept"
     words = ("run", SCRIPT, "-m", "trainer.lr=1,2", "model=small,large", f"hydra.sweep.dir={out}")
-    experiment = created(cluster, det(run, *words))
+    launcher = ("hydra/launcher=slurm_launcher", "hydra.launcher.gpus_per_node=0", "hydra.launcher.partition=null")
+    output = det(run, *words, *launcher)
+    assert "hydra.launcher.cpus_per_task has no effect on the cluster" in output
+    experiment = created(cluster, output)
     experiment.ended()
     trials = by_job(experiment)
     assert {

@@ -63,15 +63,6 @@ def test_keys_of_the_launcher_become_settings(folder):
     assert found.jobs["timeout_min"] == 90
 
 
-def test_a_task_does_not_need_our_launcher(folder):
-    arguments = ["--multirun", "hydra/launcher=det", "hydra.launcher.nodes=2", "lr=1,2"]
-    target = "hydra_plugins.hydra_det_launcher.det_launcher.DetLauncher"
-    found = prepared(
-        composition(folder, job(0, ["lr=1"]), job(1, ["lr=2"]), arguments=arguments, launcher_target=target)
-    )
-    assert not [each for each in found.jobs["jobs"][0] if "launcher" in each]
-
-
 def test_settings_change_the_experiment(folder):
     changes = ["resources.slots_per_trial=2", "environment.image=venv:/opt/other", "searcher.metric=loss"]
     config = yaml.safe_load(prepared(composition(folder), changes=changes).config)

@@ -20,11 +20,6 @@ def is_of_hydra(override: str) -> bool:
     return key_of(override).startswith(("hydra.", "hydra/"))
 
 
-def is_of_launcher(override: str) -> bool:
-    """Returns True for the choice of a launcher, and for one of its keys."""
-    return key_of(override).startswith(("hydra.launcher", "hydra/launcher"))
-
-
 def quoted(text: str) -> str:
     r"""Returns a text as a value of the grammar: quoted if it could be read as anything else.
 

@@ -20,13 +20,17 @@ from determined.errors import BadRequest, ConfigError
 from determined_workflows.hydra import hyperparameters
 from determined_workflows.hydra.composition import Composition
 from determined_workflows.hydra.launcher_settings import LauncherSettings
-from determined_workflows.hydra.override_grammar import is_of_hydra, is_of_launcher, quoted
+from determined_workflows.hydra.override_grammar import is_of_hydra, quoted
 from determined_workflows.hydra.project import TASK_FOLDER, Project
 
 METRIC = "return_value"
 NAME = "hydra.yaml"
 _ENVIRONMENTS = ("environment=", "environment.image", "environment.venv")
-_TASK_FILES = ("run_job.py", "det_hydra_result.py")
+_TASK_FILES = {
+    "run_job.py": "run_job.py",
+    "det_hydra_result.py": "det_hydra_result.py",
+    "task_launchers.py": "hydra_plugins/det_task_launchers.py",
+}
 _STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
 _MANAGED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
 
@@ -125,8 +129,9 @@ def _task_folder(submission: Submission) -> Iterator[Path]:
     with TemporaryDirectory() as above:
         folder = Path(above, TASK_FOLDER)
         folder.mkdir()
-        for name in _TASK_FILES:
-            shutil.copy(Path(__file__).with_name("task") / name, folder)
+        for name, target in _TASK_FILES.items():
+            (folder / target).parent.mkdir(exist_ok=True)
+            shutil.copy(Path(__file__).with_name("task") / name, folder / target)
         (folder / "jobs.json").write_text(json.dumps(submission.jobs, indent=1), encoding="utf-8")
         for path in submission.files:
             (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
@@ -138,8 +143,7 @@ def _arguments(composition: Composition, number: int) -> Iterator[str]:
     yield from composition.flags
     overrides = composition.overrides
     if composition.is_sweep:
-        is_ours = (composition.launcher_target or "").endswith(".DetLauncher")  # which a task needs not have
-        yield from (each for each in overrides if is_of_hydra(each) and not (is_ours and is_of_launcher(each)))
+        yield from filter(is_of_hydra, overrides)
         yield from composition.jobs[number].overrides
         place = composition.jobs[number].number
         yield from (f"hydra.job.num={place}", f"hydra.job.id='{place}'")
