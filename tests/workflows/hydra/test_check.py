@@ -69,6 +69,7 @@ def test_an_experiment_may_be_named_with_its_suffix(det):
                 "fail_at: a value is mandatory",
             ],
         ),
+        (["--config-name", "nowhere"], ['there is no configuration "nowhere"', "see config_name"]),
         (["--config-path", "../nowhere"], ["the config folder", "nowhere does not exist"]),
         (["--config-dir", "nowhere"], ["the config folder nowhere does not exist"]),
         (["-m", "trainer.steps=range(1,1000001)"], ["1,000,000 jobs, more than the limit of 2,000"]),

@@ -41,6 +41,11 @@ def test_a_key_type_of_an_application_declares_no_range():
     assert second["model"] == {"type": "log", "size": {"width": 8}}
 
 
+def test_a_key_type_at_the_top_is_no_range_either():
+    (first,) = points(job(0, type="mlp", width=8))
+    assert (first["_type"], first["width"]) == ("mlp", 8)
+
+
 def test_a_value_of_one_job_alone_stays_with_it():
     first, second = points(job(0, a=1), job(1, a=1, b=2))
     assert "b" not in first

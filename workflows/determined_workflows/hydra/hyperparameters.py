@@ -34,8 +34,11 @@ def _is_same(first: object, second: object) -> bool:
 
 
 def _leaves(job: Job) -> dict[tuple[str, ...], Any]:
-    """A mapping with a key ``type`` is one value: in a configuration of an experiment that key declares a range."""
-    paths = {tuple(key.split(".")): value for key, value in job.config.items()}
+    """A mapping with a key ``type`` is one value: in a configuration of an experiment that key declares a range.
+
+    At the top, where all hyperparameters would be one value, it becomes ``_type``.
+    """
+    paths = {tuple(_top_name(key).split(".")): value for key, value in job.config.items()}
     ranges = {path[: path.index(_RANGE_KEY)] for path in paths if _RANGE_KEY in path[1:]}
     leaves: dict[tuple[str, ...], Any] = {}
     for path, value in paths.items():
@@ -45,6 +48,10 @@ def _leaves(job: Job) -> dict[tuple[str, ...], Any]:
         else:
             _put(leaves.setdefault(above, {}), path[len(above) :], value)
     return leaves
+
+
+def _top_name(key: str) -> str:
+    return f"_{key}" if key.partition(".")[0] == _RANGE_KEY else key
 
 
 def _tree(leaves: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:

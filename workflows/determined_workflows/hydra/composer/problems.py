@@ -105,7 +105,11 @@ def _missing_config(error: Any, overrides: Sequence[str], place: Place) -> Probl
     override = next((each for each in overrides if _names(each, group, choice)), None)
     file, line, column = _defaults_entry(error, overrides, f"{group}={choice}", place) if override is None else NOWHERE
     if not group:
-        return Problem(f'there is no configuration "{choice}"', "see config_name of @hydra.main", file, line, column)
+        inside = _IN_FILE.match(str(error))
+        if inside is None:
+            return Problem(f'there is no configuration "{choice}"', "see config_name of @hydra.main")
+        hint = "it is in a defaults list; a schema is stored by the script, or by a module that it imports"
+        return Problem(f'there is no configuration "{choice}"', hint, place(inside[1], "defaults")[0])
     if not options:
         return Problem(f'there is no group "{group}"', None, file, line, column, override)
     near = difflib.get_close_matches(choice, options, n=1, cutoff=CLOSE)
