@@ -85,6 +85,15 @@ def test_what_is_wrong_is_said_with_place_and_advice(det, project, overrides, ex
     assert {each.name for each in project.iterdir()} == {"configs", "scripts"}
 
 
+def test_secrets_are_not_printed(det, monkeypatch):
+    monkeypatch.setenv("LOGGER_TOKEN", "hunter22")
+    words = ("first=${oc.env:LOGGER_TOKEN}", "second=user:${first}", "+model.api_key=sesame42")
+    _, out, err = det("check", SCRIPT, *words)
+    assert "hunter22" not in out + err
+    assert "sesame42" not in out + err
+    assert "second = user:********" in out
+
+
 def test_a_multirun_shows_what_its_jobs_share_and_what_they_do_not(det):
     code, out, err = det("check", SCRIPT, "-m", "model=small,large")
     shared, _, different = out.partition("# job 0: model=small\n")

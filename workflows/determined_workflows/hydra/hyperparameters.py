@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from determined_workflows.hydra.composer.secrets import without_in_override
 from determined_workflows.hydra.composition import Job
 
 OF_JOB = "hydra"
@@ -24,7 +25,7 @@ def split(jobs: Sequence[Job]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     own = []
     for number, (job, values) in enumerate(zip(jobs, leaves, strict=True)):
         tree = _tree({key: value for key, value in values.items() if key not in shared})
-        own.append(tree | {OF_JOB: {"job": number, "overrides": " ".join(job.overrides)}})
+        own.append(tree | {OF_JOB: {"job": number, "overrides": " ".join(map(without_in_override, job.overrides))}})
     return _tree(shared), own
 
 

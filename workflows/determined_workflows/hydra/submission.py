@@ -18,6 +18,7 @@ from determined.config.overrides import override
 from determined.context import pack
 from determined.errors import BadRequest, ConfigError
 from determined_workflows.hydra import hyperparameters
+from determined_workflows.hydra.composer.secrets import without_in_override
 from determined_workflows.hydra.composition import Composition
 from determined_workflows.hydra.launcher_settings import LauncherSettings
 from determined_workflows.hydra.override_grammar import is_of_hydra, quoted
@@ -100,7 +101,7 @@ def experiment_config(composition: Composition, settings: LauncherSettings) -> d
     if settings.max_concurrent is not None:
         config["searcher"]["max_concurrent_trials"] = settings.max_concurrent
     if not composition.is_sweep:
-        own[0][hyperparameters.OF_JOB]["overrides"] = " ".join(composition.overrides)
+        own[0][hyperparameters.OF_JOB]["overrides"] = " ".join(map(without_in_override, composition.overrides))
         config["hyperparameters"] = shared | own[0]
         config["searcher"] = {"name": "single", "metric": METRIC}
     return config

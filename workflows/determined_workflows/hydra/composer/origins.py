@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from determined_workflows.hydra.composer import yaml_places
+from determined_workflows.hydra.composer import secrets, yaml_places
 
 Key = tuple[str, ...]
 
@@ -51,7 +51,7 @@ class Origins:
             key = tuple(override.key_or_group.split("."))
             for path in [each for each in found if each[: len(key)] == key]:
                 del found[path]
-            found[key] = f"override {override.input_line}"
+            found[key] = f"override {secrets.without_in_override(override.input_line)}"
         return found
 
     def _add(self, default: Any, result: Any) -> None:  # noqa: ANN401  # Hydra's

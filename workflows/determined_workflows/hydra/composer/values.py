@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from determined_workflows.hydra.composer import secrets
 from determined_workflows.hydra.composer.origins import Key, find
 from determined_workflows.hydra.composer.problems import Problem
 
@@ -53,7 +54,11 @@ def read(config: Any, origins: dict[Key, str]) -> tuple[list[Value], list[Proble
                 )
             continue
         values.append(Value(key, value, origin, expression))
-    return values, problems
+    hidden = {
+        each.value for each in values if isinstance(each.value, str) and secrets.is_secret(each.key, each.expression)
+    }
+    hidden = {each for each in hidden if len(each) >= secrets.MIN_LENGTH}
+    return [replace(each, value=secrets.without(each.value, hidden)) for each in values], problems
 
 
 def _nodes(config: Any, above: Key) -> Iterator[tuple[Key, Any, Any]]:  # noqa: ANN401  # nodes of OmegaConf
