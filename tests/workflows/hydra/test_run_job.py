@@ -4,7 +4,10 @@ import json
 import subprocess
 import sys
 
-from determined_workflows.hydra.task.run_job import script
+import pytest
+
+from determined_launch import environment
+from determined_workflows.hydra.task.run_job import number_of_job, script
 
 
 def run(folder, setup=(), timeout_min=None, program="import sys; print(sys.argv[1])"):
@@ -29,6 +32,15 @@ def test_lines_of_setup_come_before_the_script_as_they_are_written(tmp_path):
     ended = run(tmp_path, setup, program=program)
     assert ended.stdout == "a,b\n"
     assert ended.returncode == 0
+
+
+def test_the_number_of_the_job_is_a_hyperparameter(tmp_path):
+    text = json.dumps({"hydra": {"job": 7}, "lr": 1})
+    (tmp_path / "hparams").write_text(text)
+    assert number_of_job({environment.HPARAMS: text}) == 7
+    assert number_of_job({environment.HPARAMS + environment.FILE_SUFFIX: str(tmp_path / "hparams")}) == 7
+    with pytest.raises(SystemExit, match="inside a trial"):
+        number_of_job({})
 
 
 def test_the_exit_code_is_that_of_the_script(tmp_path):

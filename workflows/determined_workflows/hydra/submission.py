@@ -87,7 +87,7 @@ def experiment_config(composition: Composition, settings: LauncherSettings) -> d
     given = settings.name if settings.name != composition.job_name else None
     config: dict[str, Any] = {
         "name": given or composition.name,
-        "entrypoint": f"python3 {TASK_FOLDER}/run_job.py",
+        "entrypoint": f"python3 -S {TASK_FOLDER}/run_job.py",  # it needs no installed package
         "hyperparameters": shared,
         "searcher": {"name": "list", "metric": METRIC, "trials": own},
         "resources": {"slots_per_trial": settings.slots},
