@@ -14,7 +14,7 @@ from determined.experimental._metrics import stream_reports
 from determined_workflows.hydra.hyperparameters import OF_JOB
 
 logger = logging.getLogger(__name__)
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.2
 GROUPS = ("hydra", "validation")
 VALUE = "return_value"
 COMPLETED, FAILED, CANCELED = "STATE_COMPLETED", "STATE_ERROR", "STATE_CANCELED"
