@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ROOTS := launch/determined_launch harness/determined master/determined_master agent/determined_agent workflows/determined_workflows \
-	cli/determined_cli
+	cli/determined_cli workflows/hydra-launcher/hydra_plugins
 # The official client, unmodified, in an environment of its own beside ours.
 OFFICIAL := .cache/official
 MLFLOW := .cache/mlflow

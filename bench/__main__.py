@@ -28,7 +28,7 @@ MODULES = (
         "contexts",
         "environments",
     ),
-    *("launchers", "many_experiments", "worker_death", "grid_runner"),
+    *("grid_runner", "hydra", "launchers", "many_experiments", "worker_death"),
     *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle"),
 )
 

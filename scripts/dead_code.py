@@ -20,6 +20,8 @@ PUBLIC = re.compile(
 DECORATORS = ["@*router.*", "@*validator*", "@*serializer*", "@app.*", "@event.*", "@compiles*"]
 BY_NAME = {
     "FakeDriver": "runs beside the real drivers in the contract test",
+    "ReportResult": "Hydra loads it by its name, inside a task",
+    "on_job_end": "Hydra calls it",
     "OptunaSearch": "the task of a search loads it by its name",
     "PageHook": "hatchling finds it by its base class",
     "initialize": "hatchling calls it",

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 
 
 class Command:
-    """One verb of a noun. ``run`` is ``module:function``, which is imported only if the verb is used."""
+    """One verb of a noun. ``run`` is ``module:function``, which is imported only if the verb is used.
 
-    __slots__ = ("aliases", "arguments", "examples", "help", "name", "run", "verbs")
+    ``is_intermixed`` lets flags stand between the words of a list, which other verbs do not need.
+    """
+
+    __slots__ = ("aliases", "arguments", "examples", "help", "is_intermixed", "name", "run", "verbs")
 
     def __init__(
         self,
@@ -39,9 +42,12 @@ class Command:
         aliases: Sequence[str] = (),
         examples: Sequence[str] = (),
         verbs: Sequence[Command] = (),
+        *,
+        is_intermixed: bool = False,
     ) -> None:
         self.name, self.help, self.run = name, help, run
         self.arguments, self.aliases, self.examples, self.verbs = arguments, aliases, examples, verbs
+        self.is_intermixed = is_intermixed
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "why": ("determined_cli.why", "say why something waits and what would start it", ()),
     "preview-search": ("determined_cli.preview_search", "print how many trials of a configuration train how long", ()),
     "runner": ("determined_cli.runner.arguments", "run a grid of commands on this machine, without a cluster", ()),
+    "hydra": ("determined_cli.hydra.arguments", "check, run and continue Hydra projects", ()),
     "dev": ("determined_cli.dev.arguments", "call the REST API with curl", ()),
     "version": ("determined_cli.version", "print the versions of client and master", ()),
     "completion": ("determined_cli.completion", "print a completion script for bash, zsh or fish", ()),

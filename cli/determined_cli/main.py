@@ -149,7 +149,7 @@ def _call(prog: str, verb: Command, words: list[str], options: Globals) -> int:
     )
     for add in verb.arguments:
         add(parser)
-    args = parser.parse_args(words)
+    args = (parser.parse_intermixed_args if verb.is_intermixed else parser.parse_args)(words)
     args.options = options
     module, _, function = verb.run.partition(":")
     try:

@@ -47,9 +47,10 @@ IN_OTHER_FILES = {
     "web-page",
     "containers",
     "grid-runner",
+    "hydra",
 }
-"""Followed by ``test_tutorial.py``, ``containers/test_page.py``, ``tests/workflows/runner/test_page.py`` and, in a browser,
-``web/test_web_page.py``."""
+"""Followed by ``test_tutorial.py``, ``test_hydra.py``, ``containers/test_page.py``, ``tests/workflows/runner/test_page.py`` and,
+in a browser, ``web/test_web_page.py``."""
 
 
 def test_every_how_to_page_is_followed_by_a_test() -> None:

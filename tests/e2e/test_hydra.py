@@ -1,0 +1,195 @@
+"""Hydra projects on a real cluster: a run, a multirun, jobs of `hydra/launcher=det`, a pause, and a continuation."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support import hydra_project
+from tests.support.document_runner import follow
+from tests.support.live_trials import Experiment
+from tests.support.waiting import wait_until
+
+# One worker runs all of them, so that they share a cluster.
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("hydra")]
+
+LAUNCHER = Path(__file__).parents[2] / "workflows" / "hydra-launcher"
+PAGE = LAUNCHER.parents[1] / "docs" / "how-to" / "hydra.md"
+SCRIPT = "scripts/train.py"
+CORE = """
+import time
+from pathlib import Path
+
+import hydra
+
+import determined as det
+
+
+@hydra.main(config_path=None, version_base="1.3")
+def main(cfg):
+    info = det.get_cluster_info()
+    with det.core.init() as core:
+        begin = 0
+        if info.latest_checkpoint is not None:
+            with core.checkpoint.restore_path(info.latest_checkpoint) as path:
+                begin = int((path / "step").read_text())
+        print(f"begins at {begin}", flush=True)
+        for step in range(begin, cfg.steps):
+            if step + 1 == cfg.hold_at:
+                Path(cfg.gate, "here").touch()
+                while not core.preempt.should_preempt() and not Path(cfg.gate, "open").exists():
+                    time.sleep(0.02)
+            core.train.report_validation_metrics(step + 1, {"loss": 1 / (step + 1)})
+            if core.preempt.should_preempt():
+                with core.checkpoint.store_path({"steps_completed": step + 1}) as (path, _):
+                    (path / "step").write_text(str(step + 1))
+                return None
+    return 0.5
+
+
+main()
+"""
+
+
+@pytest.fixture
+def run(cluster, tmp_path):
+    """Runs a command in the project, signed in to the cluster; returns its output, of which the code is checked."""
+    folder = hydra_project.write(tmp_path / "project")
+    environ = {
+        **cluster.environment,
+        "DET_MASTER": cluster.url,
+        "DET_USER": "admin",
+        "DET_PASS": (cluster.data / "password").read_text().strip(),
+        "VIRTUAL_ENV": sys.prefix,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(LAUNCHER), os.environ.get("PYTHONPATH")])),
+    }
+
+    def run_words(*words, code=0):
+        ended = subprocess.run(
+            [sys.executable, *words],
+            cwd=folder,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert ended.returncode == code, ended.stdout
+        return ended.stdout
+
+    run_words.folder, run_words.environ = folder, environ
+    return run_words
+
+
+def det(run, *words, code=0):
+    return run("-m", "determined_cli", "hydra", *words, code=code)
+
+
+def created(cluster, output):
+    return Experiment(cluster, int(re.search(r"(?:Created )?experiment (\d+)", output)[1]))
+
+
+def by_job(experiment):
+    return {each["hparams"]["hydra"]["job"]: each for each in experiment.trials}
+
+
+def test_a_run_leaves_what_hydra_leaves_and_shows_its_configuration(cluster, run):
+    out = run.folder / "kept"
+    experiment = created(cluster, det(run, "run", SCRIPT, "+experiment=large", f"hydra.run.dir={out}", "-f"))
+    experiment.ended()
+    (trial,) = experiment.trials
+    assert trial["hparams"]["trainer"] == {"gradient_accumulation_steps": 1, "steps": 4, "lr": 0.2}
+    assert trial["hparams"]["model"] == {"type": "mlp", "width": 80}
+    assert {each.name for each in (out / ".hydra").iterdir()} == {"config.yaml", "hydra.yaml", "overrides.yaml"}
+    assert (out / ".hydra" / "overrides.yaml").read_text() == "- +experiment=large\n"
+    assert json.loads((out / "result.json").read_text())["steps"] == 4
+    assert trial["searcherMetricValue"] == 0.2
+
+
+def test_a_multirun_is_one_experiment_with_a_trial_for_each_job(cluster, run):
+    out = run.folder / "swept"
+    words = ("run", SCRIPT, "-m", "trainer.lr=1,2", "model=small,large", f"hydra.sweep.dir={out}")
+    launcher = ("hydra/launcher=slurm_launcher", "hydra.launcher.gpus_per_node=0", "hydra.launcher.partition=null")
+    output = det(run, *words, *launcher)
+    assert "hydra.launcher.cpus_per_task has no effect on the cluster" in output
+    experiment = created(cluster, output)
+    experiment.ended()
+    trials = by_job(experiment)
+    assert {
+        number: (each["hparams"]["trainer"]["lr"], each["hparams"]["model"]["width"]) for number, each in trials.items()
+    } == {
+        0: (1, 8),
+        1: (1, 80),
+        2: (2, 8),
+        3: (2, 80),
+    }
+    for number in trials:
+        assert f"num: {number}\n" in (out / str(number) / ".hydra" / "hydra.yaml").read_text()
+
+
+def test_the_launcher_returns_results_and_says_the_reason_of_a_failure(cluster, run):
+    words = (SCRIPT, "--multirun", "hydra/launcher=det", "trainer.lr=1,2", "fail_at=-1,1")
+    setup = 'hydra.launcher.setup=["export GREETING=hello","exclusive"]'
+    output = run(*words, setup, "hydra.launcher.timeout_min=10", code=1)
+    experiment = created(cluster, output)
+    assert "job 1 failed (trial" in output
+    assert "ValueError: no luck with step 1" in output
+    assert "use additional_parameters.exclusive: true" in output
+    assert "Traceback" not in output
+    states = {number: each["state"].removeprefix("STATE_") for number, each in by_job(experiment).items()}
+    assert states == {0: "COMPLETED", 1: "ERROR", 2: "COMPLETED", 3: "ERROR"}
+
+
+def test_a_job_that_uses_the_core_api_is_paused_and_resumes(cluster, run, tmp_path):
+    (run.folder / "core.py").write_text(CORE)
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    experiment = created(cluster, det(run, "run", "core.py", "+steps=6", "+hold_at=4", f"+gate={gate}"))
+    experiment.running()
+
+    wait_until((gate / "here").exists, what="the job is at its fourth step")
+    experiment.pause()
+    assert experiment.state == "PAUSED"
+    (gate / "open").touch()
+    experiment.do("activate")
+    experiment.ended()
+    text = "".join(experiment.log)
+    assert "begins at 0" in text
+    assert "begins at 4" in text
+
+
+def test_a_run_that_failed_continues_on_the_cluster_from_its_checkpoint(cluster, run):
+    folder = run.folder / "interrupted"
+    run(SCRIPT, "fail_at=2", f"hydra.run.dir={folder}", code=1)
+    output = det(run, "continue", str(folder), "--new_overrides", "fail_at=-1", "--on", "det", "-f")
+    created(cluster, output).ended()
+    assert "begins at 2" in output
+
+
+def test_the_page_works_as_written(cluster, run, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, module in (("det", "-m determined_cli"), ("python", "")):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module} "$@"\n')
+        program.chmod(0o755)
+    (tmp_path / "work").mkdir()
+    environ = {**run.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
+    assert follow(PAGE, tmp_path / "work", environ)
+
+
+def test_nothing_is_left_behind_by_what_is_refused(cluster, run):
+    def count():
+        return len(cluster.session.get("/api/v1/experiments")["experiments"])
+
+    before = count()
+    det(run, "run", SCRIPT, "model=huge", code=4)
+    det(run, "run", SCRIPT, "-m", "trainer.steps=range(1,1000001)", code=4)
+    det(run, "run", SCRIPT, "--config", "resources.slots_per_trial=99", code=4)
+    run(SCRIPT, "--multirun", "hydra/launcher=det", "first=${second}", "second=${first}", code=1)
+    assert count() == before

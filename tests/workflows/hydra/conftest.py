@@ -1,0 +1,32 @@
+"""A Hydra project in the working folder, and `det hydra` in it."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support import hydra_project
+
+from determined_cli.main import main
+
+Det = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    folder = hydra_project.write(tmp_path / "project")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def det(project: Path, capfd: pytest.CaptureFixture[str]) -> Det:
+    """Runs ``det hydra``; returns the exit code, the output and the messages."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = main(["hydra", *words])
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return run

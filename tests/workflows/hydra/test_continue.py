@@ -1,0 +1,135 @@
+"""``det hydra continue``: the folder is read, the checkpoint chosen, and only what is unfinished runs again."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from determined_workflows.hydra import run_folder
+
+SCRIPT = "scripts/train.py"
+
+
+@pytest.fixture
+def ran(project):
+    """Runs the script as its user does; returns the folder of its results."""
+
+    def run(*words):
+        subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, check=False)
+        (folder,) = project.glob("outputs/*/*") if "-m" not in words else project.glob("multirun/*/*")
+        return folder
+
+    return run
+
+
+def test_a_run_continues_from_its_newest_or_a_named_checkpoint(det, ran):
+    folder = ran("fail_at=2", "first='a b'")
+    code, out, err = det("continue", str(folder), "--new_overrides", "fail_at=-1 trainer.steps=4")
+    assert code == 0
+    assert "continues from step_2" in err
+    assert "begins at 2 with lr 0.2" in out
+    code, out, err = det("continue", str(folder), "--checkpoint_step", "7")
+    assert code == 3
+    assert f"{folder} has no checkpoint of step 7; it has those of the steps 1, 2" in err
+    code, out, _ = det("continue", str(folder), "--checkpoint_step", "1", "--dry-run")
+    assert code == 0
+    assert "begins at" not in out
+    assert "checkpoint_step=1" in out
+
+
+def test_only_the_unfinished_jobs_of_a_multirun_run_again_and_in_their_folders(det, ran):
+    folder = ran("-m", "fail_at=-1,1", "trainer.lr=1,2")
+    shutil.rmtree(folder / "3")  # as if the multirun had been interrupted before
+    code, out, err = det("continue", str(folder), "--new_overrides", "fail_at=-1")
+    assert code == 0
+    assert [line for line in err.splitlines() if str(folder) in line] == [
+        f"{folder}/2: continues from step_1",
+        f"{folder}/3: begins from the start",
+    ]
+    assert out.count("begins at 1 with lr 1") == 1
+    assert out.count("begins at 0 with lr 2") == 1
+    assert all((folder / str(number) / "result.json").is_file() for number in range(4))
+    code, _, err = det("continue", str(folder))
+    assert code == 7
+    assert f"every job of {folder} is finished" in err
+
+
+def test_an_application_without_the_keys_is_refused(det, ran, project):
+    script = project / SCRIPT
+    folder = ran("fail_at=2")
+    text = (
+        script.read_text().replace("    checkpoint_step: int = -1\n", "").replace("cfg.checkpoint_step == -1", "True")
+    )
+    script.write_text(text)
+    code, _, err = det("continue", str(folder))
+    assert code == 4
+    assert "its configuration has no keys resume_from_folder and checkpoint_step" in err
+
+
+def test_slurm_that_is_not_installed_is_said_before_anything_runs(det, ran, monkeypatch):
+    folder = ran("fail_at=2")
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable))
+    code, out, err = det("continue", str(folder), "--use_slurm")
+    assert code == 4
+    assert out == ""
+    assert "Slurm is not installed on this machine" in err
+
+
+def test_a_folder_that_is_not_there_or_not_of_a_run_is_refused(det, project):
+    code, _, err = det("continue", "nowhere")
+    assert (code, "nowhere: no such folder" in err) == (3, True)
+    code, _, err = det("continue", "configs")
+    assert code == 4
+    assert "is no folder of a Hydra run" in err
+
+
+def made_folder(project, hydra="", config="", overrides=""):
+    folder = project / "outputs" / "run"
+    (folder / ".hydra").mkdir(parents=True)
+    text = f"""\
+hydra:
+  job: {{name: train, config_name: config}}
+  runtime:
+    cwd: {project}
+    config_sources: [{{path: {project}/configs, provider: main}}]
+  overrides: {{hydra: [hydra.mode=RUN, hydra.job.chdir=true, hydra/launcher=det], task: []}}
+{hydra}"""
+    (folder / ".hydra" / "hydra.yaml").write_text(text)
+    (folder / ".hydra" / "config.yaml").write_text(config or "{}")
+    (folder / ".hydra" / "overrides.yaml").write_text(overrides or "[]")
+    return folder
+
+
+def test_the_folder_of_checkpoints_is_the_applications_own_if_it_says_so(project):
+    folder = made_folder(project, config="checkpointing: {folder: saved}")
+    for name in ("saved/step_2", "saved/step_10", "saved/step_x", "checkpoints/step_99"):
+        (folder / name).mkdir(parents=True)
+    assert list(run_folder.checkpoints(folder)) == [2, 10]
+    assert run_folder.find_checkpoint(folder, -1) == folder / "saved" / "step_10"
+
+
+def test_overrides_of_hydra_that_belong_to_one_run_are_left_out(project):
+    run = run_folder.read(made_folder(project))
+    assert run.hydra_overrides == ["hydra.job.chdir=true"]
+    assert list(run.flags("config")) == []
+    assert list(run.flags("other")) == ["--config-name", "config"]
+
+
+def test_the_script_is_found_by_its_configuration(project):
+    run = run_folder.read(made_folder(project))
+    (project / "scripts" / "check.py").write_text((project / SCRIPT).read_text())
+    (project / "other.py").write_text("import hydra\n@hydra.main(config_path='elsewhere')\ndef main(cfg): ...\n")
+    assert run_folder.find_script(run) == project / SCRIPT
+
+
+def test_several_scripts_that_fit_are_named(project):
+    run = run_folder.read(made_folder(project))
+    for name in ("a.py", "b.py"):
+        (project / "scripts" / name).write_text((project / SCRIPT).read_text())
+    (project / SCRIPT).unlink()
+    with pytest.raises(
+        run_folder.NotFound, match=r"2 scripts below .*: scripts/a.py, scripts/b.py; name it with --script"
+    ):
+        run_folder.find_script(run)

@@ -1,0 +1,131 @@
+"""Finds the ``@hydra.main`` of a script by running the script up to the point where Hydra would take over."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from determined_workflows.hydra.composer.problems import Invalid, Problem
+
+
+@dataclass(frozen=True)
+class App:
+    """The decorated function with the arguments of its decorator."""
+
+    function: Callable[..., Any]
+    config_path: str | None
+    config_name: str | None
+
+
+class _Composed(BaseException):
+    """Ends the script after the composition; ``error`` is what the composition raised, if it did."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+
+def run(script: Path, arguments: list[str], compose: Callable[[App], None]) -> None:
+    """Runs the script as ``__main__`` until it calls the decorated function, and calls ``compose`` in its place.
+
+    The configurations that the modules of the script register are then known, as they are in a real run. Raises Invalid
+    if the script fails before, or has no function with the decorator.
+    """
+    found: list[App] = []
+    _replace_decorator(found, compose)
+    module = types.ModuleType("__main__")
+    module.__file__ = str(script)
+    sys.modules["__main__"] = module
+    sys.argv = [str(script), *arguments]
+    sys.path[0:0] = [str(script.parent)]
+    try:
+        exec(compile(script.read_bytes(), str(script), "exec"), module.__dict__)
+    except _Composed as ended:
+        if ended.error is not None:
+            raise ended.error from None
+        return
+    except SystemExit as error:
+        raise Invalid(Problem(f"it ended with exit code {error.code} before @hydra.main", file=str(script))) from None
+    except (Exception, KeyboardInterrupt) as error:
+        raise Invalid(_failure(error, script)) from None
+    if len(found) != 1:
+        names = ", ".join(app.function.__name__ for app in found)
+        what = (
+            f"it has several functions with @hydra.main and calls none: {names}" if found else "it has no @hydra.main"
+        )
+        raise Invalid(Problem(what, hint="name the script that `python SCRIPT` starts", file=str(script)))
+    compose(found[0])
+
+
+def _replace_decorator(found: list[App], compose: Callable[[App], None]) -> None:
+    import hydra
+    from hydra import version
+
+    original = hydra.main
+
+    def main(*args: Any, **options: Any) -> Callable[..., Any]:  # noqa: ANN401  # the arguments of hydra.main
+        decorated = original(*args, **options)  # sets the version base
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            decorated(function)
+            names = ("config_path", "config_name")
+            given = {**dict(zip(names, args, strict=False)), **options}
+            has_default_path = "config_path" not in given and not version.base_at_least("1.2")
+            app = App(function, "." if has_default_path else given.get("config_path"), given.get("config_name"))
+            found.append(app)
+
+            def call(*_: object, **__: object) -> None:
+                try:
+                    compose(app)
+                except BaseException as error:
+                    raise _Composed(error) from error
+                raise _Composed
+
+            return call
+
+        return decorate
+
+    hydra.main = main
+    sys.modules["hydra.main"].main = main  # type: ignore[attr-defined]  # for `from hydra.main import main`
+
+
+def _failure(error: BaseException, script: Path) -> Problem:
+    """Says where the script failed: at its innermost line that belongs to the user."""
+    if isinstance(error, SyntaxError):
+        return Problem(f"SyntaxError: {error.msg}", file=error.filename, line=error.lineno, column=error.offset)
+    lines = [
+        (frame.filename, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "site-packages" not in frame.filename and Path(frame.filename).is_relative_to(script.parent.parent)
+    ]
+    file, line = lines[-1] if lines else (str(script), None)
+    hint = None
+    if isinstance(error, ModuleNotFoundError):
+        hint = f"{sys.executable} does not have it; activate the environment of the project"
+    return Problem(f"{type(error).__name__}: {error}", hint=hint, file=file, line=line)
+
+
+def declared(script: Path) -> list[tuple[str | None, str | None]]:
+    """Returns ``config_path`` and ``config_name`` of each decorator in the text of a script, without running it."""
+    try:
+        tree = ast.parse(script.read_bytes())
+    except (SyntaxError, ValueError, OSError):
+        return []
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            for decorator in node.decorator_list:
+                if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) in ("hydra.main", "main"):
+                    found.append((_text(decorator, "config_path"), _text(decorator, "config_name")))
+    return found
+
+
+def _text(decorator: ast.Call, name: str) -> str | None:
+    given = next((each.value for each in decorator.keywords if each.arg == name), None)
+    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else None

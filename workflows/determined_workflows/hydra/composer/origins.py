@@ -1,0 +1,113 @@
+"""Where each value of a composition comes from: a line of a file, a schema, or an override."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from determined_workflows.hydra.composer import secrets, yaml_places
+
+Key = tuple[str, ...]
+
+
+class Origins:
+    """Watches a loader of Hydra, and knows where the values of its last composition come from.
+
+    Hydra says which configurations it merged, but not which of them gave a value; composing once more to find out would
+    double the cost.
+    """
+
+    def __init__(self, loader: Any) -> None:  # noqa: ANN401  # Hydra's ConfigLoaderImpl
+        from hydra._internal.config_loader_impl import ConfigLoaderImpl
+
+        self._by_key: dict[Key, tuple[_Source, str]] = {}
+        self._overrides: list[Any] = []
+        compose, load = loader._compose_config_from_defaults_list, loader._load_single_config  # noqa: SLF001  # Hydra offers no other way
+        apply: Any = ConfigLoaderImpl._apply_overrides_to_config  # noqa: SLF001
+
+        def watched_compose(**arguments: Any) -> Any:  # noqa: ANN401  # Hydra's
+            self._by_key = {}
+            return compose(**arguments)
+
+        def watched_load(default: Any, repo: Any) -> Any:  # noqa: ANN401  # Hydra's
+            result = load(default=default, repo=repo)
+            self._add(default, result)
+            return result
+
+        def watched_apply(overrides: list[Any], config: Any) -> None:  # noqa: ANN401  # Hydra's
+            self._overrides = [each for each in overrides if not each.is_delete()]
+            apply(overrides, config)
+
+        loader._compose_config_from_defaults_list = watched_compose  # noqa: SLF001
+        loader._load_single_config = watched_load  # noqa: SLF001
+        setattr(ConfigLoaderImpl, apply.__name__, staticmethod(watched_apply))
+
+    def by_key(self) -> dict[Key, str]:
+        """Returns the origin of each value of the last composition; a list is one value."""
+        found = {path: source.origin(path, schema) for path, (source, schema) in self._by_key.items()}
+        for override in self._overrides:
+            key = tuple(override.key_or_group.split("."))
+            for path in [each for each in found if each[: len(key)] == key]:
+                del found[path]
+            found[key] = f"override {secrets.without_in_override(override.input_line)}"
+        return found
+
+    def _add(self, default: Any, result: Any) -> None:  # noqa: ANN401  # Hydra's
+        package = default.package if default.package is not None else result.header["package"]
+        above = tuple(filter(None, (package or "").split(".")))
+        if above[:1] != ("hydra",):
+            source = _Source(default.config_path, file_of(result, default.config_path), len(above))
+            for path, schema in _leaves(result.config, ()):
+                self._by_key[path] = source, schema
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One configuration of the defaults list; ``depth`` is the number of names in its package."""
+
+    name: str
+    file: str | None
+    depth: int
+
+    def origin(self, path: Key, schema: str) -> str:
+        if self.file is None:
+            return f"schema {schema}" if schema else f"stored config {self.name}"
+        place = yaml_places.find(self.file, path[self.depth :])
+        return f"{_shown(self.file)}:{place[0]}" if place else _shown(self.file)
+
+
+def file_of(result: Any, config_path: str) -> str | None:  # noqa: ANN401  # Hydra's ConfigResult
+    """Returns the file that a configuration was read from, or None if it is stored by the program."""
+    scheme, _, folder = str(result.path).partition("://")
+    if scheme != "file":
+        return None
+    name = config_path if config_path.endswith((".yaml", ".yml")) else f"{config_path}.yaml"
+    return str(Path(folder, name))
+
+
+def _leaves(config: Any, above: Key) -> Iterator[tuple[Key, str]]:  # noqa: ANN401  # a node of OmegaConf
+    from omegaconf import DictConfig
+
+    for key in config if isinstance(config, DictConfig) and not config._is_none() and not config._is_missing() else ():  # noqa: SLF001
+        node = config._get_node(key)  # noqa: SLF001  # does not resolve interpolations
+        path = (*above, str(key))
+        if isinstance(node, DictConfig) and not node._is_interpolation() and len(node):  # noqa: SLF001
+            yield from _leaves(node, path)
+        else:
+            kind = config._metadata.object_type  # noqa: SLF001
+            yield path, kind.__name__ if isinstance(kind, type) and kind is not dict else ""
+
+
+def find(origins: dict[Key, str], path: Key) -> str:
+    """Returns the origin of a value: its own, or that of the mapping or interpolation above it."""
+    for length in range(len(path), 0, -1):
+        if path[:length] in origins:
+            return origins[path[:length]]
+    return ""
+
+
+def _shown(file: str) -> str:
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else file

@@ -1,0 +1,47 @@
+"""Secrets among the values of a composition, which are neither printed nor sent as hyperparameters."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MASK = "********"
+MIN_LENGTH = 4
+_KEY = re.compile(r"(^|[_.-])(password|passwd|secrets?|credentials?|(api|access|private|secret)_?key)$", re.IGNORECASE)
+_VARIABLE = re.compile(r"oc\.env:\s*\w*(KEY|TOKEN|SECRET|PASS|CREDENTIAL)", re.IGNORECASE)
+
+
+def is_secret(key: str, expression: object = None) -> bool:
+    """Returns True for a key that names a secret, and for a value from an environment variable that names one.
+
+    >>> is_secret("logger.api_key"), is_secret("wandb.id", "${oc.env:WANDB_TOKEN}"), is_secret("data.label_key")
+    (True, True, False)
+    """
+    return bool(_KEY.search(key) or _VARIABLE.search(str(expression or "")))
+
+
+def without(value: Any, secrets: set[str]) -> Any:  # noqa: ANN401  # a value as JSON knows it
+    """Returns a value in whose texts every secret is masked.
+
+    >>> without(["user:hunter22", 1], {"hunter22"})
+    ['user:********', 1]
+    """
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+        return value
+    if isinstance(value, list):
+        return [without(each, secrets) for each in value]
+    if isinstance(value, dict):
+        return {key: without(each, secrets) for key, each in value.items()}
+    return value
+
+
+def without_in_override(override: str) -> str:
+    """Returns an override, without its value if its key names a secret.
+
+    >>> without_in_override("+logger.api_key=abc")
+    '+logger.api_key=********'
+    """
+    key, equals, _ = override.partition("=")
+    return f"{key}{equals}{MASK}" if is_secret(key.lstrip("+~")) else override

@@ -1,0 +1,191 @@
+"""``det hydra continue``: rebuilds the commands of a folder's unfinished jobs, so that they go on from a checkpoint."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from determined.errors import ConfigError, Conflict
+from determined_workflows.hydra import run_folder
+from determined_workflows.hydra.composer.app import declared
+from determined_workflows.hydra.composition import Composition, CompositionError, Job, compose
+from determined_workflows.hydra.override_grammar import key_of, quoted
+from determined_workflows.hydra.project import TASK_FOLDER, Project
+from determined_workflows.hydra.run_folder import RunFolder
+
+FOLDER_KEY, STEP_KEY = "resume_from_folder", "checkpoint_step"
+NEWEST = -1
+SLURM_LAUNCHER = "hydra/launcher=slurm_launcher"
+RESUME = "resume"
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A job to run again. ``checkpoint`` is None if it has none, and begins from the start."""
+
+    script: Path
+    working_folder: Path
+    arguments: list[str]
+    source: Path
+    checkpoint: Path | None
+    job: Job | None = None
+
+    def command(self, python: str) -> list[str]:
+        """Returns the command for the working folder."""
+        return [python, os.path.relpath(self.script, self.working_folder), *self.arguments]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is left to do. ``note`` says what the reader could not know, if anything."""
+
+    jobs: list[Continuation]
+    run: RunFolder
+    changes: list[str]
+    composition: Composition | None = None
+    note: str | None = None
+
+
+def plan(
+    folder: Path,
+    *,
+    step: int = NEWEST,
+    new_overrides: str = "",
+    script: Path | None = None,
+    python: str | None = None,
+    is_for_slurm: bool = False,
+) -> Plan:
+    """Returns the jobs of a folder that are to be continued.
+
+    Raises NotFound if the folder, the checkpoint or the script does not exist; CompositionError if the application has
+    no keys for a continuation, or if its configuration has become invalid; Conflict if every job is finished.
+    """
+    run = run_folder.read(folder.resolve())
+    if is_for_slurm and shutil.which("sbatch") is None:
+        raise ConfigError("Slurm is not installed on this machine (no sbatch); use --on local or --on det")
+    if script is not None and not script.is_file():
+        raise ConfigError(f"{script}: no such file")
+    found = (script or run_folder.find_script(run)).resolve()
+    config_name = next((name for _, name in declared(found)), None)
+    own = [*run.flags(config_name), *run.hydra_overrides]
+    changes = shlex.split(new_overrides)
+    if run.is_multirun:
+        return _multirun(run, found, own, changes, step, python, is_for_slurm=is_for_slurm)
+    checkpoint = run_folder.find_checkpoint(run.path, step)
+    if checkpoint is None:
+        raise ConfigError(f"{run.path} has no checkpoint to continue from; run it again instead")
+    arguments = [*own, *_without_resume(run.overrides), *resume_overrides(str(run.path), step), *changes]
+    slurm = ["--multirun", SLURM_LAUNCHER] if is_for_slurm else ["hydra.mode=RUN"]
+    _check(found, [*slurm, *arguments], python, run.working_folder)
+    note = f"{run.path} is finished ({run_folder.RESULT}); it trains further" if _is_finished(run.path) else None
+    job = Continuation(found, run.working_folder, [*slurm, *arguments], run.path, checkpoint)
+    return Plan([job], run, changes, note=note)
+
+
+def _multirun(
+    run: RunFolder,
+    script: Path,
+    own: list[str],
+    changes: list[str],
+    step: int,
+    python: str | None,
+    *,
+    is_for_slurm: bool,
+) -> Plan:
+    composition = compose(
+        script, ["--multirun", *own, *run.overrides], python=python, working_folder=run.working_folder
+    )
+    writes_results = any(_is_finished(_folder(run, job)) for job in composition.jobs)
+    left = [job for job in composition.jobs if not _is_finished(_folder(run, job))]
+    if not left:
+        raise Conflict(f"every job of {run.path} is finished")
+    jobs = []
+    for job in left:
+        folder = _folder(run, job)
+        checkpoint = run_folder.find_checkpoint(folder, step) if folder.is_dir() else None
+        resume = resume_overrides(str(folder), step) if checkpoint else []
+        place = ["hydra.mode=RUN", f"hydra.run.dir={quoted(str(folder))}", f"hydra.job.num={job.number}"]
+        if is_for_slurm:
+            place = [
+                "--multirun",
+                SLURM_LAUNCHER,
+                f"hydra.sweep.dir={quoted(str(folder.parent))}",
+                f"hydra.sweep.subdir={quoted(folder.name)}",
+            ]
+        arguments = [*own, *_without_resume(job.overrides), *resume, *changes]
+        if job is left[0]:
+            _check(script, [*arguments, *resume_overrides(str(folder), step)], python, run.working_folder)
+        jobs.append(Continuation(script, run.working_folder, [*arguments, *place], folder, checkpoint, job))
+    note = None
+    if not writes_results:
+        note = f"no job of {run.path} has a {run_folder.RESULT}, so that finished jobs cannot be told: all jobs run"
+    return Plan(jobs, run, changes, composition, note)
+
+
+def resume_overrides(folder: str, step: int) -> list[str]:
+    """Returns the overrides that make an application continue."""
+    return [f"{FOLDER_KEY}={quoted(folder)}", f"{STEP_KEY}={step}"]
+
+
+def on_cluster(plan: Plan, project: Project, python: str | None = None) -> Composition:
+    """Returns the continuation as a composition for the cluster, where checkpoints lie in the folder of the task."""
+    first = plan.jobs[0]
+    if plan.composition is None:
+        kept = [each for each in first.arguments if not _is_resume(each)]
+        arguments = [*kept, *resume_overrides(_in_task(project, first), NEWEST)]
+        return compose(first.script, arguments, python=python, working_folder=first.working_folder)
+    jobs = []
+    for each in plan.jobs:
+        assert each.job is not None
+        resume = resume_overrides(_in_task(project, each), NEWEST) if each.checkpoint else []
+        overrides = [*_without_resume(each.job.overrides), *resume, *plan.changes]
+        jobs.append(replace(each.job, overrides=overrides))
+    return replace(plan.composition, jobs=jobs)
+
+
+def copy_checkpoints(plan: Plan, folder: Path) -> Path:
+    """Copies the checkpoints to continue from, and what Hydra wrote beside them, below ``folder/resume``."""
+    for each in plan.jobs:
+        if each.checkpoint is not None:
+            target = folder / RESUME / each.source.name
+            shutil.copytree(each.source / ".hydra", target / ".hydra")
+            path = target / each.checkpoint.relative_to(each.source)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if each.checkpoint.is_dir() else shutil.copy)(each.checkpoint, path)
+    (folder / RESUME).mkdir(exist_ok=True)
+    return folder / RESUME
+
+
+def _in_task(project: Project, continuation: Continuation) -> str:
+    path = Path(TASK_FOLDER, RESUME, continuation.source.name)
+    return os.path.relpath(path, project.working_folder)
+
+
+def _folder(run: RunFolder, job: Job) -> Path:
+    return run.path / (job.subfolder or str(job.number))
+
+
+def _is_finished(folder: Path) -> bool:
+    return (folder / run_folder.RESULT).is_file()
+
+
+def _without_resume(overrides: Sequence[str]) -> Iterator[str]:
+    return (each for each in overrides if not _is_resume(each))
+
+
+def _is_resume(override: str) -> bool:
+    return key_of(override) in (FOLDER_KEY, STEP_KEY)
+
+
+def _check(script: Path, arguments: list[str], python: str | None, working_folder: Path) -> None:
+    try:
+        compose(script, arguments, python=python, working_folder=working_folder)
+    except CompositionError as error:
+        if any(f'unknown key "{key}"' in error.message for key in (FOLDER_KEY, STEP_KEY)):
+            raise CompositionError(
+                f"{script} cannot be continued: its configuration has no keys {FOLDER_KEY} and {STEP_KEY}. Add them "
+                f"with the defaults null and -1, and read the checkpoint where {FOLDER_KEY} is set"
+            ) from None
+        raise

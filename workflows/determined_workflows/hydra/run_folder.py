@@ -1,0 +1,145 @@
+"""The folder of a run or of a multirun: what Hydra wrote there, its checkpoints, and the script that made it."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from determined.errors import ConfigError, NotFound
+from determined_workflows.hydra.composer.app import declared
+
+RESULT = "result.json"
+"""File that an application writes at its end; a job with it is finished."""
+MULTIRUN_FILE = "multirun.yaml"
+CHECKPOINTS, STEP = "checkpoints", "step_"
+_OF_ONE_RUN = (
+    "hydra.mode",
+    "hydra.run.dir",
+    "hydra.sweep.dir",
+    "hydra.job.num",
+    "hydra.job.id",
+    "hydra/launcher",
+    "hydra.launcher",
+    "hydra.callbacks.detent",
+)
+_PRUNED = frozenset(("outputs", "multirun", "node_modules", "__pycache__"))
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder of results. ``hydra`` is the part of Hydra in what was composed; ``overrides`` are the application's."""
+
+    path: Path
+    hydra: Mapping[str, Any]
+    overrides: list[str]
+    is_multirun: bool
+
+    @property
+    def working_folder(self) -> Path:
+        """Returns the folder where the run was started, or the present one if it is not on this machine."""
+        folder = Path(str(self.hydra["runtime"]["cwd"]))
+        return folder if folder.is_dir() else Path.cwd()
+
+    @property
+    def hydra_overrides(self) -> list[str]:
+        """Returns the overrides of Hydra's own settings, without those that belong to one run."""
+        found = list(self.hydra["overrides"].get("hydra") or ())
+        return [
+            each
+            for each in found
+            if not each.lstrip("+~").startswith((*_OF_ONE_RUN, "hydra.launcher", "hydra.callbacks.detent"))
+        ]
+
+    def flags(self, config_name: str | None) -> Iterator[str]:
+        """Yields the flags that choose the same configuration; ``config_name`` is what the script itself names."""
+        used = self.hydra["job"].get("config_name")
+        if used is not None and used != config_name:
+            yield from ("--config-name", str(used))
+        for source in self.hydra["runtime"].get("config_sources") or ():
+            if source.get("provider") == "command-line":
+                yield from ("--config-dir", str(source["path"]))
+
+
+def read(path: Path) -> RunFolder:
+    """Reads a folder of results. Raises NotFound if it does not exist, and ConfigError if Hydra did not write it."""
+    if not path.is_dir():
+        raise NotFound(f"{path}: no such folder" if not path.exists() else f"{path} is not a folder")
+    if (path / MULTIRUN_FILE).is_file():
+        hydra = _load(path / MULTIRUN_FILE)["hydra"]
+        return RunFolder(path, hydra, list(hydra["overrides"].get("task") or ()), is_multirun=True)
+    missing = [name for name in ("overrides.yaml", "hydra.yaml") if not (path / ".hydra" / name).is_file()]
+    if missing:
+        raise ConfigError(
+            f"{path} is no folder of a Hydra run: it has neither {MULTIRUN_FILE} nor "
+            + " and ".join(f".hydra/{name}" for name in missing)
+        )
+    overrides = _load(path / ".hydra" / "overrides.yaml")
+    return RunFolder(path, _load(path / ".hydra" / "hydra.yaml")["hydra"], list(overrides or ()), is_multirun=False)
+
+
+def checkpoints(folder: Path) -> dict[int, Path]:
+    """Returns the checkpoints of a run by their step, in order."""
+    config = folder / ".hydra" / "config.yaml"
+    settings = (_load(config) or {}).get("checkpointing") if config.is_file() else None
+    name = settings.get("folder") if isinstance(settings, Mapping) else None
+    found = (folder / str(name or CHECKPOINTS)).glob(f"{STEP}*")
+    steps = {each.name.removeprefix(STEP): each for each in found}
+    return {int(step): steps[step] for step in sorted((each for each in steps if each.isdigit()), key=int)}
+
+
+def find_checkpoint(folder: Path, step: int) -> Path | None:
+    """Returns the checkpoint of a step, or with -1 the newest one; None if the newest is asked for and there is none.
+
+    Raises NotFound if there is no checkpoint of this step, with those that there are.
+    """
+    found = checkpoints(folder)
+    if step == -1:
+        return list(found.values())[-1] if found else None
+    if step not in found:
+        there = f"it has those of the steps {', '.join(map(str, found))}" if found else "it has none"
+        raise NotFound(f"{folder} has no checkpoint of step {step}; {there}")
+    return found[step]
+
+
+def find_script(run: RunFolder) -> Path:
+    """Returns the script that made a folder: the one below its working folder whose ``@hydra.main`` names the same
+    configuration. Raises NotFound if there is none, or more than one."""
+    root = run.working_folder
+    sources = run.hydra["runtime"].get("config_sources") or ()
+    folder = next((str(each["path"]) for each in sources if each.get("provider") == "main"), "")
+    scripts = list(_scripts(root))
+    same = [each for each in scripts if folder in _config_folders(each)]
+    named = [each for each in same or scripts if each.stem == run.hydra["job"].get("name")]
+    found = named if len(named) == 1 else same or scripts
+    if len(found) != 1:
+        listed = f": {', '.join(str(each.relative_to(root)) for each in found)}" if found else ""
+        raise NotFound(
+            f"{len(found) or 'no'} scripts below {root} could have made {run.path}{listed}; name it with --script"
+        )
+    return found[0]
+
+
+def _config_folders(script: Path) -> list[str]:
+    return [os.path.normpath(script.parent / path) if path else "" for path, _ in declared(script)]
+
+
+def _scripts(root: Path) -> Iterator[Path]:
+    for above, folders, files in os.walk(root):
+        folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in _PRUNED)
+        if "pyvenv.cfg" in files:  # a Python environment
+            folders.clear()
+            continue
+        for name in sorted(files):
+            path = Path(above, name)
+            if path.suffix == ".py" and b"hydra" in path.read_bytes() and declared(path):
+                yield path
+
+
+def _load(path: Path) -> Any:  # noqa: ANN401  # a document of YAML
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,170 @@
+"""Turns a composition into one experiment: its configuration, its context, and what its tasks run."""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml
+
+from determined.client import submissions
+from determined.client.session import Session
+from determined.config import check
+from determined.config.overrides import override
+from determined.context import pack
+from determined.errors import BadRequest, ConfigError
+from determined_workflows.hydra import hyperparameters
+from determined_workflows.hydra.composer.secrets import without_in_override
+from determined_workflows.hydra.composition import Composition
+from determined_workflows.hydra.launcher_settings import LauncherSettings
+from determined_workflows.hydra.override_grammar import is_of_hydra, quoted
+from determined_workflows.hydra.project import TASK_FOLDER, Project
+
+METRIC = "return_value"
+NAME = "hydra.yaml"
+_ENVIRONMENTS = ("environment=", "environment.image", "environment.venv")
+_TASK_FILES = {
+    "run_job.py": "run_job.py",
+    "det_hydra_result.py": "det_hydra_result.py",
+    "task_launchers.py": "hydra_plugins/det_task_launchers.py",
+}
+_STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
+_MANAGED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What is sent to the master; ``warnings`` are about settings."""
+
+    config: str
+    jobs: dict[str, Any] = field(repr=False)
+    project: Project
+    warnings: list[str]
+    files: list[Path] = field(default_factory=list)
+    """Files and folders that travel beside the jobs, such as a checkpoint to continue from."""
+
+
+def prepare(
+    composition: Composition,
+    project: Project,
+    settings: LauncherSettings,
+    changes: Sequence[str] = (),
+    *,
+    files: Sequence[Path] = (),
+) -> Submission:
+    """Returns the experiment of a composition with ``changes`` (``key.path=value``); sends nothing.
+
+    The jobs use the Python environment of the composition, if no change names another. Raises ConfigError if the
+    configuration is wrong, or if a change is of what the composition decides.
+    """
+    _check_changes(changes)
+    document = experiment_config(composition, settings)
+    if not any(each.startswith(_ENVIRONMENTS) for each in changes):
+        document["environment"] = {"image": f"venv:{composition.python}"}
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    if changes:
+        text = override(text, changes)
+    checked = check(text, name=NAME, defaults=[_STORAGE], has_containers=True)
+    if not checked.ok:
+        raise ConfigError(f"the experiment of {composition.script} is invalid:\n{checked.render()}")
+    jobs = {
+        "script": project.script,
+        "working_folder": project.working_folder,
+        "setup": settings.setup,
+        "timeout_min": settings.timeout_min,
+        "jobs": [list(_arguments(composition, number)) for number in range(len(composition.jobs))],
+    }
+    return Submission(text, jobs, project, [checked.render()] if checked.diagnostics else [], list(files))
+
+
+def experiment_config(composition: Composition, settings: LauncherSettings) -> dict[str, Any]:
+    """Returns the configuration of the experiment: one trial for a run, a list search for a multirun."""
+    shared, own = hyperparameters.split(composition.jobs)
+    given = settings.name if settings.name != composition.job_name else None
+    config: dict[str, Any] = {
+        "name": given or composition.name,
+        "entrypoint": f"python3 -S {TASK_FOLDER}/run_job.py",  # it needs no installed package
+        "hyperparameters": shared,
+        "searcher": {"name": "list", "metric": METRIC, "trials": own},
+        "resources": {"slots_per_trial": settings.slots},
+        "max_restarts": 0,
+        "labels": ["hydra"],
+    }
+    if settings.comment:
+        config["description"] = settings.comment
+    if settings.pool:
+        config["resources"]["resource_pool"] = settings.pool
+    if settings.max_concurrent is not None:
+        config["searcher"]["max_concurrent_trials"] = settings.max_concurrent
+    if not composition.is_sweep:
+        own[0][hyperparameters.OF_JOB]["overrides"] = " ".join(map(without_in_override, composition.overrides))
+        config["hyperparameters"] = shared | own[0]
+        config["searcher"] = {"name": "single", "metric": METRIC}
+    return config
+
+
+def submit(session: Session, submission: Submission, *, is_paused: bool = False) -> tuple[int, list[str]]:
+    """Creates the experiment and returns its id with the files that were left out of the context.
+
+    Raises ConfigError with what the master finds wrong, and ContextError if the folder cannot be packed.
+    """
+    with _task_folder(submission) as folder:
+        packed = pack(submission.project.folder, [folder], exclude=[*submission.project.excludes, f"/{TASK_FOLDER}/"])
+    body = {"config": submission.config, "configName": NAME, "activate": not is_paused}
+    try:
+        answer = submissions.create(session, body, packed.hash, packed.data)
+    except BadRequest as error:
+        found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
+        if not found:
+            raise
+        raise ConfigError("\n".join(_diagnostic(each) for each in found)) from None
+    return int(answer["experiment"]["id"]), packed.skipped
+
+
+@contextmanager
+def _task_folder(submission: Submission) -> Iterator[Path]:
+    with TemporaryDirectory() as above:
+        folder = Path(above, TASK_FOLDER)
+        folder.mkdir()
+        for name, target in _TASK_FILES.items():
+            (folder / target).parent.mkdir(exist_ok=True)
+            shutil.copy(Path(__file__).with_name("task") / name, folder / target)
+        (folder / "jobs.json").write_text(json.dumps(submission.jobs, indent=1), encoding="utf-8")
+        for path in submission.files:
+            (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / path.name)
+        yield folder
+
+
+def _arguments(composition: Composition, number: int) -> Iterator[str]:
+    """Yields the arguments of a job. The folder of its results is fixed now, so that a job that was paused finds it."""
+    yield from composition.flags
+    overrides = composition.overrides
+    if composition.is_sweep:
+        yield from filter(is_of_hydra, overrides)
+        yield from composition.jobs[number].overrides
+        place = composition.jobs[number].number
+        yield from (f"hydra.job.num={place}", f"hydra.job.id='{place}'")
+        if composition.sweep_dir is not None:
+            yield f"hydra.sweep.dir={quoted(composition.sweep_dir)}"
+        yield "hydra.run.dir='${hydra.sweep.dir}/${hydra.sweep.subdir}'"
+    else:
+        yield from overrides
+        if composition.run_dir is not None:
+            yield f"hydra.run.dir={quoted(composition.run_dir)}"
+    yield "hydra.mode=RUN"
+
+
+def _check_changes(changes: Sequence[str]) -> None:
+    for change in changes:
+        key = change.partition("=")[0].strip()
+        if any(key == each or key.startswith(f"{each}.") for each in _MANAGED):
+            raise ConfigError(f'--config "{change}": {key} follows from the composition; use an override')
+
+
+def _diagnostic(found: Mapping[str, Any]) -> str:
+    hint = f" (help: {found['hint']})" if found.get("hint") else ""
+    return f"{found.get('severity')}[{found.get('code')}]: {found.get('message')}{hint}"

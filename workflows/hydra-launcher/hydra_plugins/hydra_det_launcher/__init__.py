@@ -1,0 +1,1 @@
+"""The launcher ``det`` for Hydra."""
