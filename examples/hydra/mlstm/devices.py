@@ -106,6 +106,7 @@ class Devices:
     def __init__(self, config: Config, place: Place) -> None:
         self.rank = place.rank
         self.world_size = place.world_size
+        self._place = place
         self._group: Any = None
         if config.device == "gpu":
             torch.cuda.set_device(place.local_rank % torch.cuda.device_count())
@@ -154,6 +155,11 @@ class Devices:
     def __enter__(self) -> "Devices":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._group is not None:
-            dist.destroy_process_group()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._group is None:
+            return
+        if kind is None and self._place.rendezvous.startswith("file://"):
+            dist.barrier(group=self._group)
+            if self.is_first:
+                Path(self._place.rendezvous.removeprefix("file://")).unlink(missing_ok=True)
+        dist.destroy_process_group()

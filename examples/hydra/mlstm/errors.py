@@ -25,8 +25,11 @@ def explain(error: BaseException, configs: Path) -> str:
     A key that does not exist is named with the nearest one that does and, where a file of ``configs`` holds it, with its line.
     """
     cause = next((each for each in _chain(error) if isinstance(each, OmegaConfBaseException) and each.full_key), None)
-    if not isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
+    if cause is None:
         return str(error)
+    if not isinstance(cause, (ConfigKeyError, ConfigAttributeError)):
+        place = _place(str(error), str(cause.full_key), configs)
+        return f"{place}{cause.full_key}: {str(cause).partition(chr(10))[0]}"
     key = str(cause.full_key)
     parent, _, name = key.rpartition(".")
     close = difflib.get_close_matches(name, _known_keys(cause), n=1)

@@ -20,6 +20,6 @@ def profiler(config: ProfilingConfig, run_folder: Path | None) -> Iterator[Calla
         return
     target = run_folder / "profile" / "trace.json"
     target.parent.mkdir(exist_ok=True)
-    window = schedule(wait=config.first_step, warmup=0, active=config.num_steps, repeat=1)
+    window = schedule(wait=config.first_step - 1, warmup=1, active=config.num_steps, repeat=1)
     with profile(schedule=window, on_trace_ready=lambda done: done.export_chrome_trace(str(target))) as running:
         yield running.step

@@ -72,6 +72,7 @@ def _check_intervals(config: Config) -> None:
         ("checkpointing.every_n_steps", config.checkpointing.every_n_steps),
         ("checkpointing.max_to_keep", config.checkpointing.max_to_keep),
         ("lr_monitor.every_n_steps", config.lr_monitor.every_n_steps),
+        ("profiling.first_step", config.profiling.first_step),
         ("profiling.num_steps", config.profiling.num_steps),
     ):
         if value is not None and value < 1:

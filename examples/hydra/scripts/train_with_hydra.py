@@ -12,15 +12,20 @@ sys.path.insert(0, str(PROJECT))
 
 from mlstm.config_schema import register  # noqa: E402  # the path is set above
 from mlstm.errors import USER_ERRORS, explain  # noqa: E402
+from mlstm.slurm_watch import ERROR_FILE  # noqa: E402
 
 register()
 
 
 @hydra.main(config_path="../configs", config_name="config", version_base="1.3")
 def main_train(cfg: DictConfig) -> None:
-    from mlstm.run import run  # torch is not needed to compose configurations or to submit jobs
+    try:
+        from mlstm.run import run  # torch is not needed to compose configurations or to submit jobs
 
-    run(cfg)
+        run(cfg)
+    except Exception as error:
+        Path(ERROR_FILE).write_text(f"{type(error).__name__}: {error}\n")
+        raise
 
 
 def main() -> None:
@@ -31,6 +36,8 @@ def main() -> None:
         main_train()
     except USER_ERRORS as error:
         sys.exit(f"error: {explain(error, PROJECT / 'configs')}")
+    except KeyboardInterrupt:
+        sys.exit(1)
 
 
 if __name__ == "__main__":
