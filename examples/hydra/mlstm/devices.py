@@ -115,11 +115,11 @@ class Devices:
         torch.set_num_threads(config.parallel.threads_per_device)
         if place.world_size > 1:
             backend = "nccl" if config.device == "gpu" else "gloo"
-            dist.init_process_group(
-                backend, init_method=place.rendezvous, rank=place.rank, world_size=place.world_size
-            )
+            dist.init_process_group(backend, init_method=place.rendezvous, rank=place.rank, world_size=place.world_size)
             axis = config.parallel.data_axis_name
-            self._group = init_device_mesh(self.device.type, (place.world_size,), mesh_dim_names=(axis,)).get_group(axis)
+            self._group = init_device_mesh(self.device.type, (place.world_size,), mesh_dim_names=(axis,)).get_group(
+                axis
+            )
 
     @property
     def is_first(self) -> bool:

@@ -53,7 +53,9 @@ def train(place: Place, config: Config, samples: Samples, run_folder: Path, resu
                     sink.log(trainer.step, metrics)
             # The last step is followed by nothing that could be left.
             leaving = not is_last and devices.agree(cluster is not None and cluster.should_leave())
-            if checkpoints is not None and (leaving or is_last or trainer.step % config.checkpointing.every_n_steps == 0):
+            if checkpoints is not None and (
+                leaving or is_last or trainer.step % config.checkpointing.every_n_steps == 0
+            ):
                 checkpoints.save(trainer.step, trainer.state(), trainer.validation_loss)
             if leaving:
                 logger.info("Leaving after step %d, as the cluster asked.", trainer.step)

@@ -10,9 +10,9 @@ from omegaconf import OmegaConf
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT))
 
-from mlstm.config_schema import register  # noqa: E402  # the path is set above
+from mlstm.config_checks import checked  # noqa: E402  # the path is set above
+from mlstm.config_schema import register  # noqa: E402
 from mlstm.errors import USER_ERRORS, explain  # noqa: E402
-from mlstm.run import checked  # noqa: E402
 
 
 def main() -> None:

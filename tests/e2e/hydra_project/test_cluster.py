@@ -1,12 +1,10 @@
 """The Hydra example as a trial: paused, activated, and with the loss of a run on plain Python."""
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.e2e.hydra_project.project import EXAMPLE, train
+from tests.e2e.hydra_project.project import EXAMPLE, copied, result, train
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
 
@@ -23,8 +21,7 @@ def test_a_paused_trial_ends_with_the_loss_of_plain_python(cluster: LiveCluster,
     config = yaml.safe_load((EXAMPLE / "det.yaml").read_text())
     script, _, _ = config["entrypoint"].partition(" +experiment")
     config |= {"entrypoint": " ".join([script, *OVERRIDES, "checkpointing.every_n_steps=1000"])}
-    shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("outputs", "__pycache__"))
-    packed = pack(tmp_path / "example")
+    packed = pack(copied(tmp_path / "example"))
     body = {"config": yaml.safe_dump(config), "configName": "det.yaml", "activate": True}
     answer = submissions.create(cluster.session, body, packed.hash, packed.data)
     experiment = Experiment(cluster, int(answer["experiment"]["id"]))
@@ -35,7 +32,7 @@ def test_a_paused_trial_ends_with_the_loss_of_plain_python(cluster: LiveCluster,
     experiment.ended()
     assert any("Leaving after step" in line for line in experiment.log)
     assert left_at < STEPS
-    plain = json.loads((train(tmp_path / "plain", *OVERRIDES) / "result.json").read_text())
+    plain = result(train(tmp_path / "plain", *OVERRIDES))
     last = max(experiment.reports("validation"), key=lambda report: report["totalBatches"])
     assert (last["totalBatches"], last["metrics"]["validation_metrics"]["val_loss"]) == (STEPS, plain["final_loss"])
     experiment.nothing_left()
