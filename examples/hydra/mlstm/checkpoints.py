@@ -21,8 +21,8 @@ State = dict[str, Any]
 class FolderCheckpoints:
     """Writes checkpoints and deletes those that need not be kept.
 
-    A checkpoint is complete once its folder has its name. With ``asynchronous``, training goes on while a copy of the state is
-    written; an error of the writer is raised by the next :meth:`save` or by :meth:`close`.
+    A checkpoint is complete once its folder has its name. With ``asynchronous``, training goes on while a copy of the
+    state is written; an error of the writer is raised by the next :meth:`save` or by :meth:`close`.
     """
 
     def __init__(self, config: CheckpointingConfig, run_folder: Path) -> None:

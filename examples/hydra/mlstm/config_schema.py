@@ -1,7 +1,7 @@
 """The types of every key of the configuration, registered with Hydra as ``config_schema``.
 
-A value of another type and a key that is not here are errors before anything is trained. A group whose choices have different
-keys has one class for each choice; the choice's file names it in its defaults list.
+A value of another type and a key that is not here are errors before anything is trained. A group whose choices have
+different keys has one class for each choice; the choice's file names it in its defaults list.
 """
 
 from dataclasses import dataclass

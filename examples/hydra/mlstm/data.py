@@ -49,9 +49,7 @@ def load_samples(config: Config, project: Path) -> Samples:
     samples = text[: len(text) // length * length].view(-1, length)
     held_out = round(len(samples) * config.data.validation_share)
     if not 0 < held_out < len(samples):
-        raise ConfigError(
-            f"data.validation_share: {held_out} of the {len(samples)} samples in {path} would be held out"
-        )
+        raise ConfigError(f"data.validation_share: it holds out {held_out} of the {len(samples)} samples in {path}")
     return Samples(samples[:-held_out], samples[-held_out:])
 
 

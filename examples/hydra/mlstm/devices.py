@@ -3,6 +3,7 @@
 Each process has a model of its own. Gradients are averaged over all of them, so that the models stay equal.
 """
 
+import io
 import os
 import sys
 import tempfile
@@ -143,13 +144,21 @@ class Devices:
         return bool(shared.item())
 
     def share(self, state: dict[str, Any] | None) -> dict[str, Any]:
-        """Returns the state that the first process has."""
+        """Returns the state that the first process has; the others give None."""
         if self._group is None:
             assert state is not None
             return state
-        held: list[Any] = [state]
-        dist.broadcast_object_list(held, src=0, group=self._group)
-        shared: dict[str, Any] = held[0]
+        file = io.BytesIO()
+        torch.save(state, file)
+        size = torch.tensor([file.tell()], device=self.device)
+        dist.broadcast(size, src=0, group=self._group)
+        content = torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8).to(self.device)
+        if not self.is_first:
+            content = torch.empty(int(size.item()), dtype=torch.uint8, device=self.device)
+        dist.broadcast(content, src=0, group=self._group)
+        shared: dict[str, Any] = torch.load(
+            io.BytesIO(content.cpu().numpy().tobytes()), map_location=self.device, weights_only=True
+        )
         return shared
 
     def __enter__(self) -> "Devices":

@@ -22,7 +22,8 @@ USER_ERRORS = (ConfigError, HydraException, OmegaConfBaseException)
 def explain(error: BaseException, configs: Path) -> str:
     """Returns the text of one of :data:`USER_ERRORS`.
 
-    A key that does not exist is named with the nearest one that does and, where a file of ``configs`` holds it, with its line.
+    A key that does not exist is named with the nearest one that does and, where a file of ``configs`` holds it, with
+    its line.
     """
     cause = next((each for each in _chain(error) if isinstance(each, OmegaConfBaseException) and each.full_key), None)
     if cause is None:

@@ -1,8 +1,9 @@
 """A language model of blocks with a matrix memory: a recurrent layer whose state is a matrix for each head.
 
-The memory ``C`` takes up an outer product of value and key at each step, weighted by an input gate, and forgets by another gate:
-``C_t = f_t C_{t-1} + i_t v_t k_t^T``. A query reads it: ``h_t = C_t q_t``, divided by the weight that the keys have. Over a whole
-sequence this is a sum over earlier steps, which one product of matrices computes for all steps at once.
+The memory ``C`` takes up an outer product of value and key at each step, weighted by an input gate, and forgets by
+another gate: ``C_t = f_t C_{t-1} + i_t v_t k_t^T``. A query reads it: ``h_t = C_t q_t``, divided by the weight that the
+keys have. Over a whole sequence this is a sum over earlier steps, which one product of matrices computes for all steps
+at once.
 """
 
 import math
@@ -53,8 +54,8 @@ def read_memory(
 ) -> torch.Tensor:
     """Returns what each query reads of the memory at its step.
 
-    ``query``, ``key`` and ``value`` are ``(batch, head, time, width)``; the gates, before their nonlinearities (exponential for
-    input, sigmoid for forget), are ``(batch, head, time)``.
+    ``query``, ``key`` and ``value`` are ``(batch, head, time, width)``; the gates, before their nonlinearities
+    (exponential for input, sigmoid for forget), are ``(batch, head, time)``.
     """
     time = query.shape[2]
     kept = torch.cumsum(nn.functional.logsigmoid(forget_gate), dim=-1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
 
-from mlstm.checkpoints import saved_steps
+from mlstm.checkpoints import find_checkpoint, saved_steps
 from mlstm.config_schema import Config
 from mlstm.errors import ConfigError
 
@@ -15,26 +15,27 @@ RESULT = "result.json"
 
 
 def prepare_folder(config: Config, run_folder: Path) -> Path | None:
-    """Copies the experiment file into the folder and returns the run folder to resume from, or None.
+    """Copies the experiment file into the folder and returns the file of the checkpoint to resume from, or None.
 
     Raises:
-        ConfigError: another run is in the folder already.
+        ConfigError: another run is in the folder already, or there is no such checkpoint.
     """
-    start = Path(HydraConfig.get().runtime.cwd)
-    resume_from = start / config.resume_from_folder if config.resume_from_folder is not None else None
     own_steps = saved_steps(run_folder / config.checkpointing.folder)
-    was_requeued = int(os.environ.get("SLURM_RESTART_COUNT", "0")) > 0
-    if own_steps and was_requeued:
-        return run_folder
-    if (own_steps or (run_folder / RESULT).exists()) and (
-        resume_from is None or resume_from.resolve() != run_folder.resolve()
-    ):
+    if own_steps and int(os.environ.get("SLURM_RESTART_COUNT", "0")) > 0:
+        return find_checkpoint(run_folder, config.checkpointing.folder, -1)
+    resume_from = None
+    if config.resume_from_folder is not None:
+        resume_from = (Path(HydraConfig.get().runtime.cwd) / config.resume_from_folder).resolve()
+    if resume_from != run_folder.resolve() and (own_steps or (run_folder / RESULT).exists()):
         raise ConfigError(
-            f"{run_folder} holds another run. Name it by resume_from_folder to go on in it, or set another hydra.run.dir"
+            f"{run_folder} holds another run. Name it by resume_from_folder to go on in it, or set another "
+            "hydra.run.dir"
         )
     if is_first_task():
         _copy_experiment(run_folder)
-    return resume_from
+    if resume_from is None:
+        return None
+    return find_checkpoint(resume_from, config.checkpointing.folder, config.checkpoint_step)
 
 
 def is_first_task() -> bool:

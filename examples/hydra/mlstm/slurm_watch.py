@@ -1,7 +1,7 @@
 """Reports jobs of Slurm that fail, while the others of a sweep go on.
 
-The launcher asks for results one job after the other, and waits without end for a job that was killed where Slurm keeps no
-accounts.
+The launcher asks for results one job after the other, and waits without end for a job that was killed where Slurm keeps
+no accounts.
 """
 
 import os

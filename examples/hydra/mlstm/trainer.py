@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from mlstm.checkpoints import FolderCheckpoints, State, find_checkpoint
+from mlstm.checkpoints import FolderCheckpoints, State
 from mlstm.cluster import Cluster, connect
 from mlstm.config_schema import Config
 from mlstm.data import Samples
@@ -24,14 +24,14 @@ logger = logging.getLogger(__name__)
 def train(place: Place, config: Config, samples: Samples, run_folder: Path, resume_from: Path | None) -> None:
     """Trains one process's share and writes the result of the run, unless a cluster asks to leave earlier.
 
-    ``resume_from`` is the run folder with the checkpoint from which to go on.
+    ``resume_from`` is the file of another run's checkpoint from which to go on.
     """
     last_step = count_steps(config, samples, place.world_size)
     with contextlib.ExitStack() as stack:
         devices = stack.enter_context(Devices(config, place))
         cluster = stack.enter_context(connect(last_step)) if devices.is_first else None
         trainer = Trainer(config, samples, devices, last_step)
-        _restore(trainer, config, cluster, resume_from)
+        _restore(trainer, cluster, resume_from)
         sinks: list[MetricLogger] = []
         checkpoints: FolderCheckpoints | Cluster | None = cluster
         if devices.is_first:
@@ -53,9 +53,8 @@ def train(place: Place, config: Config, samples: Samples, run_folder: Path, resu
                     sink.log(trainer.step, metrics)
             # The last step is followed by nothing that could be left.
             leaving = not is_last and devices.agree(cluster is not None and cluster.should_leave())
-            if checkpoints is not None and (
-                leaving or is_last or trainer.step % config.checkpointing.every_n_steps == 0
-            ):
+            is_due = trainer.step % config.checkpointing.every_n_steps == 0
+            if checkpoints is not None and (leaving or is_last or is_due):
                 checkpoints.save(trainer.step, trainer.state(), trainer.validation_loss)
             if leaving:
                 logger.info("Leaving after step %d, as the cluster asked.", trainer.step)
@@ -86,8 +85,8 @@ def count_steps(config: Config, samples: Samples, world_size: int) -> int:
     return steps
 
 
-def _restore(trainer: "Trainer", config: Config, cluster: Cluster | None, resume_from: Path | None) -> None:
-    """Loads the trial's own newest checkpoint or that of another run, and sends it to the other processes."""
+def _restore(trainer: "Trainer", cluster: Cluster | None, resume_from: Path | None) -> None:
+    """Loads the trial's own newest checkpoint, which the first process sends to the others, or that of another run."""
     state: State | None = None
     if cluster is not None:
         with cluster.latest() as latest:
@@ -96,10 +95,8 @@ def _restore(trainer: "Trainer", config: Config, cluster: Cluster | None, resume
     if resumed_by_cluster:
         state = trainer.devices.share(state)
     elif resume_from is not None:
-        step = config.checkpoint_step if config.resume_from_folder is not None else -1
-        path = find_checkpoint(resume_from, config.checkpointing.folder, step)
-        state = trainer.read(path)
-        logger.info("Resumes from %s", path.parent)
+        state = trainer.read(resume_from)
+        logger.info("Resumes from %s", resume_from.parent)
     if state is not None:
         trainer.load(state)
 

@@ -1,4 +1,7 @@
-"""Composes, checks and prints a configuration without training: ``check_config.py [key=value …] [+experiment=name]``."""
+"""Composes, checks and prints a configuration, without training.
+
+Example: ``check_config.py +experiment=train_mLSTM7B_slimpajama6b.yaml lr=1e-3``
+"""
 
 import argparse
 import sys
@@ -16,7 +19,7 @@ from mlstm.errors import USER_ERRORS, explain  # noqa: E402
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0] + ".")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("overrides", nargs="*", help="as on the command line of train_with_hydra.py")
     arguments = parser.parse_args()
     register()

@@ -1,4 +1,4 @@
-"""Prints the command that goes on with a run from one of its checkpoints, rebuilt from the run's ``.hydra/overrides.yaml``.
+"""Prints the command that goes on with a run from a checkpoint, rebuilt from the run's ``.hydra/overrides.yaml``.
 
 Example: ``get_resume_command.py --resume_from_folder outputs/<task>/<run> --new_overrides="num_train_steps=80"``
 """

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.e2e.hydra_project.project import EXAMPLE, EXPERIMENT, script
 
-
 sys.path.append(str(EXAMPLE))
 
 

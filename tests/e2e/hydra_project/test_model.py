@@ -50,7 +50,7 @@ def test_processes_share_the_samples_of_a_step_and_an_epoch_has_each_once() -> N
 
     for step in range(3):
         assert sorted(rows(step, 0, 2, 2) + rows(step, 1, 2, 2)) == sorted(rows(step, 0, 1, 4))
-    assert sorted(sum((rows(step, 0, 1, 4) for step in range(3)), [])) == list(range(24))
+    assert sorted(row for step in range(3) for row in rows(step, 0, 1, 4)) == list(range(24))
     assert rows(3, 0, 1, 4) != rows(0, 0, 1, 4)
 
 
