@@ -17,10 +17,12 @@ STEPS = 800
 OVERRIDES = (f"num_train_steps={STEPS}", "num_epochs=100", "trainer.val_every_n_steps=100", "lr_monitor=disabled")
 
 
-def test_a_paused_trial_ends_with_the_loss_of_plain_python(cluster: LiveCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_a_paused_trial_ends_with_the_loss_of_plain_python(cluster: LiveCluster, tmp_path: Path, devices: int) -> None:
+    overrides = (*OVERRIDES, f"parallel.devices={devices}")
     config = yaml.safe_load((EXAMPLE / "det.yaml").read_text())
     script, _, _ = config["entrypoint"].partition(" +experiment")
-    config |= {"entrypoint": " ".join([script, *OVERRIDES, "checkpointing.every_n_steps=1000"])}
+    config |= {"entrypoint": " ".join([script, *overrides, "checkpointing.every_n_steps=1000"])}
     packed = pack(copied(tmp_path / "example"))
     body = {"config": yaml.safe_dump(config), "configName": "det.yaml", "activate": True}
     answer = submissions.create(cluster.session, body, packed.hash, packed.data)
@@ -32,7 +34,7 @@ def test_a_paused_trial_ends_with_the_loss_of_plain_python(cluster: LiveCluster,
     experiment.ended()
     assert any("Leaving after step" in line for line in experiment.log)
     assert left_at < STEPS
-    plain = result(train(tmp_path / "plain", *OVERRIDES))
+    plain = result(train(tmp_path / "plain", *overrides))
     last = max(experiment.reports("validation"), key=lambda report: report["totalBatches"])
     assert (last["totalBatches"], last["metrics"]["validation_metrics"]["val_loss"]) == (STEPS, plain["final_loss"])
     experiment.nothing_left()

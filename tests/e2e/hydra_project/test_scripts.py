@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,11 @@ def test_an_experiment_is_composed_and_printed_without_a_run(tmp_path: Path) -> 
             ["checkpointing=keep_best", "checkpointing.every_n_steps=15"],
             "checkpointing.every_n_steps: 15 is no multiple",
         ),
-        (["logger=wandb"], "logger.wandb: the package wandb is not installed"),
+        pytest.param(
+            ["logger=wandb"],
+            "logger.wandb: the package wandb is not installed",
+            marks=pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed"),
+        ),
         (["checkpoint_step=3"], "checkpoint_step: there is no resume_from_folder"),
     ],
 )
