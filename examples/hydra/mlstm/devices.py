@@ -66,8 +66,11 @@ def find_place(config: ParallelConfig, run_folder: Path, environ: Mapping[str, s
     return place
 
 
-def run_on_each(train: Callable[..., None], devices: int, *arguments: Any) -> None:
-    """Runs ``train(place, *arguments)`` in this process and in ``devices - 1`` new ones; waits for all of them."""
+def run_on_each(train: Callable[..., float | None], devices: int, *arguments: Any) -> float | None:
+    """Runs ``train(place, *arguments)`` in this process and in ``devices - 1`` new ones, and waits for all of them.
+
+    Returns what it returned here.
+    """
     if sys.platform == "linux":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all are on this machine; nobody else has to reach them
     with tempfile.TemporaryDirectory(prefix="rendezvous-") as folder:
@@ -82,7 +85,7 @@ def run_on_each(train: Callable[..., None], devices: int, *arguments: Any) -> No
         )
         assert others is not None
         try:
-            train(places[0], *arguments)
+            result = train(places[0], *arguments)
         except RuntimeError:
             # The connection to a process that failed is lost here; its own error says why.
             while not others.join(timeout=5):
@@ -90,9 +93,10 @@ def run_on_each(train: Callable[..., None], devices: int, *arguments: Any) -> No
             raise
         while not others.join():
             pass
+        return result
 
 
-def _run_other(index: int, train: Callable[..., None], places: list[Place], arguments: tuple[Any, ...]) -> None:
+def _run_other(index: int, train: Callable[..., float | None], places: list[Place], arguments: tuple[Any, ...]) -> None:
     train(places[index], *arguments)
 
 

@@ -16,8 +16,8 @@ from mlstm.trainer import count_steps, train
 PROJECT = Path(__file__).parent.parent
 
 
-def run(cfg: DictConfig) -> None:
-    """Trains in the current folder, as ``cfg`` says."""
+def run(cfg: DictConfig) -> float | None:
+    """Trains in the current folder, as ``cfg`` says, and returns the final loss; None if it is not known here."""
     config = checked(cfg)
     if config.device == "gpu" and not torch.cuda.is_available():
         raise ConfigError("device: gpu was asked for, but torch finds none on this machine")
@@ -26,8 +26,7 @@ def run(cfg: DictConfig) -> None:
     resume_from = prepare_folder(config, run_folder)
     samples = load_samples(config, PROJECT)
     if place is not None:
-        train(place, config, samples, run_folder, resume_from)
-        return
+        return train(place, config, samples, run_folder, resume_from)
     assert config.parallel.devices is not None
     count_steps(config, samples, config.parallel.devices)  # before processes are started
-    run_on_each(train, config.parallel.devices, config, samples, run_folder, resume_from)
+    return run_on_each(train, config.parallel.devices, config, samples, run_folder, resume_from)

@@ -4,8 +4,8 @@ The launcher asks for results one job after the other, and waits without end for
 no accounts.
 """
 
+import logging
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -56,9 +56,9 @@ def _watch(sweep: Path, jobs: Path) -> None:
             reported.add(job)
             _report(f"Slurm job {job} ended without a result: {_last_line(jobs / job)}")
         if dead and dead == without_result:
-            # Nothing else would end the launcher's wait.
-            os.kill(os.getpid(), signal.SIGINT)
-            return
+            # Nothing else ends the launcher's wait; an interrupt is ignored in the background of a shell.
+            logging.shutdown()
+            os._exit(1)
 
 
 def _queued() -> set[str] | None:

@@ -21,10 +21,11 @@ from mlstm.run_folder import write_result
 logger = logging.getLogger(__name__)
 
 
-def train(place: Place, config: Config, samples: Samples, run_folder: Path, resume_from: Path | None) -> None:
+def train(place: Place, config: Config, samples: Samples, run_folder: Path, resume_from: Path | None) -> float | None:
     """Trains one process's share and writes the result of the run, unless a cluster asks to leave earlier.
 
-    ``resume_from`` is the file of another run's checkpoint from which to go on.
+    ``resume_from`` is the file of another run's checkpoint from which to go on. Returns the final loss; None in other
+    processes than the first, and after leaving.
     """
     last_step = count_steps(config, samples, place.world_size)
     with contextlib.ExitStack() as stack:
@@ -58,12 +59,13 @@ def train(place: Place, config: Config, samples: Samples, run_folder: Path, resu
                 checkpoints.save(trainer.step, trainer.state(), trainer.validation_loss)
             if leaving:
                 logger.info("Leaving after step %d, as the cluster asked.", trainer.step)
-                return
+                return None
         if not devices.is_first:
-            return
+            return None
         final_loss = trainer.validate()
     write_result(run_folder, final_loss, last_step)
     logger.info("Finished after %d steps with loss %.6f.", last_step, final_loss)
+    return final_loss
 
 
 def count_steps(config: Config, samples: Samples, world_size: int) -> int:

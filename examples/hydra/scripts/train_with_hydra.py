@@ -18,11 +18,12 @@ register()
 
 
 @hydra.main(config_path="../configs", config_name="config", version_base="1.3")
-def main_train(cfg: DictConfig) -> None:
+def main_train(cfg: DictConfig) -> float | None:
+    """Returns the final loss, which sweepers minimize."""
     try:
         from mlstm.run import run  # torch is not needed to compose configurations or to submit jobs
 
-        run(cfg)
+        return run(cfg)
     except Exception as error:
         Path(ERROR_FILE).write_text(f"{type(error).__name__}: {error}\n")
         raise
@@ -37,7 +38,7 @@ def main() -> None:
     except USER_ERRORS as error:
         sys.exit(f"error: {explain(error, PROJECT / 'configs')}")
     except KeyboardInterrupt:
-        sys.exit(1)
+        sys.exit(130)
 
 
 if __name__ == "__main__":
