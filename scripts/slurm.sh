@@ -18,7 +18,8 @@ folder=$(cd "$2" && pwd)
 mark="$folder/made-by-slurm.sh"
 export SLURM_CONF="$folder/slurm.conf"
 
-runs() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
+# A daemon that ends removes its file between two looks.
+runs() { pid=$(cat "$1" 2>/dev/null || true); [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; }
 
 any_runs() {
     for pidfile in "$folder"/run/*.pid; do
@@ -49,11 +50,11 @@ down() {
         done
     fi
     for pidfile in "$folder"/run/*.pid; do
-        ! runs "$pidfile" || kill "$(cat "$pidfile")" 2>/dev/null || true
+        ! runs "$pidfile" || kill "$pid" 2>/dev/null || true
     done
     # A slurmd that never reached its controller ignores TERM for minutes.
     ended || for pidfile in "$folder"/run/*.pid; do
-        ! runs "$pidfile" || kill -9 "$(cat "$pidfile")" 2>/dev/null || true
+        ! runs "$pidfile" || kill -9 "$pid" 2>/dev/null || true
     done
     rm -rf "$folder"
 }

@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +34,15 @@ class Slurm:
 
     def pids(self, job: str) -> list[int]:
         """Returns the processes of the tasks of a job, without its script."""
-        lines = [line.split() for line in self.command("scontrol", "listpids").splitlines()[1:]]
         id_of = {words[0]: words[1] for line in self._queue() if len(words := line.split()) == 2}
-        return [int(pid) for pid, number, step, *_ in lines if number == id_of.get(job) and step.isdigit()]
+        found = []
+        for node in range(1, NODES + 1):
+            # It fails where the node has no job.
+            argv = ["scontrol", "listpids", id_of.get(job, job), f"node{node}"]
+            environment = os.environ | self.environment
+            listed = subprocess.run(argv, env=environment, check=False, capture_output=True, text=True).stdout
+            found += [line.split() for line in listed.splitlines()[1:]]
+        return [int(pid) for pid, _, step, *_ in found if step.isdigit()]
 
     def cancel_all(self) -> None:
         self.command("scancel", "--user=root")
@@ -45,20 +51,26 @@ class Slurm:
         return self.command("squeue", "--noheader", "--array", "--format=%i %A").splitlines()
 
 
-@pytest.fixture(scope="session")
-def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """One Slurm for the session; tests with it have ``@pytest.mark.xdist_group("slurm")``, and so are on one worker."""
+@contextmanager
+def running_slurm(folder: Path) -> Iterator[Slurm]:
+    """Starts a Slurm whose state lies in a new folder, and ends it."""
     if os.geteuid() != 0:
         pytest.skip("starting Slurm needs root")
     if shutil.which("slurmctld") is None:
         pytest.skip("Slurm is not installed (make debian adds it)")
-    running = Slurm(tmp_path_factory.mktemp("slurm"))
     environment = os.environ | {"SLURM_NODES": str(NODES), "SLURM_PORT": str(_free_ports(NODES + 1))}
     try:
-        subprocess.run(["sh", SCRIPT, "up", running.folder], env=environment, check=True)
-        yield running
+        subprocess.run(["sh", SCRIPT, "up", folder], env=environment, check=True)
+        yield Slurm(folder)
     finally:
-        subprocess.run(["sh", SCRIPT, "down", running.folder], env=environment, check=True)
+        subprocess.run(["sh", SCRIPT, "down", folder], env=environment, check=True)
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """One Slurm for the session; tests with it have ``@pytest.mark.xdist_group("slurm")``, and so are on one worker."""
+    with running_slurm(tmp_path_factory.mktemp("slurm")) as running:
+        yield running
 
 
 def _free_ports(count: int) -> int:

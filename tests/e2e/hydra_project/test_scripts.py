@@ -111,11 +111,14 @@ def test_a_device_that_is_not_there_is_named_without_a_traceback(tmp_path: Path)
     assert "Traceback" not in done.stderr
 
 
-def test_plain_python_and_slurm_need_no_determined(tmp_path: Path) -> None:
+def test_the_default_run_from_the_folder_of_the_project_needs_no_determined(tmp_path: Path) -> None:
     """Its import would fail here."""
+    project = copied(tmp_path / "example")
     (tmp_path / "determined.py").write_text("raise ImportError('nobody asked for it')")
-    done = script("train_with_hydra.py", "num_train_steps=1", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    done = script("train_with_hydra.py", cwd=project, project=Path(), PYTHONPATH=str(tmp_path))
     assert done.returncode == 0, done.stderr
+    (folder,) = (project / "outputs" / "synthetic").iterdir()
+    assert result(folder)["steps"] == 40
 
 
 @pytest.mark.long
