@@ -143,6 +143,12 @@ up() {
     for program in munged slurmctld slurmd; do
         command -v "$program" >/dev/null || { echo "slurm: $program is missing; on Debian: apt install slurm-wlm munge" >&2; exit 1; }
     done
+    # The sockets of job steps, spool/node1/node1_<job>.4294967291, have at most 107 characters.
+    if [ "${#folder}" -gt 70 ]; then
+        rmdir "$folder" 2>/dev/null || true
+        echo "slurm: $folder has more than 70 characters; Slurm cannot make its sockets below it" >&2
+        exit 1
+    fi
     touch "$mark"
     mkdir -p "$folder/run" "$folder/log" "$folder/munge" "$folder/state" "$folder/spool"
     start_munge

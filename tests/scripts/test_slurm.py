@@ -18,8 +18,8 @@ def script(verb: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", SCRIPT, verb, folder], capture_output=True, text=True, check=False)
 
 
-def test_a_second_start_changes_nothing_and_the_end_leaves_no_process(tmp_path: Path) -> None:
-    folder = tmp_path / "slurm"
+def test_a_second_start_changes_nothing_and_the_end_leaves_no_process(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("again")
     with running_slurm(folder) as slurm:
         daemons = _pids(folder)
         assert script("up", folder).stdout == f"{folder}/slurm.conf\n"
@@ -35,6 +35,13 @@ def test_a_folder_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
     assert (refused.returncode, "is not a folder that slurm.sh made" in refused.stderr) == (1, True)
     assert (tmp_path / "thesis.tex").exists()
     assert script("down", tmp_path / "absent").returncode == 0
+
+
+def test_a_folder_too_deep_for_sockets_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / ("deep" * 20)
+    refused = script("up", folder)
+    assert (refused.returncode, "has more than 70 characters" in refused.stderr) == (1, True)
+    assert not folder.exists()
 
 
 def _pids(folder: Path) -> list[int]:
