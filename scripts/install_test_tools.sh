@@ -1,12 +1,14 @@
 #!/bin/sh
 # What tests need of Debian beside Python: machines made of network namespaces and a real sshd for the launchers'
-# end-to-end tests, a reverse proxy, a database server, and the shells whose completion is tested. No service is started.
+# end-to-end tests, a reverse proxy, a database server, Slurm, and the shells whose completion is tested. No service is started.
 set -eu
 missing=
 command -v ip >/dev/null || missing="$missing iproute2"
 command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || missing="$missing openssh-server"
 [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
 [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || missing="$missing postgresql"
+command -v slurmctld >/dev/null || missing="$missing slurm-wlm"
+command -v munged >/dev/null || missing="$missing munge"
 for shell in zsh fish; do
     command -v "$shell" >/dev/null || missing="$missing $shell"
 done

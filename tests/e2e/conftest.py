@@ -11,6 +11,7 @@ import pytest
 from tests.support.live_cluster import PORT_BLOCKS, LiveCluster, live_cluster
 from tests.support.live_models import MODELS
 from tests.support.live_trials import Experiment, Result, create
+from tests.support.slurm import slurm as slurm
 
 # Masters of several workers run side by side on this machine.
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])

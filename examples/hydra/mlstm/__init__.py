@@ -1,0 +1,1 @@
+"""A small recurrent language model with a matrix memory, trained from a Hydra configuration."""

@@ -1,0 +1,83 @@
+"""A real Slurm of the tests' own; see ``scripts/slurm.sh``."""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm.sh"
+NODES = 2
+_FIRST_PORTS = range(20017, 32000, 10)
+"""Below the ports that the kernel gives to connections."""
+
+
+@dataclass(frozen=True)
+class Slurm:
+    """``environment`` is what its clients need: ``subprocess.run(["sbatch", …], env=os.environ | slurm.environment)``."""
+
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def command(self, *argv: str) -> str:
+        """Runs a client of Slurm, such as ``squeue``, and returns what it printed."""
+        environment = os.environ | self.environment
+        return subprocess.run(argv, env=environment, check=True, capture_output=True, text=True).stdout
+
+    def pids(self, job: str) -> list[int]:
+        """Returns the processes of the tasks of a job, without its script."""
+        id_of = {words[0]: words[1] for line in self._queue() if len(words := line.split()) == 2}
+        found = []
+        for node in range(1, NODES + 1):
+            # It fails where the node has no job.
+            argv = ["scontrol", "listpids", id_of.get(job, job), f"node{node}"]
+            environment = os.environ | self.environment
+            listed = subprocess.run(argv, env=environment, check=False, capture_output=True, text=True).stdout
+            found += [line.split() for line in listed.splitlines()[1:]]
+        return [int(pid) for pid, _, step, *_ in found if step.isdigit()]
+
+    def cancel_all(self) -> None:
+        self.command("scancel", "--user=root")
+
+    def _queue(self) -> list[str]:
+        return self.command("squeue", "--noheader", "--array", "--format=%i %A").splitlines()
+
+
+@contextmanager
+def running_slurm(folder: Path) -> Iterator[Slurm]:
+    """Starts a Slurm whose state lies in a new folder, and ends it."""
+    if os.geteuid() != 0:
+        pytest.skip("starting Slurm needs root")
+    if shutil.which("slurmctld") is None:
+        pytest.skip("Slurm is not installed (make debian adds it)")
+    environment = os.environ | {"SLURM_NODES": str(NODES), "SLURM_PORT": str(_free_ports(NODES + 1))}
+    try:
+        subprocess.run(["sh", SCRIPT, "up", folder], env=environment, check=True)
+        yield Slurm(folder)
+    finally:
+        subprocess.run(["sh", SCRIPT, "down", folder], env=environment, check=True)
+
+
+@pytest.fixture(scope="session")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """One Slurm for the session; tests with it have ``@pytest.mark.xdist_group("slurm")``, and so are on one worker."""
+    with running_slurm(tmp_path_factory.mktemp("slurm")) as running:
+        yield running
+
+
+def _free_ports(count: int) -> int:
+    """Returns the first of ``count`` ports in a row that nobody listens at."""
+    return next(first for first in _FIRST_PORTS if all(_is_free(first + each) for each in range(count)))
+
+
+def _is_free(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
