@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,10 +118,7 @@ def submit(session: Session, submission: Submission, *, is_paused: bool = False)
     try:
         answer = submissions.create(session, body, packed.hash, packed.data)
     except BadRequest as error:
-        found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
-        if not found:
-            raise
-        raise ConfigError("\n".join(_diagnostic(each) for each in found)) from None
+        raise submissions.as_config_error(error) from None
     return int(answer["experiment"]["id"]), packed.skipped
 
 
@@ -163,8 +160,3 @@ def _check_changes(changes: Sequence[str]) -> None:
         key = change.partition("=")[0].strip()
         if any(key == each or key.startswith(f"{each}.") for each in _MANAGED):
             raise ConfigError(f'--config "{change}": {key} follows from the composition; use an override')
-
-
-def _diagnostic(found: Mapping[str, Any]) -> str:
-    hint = f" (help: {found['hint']})" if found.get("hint") else ""
-    return f"{found.get('severity')}[{found.get('code')}]: {found.get('message')}{hint}"
