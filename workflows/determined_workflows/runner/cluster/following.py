@@ -94,7 +94,9 @@ class Follower:
         if not stored:
             self._fail(trial, name, f"it has stored nothing; `det trial logs {trial.id}` shows why")
             return
-        fetch(self._session, stored[0].uuid, name, self._output)
+        earlier = self._record.fetched.get(name)
+        if earlier is None or earlier.checkpoint != stored[0].uuid:  # else it was fetched before this process attached
+            fetch(self._session, stored[0].uuid, name, self._output)
         states = read_stat(self._output / name / "stat")
         self._record.fetched[name] = Fetched(stored[0].uuid, states)
         self._record.write(self._output)
