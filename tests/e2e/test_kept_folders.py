@@ -72,9 +72,8 @@ def states(session: Session) -> dict[int, str]:
     listed = session.get("/api/v1/experiments")["experiments"]
     # A running experiment is shown as what its trial does.
     shown = {each["id"]: str(each["state"]).removeprefix("STATE_") for each in listed}
-    return {
-        number: "ACTIVE" if state in ("QUEUED", "STARTING", "RUNNING") else state for number, state in shown.items()
-    }
+    active = ("QUEUED", "PULLING", "STARTING", "RUNNING")
+    return {number: "ACTIVE" if state in active else state for number, state in shown.items()}
 
 
 def is_kept(session: Session, number: int, steps: list[int]) -> bool:
