@@ -48,6 +48,12 @@ def test_names_and_descriptions_of_verbs_are_apart(capsys: pytest.CaptureFixture
     assert "download-checkpoint, download  " in line
 
 
+@pytest.mark.parametrize(("verb", "missing"), [("check", "SCRIPT"), ("run", "SCRIPT"), ("continue", "FOLDER")])
+def test_only_what_is_required_is_named_as_missing(verb: str, missing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hydra", verb]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"arguments are required: {missing}")
+
+
 @pytest.mark.parametrize("noun", command_table.NOUNS)
 def test_every_option_is_described(noun: str) -> None:
     def check(verbs: tuple[Command, ...]) -> None:

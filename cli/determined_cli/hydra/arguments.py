@@ -6,7 +6,9 @@ BARE = ()
 
 _CHECK, _SUBMIT = "determined_cli.hydra.check", "determined_cli.hydra.submit"
 _SCRIPT = argument("script", metavar="SCRIPT", help="the script with @hydra.main")
-_OVERRIDES = argument("overrides", nargs="*", metavar="OVERRIDE", help="overrides of Hydra: lr=0.1, +experiment=name")
+_OVERRIDES = argument(
+    "overrides", nargs="*", default=[], metavar="OVERRIDE", help="overrides of Hydra: lr=0.1, +experiment=name"
+)
 _MULTIRUN = argument("-m", "--multirun", action="store_true", help="sweep over the values of the overrides")
 _CONFIG_NAME = argument("-cn", "--config-name", metavar="NAME", help="another config_name than that of @hydra.main")
 _CONFIG_PATH = argument("-cp", "--config-path", metavar="FOLDER", help="another config_path than that of @hydra.main")

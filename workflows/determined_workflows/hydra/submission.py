@@ -9,14 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
 from determined.client import submissions
 from determined.client.session import Session
-from determined.config import check
-from determined.config.overrides import override
 from determined.context import pack
-from determined.errors import BadRequest, ConfigError
+from determined.errors import BadRequest
+from determined_workflows.composed_experiment import completed, refuse_composed
 from determined_workflows.hydra import hyperparameters
 from determined_workflows.hydra.composer.secrets import without_in_override
 from determined_workflows.hydra.composition import Composition
@@ -32,8 +29,6 @@ _TASK_FILES = {
     "det_hydra_result.py": "det_hydra_result.py",
     "task_launchers.py": "hydra_plugins/det_task_launchers.py",
 }
-_STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
-_MANAGED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
 
 
 @dataclass(frozen=True)
@@ -61,16 +56,11 @@ def prepare(
     The jobs use the Python environment of the composition, if no change names another. Raises ConfigError if the
     configuration is wrong, or if a change is of what the composition decides.
     """
-    _check_changes(changes)
+    refuse_composed(changes, origin="the composition; use an override")
     document = experiment_config(composition, settings)
     if not any(each.startswith(_ENVIRONMENTS) for each in changes):
         document["environment"] = {"image": f"venv:{composition.python}"}
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    if changes:
-        text = override(text, changes)
-    checked = check(text, name=NAME, defaults=[_STORAGE], has_containers=True)
-    if not checked.ok:
-        raise ConfigError(f"the experiment of {composition.script} is invalid:\n{checked.render()}")
+    text, warnings = completed(document, changes, name=NAME, title=composition.script)
     jobs = {
         "script": project.script,
         "working_folder": project.working_folder,
@@ -78,7 +68,7 @@ def prepare(
         "timeout_min": settings.timeout_min,
         "jobs": [list(_arguments(composition, number)) for number in range(len(composition.jobs))],
     }
-    return Submission(text, jobs, project, [checked.render()] if checked.diagnostics else [], list(files))
+    return Submission(text, jobs, project, [warnings] if warnings else [], list(files))
 
 
 def experiment_config(composition: Composition, settings: LauncherSettings) -> dict[str, Any]:
@@ -153,10 +143,3 @@ def _arguments(composition: Composition, number: int) -> Iterator[str]:
         if composition.run_dir is not None:
             yield f"hydra.run.dir={quoted(composition.run_dir)}"
     yield "hydra.mode=RUN"
-
-
-def _check_changes(changes: Sequence[str]) -> None:
-    for change in changes:
-        key = change.partition("=")[0].strip()
-        if any(key == each or key.startswith(f"{each}.") for each in _MANAGED):
-            raise ConfigError(f'--config "{change}": {key} follows from the composition; use an override')

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from determined.config import check
-from determined.config.overrides import override
 from determined.errors import ConfigError
+from determined_workflows.composed_experiment import completed, refuse_composed
 from determined_workflows.runner.cluster.record import Record
 from determined_workflows.runner.grid import Task
 from determined_workflows.runner.task.run_task import METRIC
@@ -18,8 +15,6 @@ from determined_workflows.runner.task_files import FINISHED, read_stat
 
 TASK_FOLDER = ".detent_runner"
 CONFIG_NAME = "grid.yaml"
-_STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
-_MANAGED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
 
 
 @dataclass(frozen=True)
@@ -80,10 +75,7 @@ def plan(
     ``changes`` are settings of the experiment (``key.path=value``). A task that an ``earlier`` experiment has left
     unfinished goes on from what was fetched of it. Raises ConfigError if the configuration is wrong.
     """
-    for change in changes:
-        key = change.partition("=")[0].strip()
-        if any(key == each or key.startswith(f"{each}.") for each in _MANAGED):
-            raise ConfigError(f'--config "{change}": {key} follows from the grid; change params.yaml instead')
+    refuse_composed(changes, origin="the grid; change params.yaml instead")
     document = {
         "name": name,
         "entrypoint": f"python3 {TASK_FOLDER}/run_task.py",
@@ -99,18 +91,13 @@ def plan(
         "max_restarts": 0,
         "labels": ["grid"],
     }
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    if changes:
-        text = override(text, changes)
-    checked = check(text, name=CONFIG_NAME, defaults=[_STORAGE], has_containers=True)
-    if not checked.ok:
-        raise ConfigError(f"the experiment of the grid is invalid:\n{checked.render()}")
+    text, warnings = completed(document, changes, name=CONFIG_NAME, title="the grid")
     trials = {
         "output": output.name,
         "time": time,
         "tasks": {task.name: _trial(task, Path(output.name), time, earlier) for task in tasks},
     }
-    return Plan(text, trials, checked.render() if checked.diagnostics else "")
+    return Plan(text, trials, warnings)
 
 
 def _trial(task: Task, output: Path, time: str, earlier: Record | None) -> dict[str, Any]:

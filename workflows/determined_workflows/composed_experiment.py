@@ -1,0 +1,41 @@
+"""The configuration of an experiment that a workflow composes, with what its user changes by ``--config``."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from determined.config import check
+from determined.config.overrides import override
+from determined.errors import ConfigError
+
+_COMPOSED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
+_STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
+
+
+def refuse_composed(changes: Sequence[str], *, origin: str) -> None:
+    """Raises ConfigError if one of ``changes`` (``key.path=value``) is of what the workflow composes.
+
+    ``origin`` says where these keys come from and what to change instead.
+
+    >>> refuse_composed(["max_restarts=3"], origin="the grid; change params.yaml instead")
+    """
+    for change in changes:
+        key = change.partition("=")[0].strip()
+        if any(key == each or key.startswith(f"{each}.") for each in _COMPOSED):
+            raise ConfigError(f'--config "{change}": {key} follows from {origin}')
+
+
+def completed(document: Mapping[str, Any], changes: Sequence[str], *, name: str, title: str) -> tuple[str, str]:
+    """Returns the configuration as YAML with ``changes`` applied, and its warnings as lines, or "".
+
+    ``name`` is the file that diagnostics name; ``title`` names the experiment in errors. Raises ConfigError if the
+    configuration is wrong.
+    """
+    text = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True)
+    if changes:
+        text = override(text, changes)
+    checked = check(text, name=name, defaults=[_STORAGE], has_containers=True)
+    if not checked.ok:
+        raise ConfigError(f"the experiment of {title} is invalid:\n{checked.render()}")
+    return text, checked.render() if checked.diagnostics else ""
