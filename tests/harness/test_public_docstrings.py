@@ -25,7 +25,7 @@ PUBLIC = {
         " EarlyExitReason PreemptContext PreemptMode ProfilerContext SearcherContext SearcherOperation TensorboardMode"
         " TrainContext TrialInfo Unit get_cluster_info init"
     ),
-    "determined.keras": "DeterminedCallback InputData TFKerasTrial TFKerasTrialContext",
+    "determined.keras": "DeterminedCallback InputData TensorBoard TFKerasTrial TFKerasTrialContext",
     "determined.pytorch": (
         "Batch DataLoader Epoch LRScheduler MetricReducer PyTorchCallback PyTorchTrial PyTorchTrialContext Record"
         " Reducer SimpleMetricReducer TorchData TrainUnit Trainer deepspeed init load_trial_from_checkpoint_path"

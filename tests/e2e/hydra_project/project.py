@@ -30,6 +30,24 @@ def train(folder: Path, *overrides: str, **environment: str) -> Path:
     return folder
 
 
+def continued(run: Path, step: int, folder: Path, *words: str, **environment: str) -> Path:
+    """Continues a run of the example by ``det hydra continue`` from a step, and returns the folder of the new one."""
+    key = "hydra.sweep.dir" if "slurm" in words else "hydra.run.dir"
+    argv = [sys.executable, "-m", "determined_cli", "hydra", "continue", str(run), f"--checkpoint_step={step}"]
+    argv += ["--script", str(EXAMPLE / "scripts" / "train_with_hydra.py"), "--python", sys.executable]
+    done = subprocess.run(
+        [*argv, "--new_overrides", f"{key}={folder}", *words],
+        env=ENVIRONMENT | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{run}: continues from step_{step}" in done.stderr
+    return folder
+
+
 def copied(folder: Path) -> Path:
     """Returns a copy of the example in a new folder."""
     return Path(shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("outputs", "__pycache__")))

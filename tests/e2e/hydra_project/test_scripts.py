@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.e2e.hydra_project.project import EXAMPLE, EXPERIMENT, copied, metrics, result, script, train
+from tests.e2e.hydra_project.project import EXAMPLE, EXPERIMENT, continued, copied, metrics, result, script, train
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("hydra-example")]
 
@@ -40,6 +40,10 @@ def test_a_run_continued_by_the_printed_command_ends_with_the_same_loss(plain_ru
     assert words[:3] == ["python", str(EXAMPLE / "scripts" / "train_with_hydra.py"), EXPERIMENT], printed.stderr
     assert "checkpoint_step=30" in words
     assert result(train(tmp_path / "continued", *words[2:])) == result(plain_run)
+
+
+def test_det_hydra_continue_ends_with_the_same_loss(plain_run: Path, tmp_path: Path) -> None:
+    assert result(continued(plain_run, 30, tmp_path / "continued")) == result(plain_run)
 
 
 def test_a_folder_of_another_run_is_refused_unless_slurm_requeued_the_job(plain_run: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.hydra_project.project import ENVIRONMENT, EXAMPLE, EXPERIMENT, result, script, train
+from tests.e2e.hydra_project.project import ENVIRONMENT, EXAMPLE, EXPERIMENT, continued, result, script, train
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_until
 
@@ -40,6 +40,12 @@ def test_a_job_has_the_loss_of_plain_python_and_the_variables_of_setup(
     assert result(tmp_path / "sweep" / "0") == result(plain_run)
     (log,) = (tmp_path / "sweep" / ".submitit").glob("*/*_log.err")
     assert "exclusive: command not found" in log.read_text()
+
+
+def test_a_run_is_continued_on_slurm_with_the_same_loss(idle: Slurm, tmp_path: Path, plain_run: Path) -> None:
+    sweep = continued(plain_run, 30, tmp_path / "sweep", "--on", "slurm", **idle.environment)
+    assert list((sweep / ".submitit").glob("*/*_log.out"))
+    assert result(sweep / "0") == result(plain_run)
 
 
 def test_failed_and_killed_jobs_are_named_while_others_run(idle: Slurm, tmp_path: Path) -> None:

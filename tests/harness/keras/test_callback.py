@@ -131,3 +131,21 @@ def test_wrong_arguments_are_named(tmp_path):
         context.distributed.size = 2
         with pytest.raises(DeterminedError, match="slots_per_trial"):
             DeterminedCallback(context, None, "1")
+
+
+def test_event_files_need_tensorflow_which_is_named_as_missing(monkeypatch):
+    from determined.keras import TensorBoard
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="pip install tensorflow, or leave the callback out") as raised:
+        TensorBoard(update_freq="epoch")
+    assert raised.value.name == "tensorflow"
+
+
+def test_event_files_are_written_in_the_folder_of_the_trial(monkeypatch, tmp_path):
+    from determined.keras import TensorBoard
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: True)
+    assert TensorBoard(update_freq="epoch").log_dir == str(tmp_path / "tensorboard")
+    assert TensorBoard("elsewhere").log_dir == "elsewhere"
