@@ -7,6 +7,9 @@ import torch
 from torch import nn
 
 _PREFIX = "module."
+_groups: list[Any] = []
+"""Process groups of models, kept until the process ends. The end of a model may end its group, and torch then waits for
+the group's thread while it holds the interpreter's lock, for which that thread may wait to release a last gradient."""
 
 
 class TransparentDDP(nn.parallel.DistributedDataParallel):
@@ -24,6 +27,8 @@ class TransparentDDP(nn.parallel.DistributedDataParallel):
 
     def __init__(self, module: nn.Module, **options: Any) -> None:  # noqa: ANN401  # arguments and results of the user's model
         super().__init__(module, **options)
+        if all(group is not self.process_group for group in _groups):
+            _groups.append(self.process_group)
         # set last: attributes that DDP sets during construction are its own, even if the model has the same names
         object.__setattr__(self, "_passes_through", True)
 

@@ -1,6 +1,8 @@
 """A model that several slots share looks like the user's own model."""
 
 import copy
+import gc
+import weakref
 
 import pytest
 import torch
@@ -101,3 +103,16 @@ def test_training_hooks_and_modes_work_through_the_wrapper(made):
     wrapped.eval()
     assert not model.training
     assert not model.head[0].training
+
+
+def test_the_end_of_a_model_does_not_end_its_process_group(tmp_path):
+    """Else the process may hang: the thread of the group may need the interpreter's lock to release a last gradient."""
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    group = weakref.ref(torch.distributed.group.WORLD)
+    wrapped = DDPSync(torch.device("cpu")).model(Classifier())
+    wrapped(torch.ones(4, 3)).sum().backward()
+    torch.distributed.destroy_process_group()
+    del wrapped
+    gc.collect()
+    assert group() is not None
