@@ -34,9 +34,11 @@ def state(session: Session, experiment: int) -> str:
     return str(session.get(f"/api/v1/experiments/{experiment}")["experiment"]["state"])
 
 
-def until_completed(session: Session, experiment: int) -> None:
+def until_completed(session: Session, experiment: int, *, pause: float = 0.05) -> None:
     ended = ("STATE_COMPLETED", "STATE_ERROR", "STATE_CANCELED")
-    found = until(lambda: (now := state(session, experiment)) in ended and now, f"the end of experiment {experiment}")
+    found = until(
+        lambda: (now := state(session, experiment)) in ended and now, f"the end of experiment {experiment}", pause=pause
+    )
     if found != "STATE_COMPLETED":
         trial = session.get(f"/api/v1/experiments/{experiment}/trials")["trials"][0]["id"]
         log = [str(line.get("message")) for line in session.stream(f"/api/v1/trials/{trial}/logs")]
