@@ -4,7 +4,6 @@ from argparse import Namespace
 from pathlib import Path
 
 from determined.errors import ConfigError
-from determined_cli import connection
 from determined_cli.main import say
 from determined_workflows.runner import output_folder
 from determined_workflows.runner.cluster import record as records
@@ -39,6 +38,8 @@ def _is_of_cluster(args: Namespace) -> bool:
 
 
 def _act_on_cluster(args: Namespace) -> int:
+    # A grid on this machine starts without the HTTP client.
+    from determined_cli import connection
     from determined_workflows.runner.cluster import run as grid_on_cluster
 
     session = connection.connect(args.options)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,8 +30,9 @@ class CommandProcesses:
         terminal = os.dup(1)
         self._pids, pids = os.pipe()
         os.set_blocking(self._pids, False)
+        bash = shutil.which("bash") or "bash"  # found once, not for each command
         self._process = subprocess.Popen(
-            [sys.executable, "-S", "-E", supervisor.__file__, str(lock), str(terminal), str(pids)],
+            [sys.executable, "-S", "-E", supervisor.__file__, str(lock), str(terminal), str(pids), bash],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=(lock, terminal, pids),

@@ -86,7 +86,7 @@ def kill_group(group: int, number: int = signal.SIGKILL) -> None:
 class Supervisor:
     """The commands of one run. ``owner`` names the output in the environment of its commands."""
 
-    def __init__(self, owner: str, terminal: int, pids: int) -> None:
+    def __init__(self, owner: str, terminal: int, pids: int, bash: str) -> None:
         self._owner = owner
         self._pid = os.getpid()
         self._terminal = terminal
@@ -94,6 +94,7 @@ class Supervisor:
         self._commands: dict[int, Command] = {}
         self._ending: set[int] = set()
         self._environment = dict(os.environb)
+        self._bash = bash
         self._wakeup, writer = os.pipe()
         os.set_blocking(self._wakeup, False)
         os.set_blocking(writer, False)
@@ -151,8 +152,8 @@ class Supervisor:
             (os.POSIX_SPAWN_DUP2, descriptor, target) for target, descriptor in ((0, reader), (1, output), (2, output))
         ]
         try:
-            pid = os.posix_spawnp(
-                "bash",
+            pid = os.posix_spawn(
+                self._bash,
                 ["bash", "-c", _GATE + start.command],
                 environment,
                 file_actions=files,
@@ -257,7 +258,7 @@ def _report(**fields: object) -> None:
 
 
 def main() -> None:
-    lock, terminal, pids = map(int, sys.argv[1:])
+    lock, terminal, pids = map(int, sys.argv[1:4])
     for descriptor in (lock, terminal, pids):
         os.set_inheritable(descriptor, False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -266,7 +267,7 @@ def main() -> None:
     found = os.fstat(lock)
     owner = f"{found.st_dev}.{found.st_ino}"
     end_leftovers(owner)
-    Supervisor(owner, terminal, pids).run()
+    Supervisor(owner, terminal, pids, bash=sys.argv[4]).run()
 
 
 if __name__ == "__main__":

@@ -58,8 +58,7 @@ class TaskFiles:
         """Writes parameters and scripts. Scripts of commands that do not run this time are kept. Raises OSError."""
         older = read_mapping(self.param).get("_scripts") if self.states else None
         kept = older if isinstance(older, dict) else {}
-        lines = "".join(_line(name, value, repr(value)) for name, value in sorted(params.items()))
-        store(self.param, lines + _dump({"_scripts": {**kept, **scripts}}))
+        store(self.param, _dump({**dict(sorted(params.items())), "_scripts": {**kept, **scripts}}))
 
 
 def read_stat(path: Path) -> dict[str, str]:
