@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Placement on one agent: one container with these slots."""
 
     agent_id: str
@@ -14,16 +14,14 @@ class Part:
     """Index of the request's group that the container belongs to."""
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """``parts``: in the order of groups, and within one of the containers' ranks."""
 
     allocation_id: str
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(NamedTuple):
     """A running allocation that has to save and leave, so that a better one can start."""
 
     allocation_id: str

@@ -318,10 +318,11 @@ class PoolState:
             self._draft = None
 
     def _refusals(self) -> list[Refusal]:
-        if not self.agents and self.scheduler.provider_can_add is None:
+        impossible = self.shapes().impossible
+        if not impossible or (not self.agents and self.scheduler.provider_can_add is None):
             return []
         found = []
-        for queue in self.shapes().impossible:
+        for queue in impossible:
             for line in queue.lines.values():
                 for request in line.requests:
                     text = self.capacity.refusal(queue.shape, request.groups[0].role)

@@ -86,8 +86,6 @@ def _needed(
     iterator = chain(chosen, iterator)
     victim = next(iterator, None)
     index = draft.soon.index
-    is_spread = any(member.is_spread for member in shape.members)
-    largest = max(member.slots for member in shape.members)
     is_everywhere = len(usable) == len(index.placeable) and not shape.is_pinned
     total = index.total if is_everywhere else sum(index.count[a] for a in usable)
     added: list[tuple[Victim, list[tuple[str, int]]]] = []
@@ -99,7 +97,7 @@ def _needed(
             total += count
         if counts:
             added.append((victim, counts))
-            may_fit = total >= shape.slots and (is_spread or any(index.count[a] >= largest for a, _ in counts))
+            may_fit = total >= shape.slots and (shape.is_spread or any(index.count[a] >= shape.largest for a, _ in counts))
             if may_fit or (total >= shape.slots and len(shape.members) > 1):
                 choices = fit(shape, draft.soon, banned)
                 if choices is not None:

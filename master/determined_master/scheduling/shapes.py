@@ -44,6 +44,16 @@ class Shape:
         return sum(member.slots for member in self.members)
 
     @cached_property
+    def largest(self) -> int:
+        """Returns the slots of the task that has the most."""
+        return max(member.slots for member in self.members)
+
+    @cached_property
+    def is_spread(self) -> bool:
+        """Returns True if any task may be split over several agents."""
+        return any(member.is_spread for member in self.members)
+
+    @cached_property
     def is_pinned(self) -> bool:
         return any(member.constraints.agent_id is not None for member in self.members)
 

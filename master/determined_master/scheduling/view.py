@@ -94,12 +94,12 @@ class RequestView:
     def slots(self) -> int:
         return sum(group.total_slots for group in self.groups)
 
-    @property
+    @cached_property
     def rank(self) -> tuple[Any, ...]:
         """Smaller is better. Requests of one job are equal: none of them preempts another."""
         return (self.priority, self.position, -self.weight)
 
-    @property
+    @cached_property
     def order(self) -> tuple[Any, ...]:
         """Total order of the queue: rank, then age, then id."""
         return (self.priority, self.position, -self.weight, self.submitted_at, self.allocation_id)
