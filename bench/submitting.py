@@ -24,7 +24,7 @@ def context_of(folder: Path, files: Sequence[Path]) -> Path:
 def create(session: Session, config: str, context: Path) -> tuple[int, int]:
     """Creates and starts it; the ids of the experiment and of its one trial."""
     packed = pack(context)
-    answer = submissions.create(session, {"config": config, "activate": True}, packed.hash, packed.data)
+    answer = submissions.create(session, {"config": config, "activate": True}, packed)
     experiment = int(answer["experiment"]["id"])
     trials = until(lambda: session.get(f"/api/v1/experiments/{experiment}/trials")["trials"], "a trial")
     return experiment, int(trials[0]["id"])

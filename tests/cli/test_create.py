@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from determined_cli.experiment import create
+
 from .conftest import Det, FakeMaster, Request, Stream, error
 
 CONFIG = "entrypoint: python3 train.py\nsearcher: {name: single, metric: loss}\n"
@@ -56,6 +58,26 @@ def test_create_sends_the_context_once(fake: FakeMaster, det: Det, files: Path, 
     }
     assert det("e", "create", "exp.yaml", "ctx").code == 0
     assert [each.method for each in fake.requests if "/contexts/" in each.path] == ["HEAD", "PUT", "HEAD"]
+
+
+def test_a_configuration_without_findings_is_not_checked_again_by_the_client(
+    det: Det, files: Path, store: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks: list[str] = []
+    check = create.checked_config
+    monkeypatch.setattr(create, "checked_config", lambda text, name: checks.append(text) or check(text, name))
+    assert [det("e", "create", "exp.yaml", "ctx").code for _ in range(2)] == [0, 0]
+    assert checks == [CONFIG]
+    (files / "exp.yaml").write_text(CONFIG + "name: other\n")
+    assert det("e", "create", "exp.yaml", "ctx").code == 0
+    assert len(checks) == 2
+
+
+def test_warnings_are_printed_each_time(det: Det, files: Path, store: set[str]) -> None:
+    (files / "exp.yaml").write_text(CONFIG + "min_checkpoint_period: {batches: 1}\nsecurity: {}\n")
+    first, second = (det("e", "create", "exp.yaml", "ctx") for _ in range(2))
+    assert "warning[" in first.err
+    assert second.err == first.err
 
 
 @pytest.mark.parametrize("where", [(), ("--local", "--test-mode")], ids=["master", "local"])

@@ -70,7 +70,7 @@ def submitted(cluster: LiveCluster, folder: Path, searcher: dict[str, Any], **fi
     }
     packed = pack(folder)
     body = {"config": yaml.safe_dump(config), "activate": True}
-    answer = submissions.create(cluster.session, body, packed.hash, packed.data)
+    answer = submissions.create(cluster.session, body, packed)
     return Experiment(cluster, int(answer["experiment"]["id"]))
 
 

@@ -91,7 +91,7 @@ def start(
     }
     packed = pack(context)
     body = {"config": yaml.safe_dump(config), "activate": True}
-    answer = submissions.create(session, body, packed.hash, packed.data)
+    answer = submissions.create(session, body, packed)
     return Experiment(cluster, int(answer["experiment"]["id"])), packed.hash
 
 

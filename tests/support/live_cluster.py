@@ -227,7 +227,11 @@ def without_cluster() -> dict[str, str]:
 
 def environment(folder: Path) -> dict[str, str]:
     """This process's environment with a home of the test's own, and without a cluster that it may speak of."""
-    return without_cluster() | {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_DATA_HOME": str(folder / "share")}
+    return without_cluster() | {
+        "XDG_CONFIG_HOME": str(folder / "config"),
+        "XDG_DATA_HOME": str(folder / "share"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
 
 
 def python(module: str, *arguments: str) -> list[str]:

@@ -180,6 +180,6 @@ def create(
         experiment.close_gate(name)
     packed = pack(model.context(folder / "context", **(files or {})))
     body = {"config": model.configured(made, **changes), "configName": f"{model.name}.yaml", "activate": activate}
-    answer = submissions.create(cluster.session, body, packed.hash, packed.data)
+    answer = submissions.create(cluster.session, body, packed)
     experiment.id = int(answer["experiment"]["id"])
     return experiment

@@ -11,6 +11,7 @@ from determined.client import experiments, submissions
 from determined.client.session import Session
 from determined.errors import ApiError, BadRequest, ConfigError, DeterminedError, NotImplementedYet
 from determined_cli import connection
+from determined_cli.experiment import checked_configs
 from determined_cli.main import say
 
 if TYPE_CHECKING:
@@ -51,10 +52,13 @@ def create(args: Namespace) -> int:
             slots=args.slots,
             follow_links=args.follow_links,
         )
-    config = checked_config(text, name)
-    from determined.context import pack
+    config = None
+    if args.test_mode or not checked_configs.is_known(text):
+        config = checked_config(text, name)
+    from determined.context import KnownFolders, pack
 
-    packed = pack(Path(args.context), [Path(each) for each in args.include], follow_links=args.follow_links)
+    includes = [Path(each) for each in args.include]
+    packed = pack(Path(args.context), includes, follow_links=args.follow_links, known=KnownFolders.of_user())
     for link in packed.followed:
         say(f"link followed: {link}")
     for reason in packed.skipped:
@@ -63,17 +67,18 @@ def create(args: Namespace) -> int:
     body = {"config": text, "configName": name, "activate": not args.paused}
     if args.project_id is not None:
         body["projectId"] = args.project_id
-    _warn_of_cluster(session, text, name)
-    if args.test_mode:
+    if config is not None:
+        _warn_of_cluster(session, text, name)
+    if args.test_mode and config is not None:
         return _test(session, body, text, config, packed)
-    return _submit(session, body, name, text, args, digest=packed.hash, data=packed.data)
+    return _submit(session, body, name, text, args, packed)
 
 
 def _test(session: Session, body: dict[str, Any], text: str, config: ExperimentConfig, packed: Packed) -> int:
     from determined_cli.experiment import test_mode
 
     try:
-        experiment_id = test_mode.submit(session, body, packed.hash, packed.data, config)
+        experiment_id = test_mode.submit(session, body, packed, config)
     except BadRequest as error:
         raise as_config_error(error, str(body["configName"]), text) from None
     print(f"Created experiment {experiment_id}", flush=True)
@@ -96,17 +101,10 @@ def fork(args: Namespace) -> int:
 
 
 def _submit(
-    session: Session,
-    body: dict[str, Any],
-    name: str,
-    text: str,
-    args: Namespace,
-    *,
-    digest: str | None = None,
-    data: bytes = b"",
+    session: Session, body: dict[str, Any], name: str, text: str, args: Namespace, packed: Packed | None = None
 ) -> int:
     try:
-        answer = submissions.create(session, body, digest, data)
+        answer = submissions.create(session, body, packed)
     except BadRequest as error:
         raise as_config_error(error, name, text) from None
     experiment_id = int(answer["experiment"]["id"])
@@ -156,12 +154,15 @@ def checked_config(text: str, name: str) -> ExperimentConfig:
 
 
 def _warn_of_cluster(session: Session, text: str, name: str) -> None:
-    """Prints the warnings about what this cluster's agents do not support."""
+    """Prints the warnings about what this cluster's agents do not support. Remembers a configuration that no cluster
+    would warn about."""
     from determined.config import check
     from determined.config.diagnostics import Diagnostic, render
 
     anywhere, as_processes = (check(text, name=name, defaults=[STAND_IN], has_containers=x) for x in (True, False))
     if anywhere.diagnostics == as_processes.diagnostics:
+        if not anywhere.diagnostics:
+            checked_configs.remember(text)
         return
     answer = session.post("/detent/config/check", {"config": text})["diagnostics"]
     found = [Diagnostic(**each) for each in answer if each["severity"] == "warning"]

@@ -2,7 +2,7 @@
 
 import random
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -14,6 +14,9 @@ from determined.searcher.sampling import first_point
 from determined_cli import logs
 from determined_cli.main import INTERRUPTED, say
 from determined_cli.reconnect import Reconnector
+
+if TYPE_CHECKING:
+    from determined.context import Packed
 from determined_cli.states import displayed, has_ended, shown
 
 POLL_SECONDS = 0.2
@@ -44,11 +47,11 @@ def reduced(text: str, config: ExperimentConfig) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
 
 
-def submit(session: Session, body: dict[str, Any], digest: str, data: bytes, config: ExperimentConfig) -> int:
+def submit(session: Session, body: dict[str, Any], packed: "Packed", config: ExperimentConfig) -> int:
     """Validates the configuration as it is, creates the reduced experiment, and returns its id."""
     session.post("/api/v1/experiments", {**body, "validateOnly": True})
     reduced_body = {**body, "config": reduced(str(body["config"]), config), "activate": True}
-    answer = submissions.create(session, reduced_body, digest, data)
+    answer = submissions.create(session, reduced_body, packed)
     return int(answer["experiment"]["id"])
 
 

@@ -3,7 +3,7 @@
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -14,6 +14,9 @@ from determined_cli import connection, logs
 from determined_cli.main import INTERRUPTED, say
 from determined_cli.reconnect import Reconnector
 
+if TYPE_CHECKING:
+    from determined.context import Packed
+
 FAILED = 1
 """Exit code for a command that ended without one: it was killed, or could not start."""
 
@@ -23,9 +26,9 @@ def run(args: Namespace) -> int:
     if args.template:
         raise NotImplementedYet("templates are not supported yet; remove --template")
     body = {"config": configuration(args)}
-    digest, data = _context(args)
+    packed = _context(args)
     session = connection.connect(args.options)
-    answer = submissions.create(session, body, digest, data, path=submissions.COMMANDS)
+    answer = submissions.create(session, body, packed, path=submissions.COMMANDS)
     command = answer["command"]
     if args.detach:
         print(command["id"])
@@ -90,15 +93,15 @@ def _mount(volume: str) -> dict[str, str]:
     return {"host_path": host, "container_path": container}
 
 
-def _context(args: Namespace) -> tuple[str | None, bytes]:
-    """Returns hash and bytes of the packed context; None if there is nothing to send."""
+def _context(args: Namespace) -> "Packed | None":
+    """Returns the packed context; None if there is nothing to send."""
     if args.context is None and not args.include:
-        return None, b""
+        return None
     if args.context is None:
         raise BadRequest("--include needs --context")
-    from determined.context import pack
+    from determined.context import KnownFolders, pack
 
-    packed = pack(Path(args.context), [Path(each) for each in args.include])
+    packed = pack(Path(args.context), [Path(each) for each in args.include], known=KnownFolders.of_user())
     for reason in packed.skipped:
         say(f"left out: {reason}")
-    return packed.hash, packed.data
+    return packed

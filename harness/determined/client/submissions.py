@@ -1,12 +1,22 @@
 """Creates an experiment or a command from a checked configuration and a packed context."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from determined.client.session import Session
 from determined.errors import BadRequest, ConfigError, DeterminedError, NotFound
 
 CONTEXTS = "/detent/contexts"
+
+
+class PackedContext(Protocol):
+    """What is sent of a context: :class:`determined.context.Packed`. ``data`` may read files when it is asked for."""
+
+    @property
+    def hash(self) -> str: ...
+
+    @property
+    def data(self) -> bytes: ...
 
 
 def has_context(session: Session, digest: str) -> bool:
@@ -32,23 +42,23 @@ EXPERIMENTS, COMMANDS = "/api/v1/experiments", "/api/v1/commands"
 
 
 def create(
-    session: Session, body: dict[str, Any], digest: str | None = None, data: bytes = b"", *, path: str = EXPERIMENTS
+    session: Session, body: dict[str, Any], context: PackedContext | None = None, *, path: str = EXPERIMENTS
 ) -> dict[str, Any]:
     """Creates the experiment or command; sends its context only if the master does not have it.
 
     If the master has dropped the context between the two requests, it is sent once more.
     """
-    if digest is None:
+    if context is None:
         return dict(session.post(path, body))
-    body = {**body, "contextHash": digest}
-    if not has_context(session, digest):
-        send_context(session, digest, data)
+    body = {**body, "contextHash": context.hash}
+    if not has_context(session, context.hash):
+        send_context(session, context.hash, context.data)
     try:
         return dict(session.post(path, body))
     except NotFound as error:
         if "send it again" not in error.message:
             raise
-    send_context(session, digest, data)
+    send_context(session, context.hash, context.data)
     return dict(session.post(path, body))
 
 

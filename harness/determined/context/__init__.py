@@ -3,6 +3,7 @@
 from determined.context.archive import LIMIT, Packed
 from determined.context.archive_reader import Entry, entries, read
 from determined.context.files import from_files
+from determined.context.known_folders import KnownFolders
 from determined.context.packing import pack
 from determined.context.unpacking import check_archive, to_tgz, unpack
 from determined.errors import ContextError
@@ -11,6 +12,7 @@ __all__ = [
     "LIMIT",
     "ContextError",
     "Entry",
+    "KnownFolders",
     "Packed",
     "check_archive",
     "entries",

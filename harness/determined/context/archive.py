@@ -3,8 +3,9 @@
 import hashlib
 import io
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import zstandard
 
@@ -32,14 +33,20 @@ class Member:
 class Packed:
     """A packed context. ``size`` counts file content; ``skipped`` lists omitted files with the reasons.
 
-    ``followed`` names the links whose targets were packed in their place, as ``path -> target``.
+    ``followed`` names the links whose targets were packed in their place, as ``path -> target``. ``load`` returns the
+    archive; of a folder that was packed before it reads the files, and raises ContextError if they changed meanwhile.
     """
 
-    data: bytes = field(repr=False)
+    load: Callable[[], bytes] = field(repr=False)
     hash: str
     size: int
     skipped: list[str] = field(default_factory=list)
     followed: list[str] = field(default_factory=list)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The archive."""
+        return self.load()
 
 
 def write(members: Iterable[Member], skipped: Iterable[str] = (), followed: Iterable[str] = ()) -> Packed:
@@ -57,7 +64,7 @@ def write(members: Iterable[Member], skipped: Iterable[str] = (), followed: Iter
             size += len(member.content)
             tar.addfile(_header(member), io.BytesIO(member.content))
     data = zstandard.ZstdCompressor(level=_LEVEL, threads=0).compress(buffer.getbuffer())
-    return Packed(data, hashlib.sha256(data).hexdigest(), size, list(skipped), list(followed))
+    return Packed(lambda: data, hashlib.sha256(data).hexdigest(), size, list(skipped), list(followed))
 
 
 def _with_folder_times(members: list[Member]) -> list[Member]:

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from determined.context.archive import LIMIT, Member, Packed, write
 from determined.context.ignore import FILE_NAME, line_for
-from determined.context.walk import Entry, Walk, walk
+from determined.context.known_folders import KnownFolders, fingerprint
+from determined.context.walk import Entry, Walk, stamp_of, walk
 from determined.errors import ContextError
 
 BIGGEST = 5
@@ -19,6 +21,7 @@ def pack(
     limit: int = LIMIT,
     follow_links: bool = False,
     exclude: Sequence[str] = (),
+    known: KnownFolders | None = None,
 ) -> Packed:
     """Packs ``folder`` and each of ``includes``: folders under their name, files as they are.
 
@@ -27,6 +30,8 @@ def pack(
     Links inside a folder stay links. The target of a link that leaves the folder is packed in its place if both are in
     one git repository or with ``follow_links``; ``followed`` names it, and it counts for the limit. ``skipped`` names
     special and unreadable files and broken links.
+
+    With ``known`` a folder that was packed before and has not changed is not read, unless ``data`` is asked for.
 
     Raises ContextError if ``folder`` is no folder, names collide, a link leaves the repository, or more than ``limit``
     bytes would be sent, or no file at all.
@@ -47,17 +52,37 @@ def pack(
         skipped += [f"{name}/{reason}" for reason in walked.skipped]
         followed += [f"{name}/{link}" for link in walked.followed]
     _check_size(named, limit)
-    members = []
-    for prefix, _, entry in named:
-        member = _read(prefix, entry, skipped)
-        if member is not None:
-            members.append(member)
+    placed = [("/".join(part for part in (prefix, entry.path) if part), entry) for prefix, _, entry in named]
+    mark = fingerprint(placed)
+    digest = known.find(mark) if known is not None else None
+    if digest is not None:
+        size = sum(entry.size for _, entry in placed)
+        return Packed(partial(_load, folder, placed, digest), digest, size, skipped, followed)
+    unread = len(skipped)
+    packed = _packed(folder, placed, skipped, followed)
+    if known is not None and len(packed.skipped) == unread:
+        known.add(mark, packed.hash, (entry for _, entry in placed))
+    return packed
+
+
+def _packed(
+    folder: Path, placed: Sequence[tuple[str, Entry]], skipped: Sequence[str] = (), followed: Sequence[str] = ()
+) -> Packed:
+    omitted = list(skipped)
+    members = [member for path, entry in placed if (member := _read(path, entry, omitted)) is not None]
     if all(member.is_folder for member in members):
         raise ContextError(
             f"the context folder {folder} has no files to send; give the folder with your code (if it has files, "
             f"{FILE_NAME} excludes them)"
         )
-    return write(members, skipped, followed)
+    return write(members, omitted, followed)
+
+
+def _load(folder: Path, placed: Sequence[tuple[str, Entry]], digest: str) -> bytes:
+    packed = _packed(folder, placed)
+    if packed.hash != digest:
+        raise ContextError(f"files of {folder} changed while it was sent; submit it again")
+    return packed.data
 
 
 Named = tuple[str, Path, Entry]
@@ -72,7 +97,7 @@ def _included(include: Path, name: str, follow_links: bool) -> tuple[list[Named]
     if not include.is_file():
         raise ContextError(f"{include} cannot be included: " + ("no file" if include.exists() else "it does not exist"))
     facts = include.stat()
-    entry = Entry(name, include, facts.st_mode & 0o777, int(facts.st_mtime), facts.st_size)
+    entry = Entry(name, include, facts.st_mode & 0o777, int(facts.st_mtime), facts.st_size, stamp=stamp_of(facts))
     return [("", include.parent, entry)], Walk()
 
 
@@ -88,8 +113,7 @@ def _check_size(named: list[Named], limit: int) -> None:
     raise ContextError("\n".join(lines))
 
 
-def _read(prefix: str, entry: Entry, skipped: list[str]) -> Member | None:
-    path = "/".join(part for part in (prefix, entry.path) if part)
+def _read(path: str, entry: Entry, skipped: list[str]) -> Member | None:
     if entry.is_folder or entry.link is not None:
         return Member(path, entry.mode, entry.mtime, is_folder=entry.is_folder, link=entry.link)
     try:

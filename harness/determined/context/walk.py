@@ -19,7 +19,10 @@ MAX_ENTRIES = 500_000
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry to send. ``path`` is relative to the walked folder; ``link`` is the target of an inner link."""
+    """An entry to send. ``path`` is relative to the walked folder; ``link`` is the target of an inner link.
+
+    ``stamp`` tells whether a file changed: its times of change and of modification in nanoseconds, inode and device.
+    """
 
     path: str
     source: Path
@@ -28,6 +31,16 @@ class Entry:
     size: int = 0
     is_folder: bool = False
     link: str | None = None
+    stamp: tuple[int, ...] = ()
+
+    @property
+    def changed_ns(self) -> int:
+        """Returns when a file was last changed, in nanoseconds; 0 for folders and links, which have no content."""
+        return max(self.stamp[:2], default=0)
+
+
+def stamp_of(facts: os.stat_result) -> tuple[int, ...]:
+    return (facts.st_ctime_ns, facts.st_mtime_ns, facts.st_ino, facts.st_dev)
 
 
 @dataclass
@@ -142,7 +155,7 @@ class _Walker:
         if not os.access(source, os.R_OK):
             self._result.skipped.append(f"{path}: Permission denied")
             return None
-        return Entry(path, source, mode, mtime, facts.st_size)
+        return Entry(path, source, mode, mtime, facts.st_size, stamp=stamp_of(facts))
 
     def _link(self, path: str, source: str, regions: tuple[Region, ...]) -> tuple[Entry | None, Region | None]:
         target = os.path.realpath(source)

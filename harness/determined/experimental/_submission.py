@@ -4,11 +4,14 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from determined.client import submissions
 from determined.client.session import Session
 from determined.errors import BadRequest, ConfigError, ContextError, NotImplementedYet
+
+if TYPE_CHECKING:
+    from determined.context import Packed
 
 
 def create(
@@ -33,9 +36,9 @@ def create(
         body["parentId"] = parent_id
     if project_id is not None:
         body["projectId"] = project_id
-    digest, data = (None, b"") if model_dir is None else _packed(model_dir, includes)
+    packed = None if model_dir is None else _packed(model_dir, includes)
     try:
-        return dict(submissions.create(session, body, digest, data)["experiment"])
+        return dict(submissions.create(session, body, packed)["experiment"])
     except BadRequest as error:
         raise submissions.as_config_error(error, name) from None
 
@@ -53,12 +56,11 @@ def _text(config: str | os.PathLike[str] | Mapping[str, object]) -> tuple[str, s
         raise ConfigError(f"{path}: not UTF-8: {error}") from None
 
 
-def _packed(model_dir: str | os.PathLike[str], includes: Sequence[str | os.PathLike[str]]) -> tuple[str, bytes]:
+def _packed(model_dir: str | os.PathLike[str], includes: Sequence[str | os.PathLike[str]]) -> "Packed":
     try:
-        from determined.context import pack
+        from determined.context import KnownFolders, pack
     except ImportError as error:  # a task's own environment may lack them
         raise ContextError(
             f"packing a context needs the package {error.name}: pip install {error.name}, or use parent_id"
         ) from None
-    packed = pack(Path(model_dir), [Path(each) for each in includes])
-    return packed.hash, packed.data
+    return pack(Path(model_dir), [Path(each) for each in includes], known=KnownFolders.of_user())

@@ -25,7 +25,7 @@ def test_a_paused_trial_ends_with_the_loss_of_plain_python(cluster: LiveCluster,
     config |= {"entrypoint": " ".join([script, *overrides, "checkpointing.every_n_steps=1000"])}
     packed = pack(copied(tmp_path / "example"))
     body = {"config": yaml.safe_dump(config), "configName": "det.yaml", "activate": True}
-    answer = submissions.create(cluster.session, body, packed.hash, packed.data)
+    answer = submissions.create(cluster.session, body, packed)
     experiment = Experiment(cluster, int(answer["experiment"]["id"]))
     experiment.at_step(20)
     experiment.pause()

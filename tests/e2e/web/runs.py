@@ -83,5 +83,5 @@ def digits(cluster: LiveCluster, *, batches: int, **more: Any) -> Experiment:
 def submit(cluster: LiveCluster, config: str, context: Path, *, activate: bool = True) -> Experiment:
     packed = pack(context)
     body = {"config": config, "configName": "config.yaml", "activate": activate}
-    answer = submissions.create(cluster.session, body, packed.hash, packed.data)
+    answer = submissions.create(cluster.session, body, packed)
     return Experiment(cluster, int(answer["experiment"]["id"]))

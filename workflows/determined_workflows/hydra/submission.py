@@ -60,7 +60,7 @@ def prepare(
     document = experiment_config(composition, settings)
     if not any(each.startswith(_ENVIRONMENTS) for each in changes):
         document["environment"] = {"image": f"venv:{composition.python}"}
-    text, warnings = completed(document, changes, name=NAME, title=composition.script)
+    text, warnings = completed(document, changes, name=NAME, title=str(composition.script))
     jobs = {
         "script": project.script,
         "working_folder": project.working_folder,
@@ -106,7 +106,7 @@ def submit(session: Session, submission: Submission, *, is_paused: bool = False)
         packed = pack(submission.project.folder, [folder], exclude=[*submission.project.excludes, f"/{TASK_FOLDER}/"])
     body = {"config": submission.config, "configName": NAME, "activate": not is_paused}
     try:
-        answer = submissions.create(session, body, packed.hash, packed.data)
+        answer = submissions.create(session, body, packed)
     except BadRequest as error:
         raise submissions.as_config_error(error) from None
     return int(answer["experiment"]["id"]), packed.skipped

@@ -28,7 +28,7 @@ def submit(session: Session, plan: Plan, folder: Path, output: Path) -> tuple[in
         packed = pack(folder, [program], exclude=excluded)
     body = {"config": plan.config, "configName": CONFIG_NAME, "activate": True}
     try:
-        answer = submissions.create(session, body, packed.hash, packed.data)
+        answer = submissions.create(session, body, packed)
     except BadRequest as error:
         raise submissions.as_config_error(error) from None
     return int(answer["experiment"]["id"]), packed.skipped
