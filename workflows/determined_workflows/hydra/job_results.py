@@ -1,5 +1,6 @@
 """Waits for the jobs of an experiment: failures are logged at once, and every job gets its result."""
 
+import itertools
 import logging
 import time
 from collections.abc import Mapping
@@ -15,6 +16,9 @@ from determined_workflows.hydra.hyperparameters import OF_JOB
 
 logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.2
+TRIALS_POLLS = 5
+"""The trials are asked for at every fifth poll of the experiment: each question takes time from the jobs of a small
+cluster."""
 GROUPS = ("hydra", "validation")
 VALUE = "return_value"
 COMPLETED, FAILED, CANCELED = "STATE_COMPLETED", "STATE_ERROR", "STATE_CANCELED"
@@ -49,11 +53,16 @@ def wait(session: Session, experiment_id: int, count: int, *, is_fail_fast: bool
 def _watch(session: Session, experiment_id: int, *, is_fail_fast: bool) -> dict[int, Mapping[str, Any]]:
     told: set[int] = set()
     is_paused = is_lost = False
+    trials: dict[int, Mapping[str, Any]] = {}
+    polls = itertools.count()
     while True:
         try:
             state = str(experiments.get(session, experiment_id)["state"])
+            if state not in ENDED and next(polls) % TRIALS_POLLS:
+                time.sleep(POLL_SECONDS)
+                continue
             found = items(session, f"{experiments.PREFIX}/{experiment_id}/trials", "trials")
-            trials: dict[int, Mapping[str, Any]] = {_number(each): each for each in found}
+            trials = {_number(each): each for each in found}
         except MasterUnreachable as error:
             if not is_lost:
                 logger.warning("waiting for experiment %d: %s", experiment_id, error)

@@ -17,13 +17,13 @@ def set_job(config: Any, number: int, *, is_sweep: bool = False) -> None:  # noq
     with read_write(config.hydra), open_dict(config.hydra):
         config.hydra.job.num = number
         config.hydra.job.id = str(number)
-    HydraConfig.instance().set_config(config)
+    # Not by its set_config, whose deep copies are most of the time that many jobs take.
+    HydraConfig.instance().cfg = config
     folder = text(config, "hydra.run.dir")
     if is_sweep:
         folder = os.path.join(text(config, "hydra.sweep.dir") or "", text(config, "hydra.sweep.subdir") or "")
     with read_write(config.hydra), read_write(config.hydra.runtime):
         config.hydra.runtime.output_dir = os.path.abspath(folder or ".")
-    HydraConfig.instance().set_config(config)
 
 
 def of_launch(config: Any) -> dict[str, Any]:  # noqa: ANN401  # OmegaConf's
