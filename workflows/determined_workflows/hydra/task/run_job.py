@@ -19,15 +19,18 @@ TIMED_OUT = 124
 
 
 def main() -> None:
-    """Replaces this process by a shell that runs the job."""
+    """Replaces this process by the job, or by a shell that runs it after the lines of ``setup``."""
     folder = Path(__file__).resolve().parent
     jobs = json.loads((folder / JOBS).read_text(encoding="utf-8"))
-    text = script(jobs, number_of_job(os.environ), sys.executable)
+    number = number_of_job(os.environ)
     os.chdir(folder.parent / jobs["working_folder"])
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     sys.stdout.flush()
-    os.execvp("bash", ["bash", "-c", text])
+    if jobs["setup"] or jobs["timeout_min"] is not None:
+        os.execvp("bash", ["bash", "-c", script(jobs, number, sys.executable)])
+    command = command_of(jobs, number, sys.executable)
+    os.execv(command[0], command)
 
 
 def number_of_job(environ: Mapping[str, str]) -> int:
@@ -42,6 +45,11 @@ def number_of_job(environ: Mapping[str, str]) -> int:
     return int(json.loads(text)["hydra"]["job"])
 
 
+def command_of(jobs: Mapping[str, Any], number: int, python: str) -> list[str]:
+    """Returns the command of a job."""
+    return [python, jobs["script"], *jobs["jobs"][number], RESULT]
+
+
 def script(jobs: Mapping[str, Any], number: int, python: str) -> str:
     """Returns the shell script of a job.
 
@@ -50,7 +58,7 @@ def script(jobs: Mapping[str, Any], number: int, python: str) -> str:
     export A=1
     exec python3 train.py lr=1 '++hydra.callbacks.detent={_target_: det_hydra_result.ReportResult}'
     """
-    command = shlex.join([python, jobs["script"], *jobs["jobs"][number], RESULT])
+    command = shlex.join(command_of(jobs, number, python))
     minutes = jobs["timeout_min"]
     if minutes is None:
         return "\n".join([*jobs["setup"], f"exec {command}"])
