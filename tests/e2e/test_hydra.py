@@ -191,5 +191,10 @@ def test_nothing_is_left_behind_by_what_is_refused(cluster, run):
     det(run, "run", SCRIPT, "model=huge", code=4)
     det(run, "run", SCRIPT, "-m", "trainer.steps=range(1,1000001)", code=4)
     det(run, "run", SCRIPT, "--config", "resources.slots_per_trial=99", code=4)
+    launched = (SCRIPT, "--multirun", "hydra/launcher=det", "trainer.lr=1,2")
+    refused = run(*launched, "hydra.launcher.partition=nowhere", code=1)
+    assert "nowhere" in refused
+    assert "Traceback" not in refused
+    assert "max_restarts" in run(*launched, "hydra.launcher.config={max_restarts: -1}", code=1)
     run(SCRIPT, "--multirun", "hydra/launcher=det", "first=${second}", "second=${first}", code=1)
     assert count() == before

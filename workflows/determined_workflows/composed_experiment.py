@@ -5,8 +5,6 @@ from typing import Any
 
 import yaml
 
-from determined.config import check
-from determined.config.overrides import override
 from determined.errors import ConfigError
 
 _COMPOSED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
@@ -26,13 +24,21 @@ def refuse_composed(changes: Sequence[str], *, origin: str) -> None:
             raise ConfigError(f'--config "{change}": {key} follows from {origin}')
 
 
-def completed(document: Mapping[str, Any], changes: Sequence[str], *, name: str, title: str) -> tuple[str, str]:
+def completed(
+    document: Mapping[str, Any], changes: Sequence[str], *, name: str, title: str, is_checked: bool = True
+) -> tuple[str, str]:
     """Returns the configuration as YAML with ``changes`` applied, and its warnings as lines, or "".
 
-    ``name`` is the file that diagnostics name; ``title`` names the experiment in errors. Raises ConfigError if the
-    configuration is wrong.
+    ``name`` is the file that diagnostics name; ``title`` names the experiment in errors. Without ``is_checked`` a
+    configuration without changes is left to the master's check: loading the rules takes longer than asking it. Raises
+    ConfigError if the configuration is wrong.
     """
     text = yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True)
+    if not is_checked and not changes:
+        return text, ""
+    from determined.config import check
+    from determined.config.overrides import override
+
     if changes:
         text = override(text, changes)
     checked = check(text, name=name, defaults=[_STORAGE], has_containers=True)

@@ -50,8 +50,11 @@ def prepare(
     changes: Sequence[str] = (),
     *,
     files: Sequence[Path] = (),
+    is_checked: bool = True,
 ) -> Submission:
     """Returns the experiment of a composition with ``changes`` (``key.path=value``); sends nothing.
+
+    Without ``is_checked`` only the master checks a configuration without changes.
 
     The jobs use the Python environment of the composition, if no change names another. Raises ConfigError if the
     configuration is wrong, or if a change is of what the composition decides.
@@ -60,7 +63,7 @@ def prepare(
     document = experiment_config(composition, settings)
     if not any(each.startswith(_ENVIRONMENTS) for each in changes):
         document["environment"] = {"image": f"venv:{composition.python}"}
-    text, warnings = completed(document, changes, name=NAME, title=str(composition.script))
+    text, warnings = completed(document, changes, name=NAME, title=str(composition.script), is_checked=is_checked)
     jobs = {
         "script": project.script,
         "working_folder": project.working_folder,

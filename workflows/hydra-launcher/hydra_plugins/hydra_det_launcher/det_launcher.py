@@ -73,6 +73,7 @@ class DetLauncher(Launcher):
                 project.find(found),
                 launcher_settings.read(keys),
                 [f"{key}={json.dumps(value)}" for key, value in self._keys["config"].items()],
+                is_checked=False,
             )
             for text in prepared.warnings:
                 log.warning(text)
