@@ -111,7 +111,8 @@ wheel-test: install install-browser webui docs ## the wheel, by way of the sdist
 
 test: install ## everything
 	@$(MAKE) --no-print-directory -j3 check official container-engine azurite installers mlrunner  # the others wait for packages more than they work
-	@$(MAKE) --no-print-directory docs unit e2e wheel-test
+	@$(MAKE) --no-print-directory docs unit
+	@$(MAKE) --no-print-directory -j2 e2e wheel-test  # the wheel waits for servers and a browser more than it works
 
 container-engine: install debian ## a Docker engine from Debian and the default image of tasks, for the tests of containers (root only)
 	@sh scripts/container_engine.sh .cache/container-engine $(VENV)
