@@ -98,11 +98,15 @@ def ids(home: Path) -> tuple[int, int]:
     return experiments, trials
 
 
-@pytest.mark.parametrize("page", ON_SHARED_CLUSTER)
+# launchers/test_matrix.py trains under each layer in less time.
+@pytest.mark.parametrize(
+    "page", [pytest.param(each, marks=pytest.mark.long) if each == "deepspeed" else each for each in ON_SHARED_CLUSTER]
+)
 def test_the_page_works_as_written(read: Callable[..., list[str]], page: str) -> None:
     assert read(page)
 
 
+@pytest.mark.long  # as the page about DeepSpeed
 def test_the_page_about_horovod_works_with_the_model_of_the_page_about_slots(
     read: Callable[..., list[str]], tmp_path: Path
 ) -> None:
