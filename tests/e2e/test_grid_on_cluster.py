@@ -85,10 +85,13 @@ def test_a_grid_on_the_cluster_is_paused_activated_and_continued(cluster: LiveCl
     assert models["Norm_bad-Moment_0.05"] == "trained\n"
 
     (tmp_path / "ready").touch()
-    code, lines = lab.ended("runner", "run", "--cluster")
+    code, lines = lab.ended("runner", "retry", "--cluster")
     assert code == 0, lines
     assert "Tasks: 4, trials to run: 2" in lines
     assert {path.read_text() for path in (tmp_path / "output").glob("Norm_bad*/model")} == {"trained\n"}
+    assert lab.ended("runner", "retry", "--cluster")[1][-1] == "No task has failed."
+    code, lines = lab.ended("runner", "run", "--cluster")
+    assert (code, lines[-1]) == (0, "All tasks have finished; -f runs them again.")
     code, lines = lab.ended("runner", "run")
     assert (code, lines[-1]) == (0, "No task failed.")
     assert "Skipped tasks: 4/4" in lines

@@ -26,7 +26,7 @@ def _command(name: str, verb: Verb) -> Command:
         parser.set_defaults(verb=name)
 
     run = "determined_cli.runner.commands:act"
-    more = _CLUSTER if name == "run" else ()
+    more = _CLUSTER if name in ("run", "retry") else ()
     return Command(name, verb.help, run, (verb.add_flags, *more, remember), examples=verb.examples)
 
 

@@ -24,7 +24,7 @@ def act(args: Namespace) -> int:
 
 def _is_of_cluster(args: Namespace) -> bool:
     """Returns True if the grid is to run on the cluster, or runs there and is followed or stopped."""
-    if args.verb == "run":
+    if args.verb in ("run", "retry"):
         if not args.cluster and (args.config or args.detach):
             raise ConfigError("--config and --detach have an effect only with --cluster")
         return bool(args.cluster)
@@ -51,4 +51,5 @@ def _act_on_cluster(args: Namespace) -> int:
     if args.verb == "stop":
         grid_on_cluster.stop(session, Path(args.output), is_killing=args.now)
         return 0
+    args.is_retry = args.verb == "retry"
     return grid_on_cluster.run(session, options(args), args.config, is_detached=args.detach)

@@ -74,6 +74,14 @@ def test_only_tasks_with_an_unfinished_command_are_submitted(tasks: list[Task]) 
     assert plans.unfinished(tasks) == [second]
 
 
+def test_a_retry_submits_tasks_that_failed_only(tasks: list[Task]) -> None:
+    first, _ = tasks
+    assert plans.failed(tasks) == []
+    first.output.mkdir(parents=True)
+    (first.output / "stat").write_text("train: finished\ntest: failed\n")
+    assert plans.failed(tasks) == [first]
+
+
 def test_a_task_goes_on_from_what_was_fetched_unless_its_folder_has_changed(tasks: list[Task]) -> None:
     output = tasks[0].output
     output.mkdir(parents=True)

@@ -11,7 +11,7 @@ from determined_workflows.composed_experiment import completed, refuse_composed
 from determined_workflows.runner.cluster.record import Record
 from determined_workflows.runner.grid import Task
 from determined_workflows.runner.task.run_task import METRIC
-from determined_workflows.runner.task_files import FINISHED, read_stat
+from determined_workflows.runner.task_files import FAILED, FINISHED, read_stat
 
 TASK_FOLDER = ".detent_runner"
 CONFIG_NAME = "grid.yaml"
@@ -52,12 +52,17 @@ def slots_of(resources: Sequence[str]) -> int:
 
 def unfinished(tasks: Sequence[Task]) -> list[Task]:
     """Returns the tasks that have a command which has not finished, by the files of their output."""
-    found = []
-    for task in tasks:
-        states = read_stat(task.output / "stat")
-        if any(states.get(template.name) != FINISHED for template in task.templates):
-            found.append(task)
-    return found
+    return [task for task in tasks if any(state != FINISHED for state in _states(task))]
+
+
+def failed(tasks: Sequence[Task]) -> list[Task]:
+    """Returns the tasks that have a command which failed, by the files of their output."""
+    return [task for task in tasks if FAILED in _states(task)]
+
+
+def _states(task: Task) -> list[str | None]:
+    states = read_stat(task.output / "stat")
+    return [states.get(template.name) for template in task.templates]
 
 
 def plan(

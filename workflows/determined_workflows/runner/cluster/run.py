@@ -1,4 +1,4 @@
-"""``run --cluster``: submits the unfinished tasks of a grid and follows them."""
+"""``run --cluster`` and ``retry --cluster``: submit what is left of a grid, or what failed, and follow it."""
 
 import time
 from collections.abc import Sequence
@@ -16,11 +16,12 @@ from determined_workflows.runner.cluster.submission import submit
 from determined_workflows.runner.console import Console, Progress
 from determined_workflows.runner.control import INTERRUPTED
 from determined_workflows.runner.errors import NotFoundError
+from determined_workflows.runner.grid import Task
 from determined_workflows.runner.run import TASK_FAILED, TIME_FORMAT, Options, write_copy
 
 
 def run(session: Session, options: Options, changes: Sequence[str] = (), *, is_detached: bool = False) -> int:
-    """Runs a grid on the cluster and returns the exit code: 0, or 1 if a task failed.
+    """Runs a grid on the cluster, or what failed of it, and returns the exit code: 0, or 1 if a task failed.
 
     ``changes`` are settings of the experiment (``key.path=value``). Without ``is_detached`` it follows the experiment
     and fetches its outputs.
@@ -35,12 +36,12 @@ def run(session: Session, options: Options, changes: Sequence[str] = (), *, is_d
     with output_folder.locked(options.output):
         records.check_is_over(options.output)
         earlier = None if options.is_forced else _available(session, records.read(options.output))
-        waiting = tasks if options.is_forced else plans.unfinished(tasks)
+        waiting = _to_run(tasks, options)
         lines = Console(Progress(len(tasks), skipped=len(tasks) - len(waiting)), (), is_verbose=options.is_verbose)
         lines.say(console.orphans(grid.orphans(file, tasks)))
         lines.say(f"Tasks: {len(tasks)}, trials to run: {len(waiting)}")
         if not waiting:
-            lines.say("All tasks have finished; -f runs them again.")
+            lines.say("No task has failed." if options.is_retry else "All tasks have finished; -f runs them again.")
             return 0
         plan = plans.plan(
             waiting,
@@ -68,6 +69,12 @@ def run(session: Session, options: Options, changes: Sequence[str] = (), *, is_d
             return 0
         code = _follow(session, record, options.output, lines)
     return 0 if code == TASK_FAILED and options.is_exit_zero else code
+
+
+def _to_run(tasks: Sequence[Task], options: Options) -> Sequence[Task]:
+    if options.is_retry:
+        return plans.failed(tasks)
+    return tasks if options.is_forced else plans.unfinished(tasks)
 
 
 def attach(session: Session, output: Path) -> int:
