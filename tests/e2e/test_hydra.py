@@ -6,10 +6,11 @@ import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
-from tests.support import hydra_project
+from tests.support import hydra_project, python_prefix
 from tests.support.document_runner import follow
 from tests.support.live_trials import Experiment
 from tests.support.waiting import wait_until
@@ -49,6 +50,21 @@ def main(cfg):
                     (path / "step").write_text(str(step + 1))
                 return None
     return 0.5
+
+
+main()
+"""
+
+
+WHERE = """
+import sys
+
+import hydra
+
+
+@hydra.main(config_path=None, version_base="1.3")
+def main(cfg):
+    print("prefix", sys.base_prefix)
 
 
 main()
@@ -169,6 +185,17 @@ def test_a_run_that_failed_continues_on_the_cluster_from_its_checkpoint(cluster,
     output = det(run, "continue", str(folder), "--new_overrides", "fail_at=-1", "--on", "det", "-f")
     created(cluster, output).ended()
     assert "begins at 2" in output
+
+
+def test_jobs_run_under_the_conda_environment_that_was_active(cluster, run, tmp_path):
+    """conda itself cannot be installed here; this is a prefix of the kind that it makes, without a ``pyvenv.cfg``."""
+    prefix = python_prefix.make(tmp_path / "miniconda" / "envs" / "lab", site=sysconfig.get_path("purelib"))
+    (run.folder / "where.py").write_text(WHERE)
+    del run.environ["VIRTUAL_ENV"]
+    run.environ["CONDA_PREFIX"] = str(prefix)
+    experiment = created(cluster, det(run, "run", "where.py", "-f"))
+    experiment.ended()
+    assert f"prefix {prefix}" in "".join(experiment.log)
 
 
 def test_the_page_works_as_written(cluster, run, tmp_path):
