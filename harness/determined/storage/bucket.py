@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -117,12 +118,8 @@ class BucketStorage:
 
     def delete(self, uuid: str) -> None:
         """Removes what makes the checkpoint visible first, so that half of it is never seen."""
-        names = sorted(self._sizes(uuid), key=lambda name: name not in _LAST)
-        last = [self.key(uuid, name) for name in names if name in _LAST]
-        others = [self.key(uuid, name) for name in names if name not in _LAST]
-        for keys in (last, others):
-            if keys:
-                self._tried("delete in", lambda keys=keys: self._files.rm(keys))  # type: ignore[misc]
+        for is_last in (True, False):
+            self._tried("delete in", partial(self._remove, uuid, is_last=is_last))
 
     def probe(self) -> None:
         key = f"{self.bucket.root}/.probe-{time.time_ns():x}"
@@ -183,6 +180,23 @@ class BucketStorage:
                     f"checkpoint {uuid} in {self.bucket} has a file that leaves its folder: {name[:80]!r}"
                 )
         return sizes
+
+    def _remove(self, uuid: str, *, is_last: bool) -> None:
+        """Removes objects; one that is gone already is no error. A library that repeats a request after a lost answer
+        finds that its first one was obeyed, and reports that the object does not exist."""
+        keys = self._keys(uuid, is_last=is_last)
+        while keys:
+            try:
+                self._files.rm(keys)
+                return
+            except FileNotFoundError:
+                left = self._keys(uuid, is_last=is_last)
+                if len(left) == len(keys):
+                    raise
+                keys = left
+
+    def _keys(self, uuid: str, *, is_last: bool) -> list[str]:
+        return [self.key(uuid, name) for name in self._sizes(uuid) if (name in _LAST) is is_last]
 
     def _remove_quietly(self, uuid: str) -> None:
         try:

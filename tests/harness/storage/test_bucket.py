@@ -61,6 +61,26 @@ def test_the_files_that_make_it_visible_are_uploaded_last(storage: BucketStorage
     assert len(puts) == 22
 
 
+@pytest.mark.parametrize("obeyed", [1, 100], ids=["in part", "whole"])
+def test_objects_that_are_gone_already_do_not_fail_a_removal(
+    storage: BucketStorage, monkeypatch: pytest.MonkeyPatch, obeyed: int
+):
+    """As with gcsfs, which repeats a request whose answer was lost."""
+    with storage.store_path(U1, metadata) as folder:
+        for number in range(5):
+            (folder / f"part-{number}").write_text("x")
+    remove = storage._files.rm
+
+    def lose_the_answer(keys: list[str]) -> None:
+        monkeypatch.setattr(storage._files, "rm", remove)
+        remove(keys[:obeyed])
+        raise FileNotFoundError(keys)
+
+    monkeypatch.setattr(storage._files, "rm", lose_the_answer)
+    storage.delete(U1)
+    assert storage._sizes(U1) == {}
+
+
 def test_an_upload_that_was_killed_is_never_seen(store: Store):
     code = (
         "import os, sys, json, pathlib\n"
