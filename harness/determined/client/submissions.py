@@ -1,6 +1,6 @@
 """Creates an experiment or a command from a checked configuration and a packed context."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from determined.client.session import Session
@@ -10,13 +10,13 @@ CONTEXTS = "/detent/contexts"
 
 
 class PackedContext(Protocol):
-    """What is sent of a context: :class:`determined.context.Packed`. ``data`` may read files when it is asked for."""
+    """What is sent of a context: :class:`determined.context.Packed`. ``load`` returns the archive."""
 
     @property
     def hash(self) -> str: ...
 
     @property
-    def data(self) -> bytes: ...
+    def load(self) -> Callable[[], bytes]: ...
 
 
 def has_context(session: Session, digest: str) -> bool:
@@ -52,13 +52,13 @@ def create(
         return dict(session.post(path, body))
     body = {**body, "contextHash": context.hash}
     if not has_context(session, context.hash):
-        send_context(session, context.hash, context.data)
+        send_context(session, context.hash, context.load())
     try:
         return dict(session.post(path, body))
     except NotFound as error:
         if "send it again" not in error.message:
             raise
-    send_context(session, context.hash, context.data)
+    send_context(session, context.hash, context.load())
     return dict(session.post(path, body))
 
 

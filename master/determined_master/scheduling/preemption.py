@@ -97,8 +97,8 @@ def _needed(
             total += count
         if counts:
             added.append((victim, counts))
-            may_fit = total >= shape.slots and (shape.is_spread or any(index.count[a] >= shape.largest for a, _ in counts))
-            if may_fit or (total >= shape.slots and len(shape.members) > 1):
+            is_larger = shape.is_spread or any(index.count[a] >= shape.largest for a, _ in counts)
+            if total >= shape.slots and (is_larger or len(shape.members) > 1):
                 choices = fit(shape, draft.soon, banned)
                 if choices is not None:
                     break
