@@ -36,6 +36,11 @@ class UserCache:
         except (OSError, UnicodeDecodeError):
             return None
 
+    def remove(self, key: str) -> None:
+        """Removes a text, if there is one."""
+        with suppress(OSError):
+            (self.folder / key).unlink()
+
     def put(self, key: str, text: str) -> None:
         """Stores a text, and removes the oldest beyond MAX_ENTRIES."""
         with suppress(OSError):

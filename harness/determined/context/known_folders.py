@@ -7,9 +7,12 @@ time.
 
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+import zstandard
 
 from determined.context.walk import Entry
 from determined.user_cache import UserCache
@@ -17,8 +20,8 @@ from determined.user_cache import UserCache
 UNTRUSTED_SECONDS = 2.0
 """The coarsest clock of a file system in use."""
 HASH_LENGTH = hashlib.sha256().digest_size * 2
-_VERSION = "1"
-"""Changes when the same files would be packed differently."""
+_PACKER = f"1 {sys.version} {zstandard.ZSTD_VERSION}"
+"""Another one may pack the same files differently."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,14 @@ class KnownFolders:
         if newest <= (time.time() - UNTRUSTED_SECONDS) * 1e9:
             self.cache.put(fingerprint, digest)
 
+    def forget(self, fingerprint: str) -> None:
+        """Removes the hash of a context that turned out to be wrong."""
+        self.cache.remove(fingerprint)
+
 
 def fingerprint(named: Iterable[tuple[str, Entry]]) -> str:
     """Returns a text for entries, each with the path at which it is packed, that differs if any of them changed."""
-    total = hashlib.sha256(_VERSION.encode())
+    total = hashlib.sha256(_PACKER.encode())
     for path, each in named:
         facts = (path, os.fspath(each.source), each.mode, each.mtime, each.size, each.is_folder, each.link, each.stamp)
         total.update(repr(facts).encode(errors="surrogateescape"))

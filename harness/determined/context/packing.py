@@ -1,7 +1,7 @@
 """Packs a user's folder into a context."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -55,9 +55,10 @@ def pack(
     placed = [("/".join(part for part in (prefix, entry.path) if part), entry) for prefix, _, entry in named]
     mark = fingerprint(placed)
     digest = known.find(mark) if known is not None else None
-    if digest is not None:
+    if known is not None and digest is not None:
         size = sum(entry.size for _, entry in placed)
-        return Packed(partial(_load, folder, placed, digest), digest, size, skipped, followed)
+        forget = partial(known.forget, mark)
+        return Packed(partial(_load, folder, placed, digest, forget), digest, size, skipped, followed)
     unread = len(skipped)
     packed = _packed(folder, placed, skipped, followed)
     if known is not None and len(packed.skipped) == unread:
@@ -78,9 +79,10 @@ def _packed(
     return write(members, omitted, followed)
 
 
-def _load(folder: Path, placed: Sequence[tuple[str, Entry]], digest: str) -> bytes:
+def _load(folder: Path, placed: Sequence[tuple[str, Entry]], digest: str, forget: Callable[[], None]) -> bytes:
     packed = _packed(folder, placed)
     if packed.hash != digest:
+        forget()
         raise ContextError(f"files of {folder} changed while it was sent; submit it again")
     return packed.data
 

@@ -93,6 +93,18 @@ def test_a_change_between_the_look_and_the_sending_is_an_error(folder: Path, kno
         _ = packed.data
 
 
+def test_a_wrong_hash_is_forgotten_so_that_the_next_submission_is_right(folder: Path, known: KnownFolders) -> None:
+    right = pack(folder, known=known)
+    (entry,) = known.cache.folder.iterdir()
+    entry.write_text("0" * 64)
+    packed = pack(folder, known=known)
+    assert packed.hash == "0" * 64
+    with pytest.raises(ContextError, match="submit it again"):
+        _ = packed.data
+    again = pack(folder, known=known)
+    assert (again.hash, again.data) == (right.hash, right.data)
+
+
 def test_a_folder_with_an_unreadable_file_stays_unknown(
     folder: Path, known: KnownFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
