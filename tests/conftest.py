@@ -1,6 +1,8 @@
-"""``pytest --postgresql``: masters of the tests run on databases of a PostgreSQL server instead of SQLite."""
+"""``pytest --postgresql``: masters of the tests run on databases of a PostgreSQL server instead of SQLite. Ctrl-C works in
+programs that tests start, however the tests were started."""
 
 import os
+import signal
 
 import pytest
 from tests.support.postgresql import FAST, VARIABLE, Server
@@ -13,6 +15,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell lets its background jobs ignore it, and so would all that they start.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--postgresql") and VARIABLE not in os.environ:
         server = Server(**FAST)
         server.start()
