@@ -51,5 +51,13 @@ def _pids(folder: Path) -> list[int]:
 def _long_task(slurm: Slurm) -> int:
     """Returns the process of a task that would run for an hour."""
     job = slurm.command("sbatch", "--parsable", "--output=/dev/null", "--wrap", "srun sleep 3600").strip()
-    (pid,) = wait_until(lambda: slurm.pids(job), what="a task")
+    # Slurm lists its own process beside the task while that starts.
+    (pid,) = wait_until(lambda: [pid for pid in slurm.pids(job) if _name(pid) == "sleep"], what="the task")
     return pid
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
