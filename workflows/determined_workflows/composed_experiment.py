@@ -1,11 +1,14 @@
-"""The configuration of an experiment that a workflow composes, with what its user changes by ``--config``."""
+"""An experiment that a workflow composes: its configuration with what ``--config`` changes, and its creation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
 
-from determined.errors import ConfigError
+from determined.client import submissions
+from determined.client.session import Session
+from determined.context import Packed
+from determined.errors import BadRequest, ConfigError
 
 _COMPOSED = ("hyperparameters", "entrypoint", "searcher.name", "searcher.trials")
 _STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}  # the master fills in its own
@@ -45,3 +48,16 @@ def completed(
     if not checked.ok:
         raise ConfigError(f"the experiment of {title} is invalid:\n{checked.render()}")
     return text, checked.render() if checked.diagnostics else ""
+
+
+def create(session: Session, config: str, packed: Packed, *, name: str, is_paused: bool = False) -> int:
+    """Creates the experiment of a configuration, which is called ``name``, and returns its id.
+
+    Raises ConfigError with what the master finds wrong.
+    """
+    body = {"config": config, "configName": name, "activate": not is_paused}
+    try:
+        answer = submissions.create(session, body, packed)
+    except BadRequest as error:
+        raise submissions.as_config_error(error) from None
+    return int(answer["experiment"]["id"])

@@ -53,15 +53,17 @@ def pack(
         followed += [f"{name}/{link}" for link in walked.followed]
     _check_size(named, limit)
     placed = [("/".join(part for part in (prefix, entry.path) if part), entry) for prefix, _, entry in named]
+    if known is None:
+        return _packed(folder, placed, skipped, followed)
     mark = fingerprint(placed)
-    digest = known.find(mark) if known is not None else None
-    if known is not None and digest is not None:
+    digest = known.find(mark)
+    if digest is not None:
         size = sum(entry.size for _, entry in placed)
         forget = partial(known.forget, mark)
         return Packed(partial(_load, folder, placed, digest, forget), digest, size, skipped, followed)
     unread = len(skipped)
     packed = _packed(folder, placed, skipped, followed)
-    if known is not None and len(packed.skipped) == unread:
+    if len(packed.skipped) == unread:
         known.add(mark, packed.hash, (entry for _, entry in placed))
     return packed
 

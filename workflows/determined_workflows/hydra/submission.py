@@ -9,11 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from determined.client import submissions
 from determined.client.session import Session
 from determined.context import pack
-from determined.errors import BadRequest
-from determined_workflows.composed_experiment import completed, refuse_composed
+from determined_workflows.composed_experiment import completed, create, refuse_composed
 from determined_workflows.hydra import hyperparameters
 from determined_workflows.hydra.composer.secrets import without_in_override
 from determined_workflows.hydra.composition import Composition
@@ -107,12 +105,7 @@ def submit(session: Session, submission: Submission, *, is_paused: bool = False)
     """
     with _task_folder(submission) as folder:
         packed = pack(submission.project.folder, [folder], exclude=[*submission.project.excludes, f"/{TASK_FOLDER}/"])
-    body = {"config": submission.config, "configName": NAME, "activate": not is_paused}
-    try:
-        answer = submissions.create(session, body, packed)
-    except BadRequest as error:
-        raise submissions.as_config_error(error) from None
-    return int(answer["experiment"]["id"]), packed.skipped
+    return create(session, submission.config, packed, name=NAME, is_paused=is_paused), packed.skipped
 
 
 @contextmanager

@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from determined.client import submissions
 from determined.client.session import Session
 from determined.context import pack
-from determined.errors import BadRequest
+from determined_workflows.composed_experiment import create
 from determined_workflows.runner.cluster.plan import CONFIG_NAME, TASK_FOLDER, Plan
 from determined_workflows.runner.task import run_task
 
@@ -26,12 +25,7 @@ def submit(session: Session, plan: Plan, folder: Path, output: Path) -> tuple[in
         excluded.append(f"/{output.resolve().relative_to(with_output).as_posix()}/")
     with _task_folder(plan) as program:
         packed = pack(folder, [program], exclude=excluded)
-    body = {"config": plan.config, "configName": CONFIG_NAME, "activate": True}
-    try:
-        answer = submissions.create(session, body, packed)
-    except BadRequest as error:
-        raise submissions.as_config_error(error) from None
-    return int(answer["experiment"]["id"]), packed.skipped
+    return create(session, plan.config, packed, name=CONFIG_NAME), packed.skipped
 
 
 @contextmanager
