@@ -56,15 +56,16 @@ async def test_a_container_desired_on_a_full_disk_starts_when_there_is_space(dis
 
 
 async def test_a_task_that_prints_waits_and_a_stop_ends_it_all_the_same(disk: SmallDisk, tmp_path: Path) -> None:
-    counted = tmp_path / "counted"
-    loop = f"i=0; while :; do i=$((i+1)); echo $i; printf '%010000d\\n' 0; echo $i > {counted}; done"
+    counted, go_on = tmp_path / "counted", tmp_path / "go_on"
+    count = f"i=$((i+1)); echo $i; printf '%010000d\\n' 0; echo $i > {counted}"
+    loop = f"i=0; {count}; until [ -e {go_on} ]; do sleep 0.01; done; while :; do {count}; done"
     master, wish = FakeLinkMaster(), make_wish(loop)
     async with serving(master.app()) as url, agent_on(url, disk.path / "data"):
         await master.wish(wish)
         await eventually(lambda: "1" in master.text_of(wish.container_id))
         disk.fill()
-        at_fill = count_in(counted)
-        await eventually(lambda: count_in(counted) > at_fill + 2)
+        go_on.touch()
+        await eventually(lambda: count_in(counted) > 3)
         await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
         await eventually(lambda: not processes.marked("DET_CONTAINER_ID", wish.container_id))
         assert disk.free_bytes == 0

@@ -40,18 +40,29 @@ def test_a_trial_on_two_machines_pauses_and_resumes_with_the_same_bits(gang, sam
 def test_two_ranks_preempted_by_better_jobs_end_with_the_same_bits(gang, same_as_bare, tmp_path, moments, times):
     """A job of better priority comes at random batches; each time the trial saves, leaves, and gets its slots back."""
     slots, layer = gang.shape("2x1"), "torch_distributed"
-    batches = sorted(moments.sample(range(2, experiment_steps(layer) - 2, 3), times))
-    names = [f"train-{batch}" for batch in batches]
+    last = experiment_steps(layer) - 2
+
+    def next_batch(steps: int, left: int) -> str:
+        # A run leaves after at most as many batches as it has made before the gate, so each may use half of its share.
+        return f"train-{moments.randint(steps, steps + (last - steps) // (2 * left))}"
+
+    gate = next_batch(2, times)
     experiment = create(
         gang,
         launched(layer, slots=slots, held=True),
         tmp_path / "preempted",
-        gates=tuple(names),
+        gates=(gate,),
         resources={"slots_per_trial": slots, "priority": 80},
     )
-    for number, name in enumerate(names):
-        experiment.at_gate(name, within=120)
-        urgent = create(gang, SCRIPT, tmp_path / f"urgent-{number}", resources={"slots_per_trial": 1, "priority": 10})
+    for left in reversed(range(times)):
+        experiment.at_gate(gate, within=120)
+        resources = {"slots_per_trial": 1, "priority": 10}
+        urgent = create(gang, SCRIPT, tmp_path / f"urgent-{left}", held=("step-0-1",), resources=resources)
+        urgent.at_gate("step-0-1", within=120)
+        if left:
+            gate = next_batch(experiment.progress["steps"], left)
+            experiment.close_gate(gate, until_preempted=True)
+        urgent.open_gate("step-0-1")
         urgent.ended(within=120)
     experiment.ended(within=120)
     assert experiment.progress["runId"] == times + 1
