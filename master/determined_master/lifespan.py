@@ -105,11 +105,11 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
     loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
         ("search", (notifications.SEARCH,), services.search.tick),
-        ("trials", (notifications.TRIALS,), trials.tick),
-        ("tasks", (notifications.TASKS,), tasks.tick),
+        ("trials", (notifications.TRIALS, notifications.ATTEMPTS), trials.tick),
+        ("tasks", (notifications.TASKS, notifications.ATTEMPTS), tasks.tick),
         ("schedule", (notifications.SCHEDULE,), services.managers.observe),
         ("deadlines", (notifications.ALLOCATIONS,), deadlines.tick),
-        ("agents", (notifications.SCHEDULE,), services.agents.sweep),
+        ("agents", (notifications.AGENTS,), services.agents.sweep),
         ("deletion", (notifications.DELETE,), deletion.tick),
         ("retention", (notifications.RETENTION,), retention.tick),
         ("checkpoint removal", (notifications.RETENTION, notifications.TASKS), removal.tick),

@@ -133,7 +133,7 @@ class Agents:
         async with self._database.write() as session:
             await repository.change(session, agent_id, disconnected_at=self._clock.now())
             await self._record(session, agent_id, "disconnected", events.SYSTEM)
-            notify(session, notifications.SCHEDULE)
+            notify(session, notifications.AGENTS, notifications.SCHEDULE)
 
     async def start_windows(self) -> None:
         """Restarts every agent's reconnect window when the master starts."""

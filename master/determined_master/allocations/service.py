@@ -214,8 +214,7 @@ class Allocations:
         after_commit(session, partial(self._forget, row.id))
         notify(
             session,
-            notifications.TRIALS,
-            notifications.TASKS,
+            notifications.ATTEMPTS,
             notifications.SCHEDULE,
             notifications.allocation(row.id),
             notifications.logs(row.task_id),
