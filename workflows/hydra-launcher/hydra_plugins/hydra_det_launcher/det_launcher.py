@@ -11,6 +11,7 @@ from hydra.core.utils import JobReturn, JobStatus, filter_overrides
 from hydra.errors import CompactHydraException
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
+from hydra_plugins.hydra_det_launcher.remembered_repository import RememberedRepository
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 log = logging.getLogger(__name__)
@@ -38,11 +39,12 @@ class DetLauncher(Launcher):
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keeps what Hydra gives to a launcher before the first batch.
 
-        Sweepers compose each job to validate it before they launch it. The launcher keeps that composition: composing
-        is most of what 20 short jobs cost here.
+        Sweepers compose each job to validate it before they launch it. The launcher keeps that composition, and what
+        was read for it: composing is most of what 20 short jobs cost here.
         """
         self._context, self._task, self._config = hydra_context, task_function, config
         loader: Any = hydra_context.config_loader
+        loader.repository = RememberedRepository(loader.repository)
         compose = loader.load_sweep_config
 
         def remembered(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
