@@ -60,7 +60,7 @@ webui: webui-types ## the web page, built into webui/dist; types from the master
 demo: install webui ## train, pause, activate and finish a real experiment on a cluster of this machine
 	@$(BIN)/python examples/demo.py
 
-check: install webui-types ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc, eslint, dependency-cruiser and prettier
+check: install ## ruff, mypy strict (twice), pyright, the floors, the house's own rules; tsc, eslint, dependency-cruiser and prettier
 	@$(MAKE) --no-print-directory -j2 check-page check-types check-types-3.10 check-pyright check-style
 
 check-style:
@@ -82,7 +82,7 @@ check-types-3.10:
 check-pyright:
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-check-page:
+check-page: webui-types
 	sh scripts/webui.sh $(VENV) check
 
 fmt: install webui/node_modules/.package-lock.json ## format and mend what can be mended
@@ -109,9 +109,9 @@ test-lowest: install debian webui-types ## the lowest versions of dependencies t
 wheel-test: install install-browser webui docs ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)
 
-test: install ## everything
-	@$(MAKE) --no-print-directory -j3 check official container-engine azurite installers mlrunner  # the others wait for packages more than they work
-	@$(MAKE) --no-print-directory docs unit
+test: install $(VENV)/docs ## everything
+	@$(MAKE) --no-print-directory -j4 check docs official container-engine azurite installers mlrunner  # most wait for packages more than they work
+	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory -j2 e2e wheel-test  # the wheel waits for servers and a browser more than it works
 
 container-engine: install debian ## a Docker engine from Debian and the default image of tasks, for the tests of containers (root only)
