@@ -1,60 +1,20 @@
 """Commands over the API: launch, run, end, kill, place in the queue, and what their tokens may do."""
 
-import base64
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
-from tests.support.clock import FixedClock
-from tests.support.cluster import Cluster, FakeAgent, cluster, login
+from tests.support.cluster import Cluster, login
+from tests.support.command_calls import ECHO, FILE, C, attempt, launch, log, reaches, shown
 from tests.support.seeded_cluster import CHECKPOINT
 from tests.support.waiting import eventually
 
-from determined.link.messages import ContainerExit, DesiredContainer, Hello, SlotFacts
-from determined.states import ContainerState, TaskKind, TaskState
+from determined.link.messages import ContainerExit
+from determined.states import ContainerState, TaskState
 from determined_master.allocations import repository as allocations
 from determined_master.api.v1.commands import MAX_CONFIG_CHARACTERS
-from determined_master.db.models import AllocationRow, JobRow, LogRow, TaskRow
-from determined_master.loops.deadlines import Deadlines
+from determined_master.db.models import AllocationRow, JobRow, TaskRow
 from determined_master.tasks import repository as tasks
-from determined_master.tasks.service import PREEMPTION_TIMEOUT_SECONDS, NewTask
-
-C = "/api/v1/commands"
-ECHO = {"entrypoint": ["echo", "hello"]}
-FILE = {"path": "run.py", "type": 48, "content": base64.b64encode(b"pass\n").decode(), "mode": 420, "mtime": "1"}
-
-
-async def launch(one: Cluster, config: dict[str, Any] | None = None, **body: Any) -> str:
-    answer = await one.post(C, {"config": ECHO if config is None else config, **body})
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["command"]["id"])
-
-
-async def shown(one: Cluster, command: str) -> dict[str, Any]:
-    return dict((await one.get(f"{C}/{command}"))["command"])
-
-
-async def reaches(one: Cluster, command: str, state: str) -> dict[str, Any]:
-    async def found() -> dict[str, Any] | None:
-        command_now = await shown(one, command)
-        return command_now if command_now["state"] == f"STATE_{state}" else None
-
-    return await eventually(found)
-
-
-async def attempt(agent: FakeAgent, command: str, run: int = 1) -> DesiredContainer:
-    async def found() -> DesiredContainer | None:
-        return next((w for w in await agent.wish() if w.allocation_id == f"{command}.{run}"), None)
-
-    return await eventually(found)
-
-
-async def log(one: Cluster, command: str) -> list[str]:
-    async with one.master.database.read() as session:
-        query = select(LogRow.log).where(LogRow.task_id == command).order_by(LogRow.id)
-        return list(await session.scalars(query))
 
 
 async def test_a_command_runs_to_its_end(one: Cluster):
@@ -111,31 +71,6 @@ async def test_a_command_that_fails_by_itself_is_not_run_again(one: Cluster):
     async with one.master.database.read() as session:
         row = await tasks.get(session, command)
         assert (row.state, row.run_id) == (TaskState.ERROR, 1)
-
-
-async def test_a_system_failure_starts_it_again_and_the_second_backs_off(tmp_path: Path):
-    clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
-    async with cluster(tmp_path, clock) as one:
-        agent = await one.join()
-        command = await launch(one)
-        lost = ContainerExit(kind="system", message="the agent failed")
-        for run in (1, 2):
-            wish = await attempt(agent, command, run)
-            await agent.say(wish, ContainerState.TERMINATED, lost)
-
-        async def backs_off() -> TaskRow | None:
-            async with one.master.database.read() as session:
-                row = await tasks.get(session, command)
-                return row if row.failures == 2 else None
-
-        row = await eventually(backs_off)
-        assert (row.run_id, row.retry_at) == (2, clock.at + timedelta(seconds=1))
-        assert (await shown(one, command))["state"] == "STATE_QUEUED"
-        clock.at += timedelta(seconds=1)
-        await attempt(agent, command, 3)
-        assert [line for line in await log(one, command) if "was interrupted" in line][1] == (
-            "the command was interrupted: the agent failed; it starts again in 1 s (interruption 2 of at most 5)"
-        )
 
 
 async def test_a_killed_command_is_canceled_and_its_slot_is_free(one: Cluster):
@@ -320,78 +255,6 @@ async def test_only_its_owner_writes_to_its_log(one: Cluster):
     assert await log(one, command) == ["from outside"]
 
 
-async def test_a_command_outlives_a_restart_of_the_master(tmp_path: Path):
-    async with cluster(tmp_path) as one:
-        agent = await one.join()
-        running, waiting = await launch(one), await launch(one)
-        wish = await attempt(agent, running)
-        await agent.run(wish)
-    async with cluster(tmp_path) as one:
-        agent = FakeAgent(one, "one")
-        reported = agent.truth(wish, ContainerState.RUNNING)
-        await one.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)], containers=[reported]))
-        assert [each.allocation_id for each in await agent.wish()] == [f"{running}.1"]
-        await agent.exit(wish)
-        await reaches(one, running, "TERMINATED")
-        await attempt(agent, waiting)
-
-
-async def test_a_disabled_agent_ends_the_attempt_and_the_command_runs_elsewhere(one: Cluster):
-    agent = await one.join("one")
-    command = await launch(one)
-    wish = await attempt(agent, command)
-    await agent.run(wish)
-    assert (await one.post("/api/v1/agents/one/disable", {})).status_code == 200
-    other = await one.join("two")
-    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed"))
-    await attempt(other, command, 2)
-
-
-async def test_a_broken_task_does_not_stop_the_others(one: Cluster):
-    agent = await one.join()
-    broken = await launch(one)
-    await reaches(one, broken, "STARTING")
-    async with one.master.database.write() as session:
-        await tasks.change(session, await tasks.get(session, broken), spec={"environment": None})
-    wish = await attempt(agent, broken)
-    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="system", message="lost"))
-    await attempt(agent, await launch(one))
-    assert (await shown(one, broken))["state"] == "STATE_QUEUED"
-
-
-async def test_other_kinds_of_tasks_run_again_after_they_failed(one: Cluster):
-    """A clean-up of checkpoints may run twice."""
-    agent = await one.join()
-    command = await launch(one)
-    wish = await attempt(agent, command)
-    assert wish.spec is not None
-    await agent.exit(wish)
-    async with one.master.database.write() as session:
-        new = NewTask(
-            kind=TaskKind.CHECKPOINT_GC,
-            user_id=1,
-            owner="admin",
-            description="clean up",
-            spec=wish.spec,
-            config={},
-            slots=0,
-            pool="default",
-            priority=42,
-        )
-        cleanup = (await one.master.tasks.create(session, new)).id
-    await agent.exit(await attempt(agent, cleanup), code=1)
-    again = await attempt(agent, cleanup, 2)
-    assert again.spec is not None
-    assert again.spec.environment["DET_TASK_TYPE"] == "CHECKPOINT_GC"
-    await agent.exit(again)
-
-    async def completed() -> bool:
-        async with one.master.database.read() as session:
-            return (await tasks.get(session, cleanup)).state is TaskState.COMPLETED
-
-    await eventually(completed)
-
-
 async def test_the_cluster_page_shows_what_a_command_holds_and_waits_for(one: Cluster):
     agent = await one.join(slots=1)
     running = await launch(one, {**ECHO, "description": "holds"})
@@ -407,21 +270,3 @@ async def test_the_cluster_page_shows_what_a_command_holds_and_waits_for(one: Cl
     assert (held["name"], held["taskId"], held["trialId"]) == ("holds", running, None)
     assert [(each["name"], each["taskId"]) for each in overview["queue"]] == [("waits", waiting), ("holds", running)]
     assert [each["name"] for each in (await one.get("/detent/cluster/holds"))["holds"]] == ["holds"]
-
-
-async def test_a_cluster_that_shuts_down_ends_commands_soon_and_runs_them_at_the_next_start(tmp_path: Path):
-    clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
-    async with cluster(tmp_path, clock) as one:
-        agent = await one.join()
-        command = await launch(one)
-        wish = await attempt(agent, command)
-        await agent.run(wish)
-        assert (await one.post("/detent/drain", {})).status_code == 200
-        assert (await agent.wish())[0].state == "running"
-        clock.at += timedelta(seconds=PREEMPTION_TIMEOUT_SECONDS)
-        await Deadlines(one.master.database, clock, one.master.allocations).tick()
-        assert (await agent.wish())[0].state == "stopped"
-        await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed"))
-        assert (await shown(one, command))["state"] == "STATE_QUEUED"
-    async with cluster(tmp_path, clock) as one:
-        await attempt(await one.join(), command, 2)

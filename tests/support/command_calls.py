@@ -1,0 +1,46 @@
+"""Commands over the API, as tests launch and follow them."""
+
+import base64
+from typing import Any
+
+from sqlalchemy import select
+from tests.support.cluster import Cluster, FakeAgent
+from tests.support.waiting import eventually
+
+from determined.link.messages import DesiredContainer
+from determined_master.db.models import LogRow
+
+C = "/api/v1/commands"
+ECHO = {"entrypoint": ["echo", "hello"]}
+FILE = {"path": "run.py", "type": 48, "content": base64.b64encode(b"pass\n").decode(), "mode": 420, "mtime": "1"}
+
+
+async def launch(one: Cluster, config: dict[str, Any] | None = None, **body: Any) -> str:
+    answer = await one.post(C, {"config": ECHO if config is None else config, **body})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["command"]["id"])
+
+
+async def shown(one: Cluster, command: str) -> dict[str, Any]:
+    return dict((await one.get(f"{C}/{command}"))["command"])
+
+
+async def reaches(one: Cluster, command: str, state: str) -> dict[str, Any]:
+    async def found() -> dict[str, Any] | None:
+        command_now = await shown(one, command)
+        return command_now if command_now["state"] == f"STATE_{state}" else None
+
+    return await eventually(found)
+
+
+async def attempt(agent: FakeAgent, command: str, run: int = 1) -> DesiredContainer:
+    async def found() -> DesiredContainer | None:
+        return next((w for w in await agent.wish() if w.allocation_id == f"{command}.{run}"), None)
+
+    return await eventually(found)
+
+
+async def log(one: Cluster, command: str) -> list[str]:
+    async with one.master.database.read() as session:
+        query = select(LogRow.log).where(LogRow.task_id == command).order_by(LogRow.id)
+        return list(await session.scalars(query))
