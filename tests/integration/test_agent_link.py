@@ -1,6 +1,8 @@
 """Agents that the master refuses, and what an agent says that is not true."""
 
 from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from tests.support.agent_socket import agent_socket
@@ -9,6 +11,9 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ReportedContainer, ReportedState, SlotFacts
 from determined.states import ContainerState
+from determined_master.agents.service import StoredReport
+from determined_master.allocations import containers, repository
+from determined_master.allocations.containers import Containers
 
 
 async def test_the_second_of_two_agents_with_one_id_is_refused_and_the_first_stays(one: Cluster):
@@ -77,3 +82,44 @@ async def test_slots_that_vanish_while_they_are_used_stay_with_their_task_until_
                 return list(wishes[0].spec.slots) if wishes and wishes[0].spec else None
 
             assert await eventually(placed) == [0]
+
+
+async def test_what_differs_from_the_last_report_is_stored_and_what_failed_is_stored_by_the_next(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    agent = await one.join()
+    await one.create(CONFIG)
+    (wish,) = await agent.wished()
+    stored, looks = StoredReport(), []
+    news, observe = Containers.news, containers.observe
+
+    async def looked_up(*given: Any) -> list[ReportedContainer]:
+        looks.append(given)
+        return await news(*given)
+
+    monkeypatch.setattr(Containers, "news", looked_up)
+
+    async def says(state: ContainerState) -> bool:
+        return await one.master.agents.on_report("one", [agent.truth(wish, state)], stored=stored)
+
+    async def shown() -> ContainerState:
+        async with one.master.database.read() as session:
+            found = await repository.find_container(session, wish.container_id)
+            assert found is not None
+            return found.state
+
+    assert await says(ContainerState.STARTING)
+    assert (await shown(), len(looks)) == (ContainerState.STARTING, 1), "the first of a connection is looked up"
+    failing = AsyncMock(side_effect=RuntimeError("the row is bad"))
+    monkeypatch.setattr(containers, "observe", failing)
+    await says(ContainerState.RUNNING)
+    assert (await shown(), len(looks), failing.await_count) == (ContainerState.STARTING, 1, 1)
+    monkeypatch.setattr(containers, "observe", observe)
+
+    async def stored_after_all() -> bool:
+        await says(ContainerState.RUNNING)
+        return await shown() is ContainerState.RUNNING
+
+    await eventually(stored_after_all)
+    assert len(looks) > 1
+    assert not await says(ContainerState.RUNNING)

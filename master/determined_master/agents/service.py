@@ -1,7 +1,7 @@
 """Agent life cycle: register, report, disconnect, expire; enabling and disabling slots."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -26,12 +26,20 @@ class StoredReport:
 
     clock_skew: int | None = None
     slots: Sequence[SlotStatus] | None = None
+    containers: Mapping[str, ReportedContainer] | None = None
+    """The containers of the last report. One that differs from it is stored without a look at the database."""
 
     def holds(self, skew: int, slots: Sequence[SlotStatus]) -> bool:
         """Returns True if a report with these values changes nothing."""
         if self.clock_skew is None or self.slots is None:
             return False
         return not clock_skew.has_changed(self.clock_skew, skew) and list(self.slots) == list(slots)
+
+    def differing(self, containers: Sequence[ReportedContainer]) -> list[ReportedContainer]:
+        """Returns those that are not as in the last report; none if there was no last one."""
+        if self.containers is None:
+            return []
+        return [each for each in containers if self.containers.get(each.container_id) != each]
 
 
 class Containers(Protocol):
@@ -101,13 +109,17 @@ class Agents:
         has_moved = False
         changed: list[SlotStatus] = []
         found = stored.clock_skew
-        async with self._database.read() as session:
-            news = await self._containers.news(session, agent_id, containers)
-            if not stored.holds(skew, slots):
-                row = await repository.find(session, agent_id)
-                has_moved = bool(sent_at and row is not None and clock_skew.has_changed(row.clock_skew, skew))
-                changed = changed_statuses(await repository.slots(session, agent_id), slots)
-                found = skew if has_moved or row is None else row.clock_skew
+        news: Sequence[ReportedContainer] = stored.differing(containers)
+        stored.containers = {each.container_id: each for each in containers}
+        if not news or not stored.holds(skew, slots):
+            # A report that repeats the last one is compared with the database: storing that one may have failed.
+            async with self._database.read() as session:
+                news = await self._containers.news(session, agent_id, containers)
+                if not stored.holds(skew, slots):
+                    row = await repository.find(session, agent_id)
+                    has_moved = bool(sent_at and row is not None and clock_skew.has_changed(row.clock_skew, skew))
+                    changed = changed_statuses(await repository.slots(session, agent_id), slots)
+                    found = skew if has_moved or row is None else row.clock_skew
         if not news and not changed and not has_moved:
             stored.clock_skew, stored.slots = found, slots
             return False

@@ -146,8 +146,10 @@ async def _follow(session: WriteSession, clock: Clock, allocations: Allocations,
 
 async def _notify_logs(session: WriteSession, container: ContainerRow) -> None:
     row: AllocationRow = await repository.get(session, container.allocation_id)
-    # Trials with log policies are settled once all output of their attempt is stored.
-    notify(session, notifications.logs(row.task_id), notifications.TRIALS)
+    notify(session, notifications.logs(row.task_id))
+    if not row.settled:
+        # Trials with log policies are settled once all output of their attempt is stored.
+        notify(session, notifications.TRIALS)
 
 
 def by_our_clock(exit_: ContainerExit, skew: int) -> ContainerExit:

@@ -53,9 +53,8 @@ class TrialLoop:
 
     async def tick(self) -> float | None:
         view = await self._load()
+        # What follows from a settlement is due at the next tick, of which it notifies.
         output_wait = await self._settle(view.unsettled)
-        if view.unsettled:
-            view = await self._load()
         await self._in_batches(view.stopped, FINISH_BATCH, self._finish)
         waits = [output_wait, await self._end_invalid(view.invalid), await self._request(view.wanting)]
         return self._items.soonest(*waits)
