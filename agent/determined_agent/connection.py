@@ -48,6 +48,8 @@ class Agent(Protocol):
 
     def obey(self, desired: DesiredState) -> None: ...
 
+    def sent(self, report: ReportedState) -> None: ...
+
     def cut_off(self) -> None: ...
 
 
@@ -167,7 +169,9 @@ class Connection:
     async def _send(self, link: ClientConnection, heartbeat: float) -> None:
         while True:
             self._agent.changed.clear()
-            await link.send(self._agent.reported.model_dump_json())
+            report = self._agent.reported
+            await link.send(report.model_dump_json())
+            self._agent.sent(report)
             try:
                 async with asyncio.timeout(heartbeat):
                     await self._agent.changed.wait()

@@ -1,6 +1,7 @@
 """The agent as a whole: holds the containers, follows the desired state and reports the actual state."""
 
 import asyncio
+import dataclasses
 import logging
 import shutil
 import socket
@@ -63,6 +64,8 @@ class Daemon:
         self._terminated: dict[str, ReportedContainer] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
         self._removals: set[asyncio.Task[None]] = set()
+        self._told: set[str] = set()
+        """Containers of which the master was sent the end of their output by this connection."""
         self._desired: DesiredState | None = None
         self._sequence = 0
         self._slot_statuses: list[SlotStatus] = []
@@ -141,9 +144,18 @@ class Daemon:
         self._reconcile()
         self.changed.set()
 
+    def sent(self, report: ReportedState) -> None:
+        """Notes a report that was sent. A container is forgotten only after one with the end of its output: no later
+        report speaks of it, and the master would wait for that end."""
+        done = {each.container_id for each in report.containers if each.output_done}
+        if not done <= self._told:
+            self._told |= done
+            self._reconcile()
+
     def cut_off(self) -> None:
         """Handles the loss of the connection: nothing changes until the next desired state."""
         self._desired = None
+        self._told.clear()
 
     async def close(self) -> None:
         """Ends the agent but none of its containers."""
@@ -157,7 +169,7 @@ class Daemon:
     def _reconcile(self) -> None:
         if self._desired is None:
             return
-        known = {name: container.known for name, container in self._containers.items()}
+        known = {name: self._known(container) for name, container in self._containers.items()}
         known |= {name: reconcile.Known(True, False, True) for name in self._terminated}
         for step in reconcile.reconcile(self._desired, known, newest_epoch=self._memory.master_epoch):
             self._items.run_now("container", _container_of(step), partial(self._apply, step))
@@ -165,6 +177,11 @@ class Daemon:
         if self._retry is not None:
             self._retry.cancel()
         self._retry = None if left is None else asyncio.get_running_loop().call_later(left, self._reconcile)
+
+    def _known(self, container: Container) -> reconcile.Known:
+        known = container.known
+        is_told = container.container_id in self._told
+        return dataclasses.replace(known, is_output_done=known.is_output_done and is_told)
 
     def _apply(self, step: reconcile.Step) -> None:
         match step:
@@ -219,6 +236,7 @@ class Daemon:
 
     def _forget(self, container_id: str) -> None:
         self._terminated.pop(container_id, None)
+        self._told.discard(container_id)
         container = self._containers.pop(container_id, None)
         self._lives.pop(container_id, None)
         if container is not None:

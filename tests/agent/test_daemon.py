@@ -8,6 +8,7 @@ import pytest
 from tests.support.agents import agent_on, make_wish
 from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
 from tests.support.waiting import eventually
+from websockets.asyncio.client import ClientConnection
 
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse, ReportedContainer
 from determined_agent import processes
@@ -49,6 +50,36 @@ async def test_a_container_is_started_its_output_shipped_its_exit_reported_and_t
         await master.wish()
         await eventually(lambda: master.truth_of(wish.container_id) is None)
         await eventually(lambda: not list((tmp_path / "runs").iterdir()))
+
+
+async def test_the_end_of_the_output_is_reported_before_a_container_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The output ends while another report is on its way, when the container is not desired any more."""
+    master, wish = FakeLinkMaster(), make_wish("echo out")
+    master.refuse_posts = 1 << 30
+    may_send, send = asyncio.Event(), ClientConnection.send
+    may_send.set()
+
+    async def slow(link: ClientConnection, message: str) -> None:
+        await send(link, message)
+        await may_send.wait()
+
+    monkeypatch.setattr(ClientConnection, "send", slow)
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        await eventually(state_is(master, wish, "TERMINATED"))
+        may_send.clear()
+        await master.wish()
+        count = len(master.truths)
+        await eventually(lambda: len(master.truths) > count)
+        master.refuse_posts = 0
+        await eventually(lambda: master.text_of(wish.container_id) == ["out"])
+        await eventually(lambda: wish.container_id in master.committed)
+        may_send.set()
+        await eventually(lambda: master.truth_of(wish.container_id) is None)
+    told = [each for truth in master.truths for each in truth.containers if each.output_done]
+    assert [each.container_id for each in told] == [wish.container_id]
 
 
 @pytest.mark.parametrize("is_named", [True, False])
