@@ -9,6 +9,9 @@ from determined_master.notifications import Notifications
 
 logger = logging.getLogger(__name__)
 
+GRACE_SECONDS = 2.0
+"""Time for the tick that runs when the master stops."""
+
 
 async def run(
     name: str,
@@ -21,13 +24,13 @@ async def run(
 ) -> None:
     """Runs ``tick``, which may return the seconds until its next call; a lost notification costs at most ``interval``.
     ``pause``: minimum seconds between calls. A tick isolates its items (determined.link.isolation); an error that it
-    raises concerns all of them."""
+    raises concerns all of them. Cancelled, it lets a running tick end, for GRACE_SECONDS at most."""
     failures, is_full = 0, False
     async with notifications.subscribe(*topics) as listener:
         while not notifications.closing:
             wait = interval
             try:
-                wanted = await tick()
+                wanted = await _ended(asyncio.ensure_future(tick()))
                 failures, is_full = 0, False
                 if wanted is not None:
                     wait = min(interval, max(0.0, wanted))
@@ -47,6 +50,17 @@ async def run(
                 continue
             await asyncio.sleep(pause)
             await listener.wait(max(0.0, wait - pause))
+
+
+async def _ended(ticking: asyncio.Future[float | None]) -> float | None:
+    """Returns the answer of a tick. One that is cut off in the middle rolls back, and leaves a connection behind if it
+    was just being opened."""
+    try:
+        return await asyncio.shield(ticking)
+    except asyncio.CancelledError:
+        await asyncio.wait({ticking}, timeout=GRACE_SECONDS)
+        ticking.cancel()
+        raise
 
 
 def _log(name: str, failures: int, error: Exception, wait: float) -> None:

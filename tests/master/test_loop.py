@@ -1,0 +1,50 @@
+"""A loop that is stopped in the middle of a tick."""
+
+import asyncio
+
+import pytest
+
+from determined_master.loops import loop
+from determined_master.notifications import Notifications
+
+
+async def stopped(tick) -> asyncio.Task[None]:
+    """The task of a loop, cancelled once ``tick`` has begun."""
+    running = asyncio.create_task(loop.run("x", Notifications(), (), tick))
+    await tick.begun.wait()
+    running.cancel()
+    return running
+
+
+class Tick:
+    def __init__(self) -> None:
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+        self.how = ""
+
+    async def __call__(self) -> None:
+        self.begun.set()
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.how = "cut off"
+            raise
+        self.how = "ended"
+
+
+async def test_the_tick_that_runs_ends_before_the_loop_does():
+    tick = Tick()
+    running = await stopped(tick)
+    asyncio.get_running_loop().call_soon(tick.may_end.set)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert tick.how == "ended"
+
+
+async def test_a_tick_that_does_not_end_is_cut_off(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(loop, "GRACE_SECONDS", 0.01)
+    tick = Tick()
+    running = await stopped(tick)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await asyncio.sleep(0)
+    assert tick.how == "cut off"
