@@ -138,7 +138,9 @@ async def test_two_masters_on_one_host_keep_a_browser_signed_in_at_both(tmp_path
     body = {"username": "admin", "password": PASSWORD}
     for name in "ab":
         (tmp_path / name).mkdir()
-    async with cluster(tmp_path / "a") as a, cluster(tmp_path / "b") as b:
+    # A password of its own: neither is a copy of the other tests' database, and so of the other.
+    new = {"initial_user_password": PASSWORD}
+    async with cluster(tmp_path / "a", **new) as a, cluster(tmp_path / "b", **new) as b:
         kept: dict[str, str] = {}
         for each in (a, b):
             # The older sign-in keeps its name, and is the other master's for one of them.

@@ -2,8 +2,9 @@
 
 import os
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,17 @@ entrypoint: python3 run.py
 searcher: {name: single, metric: loss}
 hyperparameters: {}
 """
-_template: dict[str, Path] = {}
+_templates: "list[_Template]" = []
 _of_folder: dict[Path, str] = {}
 """Databases of PostgreSQL: a master that starts in the same folder again has the same rows."""
+
+
+@dataclass(frozen=True)
+class _Template:
+    """A database with its first rows and a session of ``admin``, made once and copied for each test."""
+
+    database: Path
+    token: str
 
 
 @dataclass
@@ -123,35 +132,43 @@ class FakeAgent:
 
 @asynccontextmanager
 async def cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Cluster]:
-    """A master over a fresh copy of a database that the migrations built once."""
+    """A master over a fresh copy of a database that the migrations built once, in which ``admin`` is logged in."""
     data = folder / "data"
     data.mkdir(exist_ok=True)
+    is_usual = clock is None and "initial_user_password" not in settings
     # No page but a test's own, also where one was built: an address that is nobody's is 404 then.
     values = {"data": data, "initial_user_password": PASSWORD, "webui": folder / "no-page", **settings}
     if (server := os.environ.get(VARIABLE)) and "database_url" not in settings:
         values["database_url"] = _of_folder.setdefault(data, "") or fresh_database(server)
         _of_folder[data] = values["database_url"]
-    template = None if "database_url" in values else _template.get("path")
-    if template is not None and template.exists() and not (data / "master.sqlite").exists():
-        shutil.copy(template, data / "master.sqlite")
+    is_new = "database_url" not in values and not (data / "master.sqlite").exists()
+    template = _templates[0] if is_new and is_usual and _templates else None
+    if template is not None:
+        shutil.copy(template.database, data / "master.sqlite")
     master = build(Settings(**values), clock)
-    if template is None and "database_url" not in values:
-        kept = folder.parent / "template.sqlite"
-        shutil.copy(data / "master.sqlite", kept)
-        _template["path"] = kept
     app = create_app(master)
     async with lifespan(app):
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://master") as client:
-            await login(client, "admin")
+            token = await login(client, "admin", template.token if template else "")
+            if is_new and is_usual and not _templates:
+                _templates.append(_Template(_copied(data / "master.sqlite", folder.parent / "template.sqlite"), token))
             yield Cluster(master, app, client)
 
 
-async def login(client: httpx.AsyncClient, username: str) -> None:
-    answer = await client.post(
-        "/api/v1/auth/login",
-        json={"username": username, "password": client_hash(PASSWORD), "isHashed": True},
-    )
-    assert answer.status_code == 200, answer.text
-    client.cookies.clear()
-    client.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+def _copied(database: Path, copy: Path) -> Path:
+    with closing(sqlite3.connect(database)) as read, closing(sqlite3.connect(copy)) as written:
+        read.backup(written)
+    return copy
+
+
+async def login(client: httpx.AsyncClient, username: str, token: str = "") -> str:
+    """Returns the token of the client's session: a new one, or one that the database already has."""
+    if not token:
+        body = {"username": username, "password": client_hash(PASSWORD), "isHashed": True}
+        answer = await client.post("/api/v1/auth/login", json=body)
+        assert answer.status_code == 200, answer.text
+        client.cookies.clear()
+        token = str(answer.json()["token"])
+    client.headers["Authorization"] = f"Bearer {token}"
+    return token
