@@ -116,9 +116,10 @@ ROUTERS = (
 )
 
 METRICS_PATH = "/api/v1/trials/{trial_id:int}/metrics"
+REPORTS_PATH = "/detent/trials/{trial_id:int}/reports"
 LOGS_PATH = "/api/v1/task/logs"
 OUTPUT_PATH = "/detent/agents/{agent_id}/output"
-HOT = (METRICS_PATH, LOGS_PATH, OUTPUT_PATH)
+HOT = (METRICS_PATH, REPORTS_PATH, LOGS_PATH, OUTPUT_PATH)
 """Paths of the fast path; they are routes of the app as well, so that the route table lists them."""
 
 
@@ -163,7 +164,8 @@ def create_app(services: Services) -> FastAPI:
     app.router.routes.append(Route(api_page.PATH, api_page.show))
     app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
     for router in ROUTERS:
-        app.include_router(router)
+        # Not include_router, which looks at each route of each router anew for every request.
+        app.router.routes.extend(router.routes)
     app.router.routes.append(DocsSite(docs_folder()))
     app.router.routes.append(Pages(app.state.page_files, services.settings.base_path))
     return app
@@ -178,7 +180,12 @@ def _hot_routes(services: Services) -> tuple[tuple[str, Handler], ...]:
         services.metrics,
         services.logs,
     )
-    return ((METRICS_PATH, fast.report_metrics), (LOGS_PATH, fast.post_logs), (OUTPUT_PATH, fast.post_output))
+    return (
+        (METRICS_PATH, fast.report_metrics),
+        (REPORTS_PATH, fast.report_batch),
+        (LOGS_PATH, fast.post_logs),
+        (OUTPUT_PATH, fast.post_output),
+    )
 
 
 def _agent_endpoint(services: Services) -> agent_link.AgentEndpoint:

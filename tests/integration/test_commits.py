@@ -226,6 +226,11 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         ),
         ("POST", "/detent/drain"): ("/detent/drain", {}, {}),
         ("POST", "/api/v1/trials/{trial_id}/metrics"): ("/api/v1/trials/1/metrics", metrics, task),
+        ("POST", "/detent/trials/{trial_id}/reports"): (
+            "/detent/trials/1/reports",
+            {"reports": [metrics | {"group": "extra"}]},
+            task,
+        ),
         ("POST", "/api/v1/task/logs"): (
             "/api/v1/task/logs",
             {"logs": [{"taskId": wish.spec.task_id, "log": "x"}]},

@@ -16,6 +16,8 @@ class FakeMaster:
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, str, Any, dict[str, str]]] = []
         self.answers: dict[tuple[str, str], Callable[[Any], Answer]] = {}
+        self.requests_of_several: list[int] = []
+        """Numbers of reports in the requests with more than one."""
         self.headers: dict[str, str] = {}
         """Added to each answer."""
         self.preempt = threading.Event()
@@ -38,6 +40,28 @@ class FakeMaster:
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.bodies(suffix)) >= count, timeout=60)
         return self.bodies(suffix)
+
+    def _take(self, method: str, path: str, query: str, body: Any, headers: dict[str, str]) -> Answer:
+        with self.arrived:
+            self.calls.append((method, path, query, body, headers))
+            self.arrived.notify_all()
+        return self._answer(method, path, query, body)
+
+    def _answer_together(self, call: tuple[str, str, str, Any, dict[str, str]]) -> Answer:
+        """Takes each report of a request as if it had come alone."""
+        method, path, query, body, headers = call
+        if (method, "/reports") in self.answers:
+            return self._take(*call)
+        alone = path.replace("/detent/", "/api/v1/").replace("/reports", "/metrics")
+        self.requests_of_several.append(len(body["reports"]))
+        refused = []
+        for index, report in enumerate(body["reports"]):
+            status, value = self._take(method, alone, query, report, headers)
+            if status in (0, 502, 503):
+                return status, value
+            if status != 200:
+                refused.append({"index": index, "status": status, **value})
+        return 200, {"refused": refused}
 
     def _answer(self, method: str, path: str, query: str, body: Any) -> Answer:
         for (verb, suffix), answer in self.answers.items():
@@ -64,10 +88,8 @@ class FakeMaster:
                     return
                 path, _, query = self.path.partition("?")
                 body = json.loads(data) if data else None
-                with master.arrived:
-                    master.calls.append((self.command, path, query, body, dict(self.headers)))
-                    master.arrived.notify_all()
-                status, value = master._answer(self.command, path, query, body)
+                call = (self.command, path, query, body, dict(self.headers))
+                status, value = master._answer_together(call) if path.endswith("/reports") else master._take(*call)
                 if status == 0:  # hang up without an answer
                     self.close_connection = True
                     return

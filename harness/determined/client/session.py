@@ -351,6 +351,11 @@ def _error(status: int, data: bytes) -> ApiError:
         answer = None
     if not isinstance(answer, dict):
         answer = {"message": data.decode("utf-8", "replace").strip()[:500]}
+    return error_of(status, answer)
+
+
+def error_of(status: int, answer: Mapping[str, Any]) -> ApiError:
+    """Returns the exception for a decoded answer, or for one entry of it that has the form of an error."""
     inner = answer.get("error")
     inner = inner if isinstance(inner, dict) else {"error": inner}
     text = answer.get("message") or inner.get("message") or inner.get("error") or f"the master answered {status}"

@@ -1,8 +1,10 @@
 """Calls about one trial."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from determined.client.session import FOR_EVER, ONCE, Session
+from determined.client.session import FOR_EVER, ONCE, Session, error_of
+from determined.errors import ApiError
 
 PREFIX = "/api/v1/trials"
 
@@ -15,6 +17,22 @@ def get(session: Session, trial_id: int) -> dict[str, Any]:
 def report_metrics(session: Session, trial_id: int, body: dict[str, Any]) -> None:
     """Reports metrics once, without retries; the caller decides what to do if the master does not answer."""
     session.post(f"{PREFIX}/{trial_id}/metrics", body)
+
+
+def report_batch(session: Session, trial_id: int, bodies: Sequence[dict[str, Any]]) -> list[ApiError | None]:
+    """Reports metrics several times by one request, in order, without retries.
+
+    Returns:
+        for each report None, or why the master refuses it; the others are stored all the same.
+
+    Raises:
+        ApiError: no report is stored.
+    """
+    answer = session.post(f"/detent/trials/{trial_id}/reports", {"reports": bodies})
+    answers: list[ApiError | None] = [None] * len(bodies)
+    for refused in answer["refused"]:
+        answers[refused["index"]] = error_of(refused["status"], refused)
+    return answers
 
 
 def report_progress(session: Session, trial_id: int, progress: float) -> None:

@@ -9,6 +9,7 @@ attempt.
 import logging
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ GONE = (Unauthenticated, Forbidden, NotFound, Conflict)
 
 LAST_SECONDS = 10.0
 """Time for which a failing process still tries to deliver its reports."""
+MAX_REPORTS = 100
+MAX_BYTES = 1 << 20
+"""A request with reports that waited together takes no more after so many of them, or so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Shipper:
         self._order = threading.Lock()
         self._on_gone = on_gone
         self._queue: queue.SimpleQueue[_Item | _Flush | Callable[[], object] | None] = queue.SimpleQueue()
+        self._ahead: deque[_Flush | Callable[[], object] | None] = deque()
+        """What was taken from the queue behind the reports of one request."""
         self._failure: ApiError | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="determined-metrics", daemon=True)
@@ -103,14 +109,14 @@ class Shipper:
 
     def _run(self) -> None:
         while True:
-            item = self._queue.get()
+            item = self._next()
             if item is None:
                 return
             if isinstance(item, _Flush):
                 item.done.set()
             elif self._stopping.is_set():
                 continue
-            elif isinstance(item, _Item):
+            elif isinstance(item, list):
                 self._deliver(item)
             else:
                 try:
@@ -118,27 +124,64 @@ class Shipper:
                 except ApiError as error:
                     logger.debug("cannot send the status or progress: %s", error)
 
-    def _deliver(self, item: _Item) -> None:
+    def _next(self) -> list[_Item] | _Flush | Callable[[], object] | None:
+        """Waits for what was queued next. Reports that wait already come together, as many as fit into a request."""
+        first = self._ahead.popleft() if self._ahead else self._queue.get()
+        if not isinstance(first, _Item):
+            return first
+        items, size = [first], first.report.size
+        while len(items) < MAX_REPORTS and size < MAX_BYTES:
+            try:
+                following = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if not isinstance(following, _Item):
+                self._ahead.append(following)
+                break
+            items.append(following)
+            size += following.report.size
+        return items
+
+    def _deliver(self, items: list[_Item]) -> None:
+        answers = self._send_until_answered(items)
+        if answers is None:
+            return
+        for item, error in zip(items, answers, strict=True):
+            if isinstance(error, GONE):
+                self._on_gone(f"this attempt has ended, so the master rejects its reports: {error}")
+                return
+            if error is not None and item.is_leftover:
+                logger.warning("the master rejected a report of an earlier process: %s", error)
+            elif error is not None:
+                self._failure = self._failure or error
+        self._spool.remove(items[-1].report)
+
+    def _send_until_answered(self, items: list[_Item]) -> list[ApiError | None] | None:
+        """Returns the master's answer to each report; None if this process ends before there is one."""
         delays = FOR_EVER.delays()
         away = False
         while True:
             try:
-                trials.report_metrics(self._session, self._trial_id, item.report.body)
+                return self._send(items)
             except MasterUnreachable as error:
                 if not away:
                     away = True
                     logger.warning("metric reports wait until the master answers: %s", error)
                 if self._stopping.wait(next(delays)):
-                    return
-            except GONE as error:
-                self._on_gone(f"this attempt has ended, so the master rejects its reports: {error}")
-                return
-            except ApiError as error:
-                if item.is_leftover:
-                    logger.warning("the master rejected a report of an earlier process: %s", error)
-                else:
-                    self._failure = self._failure or error
-                break
-            else:
-                break
-        self._spool.remove(item.report)
+                    return None
+
+    def _send(self, items: list[_Item]) -> list[ApiError | None]:
+        """Raises MasterUnreachable. A report that arrived before counts as stored when it is sent again."""
+        bodies = [item.report.body for item in items]
+        try:
+            if len(items) > 1:
+                return trials.report_batch(self._session, self._trial_id, bodies)
+            trials.report_metrics(self._session, self._trial_id, bodies[0])
+        except MasterUnreachable:
+            raise
+        except ApiError as error:
+            if len(items) == 1:
+                return [error]
+            # Refused as a whole, or by a master that only takes single reports: one by one each has its own answer.
+            return [answer for item in items for answer in self._send([item])]
+        return [None]

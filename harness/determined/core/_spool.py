@@ -26,9 +26,11 @@ _open_here: set[Path] = set()
 
 
 class Spooled(NamedTuple):
-    """One report. ``end`` is the offset behind its line in the file, None if it is kept in memory only."""
+    """One report. ``size`` is the length of its line in bytes, ``end`` the offset behind the line in the file, None if
+    the report is kept in memory only."""
 
     body: dict[str, Any]
+    size: int
     end: int | None
 
 
@@ -76,14 +78,14 @@ class Spool:
         line = json.dumps(body, allow_nan=False).encode() + b"\n"
         with self._lock:
             if self._file is None:
-                return Spooled(body, None)
+                return Spooled(body, len(line), None)
             try:
                 _write_all(self._file, line, self._end)
             except OSError as error:
                 self._give_up(error)
-                return Spooled(body, None)
+                return Spooled(body, len(line), None)
             self._end += len(line)
-            return Spooled(body, self._end)
+            return Spooled(body, len(line), self._end)
 
     def remove(self, report: Spooled) -> None:
         """Removes a report and all before it. The file is emptied when nothing is left in it."""
@@ -126,7 +128,7 @@ class Spool:
             except ValueError:
                 logger.warning("cannot read a metric report on the disk; it is dropped: %r", line[:200])
                 continue
-            found.append(Spooled(body, at))
+            found.append(Spooled(body, len(line), at))
         return found
 
     def _give_up(self, error: OSError) -> None:

@@ -10,7 +10,7 @@ DEFAULT_BYTES = 8 * 1024 * 1024
 REPORT_BYTES = 64 * 1024 * 1024
 """Limit for batches of metrics, log lines and output, which authenticate before they read."""
 _SIGN_IN = ("/api/v1/auth/", "/detent/sign-in")
-_REPORTS = ("/metrics", "/task/logs", "/output")
+_REPORTS = ("/metrics", "/reports", "/task/logs", "/output")
 
 
 def limit_of(path: str) -> int | None:

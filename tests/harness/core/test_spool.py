@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_written_does_not_stop_reports(tmp_path, caplog)
     (tmp_path / "spool").write_text("a file, where a folder is needed")
     spool = Spool(tmp_path / "spool")
     assert spool.open() == []
-    assert spool.append({"step": 1}) == ({"step": 1}, None)
+    assert spool.append({"step": 1}) == ({"step": 1}, len(b'{"step": 1}\n'), None)
     spool.close()
     assert "kept in memory only" in caplog.text
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
-from determined_master.api.errors import response_of, translate
+from determined_master.api.errors import error_body, response_of, translate
 from determined_master.api.schemas.enums import plain_level
 from determined_master.authentication import TASK_HEADER, Authenticator, bearer
 from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
@@ -21,6 +21,7 @@ from determined_master.db.session import Database
 from determined_master.json_numbers import inward
 from determined_master.logs.line import Line
 from determined_master.logs.store import Lines, LogStore
+from determined_master.metrics.batch_store import BatchStore
 from determined_master.metrics.report import Report
 from determined_master.metrics.store import MetricStore
 from determined_master.principal import Principal
@@ -31,7 +32,8 @@ V = TypeVar("V")
 _EMPTY = b"{}"
 NUL_SYMBOL = "\u2400"
 """Replaces a NUL, which PostgreSQL cannot store in a text."""
-
+MAX_REPORTS = 1000
+"""Reports in one request: all of them are one transaction."""
 
 _Int = Annotated[int, msgspec.Meta(ge=-MAX_INT64, le=MAX_INT64)]
 
@@ -62,6 +64,12 @@ class MetricsBody(msgspec.Struct):
     metrics: _TrialMetrics
 
 
+class ReportsBody(msgspec.Struct):
+    """``POST /detent/trials/{id}/reports``."""
+
+    reports: Annotated[list[MetricsBody], msgspec.Meta(max_length=MAX_REPORTS)]
+
+
 class _LogLine(msgspec.Struct):
     log: str
     taskId: str | None = None
@@ -87,6 +95,7 @@ class LogsBody(msgspec.Struct):
 
 
 _METRICS = msgspec.json.Decoder(MetricsBody)
+_REPORTS = msgspec.json.Decoder(ReportsBody)
 _LOGS = msgspec.json.Decoder(LogsBody)
 
 
@@ -107,6 +116,7 @@ class FastRoutes:
         self._database = database
         self._writer = writer
         self._metrics = metrics
+        self._batches = BatchStore(metrics)
         self._logs = logs
 
     async def report_metrics(self, request: Request) -> Response:
@@ -114,15 +124,28 @@ class FastRoutes:
             trial_id = _trial_id(request.path_params["trial_id"])
             await self._may_report(request, trial_id)
             body = await decode(request, _METRICS)
-            report = _report(trial_id, body)
-            # The bytes are searched first: almost no report contains a NUL.
-            if b"\\u0000" in await request.body():
-                names = replace(report, group=visible(report.group), metrics=visible(report.metrics))
-                report = replace(names, batch_metrics=visible(report.batch_metrics))
+            (report,) = _reports(trial_id, [body], await request.body())
             await self._writer.write(self._metrics, report)
         except Exception as error:
             return response_of(translate(error))
         return Response(_EMPTY, media_type="application/json")
+
+    async def report_batch(self, request: Request) -> Response:
+        """Stores reports of one trial, in order, in one transaction; the answer lists those that are refused."""
+        try:
+            trial_id = _trial_id(request.path_params["trial_id"])
+            await self._may_report(request, trial_id)
+            body = await decode(request, _REPORTS)
+            reports = _reports(trial_id, body.reports, await request.body())
+            answers = await self._writer.write(self._batches, reports)
+        except Exception as error:
+            return response_of(translate(error))
+        refused = [
+            {"index": index, "status": error.status, **error_body(error)}
+            for index, error in enumerate(answers)
+            if error is not None
+        ]
+        return Response(msgspec.json.encode({"refused": refused}), media_type="application/json")
 
     async def post_logs(self, request: Request) -> Response:
         try:
@@ -199,6 +222,17 @@ def visible(value: object) -> object:
     if isinstance(value, dict):
         return {visible(key): visible(item) for key, item in value.items()}
     return [visible(item) for item in value] if isinstance(value, list) else value
+
+
+def _reports(trial_id: int, bodies: Sequence[MetricsBody], sent: bytes) -> list[Report]:
+    """``sent``: the bytes of the request, which are searched first: almost no report contains a NUL."""
+    reports = [_report(trial_id, body) for body in bodies]
+    return [_without_nul(report) for report in reports] if b"\\u0000" in sent else reports
+
+
+def _without_nul(report: Report) -> Report:
+    names = replace(report, group=visible(report.group), metrics=visible(report.metrics))
+    return replace(names, batch_metrics=visible(report.batch_metrics))
 
 
 def _report(trial_id: int, body: MetricsBody) -> Report:

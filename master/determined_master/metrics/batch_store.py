@@ -1,0 +1,27 @@
+"""Stores several reports of one sender as one operation of the group writer, so that they are one wait."""
+
+from collections.abc import Sequence
+from itertools import chain, islice
+
+from sqlalchemy import Connection
+
+from determined.errors import ApiError
+from determined_master.metrics.report import Report
+from determined_master.metrics.store import MetricStore
+
+
+class BatchStore:
+    """Implements the group-commit writer's Store. An answer has one entry for each report: None, or its refusal."""
+
+    def __init__(self, metrics: MetricStore) -> None:
+        self._metrics = metrics
+
+    def apply(self, connection: Connection, operations: Sequence[Sequence[Report]]) -> list[list[ApiError | None]]:
+        answers = iter(self._metrics.apply(connection, list(chain.from_iterable(operations))))
+        return [list(islice(answers, len(batch))) for batch in operations]
+
+    def rolled_back(self) -> None:
+        self._metrics.rolled_back()
+
+    def topics(self, operations: Sequence[Sequence[Report]]) -> set[str]:
+        return self._metrics.topics(list(chain.from_iterable(operations)))

@@ -1,0 +1,123 @@
+"""Reports that wait for the master together leave in one request; each has its own answer."""
+
+import threading
+
+import pytest
+
+from determined import core
+from determined.client.session import Session
+from determined.core import _metrics
+from determined.core._metrics import Shipper
+from determined.errors import BadRequest
+
+REFUSED = {"error": {"code": 3, "reason": "InvalidArgument", "error": "other value"}}
+
+
+@pytest.fixture
+def first_waits(master):
+    """The first report is answered when the event is set, so that all later ones wait together."""
+    event = threading.Event()
+    master.on("POST", "/metrics", lambda body: (event.wait(60), (200, {}))[1])
+    yield event
+    event.set()
+
+
+def steps(master):
+    return [body["metrics"]["stepsCompleted"] for body in master.bodies("/metrics")]
+
+
+def test_what_waited_arrives_in_order_by_one_request(master, first_waits):
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"loss": 1.0})
+        master.wait_for("/metrics")
+        for step in (2, 3, 4):
+            context.train.report_training_metrics(step, {"loss": 1.0})
+        first_waits.set()
+    assert steps(master) == [1, 2, 3, 4]
+    assert master.requests_of_several == [3]
+
+
+def test_a_status_keeps_its_place_between_reports(master, first_waits):
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"loss": 1.0})
+        master.wait_for("/metrics")
+        for step in (2, 3):
+            context.train.report_training_metrics(step, {"loss": 1.0})
+        context.train.set_status("between")
+        for step in (4, 5):
+            context.train.report_training_metrics(step, {"loss": 1.0})
+        first_waits.set()
+    posts = [(path, body) for method, path, _, body, _ in master.calls if method == "POST"]
+    places = [body["metrics"]["stepsCompleted"] if path.endswith("/metrics") else "status" for path, body in posts]
+    assert places == [1, 2, 3, "status", 4, 5]
+    assert master.requests_of_several == [2, 2]
+
+
+def test_a_request_holds_a_bounded_number_of_reports(master, first_waits, monkeypatch):
+    monkeypatch.setattr(_metrics, "MAX_REPORTS", 2)
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"loss": 1.0})
+        master.wait_for("/metrics")
+        for step in range(2, 7):
+            context.train.report_training_metrics(step, {"loss": 1.0})
+        first_waits.set()
+    assert steps(master) == [1, 2, 3, 4, 5, 6]
+    assert master.requests_of_several == [2, 2]
+
+
+def test_a_request_ends_with_the_report_that_makes_it_large(master, first_waits, monkeypatch):
+    monkeypatch.setattr(_metrics, "MAX_BYTES", 2000)
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"loss": 1.0})
+        master.wait_for("/metrics")
+        for step in range(2, 6):
+            context.train.report_training_metrics(step, {"text": "x" * 1500})
+        first_waits.set()
+    assert steps(master) == [1, 2, 3, 4, 5]
+    assert master.requests_of_several == [2, 2]
+
+
+def test_one_refused_report_is_raised_and_the_others_are_stored(master):
+    event = threading.Event()
+
+    def answer(body):
+        event.wait(60)
+        return (400, REFUSED) if body["metrics"]["stepsCompleted"] == 3 else (200, {})
+
+    master.on("POST", "/metrics", answer)
+    with core.init() as context:
+        context.train.report_training_metrics(1, {"loss": 1.0})
+        master.wait_for("/metrics")
+        for step in (2, 3, 4):
+            context.train.report_training_metrics(step, {"loss": 1.0})
+        event.set()
+        with pytest.raises(BadRequest, match="other value"):
+            context.train.flush()
+        context.train.report_training_metrics(5, {"loss": 1.0})
+    assert steps(master) == [1, 2, 3, 4, 5]
+
+
+def test_a_fenced_attempt_ends_its_process_at_the_first_refusal(master, tmp_path):
+    event = threading.Event()
+    fenced = {"error": {"code": 7, "reason": "PermissionDenied", "error": "fenced"}}
+    master.on("POST", "/metrics", lambda body: (event.wait(60), (403, fenced))[1])
+    texts = []
+    shipper = Shipper(Session(master.url), 3, on_gone=texts.append)
+    for step in (1, 2):
+        shipper.put({"group": "training", "metrics": {"stepsCompleted": step}})
+    event.set()
+    shipper.start()
+    shipper.close(deliver=False)
+    assert master.requests_of_several == [2]
+    assert len(texts) == 1
+    assert "fenced" in texts[0]
+
+
+def test_a_master_that_takes_single_reports_only_gets_them_one_by_one(master):
+    master.on("POST", "/reports", (404, {"error": {"code": 5, "reason": "NotFound", "error": "no such path"}}))
+    shipper = Shipper(Session(master.url), 3, on_gone=lambda text: pytest.fail(text))
+    for step in (1, 2, 3):
+        shipper.put({"group": "training", "metrics": {"stepsCompleted": step}})
+    shipper.start()
+    shipper.close(deliver=True)
+    assert steps(master) == [1, 2, 3]
