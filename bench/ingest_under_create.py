@@ -66,7 +66,7 @@ def figures(rounds: int = 7) -> list[Figure]:
     return [
         Figure(
             "report p99 under a 90 MB create / p99 alone",
-            3.0,
+            2.0,
             ratios,
             note=f"{note} ms; a create takes {statistics.median(creates.seconds):.1f} s meanwhile",
         )

@@ -36,14 +36,19 @@ class Body(msgspec.Struct):
     metrics: Metrics
 
 
+class Bodies(msgspec.Struct):
+    reports: list[Body]
+
+
 DECODER = msgspec.json.Decoder(Body)
+SEVERAL = msgspec.json.Decoder(Bodies)
 INSERT = "INSERT INTO metrics (trial_id, steps, grp, body) VALUES (?, ?, ?, ?)"
 
 
 class Writer:
     def __init__(self, path: str) -> None:
         self.path = path
-        self.waiting: queue.SimpleQueue[tuple[Any, asyncio.Future[None]]] = queue.SimpleQueue()
+        self.waiting: queue.SimpleQueue[tuple[list[Any], asyncio.Future[None]]] = queue.SimpleQueue()
 
     def start(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -61,7 +66,7 @@ class Writer:
             while not self.waiting.empty():
                 group.append(self.waiting.get_nowait())
             connection.execute("BEGIN")
-            connection.executemany(INSERT, [row for row, _ in group])
+            connection.executemany(INSERT, [row for rows, _ in group for row in rows])
             connection.execute("COMMIT")
             self.loop.call_soon_threadsafe(self.answer, [future for _, future in group])
 
@@ -72,19 +77,32 @@ class Writer:
                 future.set_result(None)
 
 
-async def store(request: Request) -> Response:
-    body = DECODER.decode(await request.body())
-    writer: Writer = request.app.state.writer
-    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+def row(body: Body) -> tuple[Any, ...]:
     sent = body.metrics
-    row = (sent.trialId, sent.stepsCompleted, body.group, msgspec.json.encode(sent.metrics.avgMetrics))
-    writer.waiting.put((row, future))
-    await future
+    return (sent.trialId, sent.stepsCompleted, body.group, msgspec.json.encode(sent.metrics.avgMetrics))
+
+
+async def store(request: Request) -> Response:
+    await committed(request, [row(DECODER.decode(await request.body()))])
     return Response(b"{}", media_type="application/json")
 
 
+async def store_several(request: Request) -> Response:
+    await committed(request, [row(body) for body in SEVERAL.decode(await request.body()).reports])
+    return Response(b"{}", media_type="application/json")
+
+
+async def committed(request: Request, rows: list[Any]) -> None:
+    writer: Writer = request.app.state.writer
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    writer.waiting.put((rows, future))
+    await future
+
+
 async def main(path: str) -> None:
-    app = Starlette(routes=[Route("/api/v1/trials/{trial_id:int}/metrics", store, methods=["POST"])])
+    one = Route("/api/v1/trials/{trial_id:int}/metrics", store, methods=["POST"])
+    several = Route("/detent/trials/{trial_id:int}/reports", store_several, methods=["POST"])
+    app = Starlette(routes=[one, several])
     app.state.writer = Writer(path)
     app.state.writer.start()
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

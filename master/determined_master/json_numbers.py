@@ -4,6 +4,8 @@ import math
 from typing import Any, overload
 
 _OUT = {math.inf: "Infinity", -math.inf: "-Infinity"}
+_PLAIN = frozenset({float, int, bool})
+"""Types of the values of nearly all reports, which need no look at each."""
 _IN = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -17,6 +19,12 @@ def outward(value: float) -> float | str: ...
 def outward(value: object) -> object: ...
 def outward(value: object) -> object:
     """Returns the value with every float that JSON cannot carry as a string; shares unchanged parts."""
+    if (
+        isinstance(value, dict)
+        and _PLAIN.issuperset(map(type, value.values()))
+        and all(map(math.isfinite, value.values()))
+    ):
+        return value
     if isinstance(value, float):
         if math.isfinite(value):
             return value
@@ -36,6 +44,8 @@ def inward(value: list[Any] | None) -> list[Any] | None: ...
 def inward(value: object) -> object: ...
 def inward(value: object) -> object:
     """The inverse of ``outward``, only for metrics: a string that spells such a float becomes a float."""
+    if isinstance(value, dict) and _PLAIN.issuperset(map(type, value.values())):
+        return value
     if isinstance(value, str):
         return _IN.get(value, value)
     if isinstance(value, dict):

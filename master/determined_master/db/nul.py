@@ -6,8 +6,11 @@ from typing import Any
 import msgspec
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import Connection
+from sqlalchemy.engine.interfaces import ExecutionContext
 
 NUL, SYMBOL = "\0", "\u2400"
+IS_CLEAN = "values_have_no_nul"
+"""Execution option of a statement whose values were looked at already."""
 _Row = dict[str, Any] | tuple[Any, ...]
 _Bound = _Row | list[_Row]
 _ESCAPE = re.compile(r"\\(?:u0000|.)")
@@ -18,8 +21,15 @@ def keep_symbol(engine: Engine) -> None:
 
     @event.listens_for(engine, "before_cursor_execute", retval=True)
     def _replace(
-        _connection: Connection, _cursor: object, statement: str, values: _Bound, _context: object, _many: bool
+        _connection: Connection,
+        _cursor: object,
+        statement: str,
+        values: _Bound,
+        context: ExecutionContext | None,
+        _many: bool,
     ) -> tuple[str, _Bound]:
+        if context is not None and context.execution_options.get(IS_CLEAN):
+            return statement, values
         if isinstance(values, list):  # "many" is also said of one statement with many rows
             return statement, [_clean(each) for each in values]
         return statement, _clean(values)

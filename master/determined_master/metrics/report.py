@@ -1,12 +1,12 @@
 """One report of metrics."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Report:
+
+class Report(msgspec.Struct, frozen=True):
     """One report. ``steps`` None: keyed by ``reported_at`` (profiler groups). Metrics hold floats, NaN included."""
 
     trial_id: int

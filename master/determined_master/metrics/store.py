@@ -78,7 +78,8 @@ class MetricStore:
             self._trials.pop(trial_id, None)
 
     def topics(self, operations: Sequence[Report]) -> set[str]:
-        topics = {notifications.metrics(t.experiment_id) for r in operations if (t := self._trials.get(r.trial_id))}
+        trials = map(self._trials.get, {r.trial_id for r in operations})
+        topics = {notifications.metrics(trial.experiment_id) for trial in trials if trial is not None}
         if any(r.group == "validation" for r in operations):
             topics.add(notifications.SEARCH)
         if operations:

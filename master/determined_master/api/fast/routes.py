@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar, overload
 
@@ -231,8 +230,12 @@ def _reports(trial_id: int, bodies: Sequence[MetricsBody], sent: bytes) -> list[
 
 
 def _without_nul(report: Report) -> Report:
-    names = replace(report, group=visible(report.group), metrics=visible(report.metrics))
-    return replace(names, batch_metrics=visible(report.batch_metrics))
+    return msgspec.structs.replace(
+        report,
+        group=visible(report.group),
+        metrics=visible(report.metrics),
+        batch_metrics=visible(report.batch_metrics),
+    )
 
 
 def _report(trial_id: int, body: MetricsBody) -> Report:
