@@ -15,6 +15,7 @@ from determined_master.clock import Clock
 from determined_master.db.base import to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow, TaskRow
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
 
@@ -289,8 +290,7 @@ async def release_slots(session: WriteSession, allocation_id: str, now: datetime
 
 async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:
     """Updates columns of an allocation other than its state."""
-    await session.execute(update(AllocationRow).where(AllocationRow.id == row.id).values(**values))
-    await session.refresh(row)
+    await change_row(session, row, values)
     if values.keys() != {"settled"}:
         _tell(session, row)
 

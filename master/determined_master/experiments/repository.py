@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select
 
 from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
@@ -11,6 +11,7 @@ from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.text_search import contains_lowered
 from determined_master.events import repository as events
@@ -139,8 +140,7 @@ async def add(
 
 async def change(session: WriteSession, row: ExperimentRow, **values: object) -> None:
     """Updates columns of an experiment other than its state."""
-    await session.execute(update(ExperimentRow).where(ExperimentRow.id == row.id).values(**values))
-    await session.refresh(row)
+    await change_row(session, row, values)
     if "labels" in values:
         await _keep_labels(session, row.id, row.labels)
     notify(session, notifications.metrics(row.id) if values.keys() <= FIGURES else notifications.experiment(row.id))

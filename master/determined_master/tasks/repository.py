@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -15,6 +15,7 @@ from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, TaskRow
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
@@ -157,8 +158,7 @@ async def add(session: WriteSession, row: TaskRow) -> None:
 
 async def change(session: WriteSession, row: TaskRow, **values: object) -> None:
     """Updates columns of a task other than its state."""
-    await session.execute(update(TaskRow).where(TaskRow.id == row.id).values(**values))
-    await session.refresh(row)
+    await change_row(session, row, values)
     notify(session, notifications.TASKS, notifications.task(row.id))
 
 

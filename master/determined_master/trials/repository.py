@@ -14,6 +14,7 @@ from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
@@ -317,8 +318,7 @@ def task_of(experiment: ExperimentRow, trial: TrialRow) -> TaskRow:
 
 async def change(session: WriteSession, row: TrialRow, **values: object) -> None:
     """Updates columns of a trial other than its state."""
-    await session.execute(update(TrialRow).where(TrialRow.id == row.id).values(**values))
-    await session.refresh(row)
+    await change_row(session, row, values)
     topic = notifications.metrics if values.keys() <= FIGURES else notifications.experiment
     notify(session, topic(row.experiment_id))
 
