@@ -7,13 +7,15 @@ from unittest.mock import AsyncMock
 import pytest
 from tests.support.agent_socket import agent_socket
 from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.database_reads import writes
 from tests.support.waiting import eventually
 
 from determined.link.messages import ReportedContainer, ReportedState, SlotFacts
 from determined.states import ContainerState
 from determined_master.agents.service import StoredReport
-from determined_master.allocations import containers, repository
+from determined_master.allocations import containers
 from determined_master.allocations.containers import Containers
+from determined_master.db.models import ContainerRow
 
 
 async def test_the_second_of_two_agents_with_one_id_is_refused_and_the_first_stays(one: Cluster):
@@ -104,7 +106,7 @@ async def test_what_differs_from_the_last_report_is_stored_and_what_failed_is_st
 
     async def shown() -> ContainerState:
         async with one.master.database.read() as session:
-            found = await repository.find_container(session, wish.container_id)
+            found = await session.get(ContainerRow, wish.container_id)
             assert found is not None
             return found.state
 
@@ -123,3 +125,15 @@ async def test_what_differs_from_the_last_report_is_stored_and_what_failed_is_st
     await eventually(stored_after_all)
     assert len(looks) > 1
     assert not await says(ContainerState.RUNNING)
+
+
+async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
+    agent = await one.join()
+    await one.create(CONFIG)
+    (wish,) = await agent.wished()
+    stored = StoredReport()
+    assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.PULLING)], stored=stored)
+    with writes(one.master.database) as statements:
+        assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.RUNNING)], stored=stored)
+    assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
+    assert "spec" not in statements[0]

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import func, or_, select
+from sqlalchemy.orm import undefer
 
 from determined.states import ContainerState
 from determined_master.db.models import AllocationRow, ContainerRow
@@ -11,12 +12,13 @@ from determined_master.db.session import ReadSession
 
 
 async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
-    """Returns the containers that have not ended, each with its allocation."""
+    """Returns the containers that have not ended, each with its allocation and its spec."""
     query = (
         select(ContainerRow, AllocationRow)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .where(ContainerRow.agent_id == agent_id, ContainerRow.state != ContainerState.TERMINATED)
         .order_by(ContainerRow.id)
+        .options(undefer(AllocationRow.spec))
     )
     return [(c, a) for c, a in (await session.execute(query)).all()]
 

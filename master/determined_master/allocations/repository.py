@@ -4,8 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, and_, func, or_, select, type_coerce, update
-from sqlalchemy.orm import defer
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, or_, select, type_coerce, update
 
 from determined.errors import NotFound
 from determined.states import AllocationState, ContainerState, ExitReason, TaskKind
@@ -103,7 +102,7 @@ async def of_task(session: ReadSession, task_id: str) -> Sequence[AllocationRow]
 
 async def of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids)).order_by(AllocationRow.run_id)
-    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
+    return (await session.scalars(query)).all()
 
 
 async def newest_failures(session: ReadSession, task_ids: Collection[str]) -> dict[str, AllocationRow]:
@@ -114,7 +113,6 @@ async def newest_failures(session: ReadSession, task_ids: Collection[str]) -> di
             select(AllocationRow)
             .where(AllocationRow.task_id.in_(batch), AllocationRow.failure.is_not(None))
             .order_by(AllocationRow.run_id)
-            .options(defer(AllocationRow.spec))
         )
         found.update((row.task_id, row) for row in await session.scalars(query))
     return found
@@ -131,19 +129,26 @@ async def preempting(session: ReadSession) -> Sequence[AllocationRow]:
         AllocationRow.preempt_requested_at.is_not(None),
         AllocationRow.kill_requested_at.is_(None),
     )
-    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
+    return (await session.scalars(query)).all()
 
 
-async def unsettled(session: ReadSession, *, of_trials: bool) -> Sequence[AllocationRow]:
+def _unsettled(*, of_trials: bool) -> Select[str]:
     """Returns the ended allocations of trials, or of all other tasks, that are not settled, oldest first."""
     of_kind = TaskRow.kind == TaskKind.TRIAL if of_trials else TaskRow.kind != TaskKind.TRIAL
     query = (
-        select(AllocationRow)
+        select(AllocationRow.id)
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False), of_kind)
-        .order_by(AllocationRow.ended_at)
     )
-    return (await session.scalars(query)).all()
+    return query.order_by(AllocationRow.ended_at)
+
+
+_UNSETTLED = {of_trials: _unsettled(of_trials=of_trials) for of_trials in (False, True)}
+
+
+async def unsettled(session: ReadSession, *, of_trials: bool) -> Sequence[str]:
+    """Returns the ids of the ended allocations of trials, or of all other tasks, that are not settled, oldest first."""
+    return (await session.scalars(_UNSETTLED[of_trials])).all()
 
 
 async def containers_of(session: ReadSession, allocation_id: str) -> Sequence[ContainerRow]:
@@ -185,8 +190,21 @@ async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRo
     return found
 
 
-async def find_container(session: ReadSession, container_id: str) -> ContainerRow | None:
-    return await session.get(ContainerRow, container_id)
+async def attempt_of(session: ReadSession, container_id: str) -> tuple[AllocationRow, list[ContainerRow]] | None:
+    """Returns the allocation of a container with all of its containers, in the order of their ranks."""
+    rows = (await session.execute(_ATTEMPT, {"container_id": container_id})).all()
+    return (rows[0][0], [container for _, container in rows]) if rows else None
+
+
+_ATTEMPT = (
+    select(AllocationRow, ContainerRow)
+    .join(ContainerRow, ContainerRow.allocation_id == AllocationRow.id)
+    .where(
+        AllocationRow.id
+        == select(ContainerRow.allocation_id).where(ContainerRow.id == bindparam("container_id")).scalar_subquery()
+    )
+    .order_by(ContainerRow.rank)
+)
 
 
 async def hold(session: WriteSession, container: ContainerRow, now: datetime) -> None:
@@ -222,7 +240,7 @@ async def live_without_spec(session: ReadSession, most: int | None = None) -> Se
     """Returns the live allocations in scheduling order, without their specs, which are large."""
     query = select(AllocationRow).where(AllocationRow.state.in_(LIVE))
     query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)
-    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
+    return (await session.scalars(query)).all()
 
 
 class Held(NamedTuple):
@@ -286,6 +304,11 @@ async def release_slots(session: WriteSession, allocation_id: str, now: datetime
         .returning(SlotHoldRow.agent_id)
     )
     return list((await session.scalars(query)).all())
+
+
+async def change_container(session: WriteSession, row: ContainerRow, **values: object) -> None:
+    """Updates columns of a container other than its state."""
+    await change_row(session, row, values)
 
 
 async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:

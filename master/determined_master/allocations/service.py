@@ -1,7 +1,7 @@
 """Life cycle of allocations: request, place, preempt, kill, end. It does not depend on trials."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import partial
@@ -192,8 +192,10 @@ class Allocations:
         *,
         code: int | None = None,
         message: str = "",
+        agent_ids: Collection[str] | None = None,
     ) -> None:
-        """Ends it and frees its slots in one transaction, and notifies the loop of its owner."""
+        """Ends it and frees its slots in one transaction, and notifies the loop of its owner. ``agent_ids``: the agents
+        of its containers, looked up if None."""
         now = self._clock.now()
         ended = Event(kind="ended", payload={"reason": reason.value, "code": code, "message": message[:2000]})
         moved = await repository.move(
@@ -219,11 +221,14 @@ class Allocations:
             notifications.allocation(row.id),
             notifications.logs(row.task_id),
         )
-        await self._hint_agents(session, row)
+        await self._hint_agents(session, row, agent_ids)
 
-    async def _hint_agents(self, session: WriteSession, row: AllocationRow) -> None:
-        for container in await repository.containers_of(session, row.id):
-            notify(session, notifications.agent(container.agent_id))
+    async def _hint_agents(
+        self, session: WriteSession, row: AllocationRow, agent_ids: Collection[str] | None = None
+    ) -> None:
+        if agent_ids is None:
+            agent_ids = {container.agent_id for container in await repository.containers_of(session, row.id)}
+        notify(session, *map(notifications.agent, agent_ids))
 
     async def _record(
         self, session: WriteSession, row: AllocationRow, kind: str, payload: dict[str, Any] | None = None

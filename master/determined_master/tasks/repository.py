@@ -43,10 +43,11 @@ MACHINE = StateMachine(
 )
 
 
-class Wanting(NamedTuple):
-    """A task that requests slots, not before ``retry_at``."""
+class DueTask(NamedTuple):
+    """A task that is to end, or that requests slots, not before ``retry_at``."""
 
     task_id: str
+    state: TaskState | None
     retry_at: datetime | None
 
 
@@ -123,20 +124,16 @@ async def names(session: ReadSession, task_ids: Collection[str]) -> dict[str, Na
     return found
 
 
-async def wanting_slots(session: ReadSession) -> list[Wanting]:
-    """Returns the ACTIVE tasks whose attempts have all ended and are settled, oldest first."""
-    query = (
-        select(TaskRow.id, TaskRow.retry_at)
-        .where(TaskRow.state == TaskState.ACTIVE, ~_HAS_OPEN)
-        .order_by(TaskRow.created_at, TaskRow.id)
-    )
-    return [Wanting(*row) for row in await session.execute(query)]
+async def due(session: ReadSession) -> list[DueTask]:
+    """Returns the ACTIVE and STOPPING tasks whose attempts have all ended and are settled, oldest first."""
+    return [DueTask(*row) for row in await session.execute(_DUE)]
 
 
-async def stopped(session: ReadSession) -> Sequence[str]:
-    """Returns the STOPPING tasks whose attempts have all ended and are settled."""
-    query = select(TaskRow.id).where(TaskRow.state == TaskState.STOPPING, ~_HAS_OPEN)
-    return (await session.scalars(query.order_by(TaskRow.id))).all()
+_DUE = (
+    select(TaskRow.id, TaskRow.state, TaskRow.retry_at)
+    .where(TaskRow.state.in_([TaskState.ACTIVE, TaskState.STOPPING]), ~_HAS_OPEN)
+    .order_by(TaskRow.created_at, TaskRow.id)
+)
 
 
 async def has_open(session: ReadSession, task_id: str) -> bool:

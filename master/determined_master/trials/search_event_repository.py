@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
+from determined_master.db.base import table_of
 from determined_master.db.models import SearchEventRow
 from determined_master.db.session import ReadSession, WriteSession
 
@@ -13,9 +14,8 @@ async def add_event(
     session: WriteSession, experiment_id: int, trial_id: int, kind: str, payload: dict[str, Any]
 ) -> None:
     """Records a search event in the transaction of the change itself."""
-    await session.execute(
-        insert(SearchEventRow).values(experiment_id=experiment_id, trial_id=trial_id, kind=kind, payload=payload)
-    )
+    values = {"experiment_id": experiment_id, "trial_id": trial_id, "kind": kind, "payload": payload}
+    await session.execute(insert(table_of(SearchEventRow)).inline(), values)
 
 
 async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], reason: str) -> None:
