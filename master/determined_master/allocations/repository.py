@@ -2,16 +2,28 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, or_, select, type_coerce, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from determined.errors import NotFound
 from determined.states import AllocationState, ContainerState, ExitReason, TaskKind
 from determined_master import notifications
 from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
-from determined_master.db.base import to_micros
+from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow, TaskRow
 from determined_master.db.row_changes import change_row
@@ -165,15 +177,17 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
     return (await session.scalars(query)).all()
 
 
-async def containers_of_pool(session: ReadSession, pool: str) -> Sequence[ContainerRow]:
-    """Returns the containers of the live allocations of a pool, in the order of their ranks."""
-    query = (
-        select(ContainerRow)
-        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-        .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == pool)
-        .order_by(ContainerRow.rank)
-    )
-    return (await session.scalars(query)).all()
+async def parts_of_pool(session: ReadSession, pool: str) -> Sequence[tuple[str, str, list[int]]]:
+    """Returns allocation, agent and slots of each container of the live allocations of a pool, by rank."""
+    return [(allocation, agent, slots) for allocation, agent, slots in await session.execute(_PARTS, {"pool": pool})]
+
+
+_PARTS = (
+    select(ContainerRow.allocation_id, ContainerRow.agent_id, ContainerRow.slot_ids)
+    .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+    .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == bindparam("pool"))
+    .order_by(ContainerRow.rank)
+)
 
 
 async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRow]]:
@@ -207,24 +221,30 @@ _ATTEMPT = (
 )
 
 
-async def hold(session: WriteSession, container: ContainerRow, now: datetime) -> None:
-    """Adds the container and assigns its slots. Raises IntegrityError if one of them is taken."""
-    session.add(container)
-    session.add_all(
-        SlotHoldRow(
-            allocation_id=container.allocation_id,
-            container_id=container.id,
-            agent_id=container.agent_id,
-            slot_id=slot,
-            held_at=now,
-        )
-        for slot in container.slot_ids
-    )
-    await session.flush()
+async def hold(session: WriteSession, containers: Sequence[dict[str, Any]], now: datetime) -> None:
+    """Adds the containers and assigns their slots. Raises IntegrityError if one of them is taken."""
+    await session.execute(insert(table_of(ContainerRow)), containers)
+    holds = [
+        {
+            "allocation_id": container["allocation_id"],
+            "container_id": container["id"],
+            "agent_id": container["agent_id"],
+            "slot_id": slot,
+            "held_at": now,
+        }
+        for container in containers
+        for slot in container["slot_ids"]
+    ]
+    if holds:
+        await session.execute(insert(table_of(SlotHoldRow)), holds)
 
 
-async def held_slots(session: ReadSession) -> Sequence[SlotHoldRow]:
-    return (await session.scalars(select(SlotHoldRow).where(SlotHoldRow.released_at.is_(None)))).all()
+async def held_slots(session: ReadSession) -> Sequence[tuple[str, int]]:
+    """Returns agent and slot of each slot that an allocation holds."""
+    return [(agent_id, slot_id) for agent_id, slot_id in await session.execute(_HELD)]
+
+
+_HELD = select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(SlotHoldRow.released_at.is_(None))
 
 
 async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:
@@ -289,10 +309,14 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
     )
 
 
+_PORT_BLOCKS = select(AllocationRow.port_block).where(
+    AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None)
+)
+
+
 async def port_blocks(session: ReadSession) -> set[int]:
     """Returns the port blocks of every live allocation."""
-    query = select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
-    return {block for block in (await session.scalars(query)) if block is not None}
+    return {block for block in (await session.scalars(_PORT_BLOCKS)) if block is not None}
 
 
 async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from determined_master.db.base import table_of
 from determined_master.db.models import SearchEventRow
@@ -42,22 +42,20 @@ async def events_after(
     return (await session.scalars(query if limit is None else query.limit(limit))).all()
 
 
-async def experiments_with_events(session: ReadSession) -> Sequence[int]:
-    """Returns the experiments with events beyond their searcher's cursor."""
-    query = select(SearchEventRow.experiment_id).distinct().where(SearchEventRow.processed.is_(False))
-    return (await session.scalars(query)).all()
-
-
 async def mark_processed(session: WriteSession, experiment_id: int, cursor: int) -> None:
-    await session.execute(
-        update(SearchEventRow)
-        .where(
-            SearchEventRow.experiment_id == experiment_id,
-            SearchEventRow.id <= cursor,
-            SearchEventRow.processed.is_(False),
-        )
-        .values(processed=True)
+    await session.execute(_MARK, {"of_experiment": experiment_id, "cursor": cursor})
+
+
+_EVENTS = table_of(SearchEventRow)
+_MARK = (
+    update(_EVENTS)
+    .where(
+        _EVENTS.c.experiment_id == bindparam("of_experiment"),
+        _EVENTS.c.id <= bindparam("cursor"),
+        _EVENTS.c.heard.is_(False),
     )
+    .values(heard=True)
+)
 
 
 async def drop(session: WriteSession, experiment_id: int) -> None:
