@@ -3,13 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import event, select
+from sqlalchemy import event, insert, select
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
-from tests.support.database_reads import writes
+from tests.support.database_reads import reads, writes
+from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 
-from determined_master.db.models import AllocationRow, ExperimentRow
+from determined.link.messages import DesiredContainer
+from determined.states import TrialState
+from determined_master.allocations.desired_state import desired_containers
+from determined_master.db.models import AllocationRow, ExperimentRow, SeriesCursorRow
 from determined_master.db.session import Database
+from determined_master.metric_series import repository
+from determined_master.metric_series.series_packer import SeriesPacker
 
 
 @contextmanager
@@ -21,15 +27,16 @@ def transactions(database: Database) -> Iterator[list[list[str]]]:
     def begin(_connection: object) -> None:
         found.append([])
 
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        found[-1].append(statement)
+
     event.listen(engine, "begin", begin)
-    with writes(database) as statements:
-        event.listen(engine, "before_cursor_execute", note := lambda *given: found[-1].append(given[2]))
-        try:
-            yield found
-        finally:
-            event.remove(engine, "before_cursor_execute", note)
-            event.remove(engine, "begin", begin)
-    assert statements
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+        event.remove(engine, "begin", begin)
 
 
 async def running(one: Cluster) -> tuple[FakeAgent, dict[str, str]]:
@@ -79,3 +86,45 @@ async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster)
     (placing,) = [each for each in found if any("INTO slot_holds" in statement for statement in each)]
     assert len([each for each in placing if "FROM agents" in each]) == 1
     assert any(each.startswith("UPDATE allocations SET waiting=") for each in placing)
+
+
+async def test_short_ended_trials_are_not_packed_one_by_one(one: Cluster):
+    async with one.master.database.write() as session:
+        experiment = await add_experiment(session)
+        trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
+        await session.execute(insert(SeriesCursorRow), [{"trial_id": trials[0].id}])
+    packing = SeriesPacker(one.master.database, lambda: 0)
+    with writes(one.master.database) as statements:
+        assert await packing.tick() == 0.0
+    assert [each.split()[0] for each in statements if "series_cursors" in each] == ["SELECT", "UPDATE", "INSERT"]
+    async with one.master.database.read() as session:
+        cursors = (await session.scalars(select(SeriesCursorRow))).all()
+        assert await repository.due(session, 1, 10, 0) == []
+    assert {row.trial_id: row.done_run for row in cursors} == {trial.id: trial.run_id for trial in trials}
+
+
+async def test_the_token_of_a_task_is_looked_up_in_one_statement(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    with reads(one.master.database) as statements:
+        principal = await one.master.authenticator.task(one.master.secrets.task_token(wish.allocation_id))
+    assert (principal.username, principal.task_id) == ("admin", wish.allocation_id.rpartition(".")[0])
+    (of_users,) = [each for each in statements if "users" in each]
+    assert "token_scope" in of_users
+
+
+async def test_the_spec_of_a_container_is_read_once_for_its_agent(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    master, known = one.master, dict[str, DesiredContainer]()
+    looks = []
+    for _ in range(2):
+        with reads(master.database) as statements:
+            found = await desired_containers(
+                master.database, master.secrets, master.identity.cluster_id, agent.id, known=known
+            )
+        assert found == [wish]
+        looks.append(len([each for each in statements if "allocations.spec" in each]))
+    assert looks == [1, 0]

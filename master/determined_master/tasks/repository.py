@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, bindparam, func, or_, select
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import TaskKind, TaskState
+from determined.states import AllocationState, TaskKind, TaskState, TokenScope
 from determined_master import notifications
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.models import AllocationRow, TaskRow
+from determined_master.db.models import AllocationRow, TaskRow, UserRow
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
@@ -56,6 +56,17 @@ class Named(NamedTuple):
 
     kind: TaskKind
     description: str
+
+
+class TokenHolder(NamedTuple):
+    """The allocation of a task's token, and for whom it acts."""
+
+    state: AllocationState
+    task_id: str
+    scope: TokenScope
+    user_id: int
+    username: str
+    is_admin: bool
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,20 @@ _DUE = (
 async def has_open(session: ReadSession, task_id: str) -> bool:
     """Returns True while an attempt of the task lives or is not settled."""
     return (await session.scalars(select(TaskRow.id).where(TaskRow.id == task_id, _HAS_OPEN))).first() is not None
+
+
+async def token_holder(session: ReadSession, allocation_id: str) -> TokenHolder | None:
+    row = (await session.execute(_TOKEN_HOLDER, {"allocation_id": allocation_id})).one_or_none()
+    return None if row is None else TokenHolder(*row)
+
+
+_TOKEN_HOLDER = (
+    select(AllocationRow.state, AllocationRow.task_id, TaskRow.token_scope)
+    .add_columns(UserRow.id, UserRow.username, UserRow.admin)
+    .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+    .join(UserRow, UserRow.id == AllocationRow.user_id)
+    .where(AllocationRow.id == bindparam("allocation_id"))
+)
 
 
 async def live_contexts(session: ReadSession) -> set[str]:

@@ -119,6 +119,10 @@ async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
     return (await session.execute(select(TrialRow).where(TrialRow.task_id == task_id))).scalar_one_or_none()
 
 
+async def id_of_task(session: ReadSession, task_id: str) -> int | None:
+    return (await session.scalars(select(TrialRow.id).where(TrialRow.task_id == task_id))).one_or_none()
+
+
 class RequestedTrial(NamedTuple):
     """A trial as its search knows it."""
 
