@@ -11,9 +11,9 @@ from sqlalchemy.orm import InstrumentedAttribute
 from determined.errors import ApiError, Conflict
 from determined.states import state_clause, state_phrase
 from determined_master.clock import Clock
-from determined_master.db.base import Base, table_of
+from determined_master.db.base import Base
 from determined_master.db.batches import batched
-from determined_master.db.row_changes import set_values, update_of
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import WriteSession
 from determined_master.events import repository as events
 from determined_master.transitions import S, Table, reverse
@@ -76,11 +76,7 @@ class StateMachine(Generic[R, S]):
         event = event or Event()
         key, start = getattr(row, self.key.key), getattr(row, _STATE)
         values = {_STATE: to, **values}
-        columns = table_of(self.model).c
-        own, state = columns[self.key.key], columns[_STATE]
-        statement = update_of(self.model, values, own == key, state.in_(self._may_precede[to]))
-        moved = await session.execute(statement.returning(own))
-        if moved.first() is None:
+        if not await change_row(session, row, values, states=self._may_precede[to]):
             await session.refresh(row)
             current: S = getattr(row, _STATE)
             if current is to:
@@ -88,7 +84,6 @@ class StateMachine(Generic[R, S]):
             raise self.refusal(
                 f"{self.name} {key} {state_clause(current.value)} and cannot become {state_phrase(to.value)}"
             )
-        set_values(row, values)
         if not self.is_recorded:
             return True
         states = {"from": start.value, "to": to.value, **self.describe(row)} if event.kind == "moved" else {}

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, func, insert, select
+from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
 
 from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
@@ -13,7 +13,7 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow, SearchEventRow
-from determined_master.db.row_changes import change_row, update_of
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.text_search import contains_lowered
 from determined_master.events import repository as events
@@ -256,14 +256,26 @@ async def search_position(session: ReadSession, experiment_id: int) -> SearchPos
     return None if row is None or row.state is ExperimentState.DELETED else SearchPosition(*row)
 
 
+_ROWS = table_of(ExperimentRow)
+_PASS_EVENTS = (
+    update(_ROWS)
+    .where(
+        _ROWS.c.id == bindparam("of_id"),
+        _ROWS.c.searcher_cursor == bindparam("from_cursor"),
+        _ROWS.c.state == bindparam("in_state"),
+    )
+    .values(searcher_cursor=bindparam("to_cursor"), progress=bindparam("to_progress"))
+    .returning(_ROWS.c.id)
+)
+
+
 async def pass_events(
     session: WriteSession, experiment_id: int, at: SearchPosition, *, searcher_cursor: int, progress: float
 ) -> bool:
     """Stores that a search has processed events and wants nothing. Returns False if it is no longer ``at``."""
-    columns = table_of(ExperimentRow).c
-    values = {"searcher_cursor": searcher_cursor, "progress": progress}
-    where = (columns.id == experiment_id, columns.searcher_cursor == at.cursor, columns.state == at.state)
-    if (await session.execute(update_of(ExperimentRow, values, *where).returning(columns.id))).first() is None:
+    values = {"of_id": experiment_id, "from_cursor": at.cursor, "in_state": at.state}
+    values |= {"to_cursor": searcher_cursor, "to_progress": progress}
+    if (await session.execute(_PASS_EVENTS, values)).first() is None:
         return False
     notify(session, notifications.metrics(experiment_id))
     return True
