@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from determined_master.db.engine import sqlite_url
@@ -66,6 +66,14 @@ async def test_a_reading_transaction_ends_with_its_session(database: Database) -
             assert await session.scalar(text("SELECT count(*) FROM kept")) == count
         async with database.write() as session:
             await session.execute(text(f"INSERT INTO kept VALUES ({count + 1})"))
+
+
+async def test_a_read_session_commits_nothing(database: Database) -> None:
+    commits: list[object] = []
+    event.listen(database.read_engine.sync_engine, "commit", commits.append)
+    async with database.read() as session:
+        assert await session.scalar(text("SELECT count(*) FROM kept")) == 3
+    assert commits == []
 
 
 async def test_a_reading_transaction_sees_one_frozen_view(database: Database) -> None:
