@@ -7,7 +7,6 @@ from unittest.mock import AsyncMock
 import pytest
 from tests.support.agent_socket import agent_socket
 from tests.support.cluster import CONFIG, Cluster, cluster
-from tests.support.database_reads import writes
 from tests.support.waiting import eventually
 
 from determined.link.messages import ReportedContainer, ReportedState, SlotFacts
@@ -125,15 +124,3 @@ async def test_what_differs_from_the_last_report_is_stored_and_what_failed_is_st
     await eventually(stored_after_all)
     assert len(looks) > 1
     assert not await says(ContainerState.RUNNING)
-
-
-async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
-    agent = await one.join()
-    await one.create(CONFIG)
-    (wish,) = await agent.wished()
-    stored = StoredReport()
-    assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.PULLING)], stored=stored)
-    with writes(one.master.database) as statements:
-        assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.RUNNING)], stored=stored)
-    assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
-    assert "spec" not in statements[0]

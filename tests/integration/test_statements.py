@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import event, insert, select
+from sqlalchemy import event, func, insert, select
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
 from tests.support.database_reads import reads, writes
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 
 from determined.link.messages import DesiredContainer
-from determined.states import TrialState
+from determined.states import ContainerState, TrialState
+from determined_master.agents.service import StoredReport
 from determined_master.allocations.desired_state import desired_containers
-from determined_master.db.models import AllocationRow, ExperimentRow, SeriesCursorRow
+from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SeriesCursorRow
 from determined_master.db.session import Database
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
@@ -88,18 +89,36 @@ async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster)
     assert any(each.startswith("UPDATE allocations SET waiting=") for each in placing)
 
 
+async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    stored = StoredReport()
+    assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.PULLING)], stored=stored)
+    with transactions(one.master.database) as found:
+        assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.RUNNING)], stored=stored)
+    (statements,) = [each for each in found if any("UPDATE containers" in statement for statement in each)]
+    assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
+    assert "spec" not in statements[0]
+
+
 async def test_short_ended_trials_are_not_packed_one_by_one(one: Cluster):
-    async with one.master.database.write() as session:
-        experiment = await add_experiment(session)
-        trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
-        await session.execute(insert(SeriesCursorRow), [{"trial_id": trials[0].id}])
-    packing = SeriesPacker(one.master.database, lambda: 0)
-    with writes(one.master.database) as statements:
-        assert await packing.tick() == 0.0
-    assert [each.split()[0] for each in statements if "series_cursors" in each] == ["SELECT", "UPDATE", "INSERT"]
+    with transactions(one.master.database) as found:
+        async with one.master.database.write() as session:
+            experiment = await add_experiment(session)
+            trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
+            await session.execute(insert(SeriesCursorRow), [{"trial_id": trials[0].id}])
+        await SeriesPacker(one.master.database, lambda: 0).tick()
+
+        async def finished() -> bool:  # by this packer, or by the master's own
+            async with one.master.database.read() as session:
+                return await repository.due(session, 1, 10, 0) == []
+
+        await eventually(finished)
+    _, finishing, *_ = [each for each in found if any("series_cursors" in statement for statement in each)]
+    assert [each.split()[0] for each in finishing] == ["SELECT", "UPDATE", "INSERT"]
     async with one.master.database.read() as session:
         cursors = (await session.scalars(select(SeriesCursorRow))).all()
-        assert await repository.due(session, 1, 10, 0) == []
     assert {row.trial_id: row.done_run for row in cursors} == {trial.id: trial.run_id for trial in trials}
 
 
@@ -128,3 +147,20 @@ async def test_the_spec_of_a_container_is_read_once_for_its_agent(one: Cluster):
         assert found == [wish]
         looks.append(len([each for each in statements if "allocations.spec" in each]))
     assert looks == [1, 0]
+
+
+async def test_an_attempt_becomes_ready_once_and_without_a_look_at_its_row(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    await agent.say(wish, ContainerState.RUNNING)
+    path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
+    with transactions(one.master.database) as found:
+        for _ in range(2):
+            answer = await one.client.get(path, headers=one.as_task(wish.allocation_id))
+            assert answer.status_code == 200
+    (statements,) = [each for each in found if any("ready_at" in statement for statement in each)]
+    assert [each.split()[0] for each in statements] == ["UPDATE", "INSERT"]
+    async with one.master.database.read() as session:
+        recorded = select(func.count()).where(EventRow.kind == "ready", EventRow.target_id == wish.allocation_id)
+        assert await session.scalar(recorded) == 1

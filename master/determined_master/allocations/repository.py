@@ -342,6 +342,23 @@ async def change(session: WriteSession, row: AllocationRow, **values: object) ->
         _tell(session, row)
 
 
+_ROWS = table_of(AllocationRow)
+_SET_READY = (
+    update(_ROWS)
+    .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.ready_at.is_(None))
+    .values(ready_at=bindparam("now"))
+    .returning(_ROWS.c.id)
+)
+
+
+async def set_ready(session: WriteSession, row: AllocationRow, now: datetime) -> bool:
+    """Stores that it is ready. Returns False if it was already."""
+    if (await session.execute(_SET_READY, {"of_id": row.id, "now": now})).first() is None:
+        return False
+    _tell(session, row)
+    return True
+
+
 def _tell(session: WriteSession, row: AllocationRow) -> None:
     """Notifies subscribers of the task's state, of the queue and of the slots."""
     notify(session, notifications.task(row.task_id), notifications.CLUSTER)

@@ -127,9 +127,8 @@ class Allocations:
         notify(session, notifications.allocation(row.id), *map(notifications.agent, agents))
 
     async def mark_ready(self, session: WriteSession, row: AllocationRow) -> None:
-        """Marks it as ready: from now on it is preempted gracefully."""
-        if row.ready_at is None:
-            await repository.change(session, row, ready_at=self._clock.now())
+        """Marks it as ready: from now on it is preempted gracefully. ``row`` may be of another session."""
+        if await repository.set_ready(session, row, self._clock.now()):
             await self._record(session, row, "ready")
             notify(session, notifications.allocation(row.id))
 
