@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from determined.errors import Forbidden, Unauthenticated
-from determined_master.allocations import repository as allocations
 from determined_master.clock import Clock
 from determined_master.db.session import Database
 from determined_master.principal import Principal
@@ -79,12 +78,10 @@ class Authenticator:
         if allocation_id in self._tasks:
             return self._tasks[allocation_id][1]
         async with self._database.read() as session:
-            row = await allocations.find(session, allocation_id)
+            row = await tasks.token_holder(session, allocation_id)
             if row is None or row.state.is_terminal:
                 raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
-            user = await users.get(session, row.user_id)
-            task = await tasks.get(session, row.task_id)
-        principal = Principal(user.id, user.username, user.admin, allocation_id, row.task_id, scope=task.token_scope)
+        principal = Principal(row.user_id, row.username, row.is_admin, allocation_id, row.task_id, scope=row.scope)
         self._tasks[allocation_id] = (token, principal)
         self._by_token[token] = principal
         return principal

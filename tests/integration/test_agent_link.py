@@ -12,8 +12,9 @@ from tests.support.waiting import eventually
 from determined.link.messages import ReportedContainer, ReportedState, SlotFacts
 from determined.states import ContainerState
 from determined_master.agents.service import StoredReport
-from determined_master.allocations import containers, repository
+from determined_master.allocations import containers
 from determined_master.allocations.containers import Containers
+from determined_master.db.models import ContainerRow
 
 
 async def test_the_second_of_two_agents_with_one_id_is_refused_and_the_first_stays(one: Cluster):
@@ -104,7 +105,7 @@ async def test_what_differs_from_the_last_report_is_stored_and_what_failed_is_st
 
     async def shown() -> ContainerState:
         async with one.master.database.read() as session:
-            found = await repository.find_container(session, wish.container_id)
+            found = await session.get(ContainerRow, wish.container_id)
             assert found is not None
             return found.state
 

@@ -53,7 +53,7 @@ async def test_the_end_of_a_command_is_not_settled_as_that_of_a_trial(one: Clust
         async with one.master.database.write() as session:
             await allocations.change(session, await allocations.get(session, wish.allocation_id), settled=False)
             for of_trials in (False, True):
-                found[of_trials] = [row.id for row in await allocations.unsettled(session, of_trials=of_trials)]
+                found[of_trials] = list(await allocations.unsettled(session, of_trials=of_trials))
             raise Undone
     assert found == {False: [wish.allocation_id], True: []}
 

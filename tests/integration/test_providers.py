@@ -216,7 +216,7 @@ async def test_no_agent_ends_under_a_container_and_nothing_is_placed_on_one_that
         second = await one.create()
         await reason(one, second, "cannot be ended")
         async with one.master.database.read() as session:
-            (pending,) = await queue_repository.pending(session, "default")
+            (pending,) = (await queue_repository.of_pool(session, "default")).waiting
         placement = Placement(pending.id, (Part(row.agent_id, (0,)),))
         with pytest.raises(Conflict, match=f"agent {row.agent_id} has left"):
             async with one.master.database.write() as session:

@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import update
 from tests.support.cluster import Cluster
+from tests.support.database_reads import writes
 from tests.support.makers import rolled_back
 
 from determined.errors import PreconditionFailed
@@ -45,3 +46,16 @@ async def test_moving_twice_changes_and_records_nothing(one: Cluster):
         assert not await repository.move(session, one.master.clock, row, ExperimentState.PAUSED, progress=0.5)
         assert row.progress == 0
         assert await events.last_move(session, "experiment", experiment) is None
+
+
+async def test_a_changed_row_is_not_read_again(one: Cluster):
+    experiment = await one.create(activate=False)
+    async with rolled_back(one.master.database) as session:
+        row = await repository.get(session, experiment)
+        with writes(one.master.database) as statements:
+            await repository.move(session, one.master.clock, row, ExperimentState.ACTIVE, progress=0.25)
+            await repository.change(session, row, progress=0.5)
+        assert [each.split()[0] for each in statements] == ["UPDATE", "INSERT", "UPDATE"]
+        assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)
+        await session.refresh(row)
+        assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)

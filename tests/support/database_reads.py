@@ -1,10 +1,10 @@
-"""Records what is read from a database meanwhile: loaded objects and statements."""
+"""Records what happens in a database meanwhile: loaded objects and statements."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import event
+from sqlalchemy import Engine, event
 
 from determined_master.db.session import Database
 
@@ -27,12 +27,24 @@ def loads(model: type[Any]) -> Iterator[list[Any]]:
 @contextmanager
 def reads(database: Database) -> Iterator[list[str]]:
     """Yields the list of statements of read sessions meanwhile, those of the master's loops among them."""
+    with _statements_of(database.read_engine.sync_engine) as statements:
+        yield statements
+
+
+@contextmanager
+def writes(database: Database) -> Iterator[list[str]]:
+    """Yields the list of statements of write sessions meanwhile, those of the master's loops among them."""
+    with _statements_of(database.write_engine.sync_engine) as statements:
+        yield statements
+
+
+@contextmanager
+def _statements_of(engine: Engine) -> Iterator[list[str]]:
     statements: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         statements.append(statement)
 
-    engine = database.read_engine.sync_engine
     event.listen(engine, "before_cursor_execute", note)
     try:
         yield statements

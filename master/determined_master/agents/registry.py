@@ -1,9 +1,11 @@
 """Registry of connected agents. In memory; rebuilt as agents reconnect."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from starlette.websockets import WebSocket
 
+from determined.link.messages import DesiredContainer
 from determined_master.agents.service import StoredReport
 
 COMPARED_AGAIN_SECONDS = 30.0
@@ -20,7 +22,7 @@ class Link:
     """Id of the agent's data folder; empty from earlier versions."""
     hostname: str = ""
     sequence: int = 0
-    last_wish: str = ""
+    last_wish: Sequence[DesiredContainer] = ()
     master_seen_at: str = ""
     """The address at which this agent reaches the master."""
     stored: StoredReport = field(default_factory=StoredReport)

@@ -1,7 +1,7 @@
 """SQL for agents and their slots."""
 
 from collections.abc import Collection, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import delete, func, select, update
 
@@ -38,10 +38,16 @@ async def clock_skews(session: ReadSession, agent_ids: Collection[str]) -> dict[
     return {row.id: row.clock_skew for row in await session.execute(query)}
 
 
-async def lost_among(session: ReadSession, agent_ids: Collection[str]) -> Sequence[str]:
-    """Returns those of the agents whose reconnect window has expired or whose provider ends them, sorted."""
-    query = select(AgentRow.id).where(AgentRow.id.in_(agent_ids), AgentRow.lost.is_(True)).order_by(AgentRow.id)
-    return (await session.scalars(query)).all()
+class Standing(NamedTuple):
+    """``is_lost``: its reconnect window has expired, or its provider ends it."""
+
+    is_lost: bool
+    clock_skew: int
+
+
+async def standings(session: ReadSession, agent_ids: Collection[str]) -> dict[str, Standing]:
+    query = select(AgentRow.id, AgentRow.lost, AgentRow.clock_skew).where(AgentRow.id.in_(agent_ids))
+    return {agent_id: Standing(is_lost, skew) for agent_id, is_lost, skew in await session.execute(query)}
 
 
 async def have_containers(session: ReadSession) -> bool:

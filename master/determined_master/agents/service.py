@@ -52,7 +52,11 @@ class Containers(Protocol):
         """Returns the reports that change anything."""
         ...
 
-    async def on_report(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
+    async def on_report(
+        self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer], *, is_isolated: bool = True
+    ) -> None:
+        """Applies reports. ``is_isolated``: one that cannot be applied holds up no other; a savepoint for each."""
+        ...
 
     async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
 
@@ -123,16 +127,33 @@ class Agents:
         if not news and not changed and not has_moved:
             stored.clock_skew, stored.slots = found, slots
             return False
-        async with self._database.write() as session:
-            if has_moved:
-                await repository.change(session, agent_id, clock_skew=skew)
-            if news:
-                await self._containers.on_report(session, agent_id, news)
-            if changed:
-                await self._change_statuses(session, agent_id, slots)
+        store = partial(self._store, agent_id, news, slots if changed else None, skew if has_moved else None)
+        if len(news) == 1 and not changed and not has_moved:
+            # The transaction isolates it.
+            await self._items.run("container", news[0].container_id, partial(store, is_isolated=False))
+        else:
+            await store(is_isolated=True)
         # After the commit: what was rolled back is looked up again.
         stored.clock_skew, stored.slots = found, slots
         return True
+
+    async def _store(
+        self,
+        agent_id: str,
+        news: Sequence[ReportedContainer],
+        slots: Sequence[SlotStatus] | None,
+        skew: int | None,
+        *,
+        is_isolated: bool,
+    ) -> None:
+        """Stores what a report changes; None: unchanged."""
+        async with self._database.write() as session:
+            if skew is not None:
+                await repository.change(session, agent_id, clock_skew=skew)
+            if news:
+                await self._containers.on_report(session, agent_id, news, is_isolated=is_isolated)
+            if slots is not None:
+                await self._change_statuses(session, agent_id, slots)
 
     async def _change_statuses(self, session: WriteSession, agent_id: str, slots: Sequence[SlotStatus]) -> None:
         for new in changed_statuses(await repository.slots(session, agent_id), slots):

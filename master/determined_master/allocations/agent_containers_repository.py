@@ -1,11 +1,13 @@
 """SQL for the live containers of agents."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import bindparam, func, or_, select
+from sqlalchemy.orm import undefer
 
-from determined.states import ContainerState
+from determined.states import AllocationState, ContainerState
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import ReadSession
 
@@ -17,6 +19,40 @@ async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[C
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .where(ContainerRow.agent_id == agent_id, ContainerRow.state != ContainerState.TERMINATED)
         .order_by(ContainerRow.id)
+    )
+    return [(c, a) for c, a in (await session.execute(query)).all()]
+
+
+class WantedContainer(NamedTuple):
+    """A container that has not ended."""
+
+    id: str
+    allocation_id: str
+    state: AllocationState
+    """State of the allocation."""
+    kill_requested_at: datetime | None
+
+
+async def wanted_on_agent(session: ReadSession, agent_id: str) -> list[WantedContainer]:
+    """Returns the containers that have not ended, by id."""
+    return [WantedContainer(*row) for row in await session.execute(_WANTED, {"agent_id": agent_id})]
+
+
+_WANTED = (
+    select(ContainerRow.id, AllocationRow.id, AllocationRow.state, AllocationRow.kill_requested_at)
+    .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+    .where(ContainerRow.agent_id == bindparam("agent_id"), ContainerRow.state != ContainerState.TERMINATED)
+    .order_by(ContainerRow.id)
+)
+
+
+async def with_specs(session: ReadSession, container_ids: Collection[str]) -> list[tuple[ContainerRow, AllocationRow]]:
+    """Returns the containers, each with its allocation and its spec."""
+    query = (
+        select(ContainerRow, AllocationRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(ContainerRow.id.in_(container_ids))
+        .options(undefer(AllocationRow.spec))
     )
     return [(c, a) for c, a in (await session.execute(query)).all()]
 

@@ -31,7 +31,12 @@ class Containers:
         known = {each.id: each for each in await agent_containers_repository.reported_on_agent(session, agent_id)}
         return [report for report in reports if _is_news(report, known.get(report.container_id))]
 
-    async def on_report(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
+    async def on_report(
+        self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer], *, is_isolated: bool = True
+    ) -> None:
+        if not is_isolated:
+            await observe(session, self._clock, self._allocations, agent_id, reports)
+            return
         for report in reports:
             await self._items.run("container", report.container_id, partial(self._apply_one, session, agent_id, report))
 

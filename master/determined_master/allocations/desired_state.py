@@ -1,11 +1,13 @@
 """The desired state of one agent: which containers it should run or stop, from committed rows."""
 
 import logging
+from typing import Literal
 
 from determined.link.isolation import Isolation
 from determined.link.messages import ContainerSpec, DesiredContainer
 from determined_launch import environment as names
 from determined_master.allocations import agent_containers_repository
+from determined_master.allocations.agent_containers_repository import WantedContainer
 from determined_master.allocations.ports import ports_of
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import Database
@@ -15,30 +17,41 @@ logger = logging.getLogger(__name__)
 
 
 async def desired_containers(
-    database: Database, secrets: Secrets, cluster_id: str, agent_id: str, items: Isolation | None = None
+    database: Database,
+    secrets: Secrets,
+    cluster_id: str,
+    agent_id: str,
+    items: Isolation | None = None,
+    known: dict[str, DesiredContainer] | None = None,
 ) -> list[DesiredContainer]:
     """Returns the containers that the agent should run or stop.
 
-    ``items`` remembers across calls which containers failed, so that each failure is logged once.
+    ``items`` remembers across calls which containers failed, so that each failure is logged once, and ``known`` the
+    containers to be run by their ids: they do not change, and their specs are large.
     """
     items = items or Isolation("desired state", logger)
+    known = {} if known is None else known
     async with database.read() as session:
-        rows = await agent_containers_repository.live_on_agent(session, agent_id)
-    found = []
+        wanted = [
+            each for each in await agent_containers_repository.wanted_on_agent(session, agent_id) if each.state.is_live
+        ]
+        unknown = [each.id for each in wanted if each.kill_requested_at is None and each.id not in known]
+        rows = await agent_containers_repository.with_specs(session, unknown) if unknown else []
     for container, allocation in rows:
-        if not allocation.state.is_live:
-            continue
-        # Without a spec a running container continues, and one that does not run is not started.
-        desired = DesiredContainer(container_id=container.id, allocation_id=allocation.id, state="running")
         with items.attempt("container", container.id):
-            desired = _desired(container, allocation, secrets, cluster_id)
-        found.append(desired)
-    return found
+            known[container.id] = _desired(container, allocation, secrets, cluster_id)
+    for gone in known.keys() - {each.id for each in wanted}:
+        del known[gone]
+    # Without a spec a running container continues, and one that does not run is not started.
+    return [known[each.id] if each.id in known and each.kill_requested_at is None else _bare(each) for each in wanted]
+
+
+def _bare(wanted: WantedContainer) -> DesiredContainer:
+    state: Literal["running", "stopped"] = "running" if wanted.kill_requested_at is None else "stopped"
+    return DesiredContainer(container_id=wanted.id, allocation_id=wanted.allocation_id, state=state)
 
 
 def _desired(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> DesiredContainer:
-    if allocation.kill_requested_at is not None:
-        return DesiredContainer(container_id=container.id, allocation_id=allocation.id, state="stopped")
     spec = ContainerSpec.model_validate(allocation.spec)
     token = secrets.task_token(allocation.id)
     ports = {} if allocation.port_block is None else ports_of(allocation.port_block)

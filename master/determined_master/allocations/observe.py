@@ -74,29 +74,33 @@ async def observe(
 ) -> None:
     """Applies the reported state of one agent. Containers of other agents are ignored."""
     for report in reports:
-        container = await repository.find_container(session, report.container_id)
-        if container is None or container.agent_id != agent_id:
+        attempt = await repository.attempt_of(session, report.container_id)
+        if attempt is None:
             continue
+        row, containers = attempt
+        container = next(each for each in containers if each.id == report.container_id)
+        if container.agent_id != agent_id:
+            continue
+        values: dict[str, Any] = {}
         if report.output_done and not container.output_done:
-            container.output_done = True
-            await session.flush()
-            await _notify_logs(session, container)
+            values["output_done"] = True
+            _notify_logs(session, row)
         if report.needed_environment != container.needed_environment:
-            container.needed_environment = report.needed_environment
-            await session.flush()
+            values["needed_environment"] = report.needed_environment
             notify(session, notifications.ENVIRONMENTS)
         if report.runtime_id and report.runtime_id != container.runtime_id:
-            container.runtime_id = report.runtime_id
-            await session.flush()
+            values["runtime_id"] = report.runtime_id
         state = further(container.state, report.state)
         if state is container.state:
+            if values:
+                await repository.change_container(session, container, **values)
             continue
-        values: dict[str, Any] = {"address": report.address}
+        values["address"] = report.address
         if state is ContainerState.TERMINATED:
             ended = report.exit or ContainerExit(kind="system", message="ended without an exit record")
             values["exit"] = ended.model_dump(mode="json")
         await repository.move_container(session, clock, container, state, **values)
-        await _follow(session, clock, allocations, container)
+        await _follow(session, clock, allocations, row, containers)
 
 
 async def declare_ended(
@@ -117,19 +121,21 @@ async def declare_ended(
         await allocations.end(session, row, reason, message=exit_.message)
 
 
-async def _follow(session: WriteSession, clock: Clock, allocations: Allocations, container: ContainerRow) -> None:
+async def _follow(
+    session: WriteSession, clock: Clock, allocations: Allocations, row: AllocationRow, containers: list[ContainerRow]
+) -> None:
     """Brings the allocation into the state that follows from its containers."""
-    row = await repository.get(session, container.allocation_id)
     notify(session, notifications.task(row.task_id))
     if row.state.is_terminal:
         return
-    containers = await repository.containers_of(session, row.id)
     if all(c.state is ContainerState.TERMINATED for c in containers):
-        skews = await agent_rows.clock_skews(session, {c.agent_id for c in containers})
+        agents = {c.agent_id for c in containers}
+        # Times of one clock are compared with each other only.
+        skews = await agent_rows.clock_skews(session, agents) if len(agents) > 1 else {}
         exits = [by_our_clock(ContainerExit.model_validate(c.exit), skews.get(c.agent_id, 0)) for c in containers]
         killed, acknowledged = row.kill_requested_at is not None, row.preempt_acked_at is not None
         end = end_of(exits, killed=killed, acknowledged=acknowledged, asked=row.message)
-        await allocations.end(session, row, end.reason, code=end.code, message=end.message)
+        await allocations.end(session, row, end.reason, code=end.code, message=end.message, agent_ids=agents)
         return
     ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
     if any(exit_.kind != "exited" or has_failed(exit_) for exit_ in ended):
@@ -144,8 +150,7 @@ async def _follow(session: WriteSession, clock: Clock, allocations: Allocations,
     notify(session, notifications.allocation(row.id))
 
 
-async def _notify_logs(session: WriteSession, container: ContainerRow) -> None:
-    row: AllocationRow = await repository.get(session, container.allocation_id)
+def _notify_logs(session: WriteSession, row: AllocationRow) -> None:
     notify(session, notifications.logs(row.task_id))
     if not row.settled:
         # Trials with log policies are settled once all output of their attempt is stored.

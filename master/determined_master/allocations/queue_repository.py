@@ -46,6 +46,7 @@ class Queued(NamedTuple):
     trial_steps: int | None
     start_steps: int | None
     """Steps from which this attempt of the trial started."""
+    state: AllocationState
 
 
 _COLUMNS = (
@@ -74,6 +75,7 @@ _COLUMNS = (
     TrialRow.progress,
     TrialRow.steps_completed,
     TrialRow.run_start_steps,
+    AllocationRow.state,
 )
 
 
@@ -85,31 +87,35 @@ _SET_WAITING = (
 )
 
 
+_POOLS_WITH_PENDING = select(AllocationRow.pool).where(AllocationRow.state == AllocationState.PENDING).distinct()
+
+
 async def pools_with_pending(session: ReadSession) -> Sequence[str]:
     """Returns the pools in which allocations wait, sorted by name."""
-    query = select(AllocationRow.pool).where(AllocationRow.state == AllocationState.PENDING).distinct()
-    return sorted((await session.scalars(query)).all())
+    return sorted((await session.scalars(_POOLS_WITH_PENDING)).all())
 
 
-async def pending(session: ReadSession, pool: str) -> list[Queued]:
-    """Returns the allocations that wait in a pool, in no order."""
-    return await _queued(session, pool, [AllocationState.PENDING])
+class PoolQueue(NamedTuple):
+    """The allocations of a pool that have not ended, in no order."""
+
+    waiting: Sequence[Queued]
+    running: Sequence[Queued]
+    """Those that have been placed."""
 
 
-async def running(session: ReadSession, pool: str) -> list[Queued]:
-    """Returns the allocations that have been placed in a pool and have not ended, in no order."""
-    return await _queued(session, pool, RUNNING)
+async def of_pool(session: ReadSession, pool: str) -> PoolQueue:
+    found = [Queued(*row) for row in await session.execute(_OF_POOL, {"pool": pool})]
+    is_pending = AllocationState.PENDING
+    return PoolQueue([q for q in found if q.state is is_pending], [q for q in found if q.state is not is_pending])
 
 
-async def _queued(session: ReadSession, pool: str, states: Sequence[AllocationState]) -> list[Queued]:
-    query = (
-        select(*_COLUMNS)
-        .join(TaskRow, TaskRow.id == AllocationRow.task_id)
-        .join(JobRow, JobRow.id == TaskRow.job_id)
-        .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)
-        .where(AllocationRow.state.in_(states), AllocationRow.pool == pool)
-    )
-    return [Queued(*row) for row in await session.execute(query)]
+_OF_POOL = (
+    select(*_COLUMNS)
+    .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+    .join(JobRow, JobRow.id == TaskRow.job_id)
+    .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)
+    .where(AllocationRow.state.in_([AllocationState.PENDING, *RUNNING]), AllocationRow.pool == bindparam("pool"))
+)
 
 
 async def set_waiting(session: WriteSession, reasons: Sequence[tuple[Queued, str]]) -> None:

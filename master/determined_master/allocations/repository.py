@@ -2,19 +2,31 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, and_, func, or_, select, type_coerce, update
-from sqlalchemy.orm import defer
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from determined.errors import NotFound
 from determined.states import AllocationState, ContainerState, ExitReason, TaskKind
 from determined_master import notifications
 from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
-from determined_master.db.base import to_micros
+from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow, TaskRow
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
 
@@ -102,7 +114,7 @@ async def of_task(session: ReadSession, task_id: str) -> Sequence[AllocationRow]
 
 async def of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
     query = select(AllocationRow).where(AllocationRow.task_id.in_(task_ids)).order_by(AllocationRow.run_id)
-    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
+    return (await session.scalars(query)).all()
 
 
 async def newest_failures(session: ReadSession, task_ids: Collection[str]) -> dict[str, AllocationRow]:
@@ -113,7 +125,6 @@ async def newest_failures(session: ReadSession, task_ids: Collection[str]) -> di
             select(AllocationRow)
             .where(AllocationRow.task_id.in_(batch), AllocationRow.failure.is_not(None))
             .order_by(AllocationRow.run_id)
-            .options(defer(AllocationRow.spec))
         )
         found.update((row.task_id, row) for row in await session.scalars(query))
     return found
@@ -130,19 +141,26 @@ async def preempting(session: ReadSession) -> Sequence[AllocationRow]:
         AllocationRow.preempt_requested_at.is_not(None),
         AllocationRow.kill_requested_at.is_(None),
     )
-    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
+    return (await session.scalars(query)).all()
 
 
-async def unsettled(session: ReadSession, *, of_trials: bool) -> Sequence[AllocationRow]:
+def _unsettled(*, of_trials: bool) -> Select[str]:
     """Returns the ended allocations of trials, or of all other tasks, that are not settled, oldest first."""
     of_kind = TaskRow.kind == TaskKind.TRIAL if of_trials else TaskRow.kind != TaskKind.TRIAL
     query = (
-        select(AllocationRow)
+        select(AllocationRow.id)
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False), of_kind)
-        .order_by(AllocationRow.ended_at)
     )
-    return (await session.scalars(query)).all()
+    return query.order_by(AllocationRow.ended_at)
+
+
+_UNSETTLED = {of_trials: _unsettled(of_trials=of_trials) for of_trials in (False, True)}
+
+
+async def unsettled(session: ReadSession, *, of_trials: bool) -> Sequence[str]:
+    """Returns the ids of the ended allocations of trials, or of all other tasks, that are not settled, oldest first."""
+    return (await session.scalars(_UNSETTLED[of_trials])).all()
 
 
 async def containers_of(session: ReadSession, allocation_id: str) -> Sequence[ContainerRow]:
@@ -159,15 +177,17 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
     return (await session.scalars(query)).all()
 
 
-async def containers_of_pool(session: ReadSession, pool: str) -> Sequence[ContainerRow]:
-    """Returns the containers of the live allocations of a pool, in the order of their ranks."""
-    query = (
-        select(ContainerRow)
-        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-        .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == pool)
-        .order_by(ContainerRow.rank)
-    )
-    return (await session.scalars(query)).all()
+async def parts_of_pool(session: ReadSession, pool: str) -> Sequence[tuple[str, str, list[int]]]:
+    """Returns allocation, agent and slots of each container of the live allocations of a pool, by rank."""
+    return [(allocation, agent, slots) for allocation, agent, slots in await session.execute(_PARTS, {"pool": pool})]
+
+
+_PARTS = (
+    select(ContainerRow.allocation_id, ContainerRow.agent_id, ContainerRow.slot_ids)
+    .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+    .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == bindparam("pool"))
+    .order_by(ContainerRow.rank)
+)
 
 
 async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRow]]:
@@ -184,28 +204,47 @@ async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRo
     return found
 
 
-async def find_container(session: ReadSession, container_id: str) -> ContainerRow | None:
-    return await session.get(ContainerRow, container_id)
+async def attempt_of(session: ReadSession, container_id: str) -> tuple[AllocationRow, list[ContainerRow]] | None:
+    """Returns the allocation of a container with all of its containers, in the order of their ranks."""
+    rows = (await session.execute(_ATTEMPT, {"container_id": container_id})).all()
+    return (rows[0][0], [container for _, container in rows]) if rows else None
 
 
-async def hold(session: WriteSession, container: ContainerRow, now: datetime) -> None:
-    """Adds the container and assigns its slots. Raises IntegrityError if one of them is taken."""
-    session.add(container)
-    session.add_all(
-        SlotHoldRow(
-            allocation_id=container.allocation_id,
-            container_id=container.id,
-            agent_id=container.agent_id,
-            slot_id=slot,
-            held_at=now,
-        )
-        for slot in container.slot_ids
+_ATTEMPT = (
+    select(AllocationRow, ContainerRow)
+    .join(ContainerRow, ContainerRow.allocation_id == AllocationRow.id)
+    .where(
+        AllocationRow.id
+        == select(ContainerRow.allocation_id).where(ContainerRow.id == bindparam("container_id")).scalar_subquery()
     )
-    await session.flush()
+    .order_by(ContainerRow.rank)
+)
 
 
-async def held_slots(session: ReadSession) -> Sequence[SlotHoldRow]:
-    return (await session.scalars(select(SlotHoldRow).where(SlotHoldRow.released_at.is_(None)))).all()
+async def hold(session: WriteSession, containers: Sequence[dict[str, Any]], now: datetime) -> None:
+    """Adds the containers and assigns their slots. Raises IntegrityError if one of them is taken."""
+    await session.execute(insert(table_of(ContainerRow)), containers)
+    holds = [
+        {
+            "allocation_id": container["allocation_id"],
+            "container_id": container["id"],
+            "agent_id": container["agent_id"],
+            "slot_id": slot,
+            "held_at": now,
+        }
+        for container in containers
+        for slot in container["slot_ids"]
+    ]
+    if holds:
+        await session.execute(insert(table_of(SlotHoldRow)), holds)
+
+
+async def held_slots(session: ReadSession) -> Sequence[tuple[str, int]]:
+    """Returns agent and slot of each slot that an allocation holds."""
+    return [(agent_id, slot_id) for agent_id, slot_id in await session.execute(_HELD)]
+
+
+_HELD = select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(SlotHoldRow.released_at.is_(None))
 
 
 async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:
@@ -221,7 +260,7 @@ async def live_without_spec(session: ReadSession, most: int | None = None) -> Se
     """Returns the live allocations in scheduling order, without their specs, which are large."""
     query = select(AllocationRow).where(AllocationRow.state.in_(LIVE))
     query = query.order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.id).limit(most)
-    return (await session.scalars(query.options(defer(AllocationRow.spec)))).all()
+    return (await session.scalars(query)).all()
 
 
 class Held(NamedTuple):
@@ -270,10 +309,14 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
     )
 
 
+_PORT_BLOCKS = select(AllocationRow.port_block).where(
+    AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None)
+)
+
+
 async def port_blocks(session: ReadSession) -> set[int]:
     """Returns the port blocks of every live allocation."""
-    query = select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
-    return {block for block in (await session.scalars(query)) if block is not None}
+    return {block for block in (await session.scalars(_PORT_BLOCKS)) if block is not None}
 
 
 async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:
@@ -287,12 +330,33 @@ async def release_slots(session: WriteSession, allocation_id: str, now: datetime
     return list((await session.scalars(query)).all())
 
 
+async def change_container(session: WriteSession, row: ContainerRow, **values: object) -> None:
+    """Updates columns of a container other than its state."""
+    await change_row(session, row, values)
+
+
 async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:
     """Updates columns of an allocation other than its state."""
-    await session.execute(update(AllocationRow).where(AllocationRow.id == row.id).values(**values))
-    await session.refresh(row)
+    await change_row(session, row, values)
     if values.keys() != {"settled"}:
         _tell(session, row)
+
+
+_ROWS = table_of(AllocationRow)
+_SET_READY = (
+    update(_ROWS)
+    .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.ready_at.is_(None))
+    .values(ready_at=bindparam("now"))
+    .returning(_ROWS.c.id)
+)
+
+
+async def set_ready(session: WriteSession, row: AllocationRow, now: datetime) -> bool:
+    """Stores that it is ready. Returns False if it was already."""
+    if (await session.execute(_SET_READY, {"of_id": row.id, "now": now})).first() is None:
+        return False
+    _tell(session, row)
+    return True
 
 
 def _tell(session: WriteSession, row: AllocationRow) -> None:

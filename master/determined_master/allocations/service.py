@@ -1,7 +1,7 @@
 """Life cycle of allocations: request, place, preempt, kill, end. It does not depend on trials."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,7 +15,7 @@ from determined_master.agents import clock_skew
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import ports, repository, task_groups
 from determined_master.clock import Clock
-from determined_master.db.models import AllocationRow, ContainerRow
+from determined_master.db.models import AllocationRow
 from determined_master.db.session import WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event
@@ -95,7 +95,8 @@ class Allocations:
     async def place(self, session: WriteSession, placement: Placement) -> None:
         """Assigns slots. Raises Conflict if it is not pending or an agent has left, IntegrityError if a slot was
         assigned meanwhile."""
-        left = await agent_rows.lost_among(session, {part.agent_id for part in placement.parts})
+        agents = await agent_rows.standings(session, {part.agent_id for part in placement.parts})
+        left = sorted(agent_id for agent_id, agent in agents.items() if agent.is_lost)
         if left:
             raise Conflict(f"agent {left[0]} has left")
         row = await repository.get(session, placement.allocation_id)
@@ -106,32 +107,28 @@ class Allocations:
         await repository.move(
             session, self._clock, row, AllocationState.ASSIGNED, placed, placed_at=now, waiting="", port_block=block
         )
-        for rank, part in enumerate(placement.parts):
-            container = ContainerRow(
-                id=str(uuid.uuid4()),
-                allocation_id=row.id,
-                agent_id=part.agent_id,
-                rank=rank,
-                slot_ids=list(part.slots),
-                state=ContainerState.ASSIGNED,
-            )
-            await repository.hold(session, container, now)
-        await self._say_skews(session, row, {part.agent_id for part in placement.parts})
-        notify(
-            session, notifications.allocation(row.id), *(notifications.agent(part.agent_id) for part in placement.parts)
-        )
-
-    async def _say_skews(self, session: WriteSession, row: AllocationRow, agent_ids: set[str]) -> None:
-        """Says in the task's log which of its agents have a clock that differs from the master's."""
-        skews = await agent_rows.clock_skews(session, agent_ids)
-        for agent_id, skew in sorted(skews.items()):
-            text = clock_skew.warning(agent_id, skew)
-            await logs.say(session, row.task_id, row.id, text, self._clock.now(), "WARNING")
+        containers = [
+            {
+                "id": str(uuid.uuid4()),
+                "allocation_id": row.id,
+                "agent_id": part.agent_id,
+                "rank": rank,
+                "slot_ids": list(part.slots),
+                "state": ContainerState.ASSIGNED,
+            }
+            for rank, part in enumerate(placement.parts)
+        ]
+        await repository.hold(session, containers, now)
+        for agent_id, agent in sorted(agents.items()):
+            # The task's log names the agents whose clock differs from the master's.
+            if agent.clock_skew:
+                text = clock_skew.warning(agent_id, agent.clock_skew)
+                await logs.say(session, row.task_id, row.id, text, now, "WARNING")
+        notify(session, notifications.allocation(row.id), *map(notifications.agent, agents))
 
     async def mark_ready(self, session: WriteSession, row: AllocationRow) -> None:
-        """Marks it as ready: from now on it is preempted gracefully."""
-        if row.ready_at is None:
-            await repository.change(session, row, ready_at=self._clock.now())
+        """Marks it as ready: from now on it is preempted gracefully. ``row`` may be of another session."""
+        if await repository.set_ready(session, row, self._clock.now()):
             await self._record(session, row, "ready")
             notify(session, notifications.allocation(row.id))
 
@@ -192,8 +189,10 @@ class Allocations:
         *,
         code: int | None = None,
         message: str = "",
+        agent_ids: Collection[str] | None = None,
     ) -> None:
-        """Ends it and frees its slots in one transaction, and notifies the loop of its owner."""
+        """Ends it and frees its slots in one transaction, and notifies the loop of its owner. ``agent_ids``: the agents
+        of its containers, looked up if None."""
         now = self._clock.now()
         ended = Event(kind="ended", payload={"reason": reason.value, "code": code, "message": message[:2000]})
         moved = await repository.move(
@@ -219,11 +218,14 @@ class Allocations:
             notifications.allocation(row.id),
             notifications.logs(row.task_id),
         )
-        await self._hint_agents(session, row)
+        await self._hint_agents(session, row, agent_ids)
 
-    async def _hint_agents(self, session: WriteSession, row: AllocationRow) -> None:
-        for container in await repository.containers_of(session, row.id):
-            notify(session, notifications.agent(container.agent_id))
+    async def _hint_agents(
+        self, session: WriteSession, row: AllocationRow, agent_ids: Collection[str] | None = None
+    ) -> None:
+        if agent_ids is None:
+            agent_ids = {container.agent_id for container in await repository.containers_of(session, row.id)}
+        notify(session, *map(notifications.agent, agent_ids))
 
     async def _record(
         self, session: WriteSession, row: AllocationRow, kind: str, payload: dict[str, Any] | None = None

@@ -9,7 +9,16 @@ from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from determined.link.isolation import Isolation
-from determined.link.messages import AGENT_MESSAGE, PROTOCOL, DesiredState, Hello, Refuse, ReportedState, Welcome
+from determined.link.messages import (
+    AGENT_MESSAGE,
+    PROTOCOL,
+    DesiredContainer,
+    DesiredState,
+    Hello,
+    Refuse,
+    ReportedState,
+    Welcome,
+)
 from determined_master import notifications
 from determined_master.agents.registry import Link, Registry
 from determined_master.agents.service import Agents
@@ -150,17 +159,16 @@ class AgentEndpoint:
         link.compared(text, asyncio.get_running_loop().time(), changed=changed)
 
     async def _send_wishes(self, socket: WebSocket, link: Link) -> None:
-        items = Isolation(f"wishes of {link.agent_id}", logger)
+        items, known = Isolation(f"wishes of {link.agent_id}", logger), dict[str, DesiredContainer]()
         async with self.notifications.subscribe(notifications.agent(link.agent_id)) as listener:
             while not self.notifications.closing:
                 containers = await desired_containers(
-                    self.database, self.secrets, self.identity.cluster_id, link.agent_id, items
+                    self.database, self.secrets, self.identity.cluster_id, link.agent_id, items, known
                 )
-                body = "".join(c.model_dump_json() for c in containers)
-                if body != link.last_wish or link.sequence == 0:
+                if containers != link.last_wish or link.sequence == 0:
                     link.sequence += 1
                     link.forget_report()
-                    link.last_wish = body
+                    link.last_wish = containers
                     desired = DesiredState(
                         master_epoch=self.identity.epoch, sequence=link.sequence, containers=containers
                     )

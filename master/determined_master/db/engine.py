@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from determined_master.database_url import is_sqlite, normalized
 from determined_master.db import postgresql, text_search
 from determined_master.db.bulk_insert import allow_copy
 from determined_master.db.nul import to_json
+from determined_master.db.sqlite_connection import SqliteConnection
 from determined_master.errors import StorageUnavailable
 
 _PRAGMAS = (
@@ -65,7 +67,7 @@ def make_read_engine(url: str) -> AsyncEngine:
             connect_args=postgresql.connect_arguments("det-master: reads", "default_transaction_read_only=on"),
             **_JSON,
         )
-    engine = create_async_engine(normalized(url), pool_size=8, max_overflow=8, **_JSON)
+    engine = _sqlite_engine(url, pool_size=8, max_overflow=8, only_reads=True)
     _configure(engine.sync_engine, begin="BEGIN", extra=("PRAGMA query_only=ON",))
     return engine
 
@@ -82,7 +84,7 @@ def make_write_engine(url: str) -> AsyncEngine:
             connect_args=postgresql.connect_arguments("det-master: states"),
             **_JSON,
         )
-    engine = create_async_engine(normalized(url), pool_size=1, max_overflow=0, **_JSON)
+    engine = _sqlite_engine(url, pool_size=1, max_overflow=0)
     _configure(engine.sync_engine, begin="BEGIN IMMEDIATE")
     return engine
 
@@ -131,6 +133,18 @@ def make_copy_engine(url: str) -> Engine:
     return engine
 
 
+def _sqlite_engine(url: str, *, pool_size: int, max_overflow: int, only_reads: bool = False) -> AsyncEngine:
+    async def connect() -> SqliteConnection:
+        arguments, options = engine.dialect.create_connect_args(engine.url)
+        options.update(isolation_level=None, check_same_thread=False)
+        return await SqliteConnection(only_reads=only_reads).open(partial(sqlite3.connect, *arguments, **options))
+
+    engine = create_async_engine(
+        normalized(url), async_creator=connect, pool_size=pool_size, max_overflow=max_overflow, **_JSON
+    )
+    return engine
+
+
 def report_unwritable(engine: Engine, on_unwritable: OnUnwritable) -> None:
     """Makes ``engine`` raise StorageUnavailable if the database cannot write."""
 
@@ -162,8 +176,8 @@ def _sync(url: str) -> URL:
 def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMAS, extra: tuple[str, ...] = ()) -> None:
     @event.listens_for(engine, "connect")
     def _connect(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-        # Only the listener below begins transactions.
-        connection.isolation_level = None
+        if isinstance(connection, sqlite3.Connection):
+            connection.isolation_level = None  # only the listener below begins transactions
         text_search.register(connection)
         cursor = connection.cursor()
         for pragma in pragmas + extra:
@@ -172,7 +186,11 @@ def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMA
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        driver = connection.connection.driver_connection
+        if isinstance(driver, SqliteConnection):
+            driver.begin_with(begin)
+        else:
+            connection.exec_driver_sql(begin)
 
     @event.listens_for(engine, "invalidate")
     def _invalidate(connection: DBAPIConnection, _record: ConnectionPoolEntry, _error: BaseException | None) -> None:

@@ -65,7 +65,8 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:
-        async with self._read() as session, session.begin():
+        # The first statement begins the transaction, and the end of the session ends it: there is nothing to commit.
+        async with self._read() as session:
             yield session
 
     @asynccontextmanager

@@ -14,6 +14,8 @@ from determined_master.db.models import EventRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 SYSTEM = "system"
+_INSERT = insert(table_of(EventRow)).inline()
+"""Of the table instead of the objects, which takes less time, and without a look for the new id."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,15 @@ async def record(
     payload: dict[str, Any] | None = None,
 ) -> None:
     """Records an event in the transaction of the change."""
-    await session.execute(
-        insert(EventRow).values(
-            time=clock.now(),
-            actor=actor,
-            kind=kind,
-            target_type=target_type,
-            target_id=str(target_id),
-            payload=payload or {},
-        )
-    )
+    values = {
+        "time": clock.now(),
+        "actor": actor,
+        "kind": kind,
+        "target_type": target_type,
+        "target_id": str(target_id),
+        "payload": payload or {},
+    }
+    await session.execute(_INSERT, values)
     notify(session, notifications.EVENTS)
 
 
@@ -72,7 +73,7 @@ async def record_all(
         return
     common = {"time": clock.now(), "actor": actor, "target_type": target_type}
     values = [common | {"kind": kind, "target_id": str(key), "payload": dict(payload)} for kind, key, payload in rows]
-    await session.execute(insert(EventRow), values)
+    await session.execute(_INSERT, values)
     notify(session, notifications.EVENTS)
 
 
@@ -91,7 +92,7 @@ def insert_events(
         }
         for kind, key, payload in rows
     ]
-    connection.execute(insert(table_of(EventRow)), values)
+    connection.execute(_INSERT, values)
 
 
 async def moves_of(session: ReadSession, target_type: str, target_ids: Collection[str]) -> Sequence[EventRow]:

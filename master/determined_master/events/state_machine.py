@@ -13,6 +13,7 @@ from determined.states import state_clause, state_phrase
 from determined_master.clock import Clock
 from determined_master.db.base import Base
 from determined_master.db.batches import batched
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import WriteSession
 from determined_master.events import repository as events
 from determined_master.transitions import S, Table, reverse
@@ -67,25 +68,16 @@ class StateMachine(Generic[R, S]):
         /,
         **values: object,
     ) -> bool:
-        """Sets the state of ``row`` to ``to`` and other columns to ``values``, and refreshes it.
+        """Sets the state of ``row`` to ``to`` and other columns to ``values``, also in the object.
 
         Returns False, without an event, if the row is in that state already. Raises ``refusal`` if the table does not
         allow it. Several callers may move the same row: the update is guarded by the states that may precede ``to``.
         """
         event = event or Event()
-        column = getattr(self.model, _STATE)
         key, start = getattr(row, self.key.key), getattr(row, _STATE)
-        result = await session.execute(
-            update(self.model)
-            .where(self.key == key, column.in_(self._may_precede[to]))
-            .values({_STATE: to, **values})
-            .returning(self.model),
-            execution_options={"populate_existing": True},
-        )
-        moved = result.scalar_one_or_none()
-        if moved is not row:
+        values = {_STATE: to, **values}
+        if not await change_row(session, row, values, states=self._may_precede[to]):
             await session.refresh(row)
-        if moved is None:
             current: S = getattr(row, _STATE)
             if current is to:
                 return False

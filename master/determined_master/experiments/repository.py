@@ -2,15 +2,18 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
 
 from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
+from determined_master.db.base import table_of
 from determined_master.db.batches import batched
-from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow
+from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow, SearchEventRow
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.text_search import contains_lowered
 from determined_master.events import repository as events
@@ -84,6 +87,15 @@ class NameAndSearcher:
     smaller_is_better: bool
 
 
+class SearchPosition(NamedTuple):
+    """What tells whether a search goes on where it was."""
+
+    state: ExperimentState
+    searcher_type: str
+    cursor: int
+    """The last event that the search has processed."""
+
+
 MACHINE = StateMachine("experiment", ExperimentRow, ExperimentRow.id, ALLOWED, refusal=PreconditionFailed)
 
 
@@ -139,8 +151,7 @@ async def add(
 
 async def change(session: WriteSession, row: ExperimentRow, **values: object) -> None:
     """Updates columns of an experiment other than its state."""
-    await session.execute(update(ExperimentRow).where(ExperimentRow.id == row.id).values(**values))
-    await session.refresh(row)
+    await change_row(session, row, values)
     if "labels" in values:
         await _keep_labels(session, row.id, row.labels)
     notify(session, notifications.metrics(row.id) if values.keys() <= FIGURES else notifications.experiment(row.id))
@@ -225,12 +236,49 @@ async def count_in_workspaces(session: ReadSession, workspace_ids: Collection[in
     return found
 
 
-async def stopping_or_started(session: ReadSession) -> Sequence[int]:
-    """Returns experiments that a search may have to act on although no new event came: those that never created a
-    trial, and those that stop."""
-    stopping = [s for s in ExperimentState if s.is_stopping]
-    query = select(ExperimentRow.id).where(ExperimentRow.state.in_(stopping))
-    return (await session.scalars(query)).all()
+_STOPPING = [state for state in ExperimentState if state.is_stopping]
+_SEARCHES_DUE = (
+    select(SearchEventRow.experiment_id)
+    .where(SearchEventRow.processed.is_(False))
+    .union(select(ExperimentRow.id).where(ExperimentRow.state.in_(_STOPPING)))
+)
+
+
+async def searches_due(session: ReadSession) -> Sequence[int]:
+    """Returns the experiments with events that their search has not processed, and those that stop."""
+    return sorted((await session.scalars(_SEARCHES_DUE)).all())
+
+
+async def search_position(session: ReadSession, experiment_id: int) -> SearchPosition | None:
+    """Returns None for a deleted experiment."""
+    query = select(ExperimentRow.state, ExperimentRow.searcher_type, ExperimentRow.searcher_cursor)
+    row = (await session.execute(query.where(ExperimentRow.id == experiment_id))).one_or_none()
+    return None if row is None or row.state is ExperimentState.DELETED else SearchPosition(*row)
+
+
+_ROWS = table_of(ExperimentRow)
+_PASS_EVENTS = (
+    update(_ROWS)
+    .where(
+        _ROWS.c.id == bindparam("of_id"),
+        _ROWS.c.searcher_cursor == bindparam("from_cursor"),
+        _ROWS.c.state == bindparam("in_state"),
+    )
+    .values(searcher_cursor=bindparam("to_cursor"), progress=bindparam("to_progress"))
+    .returning(_ROWS.c.id)
+)
+
+
+async def pass_events(
+    session: WriteSession, experiment_id: int, at: SearchPosition, *, searcher_cursor: int, progress: float
+) -> bool:
+    """Stores that a search has processed events and wants nothing. Returns False if it is no longer ``at``."""
+    values = {"of_id": experiment_id, "from_cursor": at.cursor, "in_state": at.state}
+    values |= {"to_cursor": searcher_cursor, "to_progress": progress}
+    if (await session.execute(_PASS_EVENTS, values)).first() is None:
+        return False
+    notify(session, notifications.metrics(experiment_id))
+    return True
 
 
 async def deleting(session: ReadSession) -> Sequence[int]:

@@ -15,6 +15,7 @@ from determined_master.db.models import ExperimentRow, SearchEventRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
+from determined_master.experiments.repository import SearchPosition
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.experiments.states import TERMINAL
 from determined_master.searcher.actions import (
@@ -84,36 +85,55 @@ class Search:
 
     async def tick(self) -> float | None:
         async with self._database.read() as session:
-            due = set(await search_event_repository.experiments_with_events(session))
-            due |= set(await repository.stopping_or_started(session))
-        for experiment_id in sorted(due):
+            due = await repository.searches_due(session)
+        for experiment_id in due:
             await self._items.run("experiment", experiment_id, partial(self.advance, experiment_id))
         return self._items.seconds_left()
 
     async def advance(self, experiment_id: int) -> None:
         kept = self._methods.pop(experiment_id, None)
         async with self._database.read() as session:
-            row = await repository.find(session, experiment_id)
-            is_own = row is not None and row.searcher_type not in IN_TASK
-            if row is not None and is_own and (kept is None or kept.cursor != row.searcher_cursor):
-                kept = await restored(session, row)
-            cursor = row.searcher_cursor if row else 0
+            at = await repository.search_position(session, experiment_id)
+            is_own = at is not None and at.searcher_type not in IN_TASK
+            if at is not None and is_own and (kept is None or kept.cursor != at.cursor):
+                kept = await restored(session, await repository.get(session, experiment_id))
+            cursor = at.cursor if at else 0
             news = await search_event_repository.events_after(session, experiment_id, cursor)
             trials = await trial_rows.requested(session, experiment_id, {event.trial_id for event in news})
-        if row is not None and row.searcher_type in IN_TASK:
-            await self._finish_task_search(row, news)
+        if at is not None and not is_own:
+            await self._finish_task_search(experiment_id, at, news)
             return
-        if row is None or kept is None:
+        if at is None or kept is None:
             async with self._database.write() as session:
                 await search_event_repository.drop(session, experiment_id)
             return
         view = view_of(news, trials, cursor)
         decision = decide(kept.method, view)
         async with self._database.write() as session:
-            is_applied = await self._apply(session, experiment_id, kept, view, decision)
+            is_applied = await self._pass(session, experiment_id, at, kept, view, decision)
+            is_applied = is_applied or await self._apply(session, experiment_id, kept, view, decision)
         # After the commit: a method that has processed events that were rolled back is not kept.
-        if is_applied and len(self._methods) < MAX_KEPT_METHODS and not row.state.is_stopping:
+        if is_applied and len(self._methods) < MAX_KEPT_METHODS and not at.state.is_stopping:
             self._methods[experiment_id] = kept
+
+    async def _pass(
+        self,
+        session: WriteSession,
+        experiment_id: int,
+        at: SearchPosition,
+        kept: KeptMethod,
+        view: SearchView,
+        decision: Decision,
+    ) -> bool:
+        """Applies a decision that nothing follows from, without a look at the experiment. Returns False for others."""
+        has_work = bool(decision.actions) or at.state.is_stopping or _is_stored(kept, view, decision)
+        if has_work or not await repository.pass_events(
+            session, experiment_id, at, searcher_cursor=decision.cursor, progress=decision.progress
+        ):
+            return False
+        kept.cursor, kept.unstored = decision.cursor, kept.unstored + len(view.news)
+        await search_event_repository.mark_processed(session, experiment_id, decision.cursor)
+        return True
 
     async def _apply(
         self, session: WriteSession, experiment_id: int, kept: KeptMethod, view: SearchView, decision: Decision
@@ -122,10 +142,11 @@ class Search:
         if row.searcher_cursor != kept.cursor:
             notify(session, notifications.SEARCH)
             return False
+        is_stored = _is_stored(kept, view, decision)
         kept.cursor = decision.cursor
         kept.unstored += len(view.news)
         values: dict[str, Any] = {}
-        if kept.unstored >= EVENTS_A_SNAPSHOT or _is_stored(view, decision):
+        if is_stored:
             values["searcher_snapshot"] = snapshot_of(kept.method, decision.cursor)
             kept.stored, kept.unstored = decision.cursor, 0
         await repository.change(
@@ -140,15 +161,15 @@ class Search:
         await self._finish(session, row)
         return True
 
-    async def _finish_task_search(self, row: ExperimentRow, news: Sequence[SearchEventRow]) -> None:
+    async def _finish_task_search(self, experiment_id: int, at: SearchPosition, news: Sequence[SearchEventRow]) -> None:
         """Ends the experiment of a search whose method runs in a task; while it is active, its task reads the events
         (experiments/task_search.py)."""
-        if not row.state.is_stopping and not row.state.is_terminal:
+        if not at.state.is_stopping and not at.state.is_terminal:
             return
         async with self._database.write() as session:
             if news:
-                await search_event_repository.mark_processed(session, row.id, news[-1].id)
-            await self._finish(session, await repository.get(session, row.id))
+                await search_event_repository.mark_processed(session, experiment_id, news[-1].id)
+            await self._finish(session, await repository.get(session, experiment_id))
 
     async def _finish(self, session: WriteSession, row: ExperimentRow) -> None:
         if not row.state.is_stopping or await trial_rows.live_states(session, row.id):
@@ -168,9 +189,11 @@ def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
     return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
 
-def _is_stored(view: SearchView, decision: Decision) -> bool:
-    """Returns True where the snapshot is stored at once: at the end and where a search continues after it, and with
-    limits, which the page shows."""
+def _is_stored(kept: KeptMethod, view: SearchView, decision: Decision) -> bool:
+    """Returns True where the snapshot is stored: after some events, at the end, where a search continues after it, and
+    with limits, which the page shows."""
+    if kept.unstored + len(view.news) >= EVENTS_A_SNAPSHOT:
+        return True
     changes = (isinstance(event, LimitsChanged | SearchContinued) for event in view.news)
     return any(changes) or any(isinstance(action, Shutdown) for action in decision.actions)
 

@@ -10,7 +10,7 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.session import Database
 from determined_master.tasks import repository
-from determined_master.tasks.repository import Wanting
+from determined_master.tasks.repository import DueTask
 from determined_master.tasks.service import Tasks
 
 logger = logging.getLogger(__name__)
@@ -25,18 +25,17 @@ class TaskLoop:
 
     async def tick(self) -> float | None:
         async with self._database.read() as session:
-            unsettled = [row.id for row in await allocation_rows.unsettled(session, of_trials=False)]
-            stopped = await repository.stopped(session)
-            wanting = await repository.wanting_slots(session)
+            unsettled = await allocation_rows.unsettled(session, of_trials=False)
+            due = await repository.due(session)
         if unsettled:
             for allocation_id in unsettled:
                 await self._items.run("allocation", allocation_id, partial(self._settle_one, allocation_id))
             async with self._database.read() as session:
-                stopped = await repository.stopped(session)
-                wanting = await repository.wanting_slots(session)
-        for task_id in stopped:
-            await self._items.run("task", task_id, partial(self._finish_one, task_id))
-        return self._items.soonest(await self._request(wanting))
+                due = await repository.due(session)
+        for each in due:
+            if each.state is TaskState.STOPPING:
+                await self._items.run("task", each.task_id, partial(self._finish_one, each.task_id))
+        return self._items.soonest(await self._request([each for each in due if each.state is TaskState.ACTIVE]))
 
     async def _settle_one(self, allocation_id: str) -> None:
         async with self._database.write() as session:
@@ -48,7 +47,7 @@ class TaskLoop:
         async with self._database.write() as session:
             await self._tasks.finish_stopped(session, await repository.get(session, task_id))
 
-    async def _request(self, wanting: Sequence[Wanting]) -> float | None:
+    async def _request(self, wanting: Sequence[DueTask]) -> float | None:
         """Requests slots for tasks. Returns the seconds until the next back-off ends."""
         now = self._clock.now()
         for each in wanting:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from determined.link.isolation import Isolation
-from determined.states import ExitReason
+from determined.states import ExitReason, TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
@@ -17,7 +17,7 @@ from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs.policies import policies_of
 from determined_master.trials import repository as trial_rows
-from determined_master.trials.repository import Wanting
+from determined_master.trials.repository import DueTrial
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class TrialsView:
     """Ids of trials that were stopped and hold no allocation."""
     invalid: Sequence[tuple[int, str]]
     """Trials with invalid hyperparameters that still run, each with its allocation."""
-    wanting: Sequence[Wanting]
+    wanting: Sequence[DueTrial]
 
 
 class TrialLoop:
@@ -62,18 +62,19 @@ class TrialLoop:
     async def _load(self) -> TrialsView:
         async with self._database.read() as session:
             unsettled = await allocation_rows.unsettled(session, of_trials=True)
-            stopped = await trial_rows.stopped(session)
-            invalid = await trial_rows.invalid(session)
+            due = await trial_rows.due(session)
+            invalid = [trial for trial in due if trial.is_invalid]
             live: dict[str, str] = {}
             if invalid:
                 of_invalid = await allocation_rows.live_of_tasks(session, [trial.task_id for trial in invalid])
                 live = {row.task_id: row.id for row in of_invalid}
-            return TrialsView(
-                unsettled=[row.id for row in unsettled],
-                stopped=[each.trial_id for each in stopped],
-                invalid=[(trial.id, live[trial.task_id]) for trial in invalid if trial.task_id in live],
-                wanting=await trial_rows.wanting_slots(session),
-            )
+        idle = [trial for trial in due if not trial.has_open]
+        return TrialsView(
+            unsettled=unsettled,
+            stopped=[trial.trial_id for trial in idle if trial.state.is_stopping],
+            invalid=[(trial.trial_id, live[trial.task_id]) for trial in invalid if trial.task_id in live],
+            wanting=[trial for trial in idle if trial.state is TrialState.ACTIVE],
+        )
 
     async def _settle(self, allocation_ids: Sequence[str]) -> float | None:
         """Settles ended attempts. Returns the seconds until the output of another one is no longer waited for."""
@@ -143,7 +144,7 @@ class TrialLoop:
             row = await allocation_rows.get(session, allocation_id)
             await self._trials.kill_attempt(session, row, "it reported invalid hyperparameters and did not exit")
 
-    async def _request(self, wanting: Sequence[Wanting]) -> float | None:
+    async def _request(self, wanting: Sequence[DueTrial]) -> float | None:
         """Requests slots for trials. Returns the seconds until the next back-off ends."""
         now = self._clock.now()
         waits = [(each.retry_at - now).total_seconds() for each in wanting if each.retry_at and each.retry_at > now]

@@ -10,6 +10,7 @@ from sqlalchemy import (
     ScalarSelect,
     Select,
     and_,
+    bindparam,
     case,
     delete,
     func,
@@ -119,19 +120,26 @@ def _waiting() -> list[ScalarSelect[int]]:
     ]
 
 
-async def due(session: ReadSession, least: int, most: int, after: int) -> list[tuple[Cursor, bool]]:
-    """Returns trials with ``least`` reports beyond their cursor, and ended ones that are not packed completely; and
-    whether they have ended. Round-robin: those beyond the id ``after`` come first."""
+class Due(NamedTuple):
+    trial: Cursor
+    has_ended: bool
+    waiting: int
+    """Number of reports beyond the cursor."""
+
+
+async def due(session: ReadSession, least: int, most: int, after: int) -> list[Due]:
+    """Returns trials with ``least`` reports beyond their cursor, and ended ones that are not packed completely.
+    Round-robin: those beyond the id ``after`` come first."""
     of_run, later = _waiting()
     has_ended = _T.c.state.in_(_ENDED)
     query = (
-        select(*_CURSOR, has_ended)
+        select(*_CURSOR, has_ended, of_run + later)
         .select_from(_WITH_CURSOR)
         .where(func.coalesce(_C.c.done_run, -1) != _T.c.run_id, or_(has_ended, of_run + later >= least))
         .order_by(_T.c.id <= after, _T.c.id)
         .limit(most)
     )
-    return [(Cursor(*row[:4]), bool(row[4])) for row in (await session.execute(query)).all()]
+    return [Due(Cursor(*row[:4]), bool(row[4]), row[5]) for row in (await session.execute(query)).all()]
 
 
 async def newest_report(session: ReadSession) -> int:
@@ -259,6 +267,26 @@ async def claim(session: WriteSession, trial_id: int, version: int, **values: ob
         .returning(_C.c.trial_id)
     )
     return result.scalar_one_or_none() is not None
+
+
+async def finish(session: WriteSession, trials: Sequence[Cursor]) -> None:
+    """Records that ended trials are not packed further, in a constant number of statements."""
+    ids = [trial.trial_id for trial in trials]
+    known = set((await session.scalars(select(_C.c.trial_id).where(_C.c.trial_id.in_(ids)))).all())
+    done = [{"of_trial": trial.trial_id, "run": trial.run_id} for trial in trials if trial.trial_id in known]
+    if done:
+        await (await session.connection()).execute(_FINISH, done)
+    fresh = [
+        {"trial_id": trial.trial_id, "packed_id": 0, "packed_run": 0, "reached_id": 0, "version": 0}
+        | {"done_run": trial.run_id}
+        for trial in trials
+        if trial.trial_id not in known
+    ]
+    if fresh:
+        await session.execute(insert(_C), fresh)
+
+
+_FINISH = update(_C).where(_C.c.trial_id == bindparam("of_trial")).values(done_run=bindparam("run"))
 
 
 async def save_series(session: WriteSession, row: Stored) -> int:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from determined.link.isolation import Isolation
+from determined.link.isolation import Isolation, SharedFailure
 from determined_master.db.session import Database
 from determined_master.metric_series import repository
 from determined_master.metric_series.downsampling import FACTORS, SIZE, reduce
-from determined_master.metric_series.repository import Cursor, Report, Stored
+from determined_master.metric_series.repository import Cursor, Due, Report, Stored
 from determined_master.metric_series.series_points import Points, dump, load, points_of
 
 logger = logging.getLogger(__name__)
@@ -73,8 +73,10 @@ class SeriesPacker:
             self._newest = newest
             return None
         self._newest = -1
-        packed = 0
-        for trial, has_ended in found:
+        packed = await self._finish([each.trial for each in found if self._is_short(each)])
+        if packed:
+            found = [each for each in found if not self._is_short(each)]
+        for trial, has_ended, _ in found:
             written = self._groups_written()
             packed += await self._items.run("trial", trial.trial_id, partial(self._pack, trial, has_ended))
             self._last = trial.trial_id
@@ -82,6 +84,24 @@ class SeriesPacker:
                 return PATIENT_SECONDS
         # If none could be packed there is no work until a failed one may be tried again.
         return 0.0 if packed else self._items.seconds_left()
+
+    def _is_short(self, due: Due) -> bool:
+        """Returns True for an ended trial with so few reports that they stay unpacked."""
+        return due.has_ended and due.waiting < self._least_at_end
+
+    async def _finish(self, trials: Sequence[Cursor]) -> int:
+        """Finishes short trials in one transaction and returns their number; 0 leaves them to be packed one by one."""
+        if not trials:
+            return 0
+        try:
+            async with self._database.write() as session:
+                await repository.finish(session, trials)
+        except SharedFailure:
+            raise
+        except Exception as error:
+            logger.info("finishing %d trials together failed; finishing them one by one: %s", len(trials), error)
+            return 0
+        return len(trials)
 
     async def _pack(self, trial: Cursor, has_ended: bool) -> None:
         async with self._database.read() as session:

@@ -79,15 +79,17 @@ class AgentManager:
         views: list[PoolView] = []
         async with self._database.read() as session:
             for name in await queue_repository.pools_with_pending(session):
-                queues[name] = await queue_repository.pending(session, name)
+                queue = await queue_repository.of_pool(session, name)
+                queues[name] = queue.waiting
                 if name in self._pools:
                     # An allocation whose placement failed must not block others: the plan leaves it out for a while.
-                    due = [each for each in queues[name] if self._items.is_due("allocation", each.id)]
-                    views.append(await pool_views.whole(session, self._pools[name], self._clock.now(), due))
+                    due = [each for each in queue.waiting if self._items.is_due("allocation", each.id)]
+                    queue = queue._replace(waiting=due)
+                    views.append(await pool_views.whole(session, self._pools[name], self._clock.now(), queue))
         for view in views:
             await self._items.run("pool", view.name, partial(self._place, view, queues.pop(view.name)))
-        for name, queue in queues.items():
-            await self._store_reasons(queue, {each.id: _gone(name) for each in queue})
+        for name, left in queues.items():
+            await self._store_reasons(_stale(left, {each.id: _gone(name) for each in left}))
         return self._items.seconds_left()
 
     async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
@@ -113,18 +115,23 @@ class AgentManager:
         wanted = plan(pool)
         for release in wanted.releases:
             await self._items.run("allocation", release.allocation_id, partial(self._release_one, release))
-        for placement in wanted.placements:
-            await self._items.run("allocation", placement.allocation_id, partial(self._place_one, placement))
         # Submission refuses what the pool can never hold. What was accepted waits: an agent may be away for a while.
         never = {refusal.allocation_id: refusal.reason for refusal in wanted.refusals}
-        await self._store_reasons(queue, {**wanted.waiting, **never})
+        stale = _stale(queue, {**wanted.waiting, **never})
+        for placement in wanted.placements:
+            await self._items.run("allocation", placement.allocation_id, partial(self._place_one, placement, stale))
+        await self._store_reasons(stale)
 
-    async def _place_one(self, placement: Placement) -> None:
+    async def _place_one(self, placement: Placement, stale: list[tuple[Queued, str]]) -> None:
+        """Places an allocation, and stores in the same transaction why others wait, of which ``stale`` is emptied."""
         try:
             async with self._database.write() as session:
                 await self._allocations.place(session, placement)
+                await queue_repository.set_waiting(session, stale)
         except (Conflict, IntegrityError) as error:
             logger.info("a placement is no longer valid: %s", error)
+        else:
+            stale.clear()
 
     async def _release_one(self, release: Release) -> None:
         async with self._database.write() as session:
@@ -134,12 +141,15 @@ class AgentManager:
                     session, row, why=release.reason, leaves_for=release.for_allocation_id
                 )
 
-    async def _store_reasons(self, queue: Sequence[Queued], waiting: Mapping[str, str]) -> None:
-        """Stores the reasons for waiting that have changed."""
-        stale = [(each, waiting[each.id]) for each in queue if waiting.get(each.id, each.waiting) != each.waiting]
+    async def _store_reasons(self, stale: Sequence[tuple[Queued, str]]) -> None:
         if stale:
             async with self._database.write() as session:
                 await queue_repository.set_waiting(session, stale)
+
+
+def _stale(queue: Sequence[Queued], waiting: Mapping[str, str]) -> list[tuple[Queued, str]]:
+    """Returns the reasons for waiting that have changed."""
+    return [(each, waiting[each.id]) for each in queue if waiting.get(each.id, each.waiting) != each.waiting]
 
 
 def _gone(pool: str) -> str:

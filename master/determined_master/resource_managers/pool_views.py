@@ -9,7 +9,7 @@ from determined.states import InstanceState, TaskKind
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import agent_containers_repository, queue_repository, task_groups
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.queue_repository import Queued
+from determined_master.allocations.queue_repository import PoolQueue, Queued
 from determined_master.db.base import EARLIEST
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import ReadSession
@@ -34,21 +34,19 @@ async def whole(
     session: ReadSession,
     pool: PoolSettings,
     now: datetime,
-    waiting: Sequence[Queued] | None = None,
+    queue: PoolQueue | None = None,
     *,
     estimates_saving: bool = False,
 ) -> PoolView:
     """Returns the view of a pool.
 
-    ``waiting``: those of the waiting allocations that take part; all if None. ``estimates_saving``: looks up how long
+    ``queue``: the allocations that take part; all if None. ``estimates_saving``: looks up how long
     running trials will take to save, which costs a look at the attempts of their experiments; only explanations use it.
     """
-    if waiting is None:
-        waiting = await queue_repository.pending(session, pool.pool_name)
-    running = await queue_repository.running(session, pool.pool_name)
+    waiting, running = queue or await queue_repository.of_pool(session, pool.pool_name)
     parts: dict[str, list[Part]] = defaultdict(list)
-    for container in await allocation_rows.containers_of_pool(session, pool.pool_name):
-        parts[container.allocation_id].append(Part(container.agent_id, tuple(container.slot_ids)))
+    for allocation_id, agent_id, slot_ids in await allocation_rows.parts_of_pool(session, pool.pool_name):
+        parts[allocation_id].append(Part(agent_id, tuple(slot_ids)))
     saving: dict[int, float] = {}
     if estimates_saving:
         experiments = {each.experiment_id for each in running if each.experiment_id is not None}
@@ -120,7 +118,7 @@ async def capacity(session: ReadSession, pool: str) -> Capacity:
     return Capacity(
         agents=len(agents),
         slots=len(slots),
-        used=sum(each.agent_id in agents for each in held),
+        used=sum(agent_id in agents for agent_id, _ in held),
         slot_type=slots[0].type if slots else "cpu",
         slots_per_agent=max(Counter(s.agent_id for s in slots).values(), default=0),
         zero_slot_containers=sum(each in agents for each in without),
@@ -134,7 +132,7 @@ async def _agents(session: ReadSession, pool: PoolSettings) -> tuple[AgentView, 
     slots: dict[str, list[AgentSlotRow]] = defaultdict(list)
     for slot in await agent_rows.slots(session):
         slots[slot.agent_id].append(slot)
-    held = {(h.agent_id, h.slot_id) for h in await allocation_rows.held_slots(session)}
+    held = set(await allocation_rows.held_slots(session))
     without_slots = Counter(await agent_containers_repository.agents_of_zero_slot_containers(session))
     limit = pool.max_aux_containers_per_agent or 0
     return tuple(_agent(a, slots[a.id], held, max(0, limit - without_slots[a.id])) for a in agents)

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, or_, select
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import TaskKind, TaskState
+from determined.states import AllocationState, TaskKind, TaskState, TokenScope
 from determined_master import notifications
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.models import AllocationRow, TaskRow
+from determined_master.db.models import AllocationRow, TaskRow, UserRow
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
@@ -42,10 +43,11 @@ MACHINE = StateMachine(
 )
 
 
-class Wanting(NamedTuple):
-    """A task that requests slots, not before ``retry_at``."""
+class DueTask(NamedTuple):
+    """A task that is to end, or that requests slots, not before ``retry_at``."""
 
     task_id: str
+    state: TaskState | None
     retry_at: datetime | None
 
 
@@ -54,6 +56,17 @@ class Named(NamedTuple):
 
     kind: TaskKind
     description: str
+
+
+class TokenHolder(NamedTuple):
+    """The allocation of a task's token, and for whom it acts."""
+
+    state: AllocationState
+    task_id: str
+    scope: TokenScope
+    user_id: int
+    username: str
+    is_admin: bool
 
 
 @dataclass(frozen=True)
@@ -122,25 +135,35 @@ async def names(session: ReadSession, task_ids: Collection[str]) -> dict[str, Na
     return found
 
 
-async def wanting_slots(session: ReadSession) -> list[Wanting]:
-    """Returns the ACTIVE tasks whose attempts have all ended and are settled, oldest first."""
-    query = (
-        select(TaskRow.id, TaskRow.retry_at)
-        .where(TaskRow.state == TaskState.ACTIVE, ~_HAS_OPEN)
-        .order_by(TaskRow.created_at, TaskRow.id)
-    )
-    return [Wanting(*row) for row in await session.execute(query)]
+async def due(session: ReadSession) -> list[DueTask]:
+    """Returns the ACTIVE and STOPPING tasks whose attempts have all ended and are settled, oldest first."""
+    return [DueTask(*row) for row in await session.execute(_DUE)]
 
 
-async def stopped(session: ReadSession) -> Sequence[str]:
-    """Returns the STOPPING tasks whose attempts have all ended and are settled."""
-    query = select(TaskRow.id).where(TaskRow.state == TaskState.STOPPING, ~_HAS_OPEN)
-    return (await session.scalars(query.order_by(TaskRow.id))).all()
+_DUE = (
+    select(TaskRow.id, TaskRow.state, TaskRow.retry_at)
+    .where(TaskRow.state.in_([TaskState.ACTIVE, TaskState.STOPPING]), ~_HAS_OPEN)
+    .order_by(TaskRow.created_at, TaskRow.id)
+)
 
 
 async def has_open(session: ReadSession, task_id: str) -> bool:
     """Returns True while an attempt of the task lives or is not settled."""
     return (await session.scalars(select(TaskRow.id).where(TaskRow.id == task_id, _HAS_OPEN))).first() is not None
+
+
+async def token_holder(session: ReadSession, allocation_id: str) -> TokenHolder | None:
+    row = (await session.execute(_TOKEN_HOLDER, {"allocation_id": allocation_id})).one_or_none()
+    return None if row is None else TokenHolder(*row)
+
+
+_TOKEN_HOLDER = (
+    select(AllocationRow.state, AllocationRow.task_id, TaskRow.token_scope)
+    .add_columns(UserRow.id, UserRow.username, UserRow.admin)
+    .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+    .join(UserRow, UserRow.id == AllocationRow.user_id)
+    .where(AllocationRow.id == bindparam("allocation_id"))
+)
 
 
 async def live_contexts(session: ReadSession) -> set[str]:
@@ -157,8 +180,7 @@ async def add(session: WriteSession, row: TaskRow) -> None:
 
 async def change(session: WriteSession, row: TaskRow, **values: object) -> None:
     """Updates columns of a task other than its state."""
-    await session.execute(update(TaskRow).where(TaskRow.id == row.id).values(**values))
-    await session.refresh(row)
+    await change_row(session, row, values)
     notify(session, notifications.TASKS, notifications.task(row.id))
 
 

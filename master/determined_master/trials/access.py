@@ -29,10 +29,10 @@ class TrialAccess:
         known = self._trial_ids.get(task_id)
         if known is None:
             async with self._database.read() as session:
-                row = await repository.find_by_task(session, task_id)
-            if row is None:
+                known = await repository.id_of_task(session, task_id)
+            if known is None:
                 raise NotFound(f"task {task_id} is not a trial")
-            known = self._trial_ids[task_id] = row.id
+            self._trial_ids[task_id] = known
             if len(self._trial_ids) > MAX_CACHED:
                 self._trial_ids = {task_id: known}
         return known

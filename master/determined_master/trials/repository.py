@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, SQLColumnExpression, func, or_, select, type_coerce, update
+from sqlalchemy import BigInteger, ColumnElement, SQLColumnExpression, and_, func, or_, select, type_coerce, update
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -14,6 +14,7 @@ from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
+from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
@@ -36,12 +37,17 @@ class AttemptTimes(NamedTuple):
     ended: datetime | None
 
 
-class Wanting(NamedTuple):
-    """A trial that requests slots, not before ``retry_at``."""
+class DueTrial(NamedTuple):
+    """A live trial that has no open attempt, or that reported invalid hyperparameters."""
 
     trial_id: int
     experiment_id: int
+    task_id: str
+    state: TrialState
     retry_at: datetime | None
+    is_invalid: bool
+    has_open: bool
+    """True if one of its attempts lives or is not settled."""
 
 
 class Stopped(NamedTuple):
@@ -111,6 +117,10 @@ async def owner_of(session: ReadSession, trial_id: int) -> int:
 
 async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
     return (await session.execute(select(TrialRow).where(TrialRow.task_id == task_id))).scalar_one_or_none()
+
+
+async def id_of_task(session: ReadSession, task_id: str) -> int | None:
+    return (await session.scalars(select(TrialRow.id).where(TrialRow.task_id == task_id))).one_or_none()
 
 
 class RequestedTrial(NamedTuple):
@@ -223,20 +233,20 @@ async def counts(session: ReadSession, experiment_ids: Collection[int]) -> dict[
     return {row[0]: row[1] for row in (await session.execute(query)).all()}
 
 
-async def invalid(session: ReadSession) -> Sequence[TrialRow]:
-    """Returns trials that reported invalid hyperparameters and have not ended."""
-    query = select(TrialRow).where(TrialRow.invalid_hp.is_(True), TrialRow.state.in_(_LIVE))
-    return (await session.scalars(query)).all()
+async def due(session: ReadSession) -> list[DueTrial]:
+    """Returns the trials for which their loop may have something to do, by id."""
+    return [DueTrial(*row) for row in await session.execute(_DUE)]
 
 
-async def wanting_slots(session: ReadSession) -> list[Wanting]:
-    """Returns the ACTIVE trials whose attempts have all ended and are settled, by id."""
-    query = (
-        select(TrialRow.id, TrialRow.experiment_id, TrialRow.retry_at)
-        .where(TrialRow.state == TrialState.ACTIVE, ~_HAS_OPEN)
-        .order_by(TrialRow.id)
+_DUE = (
+    select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
+    .add_columns(TrialRow.retry_at, TrialRow.invalid_hp, _HAS_OPEN.label("has_open"))
+    .where(
+        TrialRow.state.in_(_LIVE),
+        or_(TrialRow.invalid_hp.is_(True), and_(TrialRow.closed.is_(False), ~_HAS_OPEN)),
     )
-    return [Wanting(*row) for row in await session.execute(query)]
+    .order_by(TrialRow.id)
+)
 
 
 async def wanting_slots_of(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
@@ -317,8 +327,7 @@ def task_of(experiment: ExperimentRow, trial: TrialRow) -> TaskRow:
 
 async def change(session: WriteSession, row: TrialRow, **values: object) -> None:
     """Updates columns of a trial other than its state."""
-    await session.execute(update(TrialRow).where(TrialRow.id == row.id).values(**values))
-    await session.refresh(row)
+    await change_row(session, row, values)
     topic = notifications.metrics if values.keys() <= FIGURES else notifications.experiment
     notify(session, topic(row.experiment_id))
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
+from determined_master.db.base import table_of
 from determined_master.db.models import SearchEventRow
 from determined_master.db.session import ReadSession, WriteSession
 
@@ -13,9 +14,8 @@ async def add_event(
     session: WriteSession, experiment_id: int, trial_id: int, kind: str, payload: dict[str, Any]
 ) -> None:
     """Records a search event in the transaction of the change itself."""
-    await session.execute(
-        insert(SearchEventRow).values(experiment_id=experiment_id, trial_id=trial_id, kind=kind, payload=payload)
-    )
+    values = {"experiment_id": experiment_id, "trial_id": trial_id, "kind": kind, "payload": payload}
+    await session.execute(insert(table_of(SearchEventRow)).inline(), values)
 
 
 async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], reason: str) -> None:
@@ -42,22 +42,20 @@ async def events_after(
     return (await session.scalars(query if limit is None else query.limit(limit))).all()
 
 
-async def experiments_with_events(session: ReadSession) -> Sequence[int]:
-    """Returns the experiments with events beyond their searcher's cursor."""
-    query = select(SearchEventRow.experiment_id).distinct().where(SearchEventRow.processed.is_(False))
-    return (await session.scalars(query)).all()
-
-
 async def mark_processed(session: WriteSession, experiment_id: int, cursor: int) -> None:
-    await session.execute(
-        update(SearchEventRow)
-        .where(
-            SearchEventRow.experiment_id == experiment_id,
-            SearchEventRow.id <= cursor,
-            SearchEventRow.processed.is_(False),
-        )
-        .values(processed=True)
+    await session.execute(_MARK, {"of_experiment": experiment_id, "cursor": cursor})
+
+
+_EVENTS = table_of(SearchEventRow)
+_MARK = (
+    update(_EVENTS)
+    .where(
+        _EVENTS.c.experiment_id == bindparam("of_experiment"),
+        _EVENTS.c.id <= bindparam("cursor"),
+        _EVENTS.c.heard.is_(False),
     )
+    .values(heard=True)
+)
 
 
 async def drop(session: WriteSession, experiment_id: int) -> None:

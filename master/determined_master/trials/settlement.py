@@ -39,8 +39,9 @@ class Settlement:
         reason = ended.exit_reason or ExitReason.SYSTEM
         is_newest = ended.run_id == row.run_id and row.state.is_live
         is_invalid = is_newest and row.invalid_hp and not row.state.is_stopping
-        containers = await allocation_rows.containers_of(session, ended.id)
-        cause = _cause(ExitReason.INVALID_HP if is_invalid else reason, ended, containers, experiment)
+        shown = ExitReason.INVALID_HP if is_invalid else reason
+        containers = await allocation_rows.containers_of(session, ended.id) if is_failure(shown) else []
+        cause = _cause(shown, ended, containers, experiment)
         if is_newest:
             attempt = row.restarts + 1
             verdict = await self._policies.verdict(session, ended, experiment)
@@ -97,16 +98,15 @@ class Settlement:
             # The experiment index shows the cause.
             values["values_stale"] = True
             notify(session, notifications.COLUMNS)
-        await repository.move(session, self._clock, row, outcome.state, exit_reason=outcome.reason, **values)
-        await self._close(session, row)
-        return outcome
-
-    async def _close(self, session: WriteSession, row: TrialRow) -> None:
-        reason = row.exit_reason or ExitReason.ERRORED
+        if outcome.state is TrialState.COMPLETED:
+            values["progress"] = 1.0
+        reason = outcome.reason or ExitReason.ERRORED
+        await repository.move(
+            session, self._clock, row, outcome.state, exit_reason=outcome.reason, closed=True, **values
+        )
         await add_event(session, row.experiment_id, row.id, "closed", {"reason": reason.value})
-        progress = 1.0 if row.state is TrialState.COMPLETED else row.progress
-        await repository.change(session, row, closed=True, progress=progress)
         notify(session, notifications.SEARCH, notifications.logs(row.task_id))
+        return outcome
 
     async def _log(
         self, session: WriteSession, ended: AllocationRow, line: str, containers: Sequence[ContainerRow]

@@ -83,7 +83,7 @@ async def rendezvous(
         raise NotFound(f"allocation {allocation_id} has no container {resources_id}")
     if row.ready_at is None:
         async with database.write() as session:
-            await allocations.mark_ready(session, await repository.get(session, allocation_id))
+            await allocations.mark_ready(session, row)
     return RendezvousAnswer(
         rendezvous_info=RendezvousInfo(
             addresses=addresses(containers, registry.master_seen_at),

@@ -38,8 +38,9 @@ class AllocationRow(Base):
     user_id: Mapped[int]
     submitted_at: Mapped[datetime]
     """Age within a priority: the experiment's submission, not this attempt's."""
-    spec: Mapped[dict[str, Any]]
-    """Spec of its containers (determined.link ContainerSpec without slots, rank and tokens)."""
+    spec: Mapped[dict[str, Any]] = mapped_column(deferred=True, deferred_raiseload=True)
+    """Spec of its containers (determined.link ContainerSpec without slots, rank and tokens). It is large, and only
+    agents need it: queries of them undefer it."""
     waiting: Mapped[str] = mapped_column(Text, default="")
     """Reason for waiting; empty once placed."""
     preemption_timeout: Mapped[int] = mapped_column(default=3600)

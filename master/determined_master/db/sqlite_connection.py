@@ -1,0 +1,194 @@
+"""A connection of SQLite for the event loop. Its statements run in a thread of their own.
+
+It has the interface that SQLAlchemy expects of aiosqlite, which switches to its thread four times per statement: for
+the cursor, the execution, the rows and the end of the cursor. This one switches once, and begins a transaction together
+with its first statement: a switch costs as much as a small statement.
+"""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class SqliteConnection:
+    """A connection in autocommit mode: a transaction begins only by ``begin_with``."""
+
+    def __init__(self, *, only_reads: bool = False) -> None:
+        """``only_reads``: transactions write nothing, so that none takes time to end."""
+        self._only_reads = only_reads
+        self._connection: sqlite3.Connection | None = None  # SQLAlchemy does not end transactions if it is None
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._begin: str | None = None
+        self._is_idle = True
+        """False after a cancelled call, which the thread may still be about to make."""
+        Thread(target=_serve, args=(self._calls,), name="sqlite", daemon=True).start()
+
+    async def open(self, connect: Callable[[], sqlite3.Connection]) -> "SqliteConnection":
+        """Opens the connection by ``connect``. It must allow calls of other threads."""
+        try:
+            self._connection = await self._call(connect)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def begin_with(self, statement: str) -> None:
+        """Begins a transaction by ``statement`` together with the next statement, which fails if this one does."""
+        self._begin = statement
+
+    def cursor(self) -> "SqliteCursor":
+        return SqliteCursor(self)
+
+    async def execute(self, sql: str, values: Sequence[Any], *, is_many: bool = False) -> "Answer":
+        begin, self._begin = self._begin, None
+        return await self._call(partial(_execute, self._open, begin, sql, values, is_many=is_many))
+
+    async def create_function(self, name: str, count: int, function: Callable[..., Any], **options: bool) -> None:
+        await self._call(partial(self._open.create_function, name, count, function, **options))
+
+    async def commit(self) -> None:
+        await self._end(self._open.commit)
+
+    async def rollback(self) -> None:
+        await self._end(self._open.rollback)
+
+    async def close(self) -> None:
+        """Closes the connection after all earlier calls, and ends its thread."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                await self._call(connection.close)
+            finally:
+                self._calls.put(None)
+
+    def stop(self) -> None:
+        """Like ``close``, without waiting."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._calls.put(_Call(connection.close))
+        self._calls.put(None)
+
+    @property
+    def total_changes(self) -> int:
+        return self._open.total_changes
+
+    @property
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise ValueError("no active connection")  # what SQLAlchemy expects of aiosqlite
+        return self._connection
+
+    async def _end(self, function: Callable[[], None]) -> None:
+        self._begin = None
+        if self._is_idle and not self._open.in_transaction:
+            return
+        if self._is_idle and self._only_reads:
+            function()
+        else:
+            await self._call(function)
+
+    async def _call(self, function: Callable[[], T]) -> T:
+        """Calls ``function`` in the thread, after all earlier ones."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        self._is_idle = False
+        self._calls.put(
+            _Call(function, lambda result, error: loop.call_soon_threadsafe(_answer, answer, result, error))
+        )
+        try:
+            return await answer
+        finally:
+            self._is_idle = not answer.cancelled()
+
+
+class SqliteCursor:
+    """A cursor whose statement is over, with all of its rows, once ``execute`` returns."""
+
+    def __init__(self, connection: SqliteConnection) -> None:
+        self._connection = connection
+        self._answer = Answer(None, [], -1, None)
+        self.arraysize = 1
+
+    async def __aenter__(self) -> "SqliteCursor":
+        return self
+
+    async def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self._answer = await self._connection.execute(sql, values)
+
+    async def executemany(self, sql: str, values: Sequence[Sequence[Any]]) -> None:
+        self._answer = await self._connection.execute(sql, values, is_many=True)
+
+    async def fetchall(self) -> list[Any]:
+        return self._answer.rows
+
+    async def close(self) -> None:
+        """The statement is over already."""
+
+    @property
+    def description(self) -> tuple[Any, ...] | None:
+        return self._answer.description
+
+    @property
+    def rowcount(self) -> int:
+        return self._answer.rowcount
+
+    @property
+    def lastrowid(self) -> int | None:
+        return self._answer.lastrowid
+
+
+class Answer(NamedTuple):
+    """The result of a statement, in the terms of DB-API."""
+
+    description: tuple[Any, ...] | None
+    rows: list[Any]
+    rowcount: int
+    lastrowid: int | None
+
+
+class _Call(NamedTuple):
+    """``done`` is called with the result of ``function``, or with what it raised."""
+
+    function: Callable[[], Any]
+    done: Callable[[Any, BaseException | None], Any] = lambda _result, _error: None
+
+
+def _execute(
+    connection: sqlite3.Connection, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool
+) -> Answer:
+    if begin is not None:
+        connection.execute(begin)
+    cursor = connection.executemany(sql, values) if is_many else connection.execute(sql, values)
+    try:
+        rows = cursor.fetchall() if cursor.description else []
+        return Answer(cursor.description, rows, cursor.rowcount, cursor.lastrowid)
+    finally:
+        cursor.close()  # a statement that is not over would keep its lock
+
+
+def _serve(calls: "SimpleQueue[_Call | None]") -> None:
+    while (call := calls.get()) is not None:
+        result, error = None, None
+        try:
+            result = call.function()
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the event loop is closed
+            call.done(result, error)
+        del call, result, error  # nothing refers to rows while the thread waits
+
+
+def _answer(answer: "asyncio.Future[T]", result: T, error: BaseException | None) -> None:
+    if answer.done():
+        return
+    if error is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(error)

@@ -1,0 +1,166 @@
+"""How few statements the master needs for what happens in every trial."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import event, func, insert, select
+from tests.support.cluster import CONFIG, Cluster, FakeAgent
+from tests.support.database_reads import reads, writes
+from tests.support.makers import add_experiment, add_trial
+from tests.support.waiting import eventually
+
+from determined.link.messages import DesiredContainer
+from determined.states import ContainerState, TrialState
+from determined_master.agents.service import StoredReport
+from determined_master.allocations.desired_state import desired_containers
+from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SeriesCursorRow
+from determined_master.db.session import Database
+from determined_master.metric_series import repository
+from determined_master.metric_series.series_packer import SeriesPacker
+
+
+@contextmanager
+def transactions(database: Database) -> Iterator[list[list[str]]]:
+    """Yields the statements of each write transaction meanwhile; there is one at a time."""
+    found: list[list[str]] = []
+    engine = database.write_engine.sync_engine
+
+    def begin(_connection: object) -> None:
+        found.append([])
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        found[-1].append(statement)
+
+    event.listen(engine, "begin", begin)
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
+        event.remove(engine, "begin", begin)
+
+
+async def running(one: Cluster) -> tuple[FakeAgent, dict[str, str]]:
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    return agent, one.as_task(wish.allocation_id)
+
+
+async def test_a_search_takes_in_a_report_without_a_look_at_its_experiment(one: Cluster):
+    _, task = await running(one)
+    metrics = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.5}}}
+    with writes(one.master.database) as statements:
+        body = {"group": "validation", "metrics": metrics}
+        assert (await one.post("/api/v1/trials/1/metrics", body, **task)).status_code == 200
+
+        async def taken_in() -> bool:
+            async with one.master.database.read() as session:
+                return bool(await session.scalar(select(ExperimentRow.searcher_cursor)))
+
+        await eventually(taken_in)
+    of_search = [each for each in statements if "searcher_cursor" in each or "search_facts" in each]
+    assert [each.split()[0] for each in of_search] == ["UPDATE", "UPDATE"]
+
+
+async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster):
+    for _ in range(2):
+        await one.create(CONFIG)
+
+    async def waiting() -> list[str]:
+        async with one.master.database.read() as session:
+            return [row.waiting for row in await session.scalars(select(AllocationRow)) if row.waiting]
+
+    async def both_wait() -> bool:
+        return len([each for each in await waiting() if "agent" in each]) == 2
+
+    await eventually(both_wait)
+    with transactions(one.master.database) as found:
+        agent = await one.join()
+        await agent.wished()
+
+        async def is_explained() -> bool:
+            return [each.partition(";")[0] for each in await waiting()] == ["needs 1 slot"]
+
+        await eventually(is_explained)
+    (placing,) = [each for each in found if any("INTO slot_holds" in statement for statement in each)]
+    assert len([each for each in placing if "FROM agents" in each]) == 1
+    assert any(each.startswith("UPDATE allocations SET waiting=") for each in placing)
+
+
+async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    stored = StoredReport()
+    assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.PULLING)], stored=stored)
+    with transactions(one.master.database) as found:
+        assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.RUNNING)], stored=stored)
+    (statements,) = [each for each in found if any("UPDATE containers" in statement for statement in each)]
+    assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
+    assert "spec" not in statements[0]
+
+
+async def test_short_ended_trials_are_not_packed_one_by_one(one: Cluster):
+    with transactions(one.master.database) as found:
+        async with one.master.database.write() as session:
+            experiment = await add_experiment(session)
+            trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
+            await session.execute(insert(SeriesCursorRow), [{"trial_id": trials[0].id}])
+        await SeriesPacker(one.master.database, lambda: 0).tick()
+
+        async def finished() -> bool:  # by this packer, or by the master's own
+            async with one.master.database.read() as session:
+                return await repository.due(session, 1, 10, 0) == []
+
+        await eventually(finished)
+    _, finishing, *_ = [each for each in found if any("series_cursors" in statement for statement in each)]
+    assert [each.split()[0] for each in finishing] == ["SELECT", "UPDATE", "INSERT"]
+    async with one.master.database.read() as session:
+        cursors = (await session.scalars(select(SeriesCursorRow))).all()
+    assert {row.trial_id: row.done_run for row in cursors} == {trial.id: trial.run_id for trial in trials}
+
+
+async def test_the_token_of_a_task_is_looked_up_in_one_statement(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    with reads(one.master.database) as statements:
+        principal = await one.master.authenticator.task(one.master.secrets.task_token(wish.allocation_id))
+    assert (principal.username, principal.task_id) == ("admin", wish.allocation_id.rpartition(".")[0])
+    (of_users,) = [each for each in statements if "users" in each]
+    assert "token_scope" in of_users
+
+
+async def test_the_spec_of_a_container_is_read_once_for_its_agent(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    master, known = one.master, dict[str, DesiredContainer]()
+    looks = []
+    for _ in range(2):
+        with reads(master.database) as statements:
+            found = await desired_containers(
+                master.database, master.secrets, master.identity.cluster_id, agent.id, known=known
+            )
+        assert found == [wish]
+        looks.append(len([each for each in statements if "allocations.spec" in each]))
+    assert looks == [1, 0]
+
+
+async def test_an_attempt_becomes_ready_once_and_without_a_look_at_its_row(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    await agent.say(wish, ContainerState.RUNNING)
+    path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
+    with transactions(one.master.database) as found:
+        for _ in range(2):
+            answer = await one.client.get(path, headers=one.as_task(wish.allocation_id))
+            assert answer.status_code == 200
+    (statements,) = [each for each in found if any("ready_at" in statement for statement in each)]
+    assert [each.split()[0] for each in statements] == ["UPDATE", "INSERT"]
+    async with one.master.database.read() as session:
+        recorded = select(func.count()).where(EventRow.kind == "ready", EventRow.target_id == wish.allocation_id)
+        assert await session.scalar(recorded) == 1
