@@ -4,6 +4,7 @@ import type { XAxis } from "@/services/series";
 import type { Aligned } from "./alignment";
 import type { Hover } from "./HoverNote";
 import type { ChartLine, ChartMark } from "./line";
+import { sparsePath } from "./sparsePath";
 import { spanOf } from "./xSpan";
 
 interface Current {
@@ -51,6 +52,7 @@ export function options(wanted: Wanted): uPlot.Options {
   };
   const series: uPlot.Series[] = [{}];
   const bands: uPlot.Band[] = [];
+  const paths = sparsePath((column) => wanted.current().aligned.filled[column] ?? []);
   lines.forEach((line, index) => {
     const columns = aligned.columns[index]!;
     const { color, dash } = line.stroke;
@@ -60,6 +62,7 @@ export function options(wanted: Wanted): uPlot.Options {
       stroke: color,
       width: 1.75 * factor,
       spanGaps: true,
+      paths,
       points: { show: line.x.length < 40, size: 5 * factor },
       ...(dash ? { dash: dash.map((each) => each * factor) } : {}),
     });
