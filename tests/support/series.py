@@ -12,7 +12,7 @@ from tests.support.database_rows import write_rows
 from determined_master.json_numbers import outward
 from determined_master.metric_series import series_packer as packs
 from determined_master.metric_series.downsampling import SIZE, factor_for, inside, reduce, thin
-from determined_master.metric_series.series_points import Points, joined
+from determined_master.metric_series.series_points import Points
 
 Point = tuple[int, int, float, float | None]
 """Steps, microseconds, value, epoch."""
@@ -61,6 +61,9 @@ def oracle(
     asked = [inside(chunk, x, *bounds) for chunk in chunks]
     count = sum(map(len, asked))
     factor = factor_for(count, maxPoints)
-    left = thin(joined(reduce(c, factor, some) for c, some in zip(chunks, asked, strict=True)), x, maxPoints)
+    reduced = Points()
+    for chunk, some in zip(chunks, asked, strict=True):
+        reduced.extend(reduce(chunk, factor, some))
+    left = thin(reduced, x, maxPoints)
     times = [at / 1_000_000 for at in left.times]
     return list(left.batches), times, [str(outward(value)) for value in left.values], count

@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import cast
 
 from determined_master.metric_series.series_points import Axis, Points
 
@@ -32,7 +31,7 @@ def inside(points: Points, axis: Axis, start: float | None, end: float | None) -
     low = -math.inf if start is None else start
     high = math.inf if end is None else end
     xs = points.along(axis)
-    if axis != "epochs" and sorted(xs) == xs.tolist():
+    if axis != "epochs" and _is_sorted(xs):
         return range(bisect_left(xs, low), bisect_right(xs, high))
     return [place for place, x in enumerate(xs) if low <= x <= high]
 
@@ -47,9 +46,11 @@ def reduce(points: Points, factor: int, places: Sequence[int] | None = None) -> 
     else:
         blocks = (list(block) for _, block in groupby(places, lambda place: place // factor))
     is_finite = math.isfinite(sum(points.values))
-    kept = {place for block in blocks for place in _extremes(points.values, block, is_finite)}
+    values = points.values.tolist()
+    kept = {place for block in blocks for place in _extremes(values, block, is_finite)}
     for axis in _AXES:
-        kept.update(_ends(points.along(axis), places))
+        if axis != "epochs" or points.has_epochs:
+            kept.update(_ends(points.along(axis), places))
     return points.take(sorted(kept))
 
 
@@ -68,9 +69,15 @@ def _ordered(points: Points, axis: Axis) -> Points:
         if len(there) < len(xs):
             points = points.take(there)
             xs = points.along(axis)
-    if sorted(xs) == xs.tolist():
+    if _is_sorted(xs):
         return points
     return points.take(sorted(range(len(xs)), key=xs.__getitem__))
+
+
+def _is_sorted(xs: "array[int] | array[float]") -> bool:
+    # One list for both: equal objects are not compared by their values.
+    numbers = xs.tolist()
+    return sorted(numbers) == numbers
 
 
 def _chosen(xs: "array[int] | array[float]", values: "array[float]", most: int) -> list[int]:
@@ -80,18 +87,20 @@ def _chosen(xs: "array[int] | array[float]", values: "array[float]", most: int) 
     low, high, count = xs[0], xs[-1], len(xs)
     chosen = {0, count - 1}
     start = 0
+    # As a list: an array makes an object of a number each time that it is looked at.
+    numbers = values.tolist()
     for number in range(1, stretches + 1):
         share = number / stretches
         # Not low + share * (high - low), which may overflow.
         edge = low * (1 - share) + high * share
         stop = count if number == stretches else bisect_left(xs, edge, start)
         if stop > start:
-            chosen.update(_extremes(values, range(start, stop), is_finite))
+            chosen.update(_extremes(numbers, range(start, stop), is_finite))
             start = stop
     return sorted(chosen)
 
 
-def _extremes(values: "array[float]", places: Sequence[int], is_finite: bool) -> Iterable[int]:
+def _extremes(values: Sequence[float], places: Sequence[int], is_finite: bool) -> Iterable[int]:
     """Returns the first minimum, the first maximum, and the first of each kind that is not finite."""
     if is_finite and isinstance(places, range):
         start, part = places.start, values[places.start : places.stop]
@@ -116,7 +125,7 @@ def _kind(value: float) -> str:
 def _ends(xs: "array[int] | array[float]", places: Sequence[int]) -> Iterable[int]:
     """Returns the first point with the smallest x and the last with the largest."""
     if len(places) == len(xs) and xs.typecode == "q" and len(xs):
-        whole = cast("array[int]", xs)
+        whole: list[float] = list(xs)
         return whole.index(min(whole)), len(whole) - 1 - whole[::-1].index(max(whole))
     there = [place for place in places if xs[place] == xs[place]]
     if not there:

@@ -8,7 +8,7 @@ from determined_master.db.session import ReadSession
 from determined_master.metric_series import repository
 from determined_master.metric_series.downsampling import SIZE, factor_for, inside, reduce, thin
 from determined_master.metric_series.repository import Cursor, Extent, Stored
-from determined_master.metric_series.series_points import Axis, Points, joined, load, points_of
+from determined_master.metric_series.series_points import Axis, Points, load, load_into, points_of
 
 Name = tuple[str, str]
 """Group and name of a metric."""
@@ -62,15 +62,17 @@ async def read(
     """Yields one series for each trial and name, in that order. Few trials at a time, since each may have many
     unpacked reports."""
     step = max(1, BATCH_TRIALS // max(1, len(names)))
+    stored = {(r.trial_id, r.group, r.name): r for r in await repository.series_of(session, _ids(trials), names)}
+    with_news = {trial.trial_id for trial in await repository.with_news(session, trials)}
     for start in range(0, len(trials), step):
         some = trials[start : start + step]
-        stored = {(r.trial_id, r.group, r.name): r for r in await repository.series_of(session, _ids(some), names)}
         rows = [
             stored.get((trial.trial_id, *name)) or Stored(0, trial.trial_id, *name, 0, 0)
             for trial in some
             for name in names
         ]
-        parts = await _parts(session, rows, await _fresh(session, some, rows), question)
+        fresh = await _fresh(session, [trial for trial in some if trial.trial_id in with_news], rows)
+        parts = await _parts(session, rows, fresh, question)
         factors = [factor_for(part.count(), question.most) for part in parts]
         data: dict[tuple[int, int], bytes] = {}
         for factor in set(factors):
@@ -87,11 +89,11 @@ def _ids(trials: Iterable[Cursor]) -> list[int]:
 async def _fresh(
     session: ReadSession, trials: Sequence[Cursor], rows: Sequence[Stored]
 ) -> dict[tuple[int, str, str], Points]:
-    """Points of reports that are not packed."""
+    """Points of reports that are not packed, of trials that have some."""
     packed = {(row.trial_id, row.group, row.name): row.packed_id for row in rows}
     groups = {row.group for row in rows}
     found: dict[tuple[int, str, str], Points] = {}
-    for trial in await repository.with_news(session, trials):
+    for trial in trials:
         after = trial.packed_id
         while page := await repository.reports(session, trial, after, None, groups, PAGE):
             after = page[-1].id
@@ -165,9 +167,12 @@ def _answers(
 ) -> list[Found]:
     found = []
     for part, factor in zip(parts, factors, strict=True):
-        pieces = {place: load(data[part.row.id, place]) for place in part.whole}
-        pieces |= {place: reduce(points, factor, some) for place, (points, some) in part.pieces.items()}
-        points = joined(pieces[place] for place in sorted(pieces))
+        points = Points()
+        for place in sorted([*part.whole, *part.pieces]):
+            if (piece := part.pieces.get(place)) is not None:
+                points.extend(reduce(piece[0], factor, piece[1]))
+            else:
+                load_into(points, data[part.row.id, place])
         row = part.row
         thinned = thin(points, question.axis, question.most)
         found.append(Found(row.trial_id, row.group, row.name, thinned, part.count()))

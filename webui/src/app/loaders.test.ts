@@ -71,6 +71,27 @@ describe("loaders", () => {
   });
 
   it.each([
+    ["/compare?trials=4,9&zoom=10..20", [{ trialIds: [4, 9], start: 10, end: 20 }]],
+    ["/compare?trials=4,9&tab=config", []],
+  ])("of a comparison at %s ask for its first curves while the code of its page is on its way", async (at, series) => {
+    const named = {
+      metrics: [{ group: "validation", name: "loss", type: "number", count: 3 }],
+      searcherMetric: "loss",
+    };
+    const { of: asked } = fakeMaster({
+      "POST /detent/trials/summaries": { trials: [4, 9].map((trialId) => ({ trialId, experimentId: 7, hparams: {} })) },
+      "GET /detent/experiments/7/metric-names": named,
+      "POST /detent/series": { series: [], missing: [] },
+    });
+    const router = open("compare", "/compare", at, { lazy: () => new Promise(() => undefined) });
+    router.initialize();
+    await vi.waitFor(() => expect(asked("GET /detent/experiments/7/metric-names")).toHaveLength(1));
+    await new Promise((done) => setTimeout(done, 20));
+    expect(asked("POST /detent/series").map(({ body }) => body)).toMatchObject(series);
+    expect(router.state.initialized).toBe(false);
+  });
+
+  it.each([
     ["/?q=loss+%3C+1", 1],
     ["/?q=loss+%3C", 0],
     ["/?group=user", 0],

@@ -1,7 +1,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import type { LoaderFunctionArgs, ShouldRevalidateFunctionArgs } from "react-router";
 import { readSearch, startOf, windowFilter } from "@/components/logs/logAddress";
-import { chosenRowsQuery, chosenRuns, MAX_RUNS } from "@/routes/compare/chosen";
+import { prefetchCurves } from "@/routes/compare/prefetchCurves";
 import { readFilter, readState } from "@/routes/home/listState";
 import { firstRows } from "@/routes/home/sections";
 import { checkpointsQuery } from "@/services/checkpoints";
@@ -9,7 +9,7 @@ import { overviewQuery } from "@/services/cluster";
 import { experimentQuery, statusQuery } from "@/services/experiments";
 import { logPageQuery } from "@/services/logs";
 import { sessionQuery } from "@/services/session";
-import { summariesQuery, trialQuery } from "@/services/trials";
+import { trialQuery } from "@/services/trials";
 import { usersQuery } from "@/services/users";
 
 /**
@@ -43,11 +43,7 @@ export function makeLoaders(queries: QueryClient) {
       const page = () => logPageQuery(id, windowFilter(readSearch(searchParams)), startOf(searchParams));
       return [queries.query(trialQuery(id)), ...(pathname.endsWith("/logs") ? [queries.query(page())] : [])];
     }),
-    compare: loader(({ request }) => {
-      const { experiments, trials } = chosenRuns(new URL(request.url).searchParams);
-      if (experiments.length > 0) return [queries.query(chosenRowsQuery(experiments))];
-      return trials.length > 0 ? [queries.query(summariesQuery("many", trials.slice(0, MAX_RUNS), []))] : [];
-    }),
+    compare: loader(({ request }) => [prefetchCurves(queries, new URL(request.url).searchParams)]),
     cluster: loader(() => [queries.query(overviewQuery)]),
     checkpoints: loader(() => [queries.infiniteQuery(checkpointsQuery())]),
     users: loader(() => [queries.query(usersQuery)]),

@@ -10,8 +10,9 @@ import { usePageTitle } from "@/hooks/usePageTitle";
 import { experimentQuery } from "@/services/experiments";
 import { experimentMetricNamesQuery } from "@/services/trials";
 import { AddRun } from "./compare/AddRun";
-import { chosenRuns } from "./compare/chosen";
+import { chosenRuns, DISPLAY_LIMIT } from "./compare/chosen";
 import { DifferenceTable } from "./compare/DifferenceTable";
+import { mergedNames, namingExperiments } from "./compare/metricNames";
 import { type Compared, comparedRuns } from "./compare/runs";
 import { SummaryColumns } from "./compare/SummaryColumns";
 import { SummaryTable } from "./compare/SummaryTable";
@@ -19,8 +20,6 @@ import { useCompared } from "./compare/useCompared";
 import { useSummary } from "./compare/useSummary";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
-
-const DISPLAY_LIMIT = 100;
 
 /** Two to a hundred runs beside each other: curves, hyperparameters, configurations. */
 export function Component() {
@@ -111,9 +110,7 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
   const { tab, open } = useTab();
   const [isBanded, setBanded] = useState(false);
   const runs = useMemo(() => comparedRuns(compared), [compared]);
-  const experiments = useMemo(() => [...new Set(compared.map((run) => run.experimentId))], [compared]);
-  // Names of a few stand for all: runs that are compared report the same things.
-  const asked = experiments.slice(0, 8);
+  const asked = useMemo(() => namingExperiments(compared), [compared]);
   const queries = useQueryClient();
   // They are asked while the table is still being drawn.
   for (const query of asked.map((id) => experimentMetricNamesQuery(id)))
@@ -122,12 +119,7 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
     queries: asked.map((id) => experimentMetricNamesQuery(id)),
     combine: namesOf,
   });
-  const known = useMemo(() => {
-    const seen = new Map<string, { group: string; name: string; type: string }>();
-    for (const data of names)
-      for (const metric of data?.metrics ?? []) seen.set(`${metric.group}\u0000${metric.name}`, metric);
-    return [...seen.values()];
-  }, [names]);
+  const known = useMemo(() => mergedNames(names), [names]);
   const isLoading = isPending && known.length === 0;
   const searcherMetric = names[0]?.searcherMetric ?? "";
   const summary = useSummary(compared, known, searcherMetric);

@@ -1,5 +1,6 @@
 """Metric series and summaries for the page's plots and tables."""
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -52,6 +53,7 @@ async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Respons
 
 def _series(found: Found) -> bytes:
     points = found.points
+    values = points.values.tolist()
     shown = {
         "trialId": found.trial_id,
         "group": found.group,
@@ -59,15 +61,16 @@ def _series(found: Found) -> bytes:
         "batches": points.batches.tolist(),
         "times": [time / MICROS for time in points.times],
         "epochs": _epochs(points),
-        "values": outward(points.values.tolist()),
+        "values": values if math.isfinite(sum(values)) else outward(values),
         "count": found.count,
     }
     return msgspec.json.encode(shown)
 
 
 def _epochs(points: Points) -> Sequence[float | None] | None:
-    shown = [epoch if epoch == epoch else None for epoch in points.epochs]
-    return shown if any(epoch is not None for epoch in shown) else None
+    if not points.has_epochs:
+        return None
+    return [epoch if epoch == epoch else None for epoch in points.epochs]
 
 
 @router.get("/experiments/{experiment_id}/metric-names")

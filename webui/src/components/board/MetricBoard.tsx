@@ -7,10 +7,10 @@ import { EmptyState } from "../base/EmptyState";
 import { axesOf } from "./axes";
 import { BoardSection } from "./BoardSection";
 import { useBoardState } from "./boardState";
+import { panelQuestion } from "./firstQuestion";
 import type { Run } from "./lines";
-import { Panel, panelQuestion } from "./Panel";
-import { panelsOf, sectionsOf } from "./panels";
-import { isProfile } from "./profile";
+import { Panel } from "./Panel";
+import { boardPanels, sectionsOf } from "./panels";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./MetricBoard.module.css";
@@ -33,14 +33,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
   const [state, change] = useBoardState();
   const [query, setQuery] = useState("");
   const banded = bands?.isOn ?? false;
-  const panels = useMemo(
-    () =>
-      panelsOf(
-        names.filter(({ group }) => !isProfile(group)),
-        searcherMetric,
-      ),
-    [names, searcherMetric],
-  );
+  const panels = useMemo(() => boardPanels(names, searcherMetric), [names, searcherMetric]);
   const wanted = query.trim().toLowerCase();
   const matching = panels.filter((panel) =>
     wanted
@@ -50,7 +43,8 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
   const isChosen = wanted !== "" || state.metrics.length > 0;
   const sections = isChosen ? [{ title: "Found", panels: matching, isOpen: true }] : sectionsOf(matching);
   // The first panel's own query: all panels of a board share the axes of its runs.
-  const first = seriesQuery(panelQuestion(panels[0]?.metrics ?? [], experimentId, runs, state));
+  const trialIds = runs.map((run) => run.trialId);
+  const first = seriesQuery(panelQuestion(panels[0]?.metrics ?? [], experimentId, trialIds, state));
   const enabled = panels.length > 0 && runs.length > 0;
   const queries = useQueryClient();
   // It is asked while the page around it is still being drawn.

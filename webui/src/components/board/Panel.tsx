@@ -4,7 +4,7 @@ import { useMemo, useRef, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { useShownTheme } from "@/app/preferences";
 import { useOnScreen } from "@/hooks/useOnScreen";
-import { type SeriesQuestion, seriesQuery } from "@/services/series";
+import { seriesQuery } from "@/services/series";
 import type { MetricId, TrialMark } from "@/services/trials";
 import { Button } from "../base/Button";
 import { Failure } from "../base/Failure";
@@ -12,6 +12,7 @@ import { useSay } from "../base/Toasts";
 import { csvOf, download } from "../charts/csv";
 import { type ChartHandle, LineChart } from "../charts/LineChart";
 import type { BoardState } from "./boardState";
+import { panelQuestion } from "./firstQuestion";
 import { Legend } from "./Legend";
 import { linesOf, type Run } from "./lines";
 import { NO_MARKS, placed } from "./marks";
@@ -30,24 +31,6 @@ interface Props {
   marks?: readonly TrialMark[];
   banded?: boolean;
   syncKey: string;
-}
-
-/** Query of a panel. */
-export function panelQuestion(
-  metrics: readonly MetricId[],
-  experimentId: number | "many",
-  runs: readonly Run[],
-  state: BoardState,
-): SeriesQuestion {
-  return {
-    experimentId,
-    trialIds: runs.map((run) => run.trialId),
-    metrics,
-    x: state.x,
-    start: state.zoom?.[0],
-    end: state.zoom?.[1],
-    maxPoints: runs.length > 20 ? 200 : 500,
-  };
 }
 
 /** One metric: its curve for each run, training and validation laid over each other. */
@@ -69,7 +52,8 @@ export function Panel({
   const chart = useRef<ChartHandle>(null);
   // Thousands of metrics may have a panel; only those that were seen are asked for.
   const seen = useOnScreen(frame);
-  const question = panelQuestion(metrics, experimentId, runs, state);
+  const trialIds = runs.map((run) => run.trialId);
+  const question = panelQuestion(metrics, experimentId, trialIds, state);
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [highlighted, setHighlighted] = useState<string | null>(null);
   const toggle = (key: string) => {

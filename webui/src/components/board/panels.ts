@@ -1,5 +1,6 @@
 import { groupBy } from "@/format/groupBy";
 import type { MetricId } from "@/services/trials";
+import { isProfile } from "./profile";
 
 export interface PanelOf {
   name: string;
@@ -46,6 +47,12 @@ export function sectionsOf(panels: readonly PanelOf[]): Section[] {
     if (isOpen) drawn += members.length;
     return { title, panels: members, isOpen };
   });
+}
+
+/** The panels of a board: those of all metrics but the profiler's. Pure. */
+export function boardPanels(names: readonly (MetricId & { type?: string })[], searcherMetric: string): PanelOf[] {
+  const model = names.filter(({ group }) => !isProfile(group));
+  return panelsOf(model, searcherMetric);
 }
 
 /** One panel a name, with the groups that report it; the searcher's first, then what training and validation share. */

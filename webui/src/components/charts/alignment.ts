@@ -1,4 +1,4 @@
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import type { ChartLine } from "./line";
 
 /** What uPlot draws: one x for all, null where a line has no point there. */
@@ -6,13 +6,15 @@ export interface Aligned {
   data: uPlot.AlignedData;
   /** Per line: which of the columns after x are its own. */
   columns: { line: number; raw: number | null; least: number | null; greatest: number | null }[];
+  /** Per column of the data: the places at which it has a value, in order. */
+  filled: readonly (readonly number[])[];
   /** Points that cannot be drawn: not finite, or not positive on a logarithmic axis. */
   lost: { line: number; x: number; value: number }[];
 }
 
 /** Puts lines of different x beside each other. What cannot be drawn is kept apart, so that it can be shown otherwise. */
 export function align(lines: readonly ChartLine[], logX: boolean, logY: boolean): Aligned {
-  const tables: uPlot.AlignedData[] = [];
+  const tables: { x: number[]; ys: (number | null)[][] }[] = [];
   const columns: Aligned["columns"] = [];
   const lost: Aligned["lost"] = [];
   let column = 1;
@@ -50,13 +52,30 @@ export function align(lines: readonly ChartLine[], logX: boolean, logY: boolean)
     own.least = add(line.band?.least);
     own.greatest = add(line.band?.greatest);
     columns.push(own);
-    tables.push([x, ...table] as uPlot.AlignedData);
+    tables.push({ x, ys: table });
   });
-  const data =
-    tables.length === 0
-      ? ([[]] as unknown as uPlot.AlignedData)
-      : tables.length === 1
-        ? tables[0]!
-        : uPlot.join(tables);
-  return { data, columns, lost };
+  return { ...joined(tables), columns, lost };
+}
+
+/**
+ * Every column over the x of all. As `uPlot.join`, but it notes where a column has values: of a hundred lines with other
+ * x each has a value at one place in a hundred.
+ */
+function joined(tables: readonly { x: number[]; ys: (number | null)[][] }[]): Pick<Aligned, "data" | "filled"> {
+  // As doubles they are sorted by their values, without a function.
+  const sorted = Float64Array.from(tables.flatMap(({ x }) => x)).sort();
+  const all = [...sorted].filter((x, at) => x !== sorted[at - 1]);
+  const placeOf = new Map(all.map((x, place) => [x, place]));
+  const data: (number | null | undefined)[][] = [all];
+  const filled: number[][] = [[]];
+  for (const { x, ys } of tables) {
+    const places = x.map((each) => placeOf.get(each)!);
+    for (const y of ys) {
+      const column = new Array<number | null | undefined>(all.length).fill(undefined);
+      places.forEach((place, at) => (column[place] = y[at]));
+      data.push(column);
+      filled.push(places.filter((_, at) => y[at] !== null));
+    }
+  }
+  return { data: data as uPlot.AlignedData, filled };
 }

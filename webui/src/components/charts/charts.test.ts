@@ -75,6 +75,15 @@ describe("lines beside each other", () => {
     const { data, columns } = align([line("a", [1, 1], [7, 8])], false, false);
     expect(data[columns[0]!.line]).toEqual([8]);
   });
+  it("have the places of their values noted, without those that cannot be drawn", () => {
+    const { data, filled } = align([line("a", [1, 3, 9], [1, NaN, 2]), line("b", [3, 4], [5, 6])], false, false);
+    expect(data).toEqual([
+      [1, 3, 4, 9],
+      [1, null, undefined, 2],
+      [undefined, 5, 6, undefined],
+    ]);
+    expect(filled).toEqual([[], [0, 3], [1, 2]]);
+  });
   it("may be none", () => expect(align([], false, false).data).toEqual([[]]));
 });
 

@@ -4,6 +4,7 @@ import type { XAxis } from "@/services/series";
 import type { Aligned } from "./alignment";
 import type { Hover } from "./HoverNote";
 import type { ChartLine, ChartMark } from "./line";
+import { sparsePath, sparseRange } from "./sparsePath";
 import { spanOf } from "./xSpan";
 
 interface Current {
@@ -51,6 +52,7 @@ export function options(wanted: Wanted): uPlot.Options {
   };
   const series: uPlot.Series[] = [{}];
   const bands: uPlot.Band[] = [];
+  const paths = sparsePath(() => wanted.current().aligned.filled);
   lines.forEach((line, index) => {
     const columns = aligned.columns[index]!;
     const { color, dash } = line.stroke;
@@ -60,6 +62,8 @@ export function options(wanted: Wanted): uPlot.Options {
       stroke: color,
       width: 1.75 * factor,
       spanGaps: true,
+      paths,
+      auto: false,
       points: { show: line.x.length < 40, size: 5 * factor },
       ...(dash ? { dash: dash.map((each) => each * factor) } : {}),
     });
@@ -89,7 +93,11 @@ export function options(wanted: Wanted): uPlot.Options {
         range: (_: uPlot, least: number | null, greatest: number | null) =>
           rangeOf(wanted.current().zoom, least, greatest, wanted),
       },
-      y: { distr: wanted.logY ? 3 : 1 },
+      y: {
+        distr: wanted.logY ? 3 : 1,
+        range: (plot: uPlot, least: number | null, greatest: number | null) =>
+          sparseRange(plot, least, greatest, wanted.current().aligned.filled, wanted.logY),
+      },
     },
     ...(wanted.timeZone
       ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), wanted.timeZone!) }

@@ -1,11 +1,13 @@
 import { wireFilter } from "@/filter/wire";
-import { rowsQuery } from "@/services/columns";
+import { type Row, rowsQuery } from "@/services/columns";
 
 export const MAX_RUNS = 500;
+/** Runs that are drawn; the others are counted. */
+export const DISPLAY_LIMIT = 100;
 
 export interface Chosen {
-  experiments: number[];
-  trials: number[];
+  experiments: readonly number[];
+  trials: readonly number[];
 }
 
 function numbers(text: string | null): number[] {
@@ -27,4 +29,14 @@ export function chosenRowsQuery(experiments: readonly number[]) {
   }));
   const filter = wireFilter({ kind: "group", conjunction: "or", children }, true);
   return rowsQuery({ filter, sort: "id=asc", showArchived: true }, [], 0);
+}
+
+/** Returns the ids of the compared trials: the best one of each experiment, then the chosen ones. Pure. */
+export function comparedTrialIds(
+  { experiments, trials }: Chosen,
+  rows: readonly Pick<Row, "id" | "trialId">[],
+): number[] {
+  const byId = new Map(rows.map((row) => [row.id, row.trialId]));
+  const best = experiments.map((id) => byId.get(id)).filter((id): id is number => typeof id === "number");
+  return [...new Set([...best, ...trials])].slice(0, MAX_RUNS);
 }

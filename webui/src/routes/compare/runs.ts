@@ -1,6 +1,8 @@
 import type { Searcher } from "@/components/board/direction";
 import type { Run } from "@/components/board/lines";
 import { flatten } from "@/format/nested";
+import type { TrialSummary } from "@/services/trials";
+import type { Chosen } from "./chosen";
 
 /** A run that is compared: a trial, chosen itself or as its experiment's best. */
 export interface Compared {
@@ -11,6 +13,28 @@ export interface Compared {
   chosenAs: "experiment" | "trial";
   hparams: Record<string, unknown>;
   searcher: Searcher;
+}
+
+/** Returns the chosen runs that have a summary, in the order of `trialIds`. Pure. */
+export function comparedOf(
+  trialIds: readonly number[],
+  summaries: readonly TrialSummary[],
+  { trials }: Pick<Chosen, "trials">,
+): Compared[] {
+  const byTrial = new Map(summaries.map((summary) => [summary.trialId, summary]));
+  return trialIds.flatMap((trialId) => {
+    const summary = byTrial.get(trialId);
+    if (!summary) return [];
+    return {
+      trialId,
+      experimentId: summary.experimentId,
+      name: summary.experimentName,
+      state: summary.state,
+      chosenAs: trials.includes(trialId) ? "trial" : "experiment",
+      hparams: summary.hparams,
+      searcher: { metric: summary.searcherMetric, smallerIsBetter: summary.smallerIsBetter },
+    };
+  });
 }
 
 const SEEDS = /(^|[._])(seed|experiment_seed|random_seed)$/;
