@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from tests.support.cluster import CONFIG, Cluster, FakeAgent, cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
+from determined_master.db.models import ContainerRow
 from determined_master.logs import policies, policy_scan
 
 CANCEL = "log_policies: [{name: full, pattern: 'no space left', action: cancel_retries}]\n"
@@ -99,6 +101,20 @@ async def test_the_end_of_an_attempt_waits_for_its_last_lines(one: Cluster):
     await ship(one, agent, wish, "no space left")
     await agent.say(wish, ContainerState.TERMINATED, exit_)
     assert (await has_state(one, "ERROR"))["restarts"] == 0
+
+
+async def test_an_agent_that_knows_the_container_no_more_has_sent_all_of_its_output(one: Cluster):
+    """The master may have crashed between the agent's last report and its own commit."""
+    agent = await one.join()
+    wish = await started(one, agent, CANCEL)
+    end = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
+    await one.master.agents.on_report(agent.id, [end.model_copy(update={"output_done": False})])
+    assert len(await attempts(one)) == 1
+    await one.join()
+    async with one.master.database.read() as session:
+        assert await session.scalar(select(ContainerRow.output_done).where(ContainerRow.id == wish.container_id))
+    (again,) = await agent.wished()
+    assert again.container_id != wish.container_id
 
 
 async def test_an_agent_is_excluded_for_the_later_attempts_of_the_trial(one: Cluster):

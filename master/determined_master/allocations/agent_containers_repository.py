@@ -23,6 +23,20 @@ async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[C
     return [(c, a) for c, a in (await session.execute(query)).all()]
 
 
+async def with_output_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
+    """Returns the ended containers whose end of the output is not reported, each with its allocation."""
+    query = (
+        select(ContainerRow, AllocationRow)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(
+            ContainerRow.agent_id == agent_id,
+            ContainerRow.state == ContainerState.TERMINATED,
+            ContainerRow.output_done.is_(False),
+        )
+    )
+    return [(c, a) for c, a in (await session.execute(query)).all()]
+
+
 class WantedContainer(NamedTuple):
     """A container that has not ended."""
 

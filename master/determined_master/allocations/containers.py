@@ -9,7 +9,7 @@ from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import ContainerState, ExitReason
 from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.agent_containers_repository import LastReport
-from determined_master.allocations.observe import declare_ended, observe
+from determined_master.allocations.observe import declare_ended, end_output, observe
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.session import ReadSession, WriteSession
@@ -45,12 +45,16 @@ class Containers:
             await observe(session, self._clock, self._allocations, agent_id, [report])
 
     async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
-        """Ends containers past their assignment that the agent does not know: its data folder was lost."""
+        """Ends containers past their assignment that the agent does not know: its data folder was lost. One that had
+        ended is unknown once all of its output was sent, whose end this master may not have stored."""
         known = {report.container_id for report in reports}
         for container, _ in await agent_containers_repository.live_on_agent(session, agent_id):
             if container.id not in known and container.state is not ContainerState.ASSIGNED:
                 exit_ = ContainerExit(kind="system", message=f"agent {agent_id} reconnected without this container")
                 await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.SYSTEM)
+        for container, allocation in await agent_containers_repository.with_output_on_agent(session, agent_id):
+            if container.id not in known:
+                await end_output(session, container, allocation)
         await self.on_report(session, agent_id, reports)
 
     async def lose(self, session: WriteSession, agent_id: str, *, why: str) -> None:

@@ -121,6 +121,12 @@ async def declare_ended(
         await allocations.end(session, row, reason, message=exit_.message)
 
 
+async def end_output(session: WriteSession, container: ContainerRow, row: AllocationRow) -> None:
+    """Marks the output of an ended container as complete that its agent does not know any more."""
+    await repository.change_container(session, container, output_done=True)
+    _notify_logs(session, row)
+
+
 async def _follow(
     session: WriteSession, clock: Clock, allocations: Allocations, row: AllocationRow, containers: list[ContainerRow]
 ) -> None:
