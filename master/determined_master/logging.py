@@ -33,4 +33,3 @@ def configure(level: str, lines: OwnLog, *, as_json: bool = False) -> None:
     kept.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     root.handlers[:] = [stream, kept]
     logging.getLogger("alembic").setLevel("WARNING")
-    logging.getLogger("aiosqlite").setLevel("WARNING")
