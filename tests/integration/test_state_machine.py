@@ -59,3 +59,13 @@ async def test_a_changed_row_is_not_read_again(one: Cluster):
         assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)
         await session.refresh(row)
         assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)
+
+
+async def test_a_changed_object_has_what_the_database_has(one: Cluster):
+    experiment = await one.create(activate=False)
+    async with rolled_back(one.master.database) as session:
+        row = await repository.get(session, experiment)
+        await repository.change(session, row, name="a\0b", labels=["c\0d"])
+        changed = (row.name, row.labels)
+        await session.refresh(row)
+        assert changed == (row.name, row.labels) == ("a\u2400b", ["c\u2400d"])

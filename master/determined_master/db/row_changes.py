@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 from sqlalchemy import Column, bindparam, inspect, update
 from sqlalchemy.orm.attributes import set_committed_value
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from determined_master.db.base import Base, table_of
+from determined_master.db.nul import NUL, SYMBOL, to_json
 from determined_master.db.session import WriteSession
 
 _STATE = "state"
@@ -33,8 +35,15 @@ async def change_row(
             await session.refresh(row)
         return False
     for name, value in values.items():
-        set_committed_value(row, name, value)
+        set_committed_value(row, name, _stored(value))
     return True
+
+
+def _stored(value: object) -> object:
+    """Returns a value as the database gives it back: a NUL is its symbol, and JSON has lists instead of tuples."""
+    if isinstance(value, str):
+        return value.replace(NUL, SYMBOL) if NUL in value else value  # a state stays one
+    return msgspec.json.decode(to_json(value)) if isinstance(value, dict | list | tuple) else value
 
 
 def _key_of(model: type[Base]) -> Column[Any]:
