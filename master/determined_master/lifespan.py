@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -103,7 +104,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         is_draining=services.draining.is_set,
     )
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
-    loops: list[tuple[str, tuple[str, ...], Callable[[], Awaitable[float | None]]]] = [
+    loops: list[tuple[str, tuple[str, ...], Callable[[], Coroutine[Any, Any, float | None]]]] = [
         ("search", (notifications.SEARCH,), services.search.tick),
         ("trials", (notifications.TRIALS, notifications.ATTEMPTS), trials.tick),
         ("tasks", (notifications.TASKS, notifications.ATTEMPTS), tasks.tick),

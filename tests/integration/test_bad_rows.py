@@ -11,7 +11,7 @@ from tests.support.database_rows import write_rows
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 
-from determined.states import ContainerState
+from determined.states import ContainerState, TrialState
 from determined_master import notifications
 from determined_master.agents.service import Agents
 from determined_master.allocations import agent_containers_repository, containers
@@ -278,7 +278,8 @@ async def test_an_allocation_that_cannot_be_read_is_left_alone_and_others_are_wi
 async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(one: Cluster):
     async with one.master.database.write() as session:
         experiment = await add_experiment(session)
-        bad, good = [(await add_trial(session, experiment)).id for _ in range(2)]
+        # Live ones, of which the master's own packer wants more reports.
+        bad, good = [(await add_trial(session, experiment, state=TrialState.ACTIVE)).id for _ in range(2)]
     for trial, metrics in ((bad, "[1]"), (good, '{"loss": 1.0}')):
         await in_database(
             one.master.settings.data,

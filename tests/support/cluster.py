@@ -1,5 +1,6 @@
 """A master inside the test: real app, real database built by the migrations, agents played by the test."""
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -20,6 +21,7 @@ from determined_master.allocations.desired_state import desired_containers
 from determined_master.app import create_app
 from determined_master.clock import Clock
 from determined_master.lifespan import lifespan
+from determined_master.loops.loop import TICK
 from determined_master.passwords import client_hash
 from determined_master.services import Services, build
 from determined_master.settings import Settings
@@ -153,7 +155,16 @@ async def cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> 
             token = await login(client, "admin", template.token if template else "")
             if is_new and is_usual and not _templates:
                 _templates.append(_Template(_copied(data / "master.sqlite", folder.parent / "template.sqlite"), token))
+            await _first_ticks_are_over()
             yield Cluster(master, app, client)
+
+
+async def _first_ticks_are_over() -> None:
+    """Else a loop may see what a test has just made, or not, as it happens."""
+    await asyncio.sleep(0)  # the loops begin
+    ticks = [task for task in asyncio.all_tasks() if task.get_name().startswith(TICK)]
+    if ticks:
+        await asyncio.wait(ticks)
 
 
 def _copied(database: Path, copy: Path) -> Path:

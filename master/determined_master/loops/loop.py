@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from determined_master.errors import StorageUnavailable
 from determined_master.notifications import Notifications
 
 logger = logging.getLogger(__name__)
 
+TICK = "tick of"
+"""The names of the tasks that are ticks begin with it."""
 GRACE_SECONDS = 2.0
 """Time for the tick that runs when the master stops."""
 
@@ -17,7 +20,7 @@ async def run(
     name: str,
     notifications: Notifications,
     topics: tuple[str, ...],
-    tick: Callable[[], Awaitable[float | None]],
+    tick: Callable[[], Coroutine[Any, Any, float | None]],
     *,
     interval: float = 30.0,
     pause: float = 0.0,
@@ -30,7 +33,7 @@ async def run(
         while not notifications.closing:
             wait = interval
             try:
-                wanted = await _ended(asyncio.ensure_future(tick()))
+                wanted = await _ended(asyncio.create_task(tick(), name=f"{TICK} {name}"))
                 failures, is_full = 0, False
                 if wanted is not None:
                     wait = min(interval, max(0.0, wanted))
@@ -52,7 +55,7 @@ async def run(
             await listener.wait(max(0.0, wait - pause))
 
 
-async def _ended(ticking: asyncio.Future[float | None]) -> float | None:
+async def _ended(ticking: asyncio.Task[float | None]) -> float | None:
     """Returns the answer of a tick. One that is cut off in the middle rolls back, and leaves a connection behind if it
     was just being opened."""
     try:
