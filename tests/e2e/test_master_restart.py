@@ -33,7 +33,12 @@ def test_restart_with_100_open_polls(tmp_path):
         polls = [http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=90) for _ in range(100)]
         for poll in polls:
             poll.request("GET", path, headers=token)
-        experiment.at_step(1)  # asked behind them, so they all wait by now
+        experiment.at_step(1)
+        # A connection behind theirs: once it is answered, the master has read their requests too.
+        behind = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=90)
+        behind.request("GET", "/health")
+        assert behind.getresponse().read()
+        behind.close()
         began = time.monotonic()
         # an orderly end, after which uvicorn raises the signal once more
         assert cluster.master.end(signal.SIGTERM) in (0, -signal.SIGTERM)
