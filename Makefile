@@ -98,7 +98,7 @@ unit: install debian azurite installers mlrunner webui-types ## the fast tests
 e2e: install install-launchers $(VENV)/frameworks debian official container-engine webui docs ## real master, agents, tasks, browser; the official client (may add Debian packages)
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
 
-test-long: install install-launchers debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
+test-long: install install-launchers $(VENV)/frameworks debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
 	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m long tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q --postgresql tests/integration tests/master
