@@ -171,7 +171,8 @@ class Shipper:
                     return None
 
     def _send(self, items: list[_Item]) -> list[ApiError | None]:
-        """Raises MasterUnreachable. A report that arrived before counts as stored when it is sent again."""
+        """Returns an answer for each report, none behind one of GONE. Raises MasterUnreachable. A report that arrived
+        before counts as stored when it is sent again."""
         bodies = [item.report.body for item in items]
         try:
             if len(items) > 1:
@@ -182,6 +183,15 @@ class Shipper:
         except ApiError as error:
             if len(items) == 1:
                 return [error]
-            # Refused as a whole, or by a master that only takes single reports: one by one each has its own answer.
-            return [answer for item in items for answer in self._send([item])]
+            return self._send_one_by_one(items)
         return [None]
+
+    def _send_one_by_one(self, items: list[_Item]) -> list[ApiError | None]:
+        """Sends what was refused as a whole, or by a master that only takes single reports: each has its own answer.
+        Nothing follows the one that says that the allocation lost its trial."""
+        answers: list[ApiError | None] = []
+        for item in items:
+            answers += self._send([item])
+            if isinstance(answers[-1], GONE):
+                break
+        return answers

@@ -91,10 +91,11 @@ def figure_of(value: object) -> float | None:
 def dump(points: Points) -> bytes:
     """Encodes the columns one after the other; regular or empty columns take no space."""
     step = _step(points.batches)
-    flags = (_REGULAR if step is not None else 0) | (_EPOCHS if points.has_epochs else 0)
+    has_epochs = points.has_epochs
+    flags = (_REGULAR if step is not None else 0) | (_EPOCHS if has_epochs else 0)
     first = _STEPS.pack(points.batches[0], step) if step is not None else points.batches.tobytes()
     parts = [_HEAD.pack(_VERSION, flags, len(points)), first, points.times.tobytes(), points.values.tobytes()]
-    if points.has_epochs:
+    if has_epochs:
         parts.append(points.epochs.tobytes())
     return b"".join(parts)
 

@@ -22,16 +22,25 @@ def first_waits(master):
     event.set()
 
 
+def report(context, *steps, metrics=None):
+    for step in steps:
+        context.train.report_training_metrics(step, metrics or {"loss": 1.0})
+
+
+def report_first(master, context):
+    """Returns once the first report is on its way."""
+    report(context, 1)
+    master.wait_for("/metrics")
+
+
 def steps(master):
     return [body["metrics"]["stepsCompleted"] for body in master.bodies("/metrics")]
 
 
 def test_what_waited_arrives_in_order_by_one_request(master, first_waits):
     with core.init() as context:
-        context.train.report_training_metrics(1, {"loss": 1.0})
-        master.wait_for("/metrics")
-        for step in (2, 3, 4):
-            context.train.report_training_metrics(step, {"loss": 1.0})
+        report_first(master, context)
+        report(context, 2, 3, 4)
         first_waits.set()
     assert steps(master) == [1, 2, 3, 4]
     assert master.requests_of_several == [3]
@@ -39,13 +48,10 @@ def test_what_waited_arrives_in_order_by_one_request(master, first_waits):
 
 def test_a_status_keeps_its_place_between_reports(master, first_waits):
     with core.init() as context:
-        context.train.report_training_metrics(1, {"loss": 1.0})
-        master.wait_for("/metrics")
-        for step in (2, 3):
-            context.train.report_training_metrics(step, {"loss": 1.0})
+        report_first(master, context)
+        report(context, 2, 3)
         context.train.set_status("between")
-        for step in (4, 5):
-            context.train.report_training_metrics(step, {"loss": 1.0})
+        report(context, 4, 5)
         first_waits.set()
     posts = [(path, body) for method, path, _, body, _ in master.calls if method == "POST"]
     places = [body["metrics"]["stepsCompleted"] if path.endswith("/metrics") else "status" for path, body in posts]
@@ -56,10 +62,8 @@ def test_a_status_keeps_its_place_between_reports(master, first_waits):
 def test_a_request_holds_a_bounded_number_of_reports(master, first_waits, monkeypatch):
     monkeypatch.setattr(_metrics, "MAX_REPORTS", 2)
     with core.init() as context:
-        context.train.report_training_metrics(1, {"loss": 1.0})
-        master.wait_for("/metrics")
-        for step in range(2, 7):
-            context.train.report_training_metrics(step, {"loss": 1.0})
+        report_first(master, context)
+        report(context, *range(2, 7))
         first_waits.set()
     assert steps(master) == [1, 2, 3, 4, 5, 6]
     assert master.requests_of_several == [2, 2]
@@ -68,10 +72,8 @@ def test_a_request_holds_a_bounded_number_of_reports(master, first_waits, monkey
 def test_a_request_ends_with_the_report_that_makes_it_large(master, first_waits, monkeypatch):
     monkeypatch.setattr(_metrics, "MAX_BYTES", 2000)
     with core.init() as context:
-        context.train.report_training_metrics(1, {"loss": 1.0})
-        master.wait_for("/metrics")
-        for step in range(2, 6):
-            context.train.report_training_metrics(step, {"text": "x" * 1500})
+        report_first(master, context)
+        report(context, *range(2, 6), metrics={"text": "x" * 1500})
         first_waits.set()
     assert steps(master) == [1, 2, 3, 4, 5]
     assert master.requests_of_several == [2, 2]
@@ -86,14 +88,12 @@ def test_one_refused_report_is_raised_and_the_others_are_stored(master):
 
     master.on("POST", "/metrics", answer)
     with core.init() as context:
-        context.train.report_training_metrics(1, {"loss": 1.0})
-        master.wait_for("/metrics")
-        for step in (2, 3, 4):
-            context.train.report_training_metrics(step, {"loss": 1.0})
+        report_first(master, context)
+        report(context, 2, 3, 4)
         event.set()
         with pytest.raises(BadRequest, match="other value"):
             context.train.flush()
-        context.train.report_training_metrics(5, {"loss": 1.0})
+        report(context, 5)
     assert steps(master) == [1, 2, 3, 4, 5]
 
 
@@ -121,3 +121,17 @@ def test_a_master_that_takes_single_reports_only_gets_them_one_by_one(master):
     shipper.start()
     shipper.close(deliver=True)
     assert steps(master) == [1, 2, 3]
+
+
+def test_nothing_follows_the_refusal_of_a_fenced_attempt(master):
+    fenced = {"error": {"code": 7, "reason": "PermissionDenied", "error": "fenced"}}
+    master.on("POST", "/reports", (403, fenced))
+    master.on("POST", "/metrics", (403, fenced))
+    texts = []
+    shipper = Shipper(Session(master.url), 3, on_gone=texts.append)
+    for step in (1, 2, 3):
+        shipper.put({"group": "training", "metrics": {"stepsCompleted": step}})
+    shipper.start()
+    shipper.close(deliver=False)
+    assert steps(master) == [1]
+    assert len(texts) == 1
