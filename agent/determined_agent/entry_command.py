@@ -8,10 +8,11 @@ from determined_agent.hooks.hook import Draft
 from determined_agent.settings import task_python_of_agent
 from determined_launch.atomic_file import write_atomic
 
+PROGRAM = "determined.exec.run_task"
 # Run by path instead of PYTHONPATH, so that the task's environment stays unchanged.
 _RUN_TASK = (
     "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
-    "runpy.run_module('determined.exec.run_task', run_name='__main__', alter_sys=True)"
+    f"runpy.run_module('{PROGRAM}', run_name='__main__', alter_sys=True)"
 )
 _HOOK = "startup-hook.sh"
 
@@ -21,6 +22,12 @@ def boot_command(draft: Draft) -> tuple[str, ...]:
     python = "python3" if draft.container else str(task_python_of_agent())
     run_task = (python, "-I", "-c", _RUN_TASK, str(draft.harness_copy))
     return with_hooks(draft, run_task)
+
+
+def program_of(argv: tuple[str, ...]) -> str:
+    """Returns the module that a command of ``boot_command`` runs by the agent's own Python and no more, or empty."""
+    is_plain = len(argv) > 3 and argv[0] == str(task_python_of_agent()) and argv[1:4] == ("-I", "-c", _RUN_TASK)
+    return PROGRAM if is_plain else ""
 
 
 def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Finds the processes that carry a container's id, and ends processes.
+"""Finds the processes that carry a container's id, ends processes, and sets attributes of this one.
 
 Standard library only: the shim uses it too.
 """
@@ -7,10 +7,12 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from determined_launch import process_table
 
+_ARG_START, _ARG_END = 45, 46
+"""Places in ``/proc/PID/stat`` after the name of the program; see proc(5)."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -27,6 +29,23 @@ def die_with_parent(parent: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if parent and os.getppid() != parent:
         os._exit(1)
+
+
+def replace_command_line(words: Sequence[str]) -> None:
+    """Replaces the words that ``ps`` shows of this process, in the room that they take; what is longer is cut off.
+
+    Does nothing where the kernel does not say where they are.
+    """
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        start, end = int(fields[_ARG_START]), int(fields[_ARG_END])
+    except (OSError, IndexError, ValueError):
+        return
+    room = end - start - 1
+    if start and room > 0:
+        text = b"".join(word.encode() + b"\0" for word in words)[:room]
+        ctypes.memmove(start, text.ljust(room, b"\0"), room)
 
 
 def marked(name: str, value: str) -> set[int]:

@@ -12,6 +12,7 @@ from determined_agent.contexts import Contexts
 from determined_agent.drivers.docker import DockerDriver
 from determined_agent.drivers.driver import Driver, OutputLimits, ProcessOptions
 from determined_agent.drivers.process import ProcessDriver
+from determined_agent.drivers.shim_forks import ShimForks
 from determined_agent.engine import Engine
 from determined_agent.environments import Environments
 from determined_agent.harness_copy import keep_shim
@@ -72,16 +73,22 @@ class ProcessRuntime(Runtime):
         environment: WarmHook,
         others: Sequence[Hook],
         environments: Environments,
+        forks: ShimForks,
     ) -> None:
         super().__init__(driver, first, environment, others)
         self._environments = environments
+        self._forks = forks
         self._known: asyncio.Future[Callable[[], Set[str]]] = asyncio.get_running_loop().create_future()
 
     async def start(self, known: Callable[[], Set[str]]) -> None:
         self._known.set_result(known)
+        await asyncio.to_thread(self._forks.open)
 
     async def clean_up(self) -> None:
         await self._environments.run(await self._known)
+
+    async def close(self) -> None:
+        self._forks.close()
 
 
 class ContainerRuntime(Runtime):
@@ -128,9 +135,10 @@ def make_runtime(
         probe, environments = PythonProbe(settings.base_environment), Environments(settings)
         requirements = RequirementsHook(settings, contexts, environments, probe)
         environment = EnvironmentHook(settings, agent_id, len(slots), probe)
-        driver = ProcessDriver(ProcessOptions(has_pids, limits, umask))
+        forks = ShimForks(settings.data)
+        driver = ProcessDriver(ProcessOptions(has_pids, limits, umask), forks)
         others = (files, devices, MountsHook(can_mount), proxy_ports)
-        return ProcessRuntime(driver, (identity, requirements), environment, others, environments)
+        return ProcessRuntime(driver, (identity, requirements), environment, others, environments, forks)
     _check_package()
     engine = Engine(settings.engine_address)
     pulled = PulledImages(settings.data)

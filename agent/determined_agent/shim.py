@@ -1,4 +1,5 @@
-"""The small parent of a process task that outlives the agent: run as ``python -I -S shim.py ORDER_FILE SOURCE_ROOTS``.
+"""The small parent of a process task that outlives the agent: run as ``python -I -S shim.py ORDER_FILE SOURCE_ROOTS``,
+or forked by ``fork_server.py``.
 
 Uses the standard library only and imports everything at the start, so that an upgrade of the agent does not affect it.
 It starts the task in its own session, writes the task's output to disk, ends every descendant when the task ends or on
@@ -15,13 +16,14 @@ import sys
 import time
 from typing import Any
 
-# Last, because modules beside an installed package may have names of the standard library.
-sys.path += sys.argv[2].split(os.pathsep)
+if __name__ == "__main__":
+    # Last, because modules beside an installed package may have names of the standard library.
+    sys.path += sys.argv[2].split(os.pathsep)
 
 from determined_agent import processes
 from determined_agent.line_splitter import LineSplitter
 from determined_agent.log_segments import STDERR, STDOUT, SegmentWriter
-from determined_agent.task_spawn import Started, TaskNotStarted, start_task
+from determined_agent.task_spawn import Programs, Started, TaskNotStarted, start_task
 from determined_launch import process_table
 from determined_launch.atomic_file import write_atomic
 from determined_launch.out_of_space import is_out_of_space
@@ -31,10 +33,11 @@ DISK_RETRY_SECONDS = 1.0
 """Pause between two attempts to write to a full disk."""
 
 
-def main() -> int:
+def main(order_file: str, programs: Programs) -> int:
+    """Returns 0 when the task has ended. ``programs`` are those that need no other Python; see ``start_task``."""
     # Descriptors that the agent inherited would keep pipes from ending.
     os.closerange(3, 1 << 16)
-    order: dict[str, Any] = _read(sys.argv[1])
+    order: dict[str, Any] = _read(order_file)
     if order.get("log"):
         _append_errors_to(order["log"])
     lock = os.open(order["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -46,15 +49,16 @@ def main() -> int:
     started = process_table.find(os.getpid())
     pid = {"pid": os.getpid(), "started": started.started if started is not None else None}
     write_atomic(order["pid"], json.dumps(pid), is_durable=False)  # a power failure ends this process too
-    Shim(order, lock).run()
+    Shim(order, lock, programs).run()
     return 0
 
 
 class Shim:
     """Runs one task from its start to the exit file."""
 
-    def __init__(self, order: dict[str, Any], lock: int) -> None:
+    def __init__(self, order: dict[str, Any], lock: int, programs: Programs) -> None:
         self._order = order
+        self._programs = programs
         self._lock = lock
         self._wake = os.open(order["wake"], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._writer = SegmentWriter(order["output"], segment_bytes=order["segment_bytes"], limit=order["output_limit"])
@@ -72,7 +76,7 @@ class Shim:
         for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(ignored, signal.SIG_IGN)
         try:
-            self._task = start_task(self._order, close=(self._lock,))
+            self._task = start_task(self._order, self._programs, close=(self._lock,))
         except TaskNotStarted as problem:
             self._finish({"error": str(problem)})
             return
@@ -148,15 +152,15 @@ class Shim:
             except BlockingIOError:
                 pass  # the fifo is full: an agent that returns finds enough bytes in it
 
-    def _reap(self) -> None:
-        """Collects all ended children, which include orphans of the task."""
+    def _reap(self) -> bool:
+        """Collects all ended children, which include orphans of the task. Returns False if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if pid == 0:
-                return
+                return True
             if self._task is not None and pid == self._task.pid:
                 self._status = self._task.outcome(status)
 
@@ -168,8 +172,8 @@ class Shim:
         own = os.getpid()
 
         def find() -> set[int]:
-            self._reap()
-            return set(process_table.descendants(own))
+            # Every descendant is below a child: this process takes over what its descendants leave.
+            return set(process_table.descendants(own)) if self._reap() else set()
 
         stubborn = processes.kill_all(find)
         if stubborn:
@@ -228,4 +232,4 @@ def _write(path: str, value: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1], {}))

@@ -3,11 +3,16 @@
 import json
 import os
 import signal
-from collections.abc import Mapping
+import sys
+import traceback
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from determined_agent import namespaces, processes
 from determined_agent.identity import Identity
+
+Programs = Mapping[str, Callable[[], int]]
+"""Name of a module → its ``main``, which ends with ``exec`` or returns an exit code."""
 
 
 class TaskNotStarted(Exception):
@@ -34,8 +39,15 @@ class Started(NamedTuple):
         return {"code": os.WEXITSTATUS(status)}
 
 
-def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Started:
-    """Starts the task. Its processes close the descriptors ``close``."""
+def start_task(order: Mapping[str, Any], programs: Programs, *, close: tuple[int, ...] = ()) -> Started:
+    """Starts the task.
+
+    Args:
+        order: what the agent has written. If its ``program`` is one of ``programs``, the task's process runs that
+            instead of a new Python, which would have to import it first.
+        programs: those that this process has imported.
+        close: descriptors that the task's processes close.
+    """
     space = namespaces.Namespace.from_json(order.get("namespace") or {})
     identity = Identity.from_json(order.get("identity"))
     parent = os.getpid()
@@ -60,7 +72,7 @@ def start_task(order: Mapping[str, Any], *, close: tuple[int, ...] = ()) -> Star
                 identity.become()
                 # The kernel forgets it when a process changes its user.
                 processes.die_with_parent(0 if has_pids else parent)
-            _execute(order, out[1], err[1])
+            _execute(order, programs.get(order.get("program", "")), out[1], err[1])
         except BaseException as error:
             _confess(problem[1], error)
     for descriptor in (out[1], err[1], problem[1], report[1]):
@@ -104,7 +116,7 @@ def _be_first(report: int, problem: int) -> None:
             os._exit(0)
 
 
-def _execute(order: Mapping[str, Any], out: int, err: int) -> NoReturn:
+def _execute(order: Mapping[str, Any], program: Callable[[], int] | None, out: int, err: int) -> NoReturn:
     void = os.open(os.devnull, os.O_RDONLY)
     os.dup2(void, 0)
     os.dup2(out, 1)
@@ -119,7 +131,27 @@ def _execute(order: Mapping[str, Any], out: int, err: int) -> NoReturn:
             except (OSError, ValueError):
                 pass
     inherited = os.environ if order.get("inherits_environment") else {}
-    os.execvpe(order["argv"][0], list(order["argv"]), {**inherited, **order["environment"]})
+    environment = {**inherited, **order["environment"]}
+    if program is not None:
+        _run(program, environment)
+    os.execvpe(order["argv"][0], list(order["argv"]), environment)
+
+
+def _run(program: Callable[[], int], environment: Mapping[str, str]) -> NoReturn:
+    """Runs a program as a Python of its own would."""
+    os.closerange(3, 1 << 16)  # as exec would; the shim learns in this way that the task has started
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    code = 1
+    try:
+        os.environ.clear()
+        os.environ.update(environment)
+        code = program()
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _confess(problem: int, error: BaseException) -> NoReturn:

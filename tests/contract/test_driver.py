@@ -29,6 +29,7 @@ from determined_agent.drivers.driver import (
 )
 from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.drivers.process import ProcessDriver
+from determined_agent.drivers.shim_forks import ShimForks
 from determined_agent.engine import Engine
 from determined_agent.harness_copy import keep_shim
 from determined_agent.mount_probe import can_mount
@@ -49,14 +50,35 @@ def _play(launch: Launch) -> Play:
     return Play(tuple(re.findall(r"echo (\w+)", text)), None if is_endless else int(code[1]) if code else 0)
 
 
+_forks: list[ShimForks] = []
+"""The fork server that all drivers of this process share, once it is started."""
+
+
+def _shared_forks() -> ShimForks:
+    if not _forks:
+        _forks.append(ShimForks(Path(tempfile.mkdtemp())))
+        _forks[0].open()
+    return _forks[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ended_forks() -> Iterator[None]:
+    yield
+    while _forks:
+        _forks.pop().close()
+
+
 DRIVERS: dict[str, MakeDriver] = {
     "process": lambda: ProcessDriver(ProcessOptions(pids=False)),
     "process-pids": lambda: ProcessDriver(ProcessOptions(pids=True)),
+    "process-forked": lambda: ProcessDriver(ProcessOptions(pids=False), _shared_forks()),
+    "process-pids-forked": lambda: ProcessDriver(ProcessOptions(pids=True), _shared_forks()),
     "fake": lambda: FakeDriver(_play),
     "docker": lambda: DockerDriver(Engine(ENGINE_URL), keep_shim(Path(tempfile.gettempdir())), labels=LABELS),
 }
 # Pid namespaces are made as root only.
-PROCESS = ["process", "process-pids"] if os.geteuid() == 0 else ["process"]
+PROCESS = ["process", "process-forked"]
+PROCESS += ["process-pids", "process-pids-forked"] if os.geteuid() == 0 else []
 DOCKER = pytest.param("docker", marks=pytest.mark.xdist_group("container-engine"))
 # tests/agent/test_podman.py shows the shorter form.
 PODMAN = pytest.param("podman", marks=[pytest.mark.xdist_group("podman"), pytest.mark.long])

@@ -83,6 +83,9 @@ class Launch:
     """User as which the task runs if it is not the agent's own."""
     reachable: tuple[Path, ...] = ()
     """Folders that a process of this user needs even if their parents are closed to it."""
+    program: str = ""
+    """Module whose ``main`` the Python in ``argv`` runs and no more, or empty; a driver may run it without that
+    Python."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from determined.link.run_folder import RunFolder
 from determined_agent import processes
 from determined_agent.drivers.driver import PRIVATE_UMASK, Ended, Launch, NotStarted, ProcessOptions
 from determined_agent.drivers.exit_record import MAX_BYTES, read_end, write_lost
+from determined_agent.drivers.shim_forks import ShimForks
 from determined_agent.source_roots import SOURCE_ROOTS
 from determined_launch import process_table
 from determined_launch.atomic_file import write_atomic
@@ -29,15 +30,17 @@ _ROOTS = os.pathsep.join(SOURCE_ROOTS)
 class ProcessDriver:
     """Starts a shim for each container and reads the files that the shim writes."""
 
-    def __init__(self, options: ProcessOptions | None = None) -> None:
+    def __init__(self, options: ProcessOptions | None = None, forks: ShimForks | None = None) -> None:
+        """Creates the driver. Without ``forks``, and where they fail, each shim is a new Python."""
         self._options = options or ProcessOptions()
+        self._forks = forks
 
     async def start(self, launch: Launch) -> None:
         folder = launch.folder
         if launch.mounts:
             folder.root.mkdir(mode=0o700, exist_ok=True)
         write_atomic(folder.order, json.dumps(self._order(launch)))
-        ours = _spawn(folder)
+        ours = self._start_shim(folder)
         try:
             await _readable(ours)
             has_started = bool(os.read(ours, 64))
@@ -76,6 +79,16 @@ class ProcessDriver:
             _end(handle[1])
             os.close(handle[1])
 
+    def _start_shim(self, folder: RunFolder) -> int:
+        """Starts a shim in a session of its own; returns a pipe in which the shim reports that the task runs."""
+        ours, theirs = os.pipe()
+        try:
+            if self._forks is None or not self._forks.start(folder, theirs):
+                _spawn(folder, theirs)
+        finally:
+            os.close(theirs)
+        return ours
+
     def _order(self, launch: Launch) -> dict[str, Any]:
         folder, limits = launch.folder, self._options.limits
         namespace = {
@@ -88,6 +101,7 @@ class ProcessDriver:
         return {
             "format": 1,
             "argv": list(launch.argv),
+            "program": launch.program if identity is None else "",
             "environment": {**launch.environment, CONTAINER_ID: folder.path.name},
             "workdir": str(launch.workdir),
             "umask": self._options.umask if identity is None else self._options.umask | PRIVATE_UMASK,
@@ -104,26 +118,20 @@ class ProcessDriver:
         }
 
 
-def _spawn(folder: RunFolder) -> int:
-    """Starts a shim in a session of its own; returns a pipe in which the shim reports that the task runs."""
-    ours, theirs = os.pipe()
-    try:
-        os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-S", str(_SHIM), str(folder.order), _ROOTS],
-            {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, theirs, 1),
-                (os.POSIX_SPAWN_OPEN, 2, str(folder.shim_log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-            ],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=[signal.SIGPIPE],
-        )
-    finally:
-        os.close(theirs)
-    return ours
+def _spawn(folder: RunFolder, report: int) -> None:
+    os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-I", "-S", str(_SHIM), str(folder.order), _ROOTS],
+        {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, report, 1),
+            (os.POSIX_SPAWN_OPEN, 2, str(folder.shim_log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        ],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=[signal.SIGPIPE],
+    )
 
 
 def _collect(pid: int) -> None:
@@ -170,7 +178,8 @@ def _settle(folder: RunFolder) -> bool:
     lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        processes.kill_all(lambda: processes.marked(CONTAINER_ID, folder.path.name))
+        if not folder.exit.exists():  # a shim writes it when it has ended all of them
+            processes.kill_all(lambda: processes.marked(CONTAINER_ID, folder.path.name))
         # Written under the lock: a shim that starts later finds it and does nothing.
         write_lost(folder)
     except BlockingIOError:

@@ -1,0 +1,75 @@
+"""Starts shims by the fork server, which this agent starts once."""
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from determined.link.run_folder import RunFolder
+from determined_agent.harness_copy import keep_harness
+from determined_agent.source_roots import OWN
+
+logger = logging.getLogger(__name__)
+
+# Run by its path; the agent never imports it.
+_FORK_SERVER = Path(__file__).resolve().parent.parent / "fork_server.py"
+_SPACE = " " * 512
+"""Room for the words that ``ps`` shows of a shim."""
+
+
+class ShimForks:
+    """A fork server and the socket to it. ``open`` starts it; until then, and after ``close``, nothing is forked."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._socket: socket.socket | None = None
+        self._roots = ""
+        self._pid = 0
+
+    def open(self) -> None:
+        """Starts the server. Blocking."""
+        self._roots = os.pathsep.join((str(keep_harness(self._data)), str(OWN)))
+        self._begin()
+
+    def start(self, folder: RunFolder, report: int) -> bool:
+        """Forks a shim, which reports its start in the pipe ``report``. Returns False if that is not possible now."""
+        if self._socket is None:
+            return False
+        message = json.dumps({"order": str(folder.order), "log": str(folder.shim_log)}).encode()
+        try:
+            socket.send_fds(self._socket, [message], [report])
+        except OSError:
+            logger.warning("the fork server of this agent was ended by another program; it is started again")
+            self.close()
+            self._begin()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Ends the server after the shims that it was asked for; they continue."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._pid, os.WNOHANG)
+
+    def _begin(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", str(_FORK_SERVER), self._roots, _SPACE],
+                {"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
+                    (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+                ],
+                setsid=True,
+                setsigmask=[],
+                setsigdef=[signal.SIGPIPE],
+            )
+        self._socket = ours

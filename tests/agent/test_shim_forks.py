@@ -1,0 +1,125 @@
+"""Shims that are forked instead of started: the server's end, its restart, and the program that needs no other Python."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.contract.test_driver import make_launch, run, text_of
+from tests.support import live_processes
+from tests.support.waiting import eventually
+
+from determined_agent.drivers.driver import Ended, Launch
+from determined_agent.drivers.process import ProcessDriver
+from determined_agent.drivers.shim_forks import ShimForks
+from determined_agent.entry_command import PROGRAM
+
+
+@pytest.fixture
+def forks(tmp_path: Path) -> Iterator[ShimForks]:
+    forks = ShimForks(tmp_path / "data")
+    forks.open()
+    yield forks
+    forks.close()
+
+
+def server_of(folder: Path) -> list[int]:
+    """The fork servers of an agent whose data folder this is."""
+    return [
+        pid
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+        if (words := live_processes.command_of(pid))
+        and any(word.endswith("fork_server.py") for word in words)
+        and any(word.startswith(str(folder)) for word in words)
+    ]
+
+
+def boot(folder: Path, entrypoint: object, **variables: str) -> Launch:
+    """The launch of a task by the product's own start-up program; its Python would fail at once."""
+    launch = make_launch(folder, "", argv=("/nowhere/python", "-c", "raise SystemExit(9)"))
+    environment = {**launch.environment, "DET_ENTRYPOINT_JSON": json.dumps(entrypoint), **variables}
+    return Launch(launch.folder, launch.argv, environment, launch.workdir, program=PROGRAM)
+
+
+async def test_the_start_up_program_runs_without_another_python(forks: ShimForks, tmp_path: Path) -> None:
+    script = "echo $OWN; env | grep -c ^PATH=; pwd; tr '\\0' ' ' < /proc/$$/cmdline"
+    launch = boot(tmp_path, script, OWN="variable")
+    assert await run(ProcessDriver(forks=forks), launch) == Ended("exited", code=0)
+    assert text_of(launch.folder) == ["variable", "1", str(launch.workdir), f"sh -c {script} "]
+
+
+async def test_an_error_of_the_start_up_program_is_in_the_log(forks: ShimForks, tmp_path: Path) -> None:
+    launch = boot(tmp_path, None)
+    assert await run(ProcessDriver(forks=forks), launch) == Ended("exited", code=1)
+    assert text_of(launch.folder) == ["determined: the experiment configuration has no entrypoint"]
+    broken = boot(tmp_path, "true", DET_EXPERIMENT_CONFIG="{")
+    assert await run(ProcessDriver(forks=forks), broken) == Ended("exited", code=1)
+    assert text_of(broken.folder)[0] == "Traceback (most recent call last):"
+
+
+async def test_signals_are_those_of_a_program_that_python_has_started(forks: ShimForks, tmp_path: Path) -> None:
+    script = "grep SigIgn /proc/self/status"
+    launch = boot(tmp_path, script)
+    await run(ProcessDriver(forks=forks), launch)
+    own = f"import os; os.execvp('sh', ['sh', '-c', '{script}'])"
+    plain = make_launch(tmp_path, "", argv=(sys.executable, "-c", own))
+    await run(ProcessDriver(), plain)
+    assert text_of(launch.folder) == text_of(plain.folder)
+
+
+async def test_a_shim_is_shown_with_its_own_words(forks: ShimForks, tmp_path: Path) -> None:
+    launch = make_launch(tmp_path, "sleep 1000")
+    driver = ProcessDriver(forks=forks)
+    await driver.start(launch)
+    (shim,) = live_processes.shims(launch.folder.path)
+    words = [word for word in live_processes.command_of(shim) if word]
+    assert words == [sys.executable, "-I", "-S", words[3], str(launch.folder.order)]
+    assert words[3].endswith("determined_agent/shim.py")
+    driver.stop(launch.folder)
+    assert (await driver.wait(launch.folder)).kind == "stopped"
+
+
+async def test_a_server_that_was_killed_is_started_again_and_costs_no_task(
+    forks: ShimForks, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver = ProcessDriver(forks=forks)
+    (server,) = await eventually(lambda: server_of(tmp_path / "data"))
+    running = make_launch(tmp_path, "read line < go; exit 3")
+    os.mkfifo(running.workdir / "go")
+    await driver.start(running)
+    os.kill(server, signal.SIGKILL)
+    await asyncio.to_thread(os.waitid, os.P_PID, server, os.WEXITED | os.WNOWAIT)
+    with caplog.at_level(logging.WARNING):
+        launch = make_launch(tmp_path, "echo done")
+        assert await run(driver, launch) == Ended("exited", code=0)
+    assert [record.message for record in caplog.records] == [
+        "the fork server of this agent was ended by another program; it is started again"
+    ]
+    (again,) = await eventually(lambda: server_of(tmp_path / "data"))
+    assert again != server
+    (running.workdir / "go").write_text("now\n")
+    async with asyncio.timeout(20):
+        assert await driver.wait(running.folder) == Ended("exited", code=3)
+
+
+async def test_the_server_ends_with_its_agent_and_its_shims_continue(tmp_path: Path) -> None:
+    forks = ShimForks(tmp_path / "data")
+    forks.open()
+    launch = make_launch(tmp_path, "read line < go; exit 3")
+    os.mkfifo(launch.workdir / "go")
+    await ProcessDriver(forks=forks).start(launch)
+    assert server_of(tmp_path / "data")
+    forks.close()
+    await eventually(lambda: not server_of(tmp_path / "data"))
+    (launch.workdir / "go").write_text("now\n")
+    async with asyncio.timeout(20):
+        assert await ProcessDriver().wait(launch.folder) == Ended("exited", code=3)
+
+
+async def test_without_a_server_each_shim_is_a_python_of_its_own(tmp_path: Path) -> None:
+    assert (await run(ProcessDriver(forks=ShimForks(tmp_path)), make_launch(tmp_path, "exit 4"))).code == 4
