@@ -41,8 +41,7 @@ class Agent(Protocol):
     @property
     def hello(self) -> Hello: ...
 
-    @property
-    def reported(self) -> ReportedState: ...
+    def next_report(self) -> ReportedState: ...
 
     def welcome(self, welcome: Welcome, address: str) -> bool: ...
 
@@ -168,8 +167,7 @@ class Connection:
 
     async def _send(self, link: ClientConnection, heartbeat: float) -> None:
         while True:
-            self._agent.changed.clear()
-            report = self._agent.reported
+            report = self._agent.next_report()
             await link.send(report.model_dump_json())
             self._agent.sent(report)
             try:

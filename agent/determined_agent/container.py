@@ -13,6 +13,7 @@ from determined.link.messages import MAX_RUNTIME_ID, ContainerExit, ContainerSpe
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, SystemFailure
+from determined_agent.entry_command import program_of
 from determined_agent.exit_report import bounded, exit_of, log_text
 from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.hooks.identity import hand_over
@@ -23,6 +24,8 @@ from determined_launch.out_of_space import is_out_of_space
 logger = logging.getLogger(__name__)
 
 DISK_RETRY_SECONDS = 5.0
+_AWAITED = frozenset({ContainerState.RUNNING, ContainerState.TERMINATED})
+"""The other states only show how far the start of a container is."""
 Boot = Callable[[Draft], tuple[str, ...]]
 
 
@@ -38,10 +41,21 @@ class Container:
         hooks: Sequence[Hook],
         boot: Boot,
         shipper: OutputShipper,
-        on_change: Callable[[], None],
+        on_change: Callable[[bool], None],
         send_reports: Callable[[], Awaitable[object]],
     ) -> None:
-        """Creates the container. ``send_reports`` sends the reports that the task left when it ended."""
+        """Creates the container.
+
+        Args:
+            folder: its run folder, with the ``record`` that was read from it.
+            record: what the master desires, and what this agent has decided.
+            driver: runs it.
+            hooks: prepare it, in this order.
+            boot: returns its command.
+            shipper: sends its output.
+            on_change: called after each change; True if somebody waits for it.
+            send_reports: sends the reports that the task left when it ended.
+        """
         self.container_id = folder.path.name
         self.folder = folder
         self._record = record
@@ -119,7 +133,11 @@ class Container:
                 self.folder.write_record(self._record)
             except Exception:
                 logger.exception("cannot write the exit status of a container to the disk", extra=self._ids)
+            self._shipper.finish()
+            self._move(ContainerState.TERMINATED)
+            # Last: the next task waits for the slots, and not for the removal of files.
             await self._undo(self._hooks)
+            return
         self._shipper.finish()
         self._move(ContainerState.TERMINATED)
 
@@ -205,6 +223,7 @@ class Container:
             draft.container,
             draft.identity,
             tuple(draft.reachable),
+            program_of(argv),
         )
 
     async def _undo(self, hooks: Sequence[Hook]) -> None:
@@ -216,8 +235,8 @@ class Container:
 
     def _report(self) -> None:
         self._shipper.ring()
-        self._on_change()
+        self._on_change(False)
 
     def _move(self, state: ContainerState) -> None:
         self.state = state
-        self._on_change()
+        self._on_change(state in _AWAITED)

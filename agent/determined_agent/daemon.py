@@ -39,6 +39,9 @@ from determined_launch.version import DETENT_VERSION
 
 logger = logging.getLogger(__name__)
 
+SOON_SECONDS = 0.1
+"""Delay of a report for which nobody waits. What changes meanwhile is in the same report."""
+
 
 class Daemon:
     """The agent's containers and the latest messages of its master."""
@@ -73,7 +76,8 @@ class Daemon:
         self._retry: asyncio.TimerHandle | None = None
         self._address = settings.host_address or "127.0.0.1"
         self.changed = asyncio.Event()
-        """Set after every change of the reported state; the sender clears it."""
+        """Set when the reported state is to be sent."""
+        self._soon: asyncio.TimerHandle | None = None
 
     @property
     def hello(self) -> Hello:
@@ -100,6 +104,14 @@ class Daemon:
             slots=self._slot_statuses,
             sent_at=time.time(),
         )
+
+    def next_report(self) -> ReportedState:
+        """Returns the state to send now; it has all changes until now."""
+        self.changed.clear()
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        return self.reported
 
     @property
     def held_slots(self) -> Set[int]:
@@ -142,7 +154,7 @@ class Daemon:
         self._desired = desired
         self._sequence = desired.sequence
         self._reconcile()
-        self.changed.set()
+        self._report_soon()
 
     def sent(self, report: ReportedState) -> None:
         """Notes a report that was sent. A container is forgotten only after one with the end of its output: no later
@@ -159,8 +171,9 @@ class Daemon:
 
     async def close(self) -> None:
         """Ends the agent but none of its containers."""
-        if self._retry is not None:
-            self._retry.cancel()
+        for timer in (self._retry, self._soon):
+            if timer is not None:
+                timer.cancel()
         for life in self._lives.values():
             life.cancel()
         await asyncio.gather(*self._lives.values(), *self._removals, return_exceptions=True)
@@ -244,12 +257,19 @@ class Daemon:
             removal = asyncio.create_task(asyncio.to_thread(shutil.rmtree, trash, True))
             self._removals.add(removal)
             removal.add_done_callback(self._removals.discard)
-        self.changed.set()
+        self._report_soon()
 
-    def _note(self) -> None:
-        self.changed.set()
+    def _note(self, is_awaited: bool) -> None:
+        if is_awaited:
+            self.changed.set()
+        else:
+            self._report_soon()
         # Deferred, because a change may happen inside a step.
         asyncio.get_running_loop().call_soon(self._reconcile)
+
+    def _report_soon(self) -> None:
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(SOON_SECONDS, self.changed.set)
 
     def _report(self, life: asyncio.Task[None]) -> None:
         if not life.cancelled() and life.exception() is not None:
@@ -262,7 +282,7 @@ class Daemon:
             agent_id=self._memory.agent_id,
             allocation_id=record["allocation_id"],
             task_id=record["spec"]["task_id"],
-            on_done=self._note,
+            on_done=lambda: self._note(False),
         )
         return Container(
             folder,

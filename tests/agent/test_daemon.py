@@ -11,9 +11,11 @@ from tests.support.waiting import eventually
 from websockets.asyncio.client import ClientConnection
 
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse, ReportedContainer
+from determined_agent import daemon as daemon_module
 from determined_agent import processes
 from determined_agent.agent_state import AgentState, FolderInUse
 from determined_agent.connection import Connection, Refused
+from determined_agent.drivers.driver import Launch
 from determined_agent.drivers.fake import FakeDriver, Play
 
 
@@ -80,6 +82,37 @@ async def test_the_end_of_the_output_is_reported_before_a_container_is_forgotten
         await eventually(lambda: master.truth_of(wish.container_id) is None)
     told = [each for truth in master.truths for each in truth.containers if each.output_done]
     assert [each.container_id for each in told] == [wish.container_id]
+
+
+async def test_states_for_which_nobody_waits_are_reported_together_with_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_module, "SOON_SECONDS", 3600.0)
+    master, wish = FakeLinkMaster(), make_wish("sleep 1000")
+    master.heartbeat_seconds = 3600.0
+    driver = FakeDriver(lambda launch: Play((), None))
+    async with serving(master.app()) as url, agent_on(url, tmp_path, driver=driver):
+        await eventually(lambda: master.truths)  # the first report of a connection
+        await master.wish(wish)
+        await eventually(state_is(master, wish, "RUNNING"))
+    assert {each.state for truth in master.truths for each in truth.containers} == {"RUNNING"}
+
+
+async def test_a_state_for_which_nobody_waits_is_reported_after_a_while(tmp_path: Path) -> None:
+    master, wish = FakeLinkMaster(), make_wish("sleep 1000")
+    master.heartbeat_seconds = 3600.0
+    may_start = asyncio.Event()
+
+    class Slow(FakeDriver):
+        async def start(self, launch: Launch) -> None:
+            await may_start.wait()
+            await super().start(launch)
+
+    async with serving(master.app()) as url, agent_on(url, tmp_path, driver=Slow(lambda _: Play((), None))):
+        await master.wish(wish)
+        await eventually(state_is(master, wish, "STARTING"))
+        may_start.set()
+        await eventually(state_is(master, wish, "RUNNING"))
 
 
 @pytest.mark.parametrize("is_named", [True, False])

@@ -35,6 +35,7 @@ class FakeLinkMaster:
 
     def __init__(self) -> None:
         self.epoch = 1
+        self.heartbeat_seconds = 0.2
         self.cluster_id = "cluster"
         self.refuse: Refuse | None = None
         self.wishes: dict[str, DesiredContainer] = {}
@@ -100,7 +101,9 @@ class FakeLinkMaster:
                 await link.send_text(self.refuse.model_dump_json())
                 await link.close()
                 return
-            welcome = Welcome(master_epoch=self.epoch, cluster_id=self.cluster_id, heartbeat_seconds=0.2)
+            welcome = Welcome(
+                master_epoch=self.epoch, cluster_id=self.cluster_id, heartbeat_seconds=self.heartbeat_seconds
+            )
             await link.send_text(welcome.model_dump_json())
             self._links.add(link)
             await self._send_wish(link)

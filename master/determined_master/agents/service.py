@@ -1,7 +1,7 @@
 """Agent life cycle: register, report, disconnect, expire; enabling and disabling slots."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -14,6 +14,7 @@ from determined_master.agents import clock_skew, repository
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.errors import StorageUnavailable
 from determined_master.events import repository as events
 from determined_master.principal import Principal
 
@@ -131,10 +132,22 @@ class Agents:
         if len(news) == 1 and not changed and not has_moved:
             # The transaction isolates it.
             await self._items.run("container", news[0].container_id, partial(store, is_isolated=False))
-        else:
+        elif not await self._stored_together(store):
             await store(is_isolated=True)
         # After the commit: what was rolled back is looked up again.
         stored.clock_skew, stored.slots = found, slots
+        return True
+
+    async def _stored_together(self, store: Callable[..., Awaitable[None]]) -> bool:
+        """Stores a report without savepoints, which cost as much as the changes. Returns False if a part of it cannot
+        be applied."""
+        try:
+            await store(is_isolated=False)
+        except StorageUnavailable:
+            raise
+        except Exception as error:
+            logger.info("a report cannot be applied as a whole, so its parts are applied one by one: %s", error)
+            return False
         return True
 
     async def _store(
