@@ -1,15 +1,19 @@
 """The virtual environment of one attempt: initially empty, based on a task base, deleted with the run folder.
 
-It is written file by file because ``python -m venv`` with pip takes seconds and the base's pip works as well.
+It is written file by file because ``python -m venv`` with pip takes seconds and the base's pip works as well. All
+attempts on a base share the folder of its programs: some forty files would be most of what an attempt writes.
 """
 
+import hashlib
 import os
 import shlex
 import shutil
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from determined_agent.task_base import TaskBase
+from determined_launch import environment as names
 
 FOLDER = "venv"
 """Folder of the environment in the task's run folder."""
@@ -42,17 +46,42 @@ def make_attempt_venv(folder: Path, seen_as: Path, base: TaskBase) -> None:
     (programs / "python").symlink_to(base.interpreter)
     for name in ("python3", f"python{number}"):
         (programs / name).symlink_to("python")
+    python = shlex.quote(str(seen_as / "bin" / "python"))
+    _write_scripts(programs, python, dict.fromkeys(("pip", "pip3", f"pip{number}"), _PIP))
+
+
+def keep_programs(data: Path, base: TaskBase) -> Path:
+    """Returns the folder ``DATA/task-programs/KEY`` with the base's Python programs; creates it once. Blocking.
+
+    They run under the Python of the attempt that calls them.
+    """
     scripts = {name: body for name, body in base.scripts.items() if not name.startswith(("python", "pip"))}
-    scripts |= dict.fromkeys(("pip", "pip3", f"pip{number}"), _PIP)
-    _write_scripts(programs, seen_as / "bin" / "python", scripts)
+    digest = hashlib.sha256()
+    for name, body in sorted(scripts.items()):
+        digest.update(f"{name}\0{len(body)}\0".encode() + body)
+    folder = data / "task-programs" / digest.hexdigest()[:16]
+    if not folder.exists():
+        draft = folder.with_name(f".{folder.name}.{os.getpid()}-{threading.get_ident()}")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        _write_scripts(draft, f'"${{{names.TASK_PYTHON}:-python3}}"', scripts)
+        draft.chmod(0o755)  # tasks of other users read it
+        try:
+            draft.rename(folder)
+        except OSError:  # another container created it first
+            shutil.rmtree(draft, ignore_errors=True)
+    return folder
 
 
-def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase) -> Path:
-    """Activates the attempt's environment in ``environment``; returns its Python as the task sees it."""
+def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase, programs: Path) -> Path:
+    """Activates the attempt's environment in ``environment``; returns its Python as the task sees it.
+
+    ``programs`` is the folder of ``keep_programs`` as the task sees it.
+    """
     python = seen_as / "bin" / "python"
     rest = environment.get("PATH") or os.defpath
     # Programs of the base that are not written in Python are run from where they are.
-    environment["PATH"] = os.pathsep.join([str(python.parent), str(base.scripts_folder), rest])
+    environment["PATH"] = os.pathsep.join([str(python.parent), str(programs), str(base.scripts_folder), rest])
     environment["VIRTUAL_ENV"] = str(seen_as)
     environment["PIP_USER"] = "0"  # a pip.conf with another target would install outside of the attempt
     environment.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
@@ -61,9 +90,10 @@ def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase)
     return python
 
 
-def _write_scripts(folder: Path, python: Path, scripts: Mapping[str, bytes]) -> None:
+def _write_scripts(folder: Path, python: str, scripts: Mapping[str, bytes]) -> None:
+    """Writes scripts that run under ``python``, a word of the shell."""
     # Valid as shell and as Python: a first line with the path of the Python is limited and may hold no space.
-    head = f"#!/bin/sh\n'''exec' {shlex.quote(str(python))} \"$0\" \"$@\"\n' '''\n".encode()
+    head = f"#!/bin/sh\n'''exec' {python} \"$0\" \"$@\"\n' '''\n".encode()
     for name, body in scripts.items():
         path = folder / name
         path.write_bytes(head + body)

@@ -101,7 +101,7 @@ async def test_an_image_chooses_an_environment_or_is_ignored_aloud(tmp_path: Pat
     environment, _, _ = await environment_of(tmp_path / "a", image=f"venv:{folder}")
     assert environment["VIRTUAL_ENV"] == environment["DET_RUN_DIR"] + "/venv"
     assert environment["DET_PYTHON_EXECUTABLE"] == environment["VIRTUAL_ENV"] + "/bin/python"
-    assert environment["PATH"].split(":")[1] == str(folder / "bin")
+    assert environment["PATH"].split(":")[2] == str(folder / "bin")
     _, _, notes = await environment_of(tmp_path / "b", image="some/image:1")
     assert any("some/image:1 is ignored" in note for note in notes)
     exit_, _, _ = await outcome(tmp_path / "c", "true", image=f"venv:{tmp_path}/none")

@@ -75,7 +75,7 @@ async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -
         "print(json.dumps([pydantic.version, site.ENABLE_USER_SITE, os.__file__.startswith(sys.base_prefix), "
         "find.find_spec('tensorboard') is not None, find.find_spec('torch') is not None, "
         "'detent-cluster' in [one.metadata['Name'] for one in metadata.distributions()], "
-        "find.find_spec('determined_master') is None, shutil.which('torchrun').startswith(sys.prefix)]))"
+        "find.find_spec('determined_master') is None, 'task-programs' in shutil.which('torchrun')]))"
     )
     exit_, lines, _ = await outcome(tmp_path, ["python", "-c", script], master=master, context=context)
     assert exit_.code == 0, (exit_, lines)
@@ -104,10 +104,12 @@ async def test_programs_of_the_base_run_under_the_attempts_python(tmp_path: Path
         (base / "bin" / name).chmod(0o755)
     (base / "bin" / "shell").write_text("#!/bin/sh\necho shell\n")
     (base / "bin" / "shell").chmod(0o755)
-    exit_, lines, _ = await outcome(tmp_path, 'plain "a b"; long; shell; echo "$VIRTUAL_ENV"', image=f"venv:{base}")
+    exit_, lines, _ = await outcome(
+        tmp_path, 'plain "a b"; long; shell; env -u DET_TASK_PYTHON plain; echo "$VIRTUAL_ENV"', image=f"venv:{base}"
+    )
     own = lines[-1]
     assert exit_.code == 0, (exit_, lines)
-    assert lines == [f"{own} a b", own, "shell", own]
+    assert lines == [f"{own} a b", own, "shell", own, own]
     assert own.endswith("/run/venv")
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE, NO_VERIFY
 from determined.link.messages import ContainerSpec
 from determined_agent import devices
-from determined_agent.attempt_venv import FOLDER, make_attempt_venv, use_attempt_venv
+from determined_agent.attempt_venv import FOLDER, keep_programs, make_attempt_venv, use_attempt_venv
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.harness_copy import keep_harness
 from determined_agent.hooks.hook import PRIVATE_SHARED_FS, Draft, assign
@@ -26,6 +26,8 @@ from determined_launch import environment as names
 PRIVATE_HARNESS, PRIVATE_BASE = Path("/run/detent/harness"), Path("/run/detent/base")
 """Folders of the in-task packages and of the task base for users who cannot pass the agent's data folder."""
 
+PRIVATE_PROGRAMS = Path("/run/detent/programs")
+"""Folder of the task base's programs, for the same users."""
 PRIVATE_BUILD = Path("/run/detent/environment")
 """Folder of an environment that a task has built, for users who cannot pass the agent's data folder."""
 CERTIFICATE = "master.crt"
@@ -82,8 +84,8 @@ class EnvironmentHook:
         else:
             base = await self._base(draft, facts, is_users=is_users)
         seen_as = draft.run_dir / FOLDER
-        await asyncio.to_thread(make_attempt_venv, draft.folder.run / FOLDER, seen_as, base)
-        draft.task_python = use_attempt_venv(environment, seen_as, base)
+        programs = await asyncio.to_thread(self._make_venv, draft, seen_as, base)
+        draft.task_python = use_attempt_venv(environment, seen_as, base, programs)
         draft.read_only.extend(base.protected)
         environment.update(spec.environment)
         environment.update(task_facts(draft, self._settings, self._agent_id))
@@ -104,6 +106,16 @@ class EnvironmentHook:
             return copy
         draft.mounts.append(Mount(str(copy), str(PRIVATE_HARNESS), True))
         return PRIVATE_HARNESS
+
+    def _make_venv(self, draft: Draft, seen_as: Path, base: TaskBase) -> Path:
+        """Returns the folder of the base's programs as the task sees it. Blocking."""
+        make_attempt_venv(draft.folder.run / FOLDER, seen_as, base)
+        programs = keep_programs(self._settings.data, base)
+        if draft.identity is None:
+            draft.read_only.append(programs)
+            return programs
+        draft.mounts.append(Mount(str(programs), str(PRIVATE_PROGRAMS), True))
+        return PRIVATE_PROGRAMS
 
     def _built_base(self, draft: Draft, facts: PythonFacts) -> TaskBase:
         """Returns the base of the task's own environment as the task sees it. Blocking."""
