@@ -1,13 +1,15 @@
-"""A connection of SQLite for the event loop. Its statements run in a thread of their own.
+"""A connection of SQLite for the event loop. Its short statements run in the loop, the others in a thread of their own.
 
 It has the interface that SQLAlchemy expects of aiosqlite, which switches to its thread four times per statement: for
-the cursor, the execution, the rows and the end of the cursor. This one switches once, and begins a transaction together
-with its first statement: a switch costs as much as a small statement.
+the cursor, the execution, the rows and the end of the cursor. A switch costs as much as a small statement. This one
+begins a transaction together with its first statement, and switches once for what may take time: to take the lock for
+writing, to commit, to change many rows, and to continue with a query that turned out to be long.
 """
 
 import asyncio
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
@@ -15,6 +17,13 @@ from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+SHORT_STEPS = 5000
+"""Instructions of SQLite's machine, after one to two times of which a query is long: about half a millisecond."""
+YIELD_SECONDS = 0.002
+"""After this time of short statements the event loop runs its other tasks."""
+_MAX_LONG = 500
+_MAX_SHORT_VALUES, _MAX_SHORT_VALUE = 64, 16384
 
 
 class SqliteConnection:
@@ -28,12 +37,18 @@ class SqliteConnection:
         self._begin: str | None = None
         self._is_idle = True
         """False after a cancelled call, which the thread may still be about to make."""
+        self._pauses_left: int | None = None
+        """How often SQLite may still call this connection before it interrupts a query; None: for ever."""
+        self._began_in_loop: float | None = None
+        self._long: dict[str, None] = {}
+        """Queries that have been too long for the loop; the next time they begin in the thread."""
         Thread(target=_serve, args=(self._calls,), name="sqlite", daemon=True).start()
 
     async def open(self, connect: Callable[[], sqlite3.Connection]) -> "SqliteConnection":
         """Opens the connection by ``connect``. It must allow calls of other threads."""
         try:
             self._connection = await self._call(connect)
+            self._connection.set_progress_handler(self._is_too_long, SHORT_STEPS)
         except BaseException:
             self.stop()
             raise
@@ -48,7 +63,49 @@ class SqliteConnection:
 
     async def execute(self, sql: str, values: Sequence[Any], *, is_many: bool = False) -> "Answer":
         begin, self._begin = self._begin, None
+        if self._is_idle and not is_many and (begin is None or self._only_reads) and self._may_be_short(sql, values):
+            try:
+                return await self._execute_in_loop(begin, sql, values)
+            except sqlite3.OperationalError as error:
+                if str(error) != "interrupted":
+                    raise
+                begin = None  # a query that was interrupted leaves its transaction as it was
+                if len(self._long) >= _MAX_LONG:
+                    self._long.clear()
+                self._long[sql] = None
         return await self._call(partial(_execute, self._open, begin, sql, values, is_many=is_many))
+
+    def _may_be_short(self, sql: str, values: Sequence[Any]) -> bool:
+        """Returns True for a query that was not too long before, and for a change of a row or a few."""
+        if self._only_reads or sql.startswith("SELECT"):
+            return sql not in self._long
+        if sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK")):
+            return True
+        if not sql.startswith(("INSERT", "UPDATE")) or "SELECT" in sql or len(values) > _MAX_SHORT_VALUES:
+            return False
+        return not any(isinstance(value, (str, bytes)) and len(value) > _MAX_SHORT_VALUE for value in values)
+
+    async def _execute_in_loop(self, begin: str | None, sql: str, values: Sequence[Any]) -> "Answer":
+        """Raises OperationalError "interrupted" for a query that is long. A change is not interrupted, which would
+        undo its whole transaction."""
+        connection, now = self._open, time.perf_counter()
+        if self._began_in_loop is None:
+            self._began_in_loop = now
+        elif now - self._began_in_loop > YIELD_SECONDS:
+            self._began_in_loop = None
+            await asyncio.sleep(0)
+        # SQLite counts the instructions of a statement over all of its executions, so the first call says nothing.
+        self._pauses_left = 1 if self._only_reads or sql.startswith("SELECT") else None
+        try:
+            return _execute(connection, begin, sql, values, is_many=False)
+        finally:
+            self._pauses_left = None
+
+    def _is_too_long(self) -> bool:
+        if self._pauses_left is None:
+            return False
+        self._pauses_left -= 1
+        return self._pauses_left < 0
 
     async def create_function(self, name: str, count: int, function: Callable[..., Any], **options: bool) -> None:
         await self._call(partial(self._open.create_function, name, count, function, **options))
@@ -98,7 +155,7 @@ class SqliteConnection:
         """Calls ``function`` in the thread, after all earlier ones."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        self._is_idle = False
+        self._is_idle, self._began_in_loop = False, None
         self._calls.put(
             _Call(function, lambda result, error: loop.call_soon_threadsafe(_answer, answer, result, error))
         )

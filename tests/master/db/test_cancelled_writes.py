@@ -45,7 +45,7 @@ async def test_a_write_that_is_cancelled_within_a_statement_gives_the_lock_back(
     async def write() -> None:
         async with database.write() as session:
             await session.execute(text("INSERT INTO kept VALUES (1)"))
-            await session.execute(text("SELECT block(column1) FROM (VALUES (1), (2))"))
+            await session.execute(text("INSERT INTO kept SELECT block(column1) FROM (VALUES (1), (2))"))
 
     task = asyncio.create_task(write())
     await running.wait()

@@ -1,4 +1,4 @@
-"""The connection of SQLite: one switch to its thread per statement, and transactions that begin with the first one."""
+"""The connection of SQLite: which statements switch to its thread, and transactions that begin with the first one."""
 
 import asyncio
 import sqlite3
@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from determined_master.db.engine import sqlite_url
 from determined_master.db.session import Database
+from determined_master.db.sqlite_connection import SHORT_STEPS, SqliteConnection
 from determined_master.notifications import Notifications
 
 
@@ -46,18 +47,96 @@ async def insert(database: Database) -> None:
         await session.execute(text("INSERT INTO kept VALUES (4)"))
 
 
-async def test_a_statement_switches_to_the_thread_once(database: Database, switches: list[None]) -> None:
+async def test_only_what_may_take_time_switches_to_the_thread(database: Database, switches: list[None]) -> None:
     async with database.read() as session:  # connects
         await session.execute(text("SELECT 1"))
     switches.clear()
     async with database.read() as session:
         assert list(await session.scalars(text("SELECT id FROM kept"))) == [1, 2, 3]
         await session.execute(text("SELECT 1"))
-    assert len(switches) == 2
-    switches.clear()
+    assert len(switches) == 0
     async with database.write() as session:
         await session.execute(text("INSERT INTO kept VALUES (4)"))
-    assert len(switches) == 2, "the statement and the commit"
+        async with session.begin_nested():
+            await session.execute(text("INSERT INTO kept VALUES (5)"))
+            await session.execute(text("UPDATE kept SET id = 6 WHERE id = 5"))
+        assert await session.scalar(text("SELECT max(id) FROM kept")) == 6
+    assert len(switches) == 2, "the first statement, which takes the lock, and the commit"
+    switches.clear()
+    async with database.write() as session:
+        await session.execute(text("SELECT 1"))
+        switches.clear()
+        await session.execute(text("DELETE FROM kept WHERE id > 3"))
+        await session.execute(text("UPDATE kept SET id = id WHERE id IN (SELECT id FROM kept)"))
+        await (await session.connection()).execute(text("DELETE FROM kept WHERE id = :id"), [{"id": 8}, {"id": 9}])
+        assert len(switches) == 3, "each of those may change many rows"
+
+
+LONG = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT count(*) FROM n"
+
+
+async def test_a_long_query_continues_in_the_thread_and_begins_there_the_next_time(
+    database: Database, switches: list[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted: list[sqlite3.OperationalError] = []
+    original = SqliteConnection._execute_in_loop
+
+    async def watched(connection: SqliteConnection, *arguments: Any) -> object:
+        try:
+            return await original(connection, *arguments)
+        except sqlite3.OperationalError as error:
+            interrupted.append(error)
+            raise
+
+    monkeypatch.setattr(SqliteConnection, "_execute_in_loop", watched)
+    async with database.read() as session:
+        await session.execute(text("SELECT 1"))
+        switches.clear()
+        for count in (1, 2):
+            assert await session.scalar(text(LONG)) == 100_000
+            assert (len(switches), len(interrupted)) == (count, 1)
+
+
+async def test_a_long_query_leaves_its_transaction_as_it_was(database: Database) -> None:
+    async with database.read() as reading:
+        assert await reading.scalar(text("SELECT count(*) FROM kept")) == 3
+        async with database.write() as writing:
+            await writing.execute(text("INSERT INTO kept VALUES (4)"))
+            assert await writing.scalar(text(LONG.replace("WITH", "SELECT (WITH") + ")")) == 100_000
+            await writing.execute(text("INSERT INTO kept VALUES (5)"))
+        assert await reading.scalar(text(LONG)) == 100_000
+        assert await reading.scalar(text("SELECT count(*) FROM kept")) == 3
+    async with database.read() as reading:
+        assert await reading.scalar(text("SELECT count(*) FROM kept")) == 5
+
+
+async def test_a_query_that_runs_often_is_not_taken_for_a_long_one(database: Database, switches: list[None]) -> None:
+    """SQLite counts the instructions of a statement over all of its executions."""
+    async with database.read() as session:
+        await session.execute(text("SELECT 1"))
+        switches.clear()
+        for _ in range(2 * SHORT_STEPS):
+            await session.execute(text("SELECT id FROM kept"))
+    assert len(switches) == 0
+
+
+async def test_many_short_statements_leave_the_loop_its_turns(database: Database) -> None:
+    turns = 0
+    is_over = False
+
+    async def other() -> None:
+        nonlocal turns
+        while not is_over:
+            turns += 1
+            await asyncio.sleep(0)
+
+    waiting = asyncio.create_task(other())
+    async with database.read() as session:
+        for _ in range(500):
+            await session.execute(text("SELECT id FROM kept"))
+    is_over = True
+    await waiting
+    assert turns > 5
 
 
 async def test_a_reading_transaction_ends_with_its_session(database: Database) -> None:
