@@ -17,7 +17,7 @@ async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[C
     query = (
         select(ContainerRow, AllocationRow)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-        .where(ContainerRow.agent_id == agent_id, ContainerRow.state != ContainerState.TERMINATED)
+        .where(ContainerRow.agent_id == agent_id, ContainerRow.is_live())
         .order_by(ContainerRow.id)
     )
     return [(c, a) for c, a in (await session.execute(query)).all()]
@@ -55,7 +55,7 @@ async def wanted_on_agent(session: ReadSession, agent_id: str) -> list[WantedCon
 _WANTED = (
     select(ContainerRow.id, AllocationRow.id, AllocationRow.state, AllocationRow.kill_requested_at)
     .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-    .where(ContainerRow.agent_id == bindparam("agent_id"), ContainerRow.state != ContainerState.TERMINATED)
+    .where(ContainerRow.agent_id == bindparam("agent_id"), ContainerRow.is_live())
     .order_by(ContainerRow.id)
 )
 
@@ -83,7 +83,7 @@ class LastReport(NamedTuple):
 async def reported_on_agent(session: ReadSession, agent_id: str) -> list[LastReport]:
     """Returns what is stored of the reports of each container that has not ended."""
     query = select(ContainerRow.id, ContainerRow.state, ContainerRow.needed_environment, ContainerRow.runtime_id).where(
-        ContainerRow.agent_id == agent_id, ContainerRow.state != ContainerState.TERMINATED
+        ContainerRow.agent_id == agent_id, ContainerRow.is_live()
     )
     return [LastReport(*row) for row in await session.execute(query)]
 
@@ -95,7 +95,7 @@ async def live_on_agents(
     query = (
         select(ContainerRow, AllocationRow)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-        .where(ContainerRow.agent_id.in_(agent_ids), ContainerRow.state != ContainerState.TERMINATED)
+        .where(ContainerRow.agent_id.in_(agent_ids), ContainerRow.is_live())
         .order_by(ContainerRow.id)
     )
     found: dict[str, list[tuple[ContainerRow, AllocationRow]]] = {}
@@ -108,7 +108,7 @@ async def agents_with_containers(session: ReadSession, agent_ids: Collection[str
     """Returns those of the agents on which a container has not ended, or has output that was not sent yet."""
     query = select(ContainerRow.agent_id).where(
         ContainerRow.agent_id.in_(agent_ids),
-        or_(ContainerRow.state != ContainerState.TERMINATED, ContainerRow.output_done.is_(False)),
+        or_(ContainerRow.is_live(), ContainerRow.output_done.is_(False)),
     )
     return set(await session.scalars(query.distinct()))
 
@@ -116,6 +116,6 @@ async def agents_with_containers(session: ReadSession, agent_ids: Collection[str
 async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
     """Returns the agent of each live container without slots; an agent with several is repeated."""
     query = select(ContainerRow.agent_id).where(
-        ContainerRow.state != ContainerState.TERMINATED, func.json_array_length(ContainerRow.slot_ids) == 0
+        ContainerRow.is_live(), func.json_array_length(ContainerRow.slot_ids) == 0
     )
     return (await session.scalars(query)).all()

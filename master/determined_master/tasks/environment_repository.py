@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from determined.states import AllocationState, ContainerState, TaskKind, TaskState
+from determined.states import AllocationState, TaskKind, TaskState
 from determined_master.allocations.repository import LIVE
 from determined_master.db.models import AllocationRow, ContainerRow, TaskRow
 from determined_master.db.session import ReadSession
@@ -49,7 +49,7 @@ async def needed(session: ReadSession) -> dict[tuple[str, str], Need]:
         .where(
             AllocationRow.state.in_(LIVE),
             AllocationRow.kill_requested_at.is_(None),
-            ContainerRow.state != ContainerState.TERMINATED,
+            ContainerRow.is_live(),
             ContainerRow.needed_environment != "",
         )
         .order_by(AllocationRow.created_at, ContainerRow.rank)

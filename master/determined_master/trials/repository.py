@@ -4,7 +4,18 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, SQLColumnExpression, and_, func, or_, select, type_coerce, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    SQLColumnExpression,
+    and_,
+    func,
+    or_,
+    select,
+    type_coerce,
+    union,
+    update,
+)
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
@@ -133,9 +144,10 @@ class RequestedTrial(NamedTuple):
 
 async def requested(session: ReadSession, experiment_id: int, trial_ids: Collection[int]) -> list[RequestedTrial]:
     """Returns the live trials of an experiment and the given ones, without reading the rows, which are long."""
-    wanted = or_(TrialRow.state.in_(_LIVE), TrialRow.id.in_(trial_ids))
-    query = select(TrialRow.id, TrialRow.request_id, TrialRow.progress)
-    found = await session.execute(query.where(TrialRow.experiment_id == experiment_id, wanted))
+    # Two queries in one, each with an index: by "or" all trials of the experiment would be read.
+    query = select(TrialRow.id, TrialRow.request_id, TrialRow.progress).where(TrialRow.experiment_id == experiment_id)
+    live, given = query.where(TrialRow.is_live()), query.where(TrialRow.id.in_(trial_ids))
+    found = await session.execute(union(live, given).order_by("id"))
     return [RequestedTrial(*row) for row in found]
 
 
@@ -269,9 +281,7 @@ async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None
 
 async def live_states(session: ReadSession, experiment_id: int) -> dict[TrialState, list[int]]:
     """Returns the ids of an experiment's live trials by their state."""
-    query = select(TrialRow.state, TrialRow.id).where(
-        TrialRow.experiment_id == experiment_id, TrialRow.state.in_(_LIVE)
-    )
+    query = select(TrialRow.state, TrialRow.id).where(TrialRow.experiment_id == experiment_id, TrialRow.is_live())
     found: dict[TrialState, list[int]] = {}
     for state, trial_id in await session.execute(query.order_by(TrialRow.id)):
         found.setdefault(state, []).append(trial_id)

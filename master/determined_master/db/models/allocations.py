@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, String, Text, false, text
+from sqlalchemy import JSON, ColumnElement, ForeignKey, Index, String, Text, false, literal_column, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import AllocationState, ContainerState, ExitReason
@@ -72,8 +72,14 @@ class AllocationRow(Base):
     """True once the loop of its task has settled its end."""
 
 
+_IS_LIVE = "state != 'TERMINATED'"
+
+
 class ContainerRow(Base):
     __tablename__ = "containers"
+    __table_args__ = (
+        Index("ix_containers_live", "agent_id", sqlite_where=text(_IS_LIVE), postgresql_where=text(_IS_LIVE)),
+    )
 
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
     allocation_id: Mapped[str] = mapped_column(ForeignKey("allocations.id", ondelete="CASCADE"), index=True)
@@ -89,6 +95,12 @@ class ContainerRow(Base):
     """Id of the container on its engine; empty for a process."""
     needed_environment: Mapped[str] = mapped_column(String(16), default="", server_default="")
     """Key of the Python environment for which it waits on its agent; empty otherwise."""
+
+    @classmethod
+    def is_live(cls) -> ColumnElement[bool]:
+        """Returns the condition of a container that has not ended. Its text, without a parameter, is that of the index:
+        otherwise a database reads all that ever ran."""
+        return cls.state != literal_column("'TERMINATED'")
 
 
 class SlotHoldRow(Base):

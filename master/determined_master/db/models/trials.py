@@ -3,17 +3,21 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, text
+from sqlalchemy import ColumnElement, ForeignKey, Index, String, literal_column, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExitReason, TrialState
 from determined_master.db.base import Base, BigId, StateText
+
+_ENDED = ("'COMPLETED'", "'CANCELED'", "'ERROR'")
+_IS_LIVE = f"state NOT IN ({', '.join(_ENDED)})"
 
 
 class TrialRow(Base):
     __tablename__ = "trials"
     __table_args__ = (
         Index("ix_trials_state", "state"),
+        Index("ix_trials_live", "experiment_id", sqlite_where=text(_IS_LIVE), postgresql_where=text(_IS_LIVE)),
         Index(
             "ix_trials_values_stale",
             "experiment_id",
@@ -59,3 +63,8 @@ class TrialRow(Base):
     run_metadata: Mapped[dict[str, Any]] = mapped_column(default=dict)
     values_stale: Mapped[bool] = mapped_column(default=True)
     """True if the experiment index has to be updated for this trial."""
+
+    @classmethod
+    def is_live(cls) -> ColumnElement[bool]:
+        """Returns the condition of a trial that has not ended, in the text of the index; see ``ContainerRow``."""
+        return cls.state.not_in([literal_column(each) for each in _ENDED])
