@@ -11,7 +11,7 @@ from tests.support.waiting import eventually
 
 from determined.exec import gc_checkpoints
 from determined.link.messages import DesiredContainer
-from determined_master.checkpoints import removal
+from determined_master.checkpoints import removal, retention_repository
 from determined_master.loops import checkpoint_removal, retention
 from determined_master.tasks import repository as tasks
 
@@ -193,6 +193,27 @@ async def test_a_smaller_policy_is_previewed_and_applied(one: Cluster) -> None:
     assert (await one.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
     await becomes(one, own_root(one), {10, 5})
     assert (await one.get("/experiments/1/preview_gc"))["checkpoints"] == []
+
+
+async def test_a_policy_that_changes_while_it_is_applied_is_applied_again(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = one.master.settings.data / "checkpoints"
+    candidates, asked = retention_repository.candidates, []
+
+    async def and_somebody_changes_it(session: Any, experiment_id: int) -> Any:
+        found = await candidates(session, experiment_id)
+        if not asked:
+            asked.append(True)
+            smaller = {"saveExperimentBest": 0, "saveTrialBest": 0, "saveTrialLatest": 0}
+            answer = await one.client.patch("/api/v1/experiments/1", json={"checkpointStorage": smaller})
+            assert answer.status_code == 200, answer.text
+        return found
+
+    monkeypatch.setattr(retention_repository, "candidates", and_somebody_changes_it)
+    await worked_example(one, OWN % (1, 1, 1), root)
+    await ended(one)
+    await eventually(lambda: there(root) == set())
 
 
 async def test_a_checkpoint_that_another_trial_was_started_from_is_kept(one: Cluster) -> None:

@@ -14,6 +14,7 @@ from determined_master.checkpoints import retention_repository
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS
 from determined_master.checkpoints.retention import Policy, superfluous
 from determined_master.db.batches import batched
+from determined_master.db.models import ExperimentRow
 from determined_master.db.session import notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository as experiment_rows
@@ -62,5 +63,14 @@ class Retention:
                     payload={"count": len(some)},
                 )
         async with self._database.write() as session:
+            now = await experiment_rows.find(session, experiment_id)
+            if now is not None and _policy_and_end(now) != _policy_and_end(row):
+                notify(session, notifications.RETENTION)  # changed meanwhile, so it is due again
+                return
             await retention_repository.settle(session, experiment_id)
             notify(session, notifications.experiment(experiment_id))
+
+
+def _policy_and_end(row: ExperimentRow) -> tuple[object, object]:
+    """Returns what makes an experiment due."""
+    return row.config.get("checkpoint_storage"), row.end_time
