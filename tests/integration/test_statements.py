@@ -1,8 +1,10 @@
 """How few statements the master needs for what happens in every trial."""
 
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
+import pytest
 from sqlalchemy import event, func, insert, select
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
 from tests.support.database_reads import reads, writes
@@ -12,11 +14,14 @@ from tests.support.waiting import eventually
 from determined.link.messages import DesiredContainer
 from determined.states import ContainerState, TrialState
 from determined_master.agents.service import StoredReport
+from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.desired_state import desired_containers
-from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SeriesCursorRow
+from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SearchEventRow, SeriesCursorRow
 from determined_master.db.session import Database
+from determined_master.experiments.search import LATE_SECONDS
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
+from determined_master.trials import repository as trial_rows
 
 
 @contextmanager
@@ -62,6 +67,62 @@ async def test_a_search_takes_in_a_report_without_a_look_at_its_experiment(one: 
         await eventually(taken_in)
     of_search = [each for each in statements if "searcher_cursor" in each or "search_facts" in each]
     assert [each.split()[0] for each in of_search] == ["UPDATE", "UPDATE"]
+
+
+async def test_validations_from_which_nothing_follows_are_processed_with_what_comes_next(one: Cluster):
+    agent = await one.join()
+    await one.create()
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+
+    async def report(steps: int) -> None:
+        metrics = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": {"loss": 0.5}}}
+        body = {"group": "validation", "metrics": metrics}
+        answer = await one.post("/api/v1/trials/1/metrics", body, **one.as_task(wish.allocation_id))
+        assert answer.status_code == 200
+
+    async def processed() -> int:
+        async with one.master.database.read() as session:
+            done = select(func.count()).select_from(SearchEventRow).where(SearchEventRow.processed)
+            return await session.scalar(done) or 0
+
+    async def count_is(count: int) -> bool:
+        return await processed() == count
+
+    await report(1)
+    await eventually(lambda: count_is(1))
+    await report(2)
+    left = await one.master.search.tick()
+    assert left is not None
+    assert 0 < left <= LATE_SECONDS
+    await eventually(lambda: count_is(2))
+    with writes(one.master.database) as statements:
+        await report(3)
+        await agent.exit(wish)
+        await eventually(lambda: count_is(4))
+    assert len([each for each in statements if each.startswith("UPDATE search_facts")]) == 1
+
+
+@pytest.mark.sqlite
+async def test_what_has_ended_costs_nothing(one: Cluster):
+    """Queries of each pass read live containers and trials only, however many have ended."""
+    database = one.master.database
+    with reads(database) as statements:
+        async with database.read() as session:
+            await agent_containers_repository.agents_of_zero_slot_containers(session)
+            await agent_containers_repository.wanted_on_agent(session, "agent-1")
+            await agent_containers_repository.reported_on_agent(session, "agent-1")
+            await trial_rows.requested(session, 1, {2, 3})
+    assert len(statements) == 4
+    with closing(sqlite3.connect(one.master.settings.data / "master.sqlite")) as connection:
+        plans = [
+            [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {each}", ["x"] * each.count("?"))]
+            for each in statements
+        ]
+    for plan in plans[:3]:
+        assert any("INDEX ix_containers_live" in step for step in plan), plan
+    assert any("INDEX ix_trials_live" in step for step in plans[3]), plans[3]
+    assert any("INTEGER PRIMARY KEY" in step for step in plans[3]), plans[3]
 
 
 async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster):

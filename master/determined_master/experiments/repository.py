@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, case, delete, func, insert, literal, select, update
 
 from determined.errors import NotFound, PreconditionFailed
 from determined.states import ExperimentState
@@ -238,15 +238,23 @@ async def count_in_workspaces(session: ReadSession, workspace_ids: Collection[in
 
 _STOPPING = [state for state in ExperimentState if state.is_stopping]
 _SEARCHES_DUE = (
-    select(SearchEventRow.experiment_id)
+    select(
+        SearchEventRow.experiment_id,
+        func.max(case((SearchEventRow.kind == "validated", 0), else_=1)).label("has_others"),
+    )
     .where(SearchEventRow.processed.is_(False))
-    .union(select(ExperimentRow.id).where(ExperimentRow.state.in_(_STOPPING)))
+    .group_by(SearchEventRow.experiment_id)
+    .union_all(select(ExperimentRow.id, literal(1)).where(ExperimentRow.state.in_(_STOPPING)))
 )
 
 
-async def searches_due(session: ReadSession) -> Sequence[int]:
-    """Returns the experiments with events that their search has not processed, and those that stop."""
-    return sorted((await session.scalars(_SEARCHES_DUE)).all())
+async def searches_due(session: ReadSession) -> dict[int, bool]:
+    """Returns the experiments with events that their search has not processed, and those that stop, in their order;
+    False for one that has only validations to process."""
+    found: dict[int, bool] = {}
+    for experiment_id, has_others in sorted(await session.execute(_SEARCHES_DUE)):
+        found[experiment_id] = bool(has_others)
+    return found
 
 
 async def search_position(session: ReadSession, experiment_id: int) -> SearchPosition | None:

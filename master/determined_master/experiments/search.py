@@ -1,5 +1,6 @@
 """Runs the search of each experiment over its unprocessed events: load, decide (pure), apply (guarded)."""
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ EVENTS_A_SNAPSHOT = 64
 """A snapshot of a long search is large, so it is stored after this many events. Those after it are processed again when
 the search is restored, which leads to the same state, because a method depends on nothing else."""
 MAX_KEPT_METHODS = 64
+LATE_SECONDS = 1.0
+"""Validations from which nothing follows but the progress are processed so much later, together with what comes."""
 _CURSOR = "cursor"
 """Key of a snapshot: the cursor at which it was taken. Snapshots of earlier versions have none: they are current."""
 
@@ -82,13 +85,29 @@ class Search:
         self._actions = SearchActions(clock, trials)
         self._items = Isolation("search", logger)
         self._methods: dict[int, KeptMethod] = {}
+        self._late: dict[int, float] = {}
+        """When the validations of a search are processed at the latest, by the clock of the event loop."""
 
     async def tick(self) -> float | None:
         async with self._database.read() as session:
             due = await repository.searches_due(session)
-        for experiment_id in due:
+        self._late = {experiment_id: at for experiment_id, at in self._late.items() if experiment_id in due}
+        now = asyncio.get_running_loop().time()
+        waits: list[float] = []
+        for experiment_id, has_others in due.items():
+            if not has_others and not self._decides_on_validations(experiment_id):
+                left = self._late.setdefault(experiment_id, now + LATE_SECONDS) - now
+                if left > 0:
+                    waits.append(left)
+                    continue
+            self._late.pop(experiment_id, None)
             await self._items.run("experiment", experiment_id, partial(self.advance, experiment_id))
-        return self._items.seconds_left()
+        return self._items.soonest(min(waits, default=None))
+
+    def _decides_on_validations(self, experiment_id: int) -> bool:
+        """Returns True also for a search whose method is not kept."""
+        kept = self._methods.get(experiment_id)
+        return kept is None or kept.method.decides_on_validations
 
     async def advance(self, experiment_id: int) -> None:
         kept = self._methods.pop(experiment_id, None)

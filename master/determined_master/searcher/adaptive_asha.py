@@ -37,6 +37,8 @@ MAX_TRIALS_A_BRACKET = 2**24
 class AdaptiveAsha:
     """Compares the trials of each bracket at its rungs; the worse ones are stopped and never resumed."""
 
+    decides_on_validations = True
+
     def __init__(self, config: Mapping[str, Any]) -> None:
         searcher = config["searcher"]
         self._searcher = searcher

@@ -19,6 +19,9 @@ class SearchMethod(Protocol):
     """A search method: ``initial`` is called once; then ``on_event`` for each event in order. ``progress`` is in [0,
     1]."""
 
+    decides_on_validations: bool
+    """False if no action follows from a ``TrialValidated``, which then only changes the progress."""
+
     def initial(self) -> list[Action]: ...
 
     def on_event(self, event: Event) -> list[Action]: ...

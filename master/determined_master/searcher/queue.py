@@ -27,6 +27,7 @@ class QueueSearch:
     invalid: int = 0
     closed: dict[str, str] = field(default_factory=dict)
     over: bool = False
+    decides_on_validations: bool = False
 
     def initial(self) -> list[Action]:
         return self._fill() or [Shutdown()]
