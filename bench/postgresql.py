@@ -17,10 +17,12 @@ from bench.fake_agent import playing
 from bench.figure import Figure, paired
 from bench.servers import Running, master
 from determined.client.session import Session
+from determined_master.db.base import to_micros
 from determined_master.db.engine import make_group_engine
 from determined_master.logs import repository as log_repository
 from determined_master.logs.line import Line
 from determined_master.metrics import ingest_repository
+from determined_master.metrics.report import Report
 
 COUNT = 20_000
 """Rows of one measurement."""
@@ -72,14 +74,18 @@ class _Reports:
     def stored(self) -> float:
         """Returns rows stored a second."""
         metrics = {"loss": 0.123456, "accuracy": 0.91, "lr": 0.001}
-        common = {"run_id": 1, "group": "training", "reported_at": datetime.now(UTC), "archived": False}
-        common |= {"metrics": metrics, "batch_metrics": None, "signed_metric": None}
-        rows = [
-            {**common, "trial_id": self._trials[number % len(self._trials)], "steps": self._step + number}
+        now, trials = datetime.now(UTC), self._trials
+        reports = [
+            Report(trials[number % len(trials)], 1, "training", self._step + number, now, metrics, None, True)
             for number in range(COUNT)
         ]
         self._step += COUNT
-        return _stored(self._url, ingest_repository.insert_many, rows)
+        return _stored(self._url, _insert_reports, reports)
+
+
+def _insert_reports(connection: Connection, reports: Sequence[Report]) -> None:
+    rows = [ingest_repository.new_report(each, to_micros(each.reported_at), None) for each in reports]
+    ingest_repository.insert_many(connection, rows)
 
 
 def _logged(url: str, task: str) -> float:
@@ -88,10 +94,8 @@ def _logged(url: str, task: str) -> float:
     return _stored(url, log_repository.insert_lines, [line.values() | {"is_error": False} for _ in range(COUNT)])
 
 
-def _stored(
-    url: str, insert: Callable[[Connection, Sequence[dict[str, Any]]], None], rows: list[dict[str, Any]]
-) -> float:
-    """Returns rows a second, from the master's dicts of values to the commit of the last group."""
+def _stored(url: str, insert: Callable[[Connection, Sequence[Any]], None], rows: Sequence[Any]) -> float:
+    """Returns rows a second, from the master's values to the commit of the last group."""
     engine = make_group_engine(url)
     with engine.connect() as connection:
         began = time.perf_counter()

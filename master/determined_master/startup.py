@@ -24,6 +24,9 @@ _M_ARENA_MAX, _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -8, -3, -1
 
 gc.disable()
 
+YOUNG_OBJECTS = 10_000
+"""Objects after which Python looks for garbage. A request of many reports makes thousands, of which none is."""
+
 
 def change_threads_sooner() -> None:
     """Sets how long one thread may hold the interpreter lock while another waits."""
@@ -44,4 +47,5 @@ def collect_from_now_on() -> None:
     """Freezes the loaded objects: later garbage collections skip them. Called when the master is ready."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
     gc.enable()

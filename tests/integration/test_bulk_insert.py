@@ -12,13 +12,16 @@ from sqlalchemy.exc import DBAPIError
 from tests.support.postgresql import Server, fresh_database
 
 from determined_master.database_url import normalized
-from determined_master.db.base import table_of
+from determined_master.db.base import table_of, to_micros
 from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.engine import make_group_engine, report_unwritable, sqlite_url
 from determined_master.db.migrate import bring_up
 from determined_master.db.models import LogRow, MetricRow
 from determined_master.db.nul import keep_symbol
 from determined_master.errors import StorageUnavailable
+from determined_master.json_numbers import is_plain
+from determined_master.metrics import ingest_repository
+from determined_master.metrics.report import Report
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 METRICS, LINES = table_of(MetricRow), table_of(LogRow)
@@ -89,6 +92,32 @@ def test_rows_are_those_of_an_insert(engine: Engine):
     assert [row.log for row in stored[2]] == [each.replace("\0", "\u2400") for each in TEXTS]
     assert stored[0][0].metrics == {"loss": 0.1, "a\u2400b": "x\u2400y"}
     assert stored[0][0].archived is False
+
+
+def test_new_reports_are_stored_as_by_an_insert(engine: Engine):
+    drop_foreign_keys(engine)
+    columns = [each for each in METRICS.columns if each.name != "id"]
+    raw = text("SELECT CAST(metrics AS TEXT), CAST(batch_metrics AS TEXT), archived FROM metrics ORDER BY id")
+    found = []
+    with engine.connect() as connection:
+        for is_new in (True, False):
+            with connection.begin():
+                if is_new:
+                    new = [
+                        Report(*(each[name] for name in Report.__struct_fields__[:7]), is_plain(each["metrics"]))
+                        for each in reports()
+                    ]
+                    rows = [
+                        ingest_repository.new_report(report, to_micros(report.reported_at), each["signed_metric"])
+                        for report, each in zip(new, reports(), strict=True)
+                    ]
+                    ingest_repository.insert_many(connection, rows)
+                else:
+                    connection.execute(insert(METRICS), reports())
+                found.append(connection.execute(select(*columns).order_by(METRICS.c.id)).all())
+                found.append(connection.execute(raw).all())
+                connection.execute(METRICS.delete())
+    assert found[:2] == found[2:]
 
 
 def test_no_rows_are_no_statement(engine: Engine):

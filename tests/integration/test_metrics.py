@@ -1,8 +1,11 @@
 """Reports of metrics: idempotent, the first value kept, what a newer run overtook hidden, NaN carried."""
 
+import asyncio
+import sqlite3
 from typing import Any
 
 import pytest
+from tests.integration.test_commits import failing_commits
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster, FakeAgent
 
@@ -60,6 +63,44 @@ async def test_the_same_report_twice_is_stored_once(one: Cluster):
     assert await stored(one) == [(1, 1, {"loss": 0.5})]
     summary = (await one.get("/api/v1/trials/1"))["trial"]["summaryMetrics"]["avg_metrics"]["loss"]
     assert summary["count"] == 1
+
+
+@pytest.mark.sqlite
+async def test_a_report_waits_for_another_program_that_holds_the_database_and_nothing_else_does(one: Cluster):
+    _, _, task = await running(one)
+    assert (await report(one, task, 1, {"loss": 0.5})).status_code == 200
+    other = sqlite3.connect(one.master.settings.data / "master.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.create_task(report(one, task, 2, {"loss": 0.25}))
+    for _ in range(3):
+        assert (await one.get("/api/v1/me"))["user"]["username"] == "admin"
+    assert not waiting.done()
+    other.execute("ROLLBACK")
+    other.close()
+    assert (await waiting).status_code == 200
+    assert (await report(one, task, 3, {"loss": 0.125})).status_code == 200
+    assert [steps for _, steps, _ in await stored(one)] == [1, 2, 3]
+
+
+@pytest.mark.sqlite
+async def test_a_report_whose_commit_fails_counts_nowhere_and_may_be_sent_again(one: Cluster):
+    _, _, task = await running(one)
+    assert (await report(one, task, 1, {"loss": 1.0})).status_code == 200
+    with failing_commits(one):
+        assert (await report(one, task, 2, {"loss": 3.0})).status_code >= 500
+    assert await stored(one) == [(1, 1, {"loss": 1.0})]
+    assert (await report(one, task, 2, {"loss": 5.0})).status_code == 200
+    assert await stored(one) == [(1, 1, {"loss": 1.0}), (1, 2, {"loss": 5.0})]
+    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    assert trial["summaryMetrics"]["avg_metrics"]["loss"] == {
+        "type": "number",
+        "last": 5.0,
+        "count": 2,
+        "sum": 6.0,
+        "mean": 3.0,
+        "min": 1.0,
+        "max": 5.0,
+    }
 
 
 async def test_new_keys_merge_and_another_value_is_refused(one: Cluster):

@@ -1,6 +1,6 @@
 """The declarative base and the column types that every table shares."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -52,8 +52,7 @@ class StateText(TypeDecorator[Enum]):
 
 
 def to_micros(value: datetime) -> int:
-    delta = value - _EPOCH
-    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+    return (value - _EPOCH) // _MICROSECOND
 
 
 def from_micros(value: int) -> datetime:
@@ -67,6 +66,7 @@ EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 """Bounds of stored times: each has a date in every time zone, with room for differences."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _EARLIEST_MICROS, _LATEST_MICROS = to_micros(EARLIEST), to_micros(LATEST)
 
 

@@ -26,11 +26,18 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str
         return
     names = tuple(rows[0])
     statement, columns, defaults = _plan(table, names, connection.dialect)
-    values = _converted(rows, columns, defaults)
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(statement, execution_options={_ROWS: values})
-    else:
-        connection.exec_driver_sql(statement, list(values), execution_options={IS_CLEAN: True})
+    _insert(connection, statement, list(_converted(rows, columns, defaults)))
+
+
+def insert_converted(
+    connection: Connection, table: Table, names: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Like ``insert_rows`` for rows whose values are what the database stores: times in microseconds, JSON as text
+    without NUL. ``names``: of the columns, in the order of the values."""
+    if not rows:
+        return
+    statement, _, defaults = _plan(table, names, connection.dialect)
+    _insert(connection, statement, [row + defaults for row in rows] if defaults else rows)
 
 
 def allow_copy(engine: Engine) -> None:
@@ -45,6 +52,13 @@ def allow_copy(engine: Engine) -> None:
             for row in rows:
                 copy.write_row(row)
         return True
+
+
+def _insert(connection: Connection, statement: str, values: Sequence[tuple[Any, ...]]) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(statement, execution_options={_ROWS: values})
+    else:
+        connection.exec_driver_sql(statement, list(values), execution_options={IS_CLEAN: True})
 
 
 @cache

@@ -20,11 +20,12 @@ from determined_master.db.nul import to_json
 from determined_master.db.sqlite_connection import SqliteConnection
 from determined_master.errors import StorageUnavailable
 
+BUSY_TIMEOUT_MS = 10_000
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
     "PRAGMA foreign_keys=ON",
-    "PRAGMA busy_timeout=10000",
+    f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}",
     "PRAGMA temp_store=MEMORY",
 )
 

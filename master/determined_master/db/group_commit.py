@@ -3,16 +3,17 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, TypeVar
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from determined.errors import ApiError
+from determined_master.database_url import is_sqlite
+from determined_master.db.kept_connection import KeptConnection
 from determined_master.db.postgresql import is_repeatable
 from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
@@ -46,6 +47,10 @@ class Store(Protocol[Operation, Answer]):
 
     def topics(self, operations: Sequence[Operation]) -> set[str]: ...
 
+    def is_quick(self, operations: Sequence[Operation]) -> bool:
+        """Returns True if ``apply`` takes a few milliseconds at most."""
+        ...
+
 
 @dataclass(slots=True)
 class _Waiting:
@@ -62,7 +67,7 @@ class GroupWriter:
         self._most = most
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=4 * most)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-writer")
-        self._connection = _KeptConnection(database.group_engine)
+        self._connection = KeptConnection(database.group_engine)
         self.groups = 0
         """Number of committed groups, by which background work recognizes an idle writer."""
 
@@ -116,7 +121,11 @@ class GroupWriter:
         loop = asyncio.get_running_loop()
         async with self._database.group_lock:
             try:
-                results = await loop.run_in_executor(self._thread, self._transaction, group)
+                results = self._applied_in_loop(group)
+                if results is None:
+                    results = await loop.run_in_executor(self._thread, self._transaction, group)
+                else:
+                    await loop.run_in_executor(self._thread, self._committed, group)
             except StorageUnavailable as error:
                 results = [error] * len(group)  # the storage failed, not a report
             except Exception as error:
@@ -138,6 +147,30 @@ class GroupWriter:
                 waiting.answer.set_result(result)
         self._database.notifications.publish(topics)
 
+    def _applied_in_loop(self, group: list[_Waiting]) -> list[object] | None:
+        """Applies a quick group in the event loop, and leaves to the thread its commit, which waits for the disk: two
+        threads that both run Python for one report wait for each other. Returns None for other groups, and if another
+        program holds the lock."""
+        if not is_sqlite(self._database.url) or not all(s.is_quick(each) for s, each in _by_store(group)):
+            return None
+        try:
+            connection = self._connection.begin_at_once()
+        except OperationalError:
+            return None
+        try:
+            return self._applied(connection, group)
+        except BaseException:
+            self._connection.drop()
+            _roll_back(group)
+            raise
+
+    def _committed(self, group: list[_Waiting]) -> None:
+        try:
+            self._connection.commit()
+        except BaseException:
+            _roll_back(group)
+            raise
+
     def _alone(self, one: _Waiting) -> object:
         try:
             return self._transaction([one])[0]
@@ -156,48 +189,37 @@ class GroupWriter:
         return self._once(group)
 
     def _once(self, group: list[_Waiting]) -> list[object]:
-        by_store: dict[int, list[int]] = {}
-        for place, waiting in enumerate(group):
-            by_store.setdefault(id(waiting.store), []).append(place)
-        results: list[object] = [None] * len(group)
-        stores = {id(w.store): w.store for w in group}
         try:
             with self._connection.begin() as connection:
-                for key, places in by_store.items():
-                    answers = stores[key].apply(connection, [group[p].operation for p in places])
-                    for place, answer in zip(places, answers, strict=True):
-                        results[place] = answer
+                return self._applied(connection, group)
         except BaseException:
-            for store in stores.values():
-                store.rolled_back()
+            _roll_back(group)
             raise
+
+    def _applied(self, connection: Connection, group: list[_Waiting]) -> list[object]:
+        results: list[object] = [None] * len(group)
+        for store, places in _places(group):
+            answers = store.apply(connection, [group[place].operation for place in places])
+            for place, answer in zip(places, answers, strict=True):
+                results[place] = answer
         return results
 
 
-class _KeptConnection:
-    """The writer thread's connection, kept between groups: taking it from a pool costs as much as a small group. A
-    failed transaction closes it, so that the next one gets a new connection."""
+def _places(group: list[_Waiting]) -> Iterable[tuple[Store[Any, Any], list[int]]]:
+    """Returns the places of each store's operations in the group."""
+    found: dict[int, tuple[Store[Any, Any], list[int]]] = {}
+    for place, waiting in enumerate(group):
+        found.setdefault(id(waiting.store), (waiting.store, []))[1].append(place)
+    return found.values()
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._open: Connection | None = None
 
-    @contextmanager
-    def begin(self) -> Iterator[Connection]:
-        connection = self._open or self._engine.connect()
-        self._open = None
-        try:
-            with connection.begin():
-                yield connection
-        except BaseException:
-            connection.close()
-            raise
-        self._open = connection
+def _by_store(group: list[_Waiting]) -> Iterator[tuple[Store[Any, Any], list[Any]]]:
+    return ((store, [group[place].operation for place in places]) for store, places in _places(group))
 
-    def close(self) -> None:
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+
+def _roll_back(group: list[_Waiting]) -> None:
+    for store, _ in _places(group):
+        store.rolled_back()
 
 
 def _failed(result: object) -> TypeGuard[Exception]:

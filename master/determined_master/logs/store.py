@@ -37,6 +37,9 @@ class LogStore:
     def apply(self, connection: Connection, operations: Sequence[Lines]) -> list[int | ApiError]:
         return [self._take(connection, one) for one in operations]
 
+    def is_quick(self, operations: Sequence[Lines]) -> bool:
+        return False  # patterns of log policies are searched for
+
     def rolled_back(self) -> None:
         self._scan.forget()
 

@@ -20,8 +20,12 @@ class BatchStore:
         answers = iter(self._metrics.apply(connection, list(chain.from_iterable(operations))))
         return [list(islice(answers, len(batch))) for batch in operations]
 
+    def is_quick(self, operations: Sequence[Sequence[Report]]) -> bool:
+        return self._metrics.is_quick(list(chain.from_iterable(operations)))
+
     def rolled_back(self) -> None:
         self._metrics.rolled_back()
 
     def topics(self, operations: Sequence[Sequence[Report]]) -> set[str]:
-        return self._metrics.topics(list(chain.from_iterable(operations)))
+        kinds = {report.group: report for batch in operations for report in batch}.values()
+        return self._metrics.topics([*kinds, *(batch[0] for batch in operations if batch)])

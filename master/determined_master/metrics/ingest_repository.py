@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, func, insert, select, true, update
 
 from determined_master.db.base import table_of
-from determined_master.db.bulk_insert import insert_rows
+from determined_master.db.bulk_insert import insert_converted
 from determined_master.db.models import ExperimentRow, MetricRow, SearchEventRow, TrialRow
+from determined_master.db.nul import to_json
+from determined_master.json_numbers import outward
 from determined_master.metrics.report import Report
 
 # Tables of SQLAlchemy Core, not ORM classes: a statement with a class costs more than SQLite itself.
@@ -44,8 +46,38 @@ class Kept(NamedTuple):
     signed_metric: float | None
 
 
-def insert_many(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
-    insert_rows(connection, _M, values)
+class NewReport(NamedTuple):
+    """The columns of a report that is stored for the first time, as ``insert_converted`` takes them."""
+
+    trial_id: int
+    run_id: int
+    group: str
+    steps: int | None
+    reported_at: int
+    metrics: str
+    batch_metrics: str
+    signed_metric: float | None
+
+
+_NULL = to_json(None)
+
+
+def new_report(report: Report, reported_at: int, signed: float | None) -> NewReport:
+    """Returns the columns of a report. ``reported_at``: its time in microseconds. ``signed``: see ``MetricRow``."""
+    return NewReport(
+        report.trial_id,
+        report.run_id,
+        report.group,
+        report.steps,
+        reported_at,
+        to_json(report.metrics if report.is_plain else outward(report.metrics)),
+        _NULL if report.batch_metrics is None else to_json(outward(report.batch_metrics)),
+        signed,
+    )
+
+
+def insert_many(connection: Connection, rows: Sequence[NewReport]) -> None:
+    insert_converted(connection, _M, NewReport._fields, rows)
 
 
 def find(connection: Connection, report: Report) -> Existing | None:

@@ -16,3 +16,5 @@ class Report(msgspec.Struct, frozen=True):
     reported_at: datetime
     metrics: dict[str, Any]
     batch_metrics: list[Any] | None
+    is_plain: bool = False
+    """True if all metrics are finite numbers or booleans, which need no look at each."""

@@ -4,15 +4,20 @@ import json
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
 from determined.errors import ApiError, BadRequest, NotFound, PreconditionFailed
 from determined_master import notifications
+from determined_master.db.base import to_micros
 from determined_master.json_numbers import number, outward
 from determined_master.metrics import ingest_repository, series_invalidation_repository, summary
+from determined_master.metrics.ingest_repository import NewReport
 from determined_master.metrics.report import Report
+
+QUICK_REPORTS = 64
 
 
 @dataclass(slots=True)
@@ -68,6 +73,9 @@ class MetricStore:
 
     def __init__(self) -> None:
         self._trials: dict[int, _Trial] = {}
+        self._time: datetime | None = None
+        self._micros = 0
+        """The time of the last report, and what is stored of it."""
 
     def rolled_back(self) -> None:
         self._trials.clear()
@@ -78,29 +86,43 @@ class MetricStore:
             self._trials.pop(trial_id, None)
 
     def topics(self, operations: Sequence[Report]) -> set[str]:
-        trials = map(self._trials.get, {r.trial_id for r in operations})
+        groups = {(report.trial_id, report.group) for report in operations}
+        trials = map(self._trials.get, {trial_id for trial_id, _ in groups})
         topics = {notifications.metrics(trial.experiment_id) for trial in trials if trial is not None}
-        if any(r.group == "validation" for r in operations):
+        if any(group == "validation" for _, group in groups):
             topics.add(notifications.SEARCH)
         if operations:
             topics.add(notifications.COLUMNS)
         return topics
 
+    def is_quick(self, operations: Sequence[Report]) -> bool:
+        """Returns False for a report that changes others, or of a trial that is not cached: those may be many."""
+        return len(operations) <= QUICK_REPORTS and all(map(self._is_added, operations))
+
+    def _is_added(self, report: Report) -> bool:
+        """Returns True if all that the report can do is to be added."""
+        trial = self._trials.get(report.trial_id)
+        if trial is None or report.steps is None or trial.reported_run_id < trial.run_id:
+            return False
+        reported = trial.reported.get(report.group)
+        return reported is not None and reported.is_new(report.steps) and report.steps > trial.older_steps
+
     def apply(self, connection: Connection, operations: Sequence[Report]) -> list[ApiError | None]:
-        self._load(connection, {r.trial_id for r in operations})
+        trial_ids = {report.trial_id for report in operations}
+        self._load(connection, trial_ids)
         results: list[ApiError | None] = []
-        fresh: list[dict[str, Any]] = []
+        fresh: list[NewReport] = []
         try:
             for report in operations:
                 results.append(self._take(connection, report, fresh))
             ingest_repository.insert_many(connection, fresh)
-            self._save(connection, {r.trial_id for r in operations})
+            self._save(connection, trial_ids)
         except BaseException:
             self._trials.clear()
             raise
         return results
 
-    def _take(self, connection: Connection, report: Report, fresh: list[dict[str, Any]]) -> ApiError | None:
+    def _take(self, connection: Connection, report: Report, fresh: list[NewReport]) -> ApiError | None:
         trial = self._trials.get(report.trial_id)
         if trial is None:
             return NotFound(f"trial {report.trial_id} not found")
@@ -110,7 +132,9 @@ class MetricStore:
             )
         if "." in report.group or not report.group:
             return BadRequest(f"metric group {report.group!r}: the name must not be empty or contain a dot")
-        reported = trial.reported.setdefault(report.group, _Reported(-1))
+        reported = trial.reported.get(report.group)
+        if reported is None:
+            reported = trial.reported[report.group] = _Reported(-1)
         if report.steps is None or not reported.is_new(report.steps):
             ingest_repository.insert_many(connection, fresh)
             fresh.clear()
@@ -121,9 +145,10 @@ class MetricStore:
             self._overtake(connection, trial, report)
         if report.steps is not None:
             reported.add(report.steps)
-            trial.steps_completed = max(trial.steps_completed, report.steps)
+            if report.steps > trial.steps_completed:
+                trial.steps_completed = report.steps
         fresh.append(self._row(trial, report))
-        summary.add(trial.summary, report.group, report.metrics)
+        summary.add(trial.summary, report.group, report.metrics, is_plain=report.is_plain)
         trial.changed = True
         if report.group == "validation":
             ingest_repository.insert_many(connection, fresh)
@@ -131,18 +156,11 @@ class MetricStore:
             self._validated(connection, trial, report)
         return None
 
-    def _row(self, trial: _Trial, report: Report) -> dict[str, Any]:
-        return {
-            "trial_id": report.trial_id,
-            "run_id": report.run_id,
-            "group": report.group,
-            "steps": report.steps,
-            "reported_at": report.reported_at,
-            "metrics": outward(report.metrics),
-            "batch_metrics": outward(report.batch_metrics),
-            "archived": False,
-            "signed_metric": _signed(trial, report),
-        }
+    def _row(self, trial: _Trial, report: Report) -> NewReport:
+        if report.reported_at is not self._time:  # all reports of a request have one
+            self._time, self._micros = report.reported_at, to_micros(report.reported_at)
+        signed = _signed(trial, report) if report.group == "validation" else None
+        return ingest_repository.new_report(report, self._micros, signed)
 
     def _merge(
         self, connection: Connection, trial: _Trial, report: Report, existing: ingest_repository.Existing
@@ -157,7 +175,9 @@ class MetricStore:
             )
         new = {k: v for k, v in reported.items() if k not in existing.metrics}
         if new:
-            signed = _signed(trial, report) if existing.signed_metric is None else existing.signed_metric
+            signed = existing.signed_metric
+            if signed is None and report.group == "validation":
+                signed = _signed(trial, report)
             ingest_repository.update_metrics(connection, existing.id, existing.metrics | new, signed)
             series_invalidation_repository.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
@@ -254,8 +274,7 @@ def _take_best(trial: _Trial, metric_id: int, signed: float, report: Report) -> 
 
 
 def _signed(trial: _Trial, report: Report) -> float | None:
-    if report.group != "validation":
-        return None
+    """Returns the searcher metric of a validation, see ``MetricRow``."""
     value = number(report.metrics.get(trial.searcher_metric))
     if value is None or value != value:
         return None

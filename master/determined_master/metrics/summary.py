@@ -13,11 +13,21 @@ def group_key(group: str) -> str:
     return GROUP_KEYS.get(group, group)
 
 
-def add(summary: dict[str, Any], group: str, metrics: dict[str, Any]) -> None:
-    """Adds one report to ``summary``, in place. Values that are not finite only count as last value."""
-    of_group: dict[str, dict[str, Any]] = summary.setdefault(group_key(group), {})
+def add(summary: dict[str, Any], group: str, metrics: dict[str, Any], *, is_plain: bool = False) -> None:
+    """Adds one report to ``summary``, in place. Values that are not finite only count as last value.
+
+    ``is_plain``: all values are finite numbers or booleans, so that most need no look at their kind.
+    """
+    key = group_key(group)
+    of_group: dict[str, dict[str, Any]] | None = summary.get(key)
+    if of_group is None:
+        of_group = summary[key] = {}
     for name, value in metrics.items():
         entry = of_group.get(name)
+        is_number = is_plain and value is not True and value is not False
+        if is_number and entry is not None and entry["type"] == "number" and "count" in entry:
+            _count(entry, value)
+            continue
         kind = _kind(value)
         if entry is None:
             entry = of_group[name] = {"type": kind}
@@ -34,6 +44,19 @@ def add(summary: dict[str, Any], group: str, metrics: dict[str, Any]) -> None:
         entry["mean"] = total / count
         entry["min"] = min(entry.get("min", figure), figure)
         entry["max"] = max(entry.get("max", figure), figure)
+
+
+def _count(entry: dict[str, Any], value: float) -> None:
+    """Adds a finite number to those of a metric that has some."""
+    entry["last"] = value
+    figure = float(value)
+    entry["count"] = count = entry["count"] + 1
+    entry["sum"] = total = entry["sum"] + figure
+    entry["mean"] = total / count
+    if figure < entry["min"]:
+        entry["min"] = figure
+    elif figure > entry["max"]:
+        entry["max"] = figure
 
 
 def summarise(reports: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:

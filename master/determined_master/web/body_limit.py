@@ -1,6 +1,6 @@
 """Limits the size of request bodies; larger ones are refused before they are read."""
 
-from starlette.types import Message, Receive, Scope
+from starlette.types import Message, Receive
 
 from determined_master.errors import BodyTooLarge
 
@@ -26,21 +26,16 @@ def limit_of(path: str) -> int | None:
     return REPORT_BYTES if path.endswith(_REPORTS) else DEFAULT_BYTES
 
 
-def too_large(scope: Scope) -> BodyTooLarge | None:
-    """Returns the error for a request that announces a body over the limit."""
-    limit = limit_of(scope["path"])
-    if limit is None:
-        return None
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value) > limit:
-            return _error(limit)
-    return None
+def too_large(path: str, announced: bytes) -> BodyTooLarge | None:
+    """Returns the error for a request that announces a body over the limit. ``announced``: its ``content-length``."""
+    limit = limit_of(path)
+    return _error(limit) if limit is not None and announced.isdigit() and int(announced) > limit else None
 
 
-def counted(scope: Scope, receive: Receive) -> Receive:
+def counted(path: str, receive: Receive) -> Receive:
     """Returns ``receive`` with a limit, for bodies whose length was not announced."""
-    limit = limit_of(scope["path"])
-    if limit is None or any(name == b"content-length" for name, _ in scope["headers"]):
+    limit = limit_of(path)
+    if limit is None:
         return receive
     size = 0
 

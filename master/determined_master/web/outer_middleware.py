@@ -37,19 +37,26 @@ class OuterMiddleware:
         if scope["method"] in SAFE:
             await self._app(scope, receive, unguessed)
             return
-        why = _why(scope)
-        refusal: ApiError | None = Forbidden(why) if why is not None else too_large(scope)
-        if refusal is None:
-            await self._app(scope, counted(scope, receive), unguessed)
+        announced, has_cookie = None, False
+        for name, value in scope["headers"]:
+            if name == b"content-length":
+                announced = value
+            elif name == b"cookie":
+                has_cookie = True
+        why = _why(scope) if has_cookie else None  # most requests of programs carry none
+        refusal: ApiError | None = None
+        if why is not None:
+            refusal = Forbidden(why)
+        elif announced is not None:
+            refusal = too_large(scope["path"], announced)
         else:
-            await response_of(refusal)(scope, receive, unguessed)
+            receive = counted(scope["path"], receive)
+        await (self._app if refusal is None else response_of(refusal))(scope, receive, unguessed)
 
 
 def _why(scope: Scope) -> str | None:
-    """Checks CSRF. Most writing requests carry no cookie and need no further check."""
+    """Checks CSRF of a request with cookies."""
     headers: list[tuple[bytes, bytes]] = scope["headers"]
-    if all(name != b"cookie" for name, _ in headers):
-        return None
     # HTTP/2 allows several cookie headers; all of them are examined.
     said: dict[str, str] = {}
     for raw, value in headers:

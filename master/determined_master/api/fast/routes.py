@@ -7,17 +7,18 @@ from typing import Annotated, Any, TypeVar, overload
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.api.errors import error_body, response_of, translate
+from determined_master.api.fast.dispatch import Json, body_of
 from determined_master.api.schemas.enums import plain_level
 from determined_master.authentication import TASK_HEADER, Authenticator, bearer
 from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.session import Database
-from determined_master.json_numbers import inward
+from determined_master.json_numbers import inward, is_plain
 from determined_master.logs.line import Line
 from determined_master.logs.store import Lines, LogStore
 from determined_master.metrics.batch_store import BatchStore
@@ -28,7 +29,7 @@ from determined_master.trials.access import TrialAccess
 
 T = TypeVar("T")
 V = TypeVar("V")
-_EMPTY = b"{}"
+_EMPTY = Json(b"{}")
 NUL_SYMBOL = "\u2400"
 """Replaces a NUL, which PostgreSQL cannot store in a text."""
 MAX_REPORTS = 1000
@@ -118,24 +119,24 @@ class FastRoutes:
         self._batches = BatchStore(metrics)
         self._logs = logs
 
-    async def report_metrics(self, request: Request) -> Response:
+    async def report_metrics(self, request: Request) -> ASGIApp:
         try:
             trial_id = _trial_id(request.path_params["trial_id"])
             await self._may_report(request, trial_id)
-            body = await decode(request, _METRICS)
-            (report,) = _reports(trial_id, [body], await request.body())
+            sent = await body_of(request)
+            (report,) = _reports(trial_id, [decoded(sent, _METRICS)], sent)
             await self._writer.write(self._metrics, report)
         except Exception as error:
             return response_of(translate(error))
-        return Response(_EMPTY, media_type="application/json")
+        return _EMPTY
 
-    async def report_batch(self, request: Request) -> Response:
+    async def report_batch(self, request: Request) -> ASGIApp:
         """Stores reports of one trial, in order, in one transaction; the answer lists those that are refused."""
         try:
             trial_id = _trial_id(request.path_params["trial_id"])
             await self._may_report(request, trial_id)
-            body = await decode(request, _REPORTS)
-            reports = _reports(trial_id, body.reports, await request.body())
+            sent = await body_of(request)
+            reports = _reports(trial_id, decoded(sent, _REPORTS).reports, sent)
             answers = await self._writer.write(self._batches, reports)
         except Exception as error:
             return response_of(translate(error))
@@ -144,12 +145,12 @@ class FastRoutes:
             for index, error in enumerate(answers)
             if error is not None
         ]
-        return Response(msgspec.json.encode({"refused": refused}), media_type="application/json")
+        return Json(msgspec.json.encode({"refused": refused}))
 
-    async def post_logs(self, request: Request) -> Response:
+    async def post_logs(self, request: Request) -> ASGIApp:
         try:
             principal = await self._authenticator.principal(request.headers, request.cookies)
-            body = await decode(request, _LOGS)
+            body = decoded(await body_of(request), _LOGS)
             by_task: dict[str, list[Line]] = {}
             for raw in body.logs:
                 line = _line(raw)
@@ -159,20 +160,20 @@ class FastRoutes:
                 await self._writer.write(self._logs, Lines(task_id, lines))
         except Exception as error:
             return response_of(translate(error))
-        return Response(_EMPTY, media_type="application/json")
+        return _EMPTY
 
-    async def post_output(self, request: Request) -> Response:
+    async def post_output(self, request: Request) -> ASGIApp:
         """Stores an agent's lines with their byte range."""
         try:
             if not self._authenticator.is_agent(bearer(request.headers.get("authorization"))):
                 raise Unauthenticated("the join token is not valid for this cluster")
-            batch = OutputBatch.model_validate_json(await request.body())
+            batch = OutputBatch.model_validate_json(await body_of(request))
             committed = await self._writer.write(self._logs, _lines(request.path_params["agent_id"], batch))
         except ValueError as error:
             return response_of(BadRequest(f"invalid batch: {error}"))
         except Exception as error:
             return response_of(translate(error))
-        return Response(OutputAck(committed=committed).model_dump_json(), media_type="application/json")
+        return Json(OutputAck(committed=committed).model_dump_json().encode())
 
     async def _may_report(self, request: Request, trial_id: int) -> None:
         """Raises Forbidden unless the principal may report for the trial. A known task token needs no query."""
@@ -225,7 +226,8 @@ def visible(value: object) -> object:
 
 def _reports(trial_id: int, bodies: Sequence[MetricsBody], sent: bytes) -> list[Report]:
     """``sent``: the bytes of the request, which are searched first: almost no report contains a NUL."""
-    reports = [_report(trial_id, body) for body in bodies]
+    now = datetime.now(UTC)
+    reports = [_report(trial_id, body, now) for body in bodies]
     return [_without_nul(report) for report in reports] if b"\\u0000" in sent else reports
 
 
@@ -238,22 +240,25 @@ def _without_nul(report: Report) -> Report:
     )
 
 
-def _report(trial_id: int, body: MetricsBody) -> Report:
-    sent = body.metrics
-    run_id = either(sent.trial_run_id, sent.trialRunId)
+def _report(trial_id: int, body: MetricsBody, now: datetime) -> Report:
+    """``now``: the time of a report that has none."""
+    sent, inner = body.metrics, body.metrics.metrics
+    run_id = sent.trialRunId if sent.trial_run_id is None else sent.trial_run_id
     if run_id is None:
         raise BadRequest("metrics.trialRunId is missing")
-    metrics = either(sent.metrics.avg_metrics, sent.metrics.avgMetrics)
-    steps = either(sent.steps_completed, sent.stepsCompleted)
-    reported = either(sent.report_time, sent.reportTime)
+    metrics = (inner.avgMetrics if inner.avg_metrics is None else inner.avg_metrics) or {}
+    batches = inner.batchMetrics if inner.batch_metrics is None else inner.batch_metrics
+    reported = sent.reportTime if sent.report_time is None else sent.report_time
+    plain = is_plain(metrics)
     return Report(
-        trial_id=trial_id,
-        run_id=run_id,
-        group=body.group,
-        steps=steps,
-        reported_at=_time(reported),
-        metrics=inward(metrics or {}),
-        batch_metrics=inward(either(sent.metrics.batch_metrics, sent.metrics.batchMetrics)),
+        trial_id,
+        run_id,
+        body.group,
+        sent.stepsCompleted if sent.steps_completed is None else sent.steps_completed,
+        _time(reported) if reported else now,
+        metrics if plain else inward(metrics),
+        None if batches is None else inward(batches),
+        plain,
     )
 
 
@@ -314,9 +319,8 @@ def _time(text: str | None) -> datetime:
     return value
 
 
-async def decode(request: Request, decoder: "msgspec.json.Decoder[T]") -> T:
+def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     """Decodes the body. Raises BadRequest, which names the position of the first error."""
-    body = await request.body()
     try:
         return decoder.decode(body or b"{}")
     except (msgspec.DecodeError, RecursionError) as error:

@@ -1,0 +1,76 @@
+"""The connection of the group-commit writer, kept between groups."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import Connection, Engine, RootTransaction
+
+from determined_master.db.engine import BUSY_TIMEOUT_MS
+
+
+class KeptConnection:
+    """Taking a connection from a pool costs as much as a small group. A failed transaction closes it, so that the next
+    one gets a new connection."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._open: Connection | None = None
+        self._begun: tuple[Connection, RootTransaction] | None = None
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        connection = self._take()
+        try:
+            with connection.begin():
+                yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._open = connection
+
+    def begin_at_once(self) -> Connection:
+        """Begins a transaction of SQLite that ``commit`` or ``drop`` ends. Raises OperationalError if another program
+        holds the lock, for which it does not wait."""
+        connection = self._take()
+        driver: Any = connection.connection.driver_connection
+        try:
+            driver.execute("PRAGMA busy_timeout=0")
+            self._begun = connection, connection.begin()
+            driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        except BaseException:
+            _discard(connection)
+            raise
+        return connection
+
+    def commit(self) -> None:
+        """Commits what ``begin_at_once`` has begun, or undoes it and raises."""
+        assert self._begun is not None
+        connection, transaction = self._begun
+        try:
+            transaction.commit()
+        except BaseException:
+            self.drop()
+            raise
+        self._open, self._begun = connection, None
+
+    def drop(self) -> None:
+        """Undoes what ``begin_at_once`` has begun."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            _discard(begun[0])
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def _take(self) -> Connection:
+        connection, self._open = self._open or self._engine.connect(), None
+        return connection
+
+
+def _discard(connection: Connection) -> None:
+    """Ends a connection and its transaction, also one whose commit failed, which SQLAlchemy takes for ended."""
+    connection.invalidate()
+    connection.close()
