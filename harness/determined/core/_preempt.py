@@ -14,6 +14,8 @@ from determined.errors import ApiError, Conflict, Forbidden, MasterUnreachable, 
 logger = logging.getLogger(__name__)
 
 LONG_POLL_SECONDS = 60
+FIRST_ASK_SECONDS = 0.05
+"""Time until the first request, unless somebody waits for its answer: a process that ends sooner needs none."""
 _AGAIN = Retry(attempts=None, first_delay=0.1, longest_delay=2.0)
 
 
@@ -37,6 +39,7 @@ class Watcher:
         self._allocation_id = allocation_id
         self._on_gone = on_gone
         self._closed = threading.Event()
+        self._may_ask = threading.Event()
         self._asked_once = threading.Event()
         self.preempted = False
         self._thread = threading.Thread(target=self._run, name="determined-preempt", daemon=True)
@@ -47,16 +50,19 @@ class Watcher:
 
     def first_answer(self) -> bool:
         """Returns the flag after the first answer has arrived or the first request has failed."""
+        self._may_ask.set()
         self._asked_once.wait()
         return self.preempted
 
     def close(self) -> None:
         """Stops the thread. Closing the session, which belongs to this watcher alone, ends the poll in progress."""
         self._closed.set()
+        self._may_ask.set()
         self._session.close()
         self._thread.join(5.0)
 
     def _run(self) -> None:
+        self._may_ask.wait(FIRST_ASK_SECONDS)
         wait, delays = 0, _AGAIN.delays()
         while not self._closed.is_set() and not self.preempted:
             try:

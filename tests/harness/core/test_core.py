@@ -9,6 +9,7 @@ import pytest
 
 import determined as det
 from determined import core
+from determined.core import _preempt
 from determined.errors import BadRequest
 
 
@@ -80,6 +81,23 @@ def test_a_fenced_attempt_ends_its_process(master):
     assert left.wait(30)
     shipper.close(deliver=False)
     assert "fenced" in texts[0]
+
+
+def test_a_process_that_ends_at_once_does_not_ask_for_preemption(master, monkeypatch):
+    monkeypatch.setattr(_preempt, "FIRST_ASK_SECONDS", 3600.0)
+    with core.init():
+        pass
+    assert not [path for _, path, *_ in master.calls if "preemption" in path]
+    with core.init() as context:
+        assert not context.preempt.should_preempt()
+    assert [path for _, path, *_ in master.calls if "preemption" in path]
+
+
+def test_preemption_is_watched_without_a_question(master):
+    with core.init() as context:
+        master.preempt.set()
+        while not context.preempt._watcher.preempted:
+            pass
 
 
 def test_preemption_is_seen_and_acknowledged(master):
