@@ -1,7 +1,6 @@
 """Stores reports of metrics in bulk, idempotent by (trial, run, group, steps); archives what a newer run replaces."""
 
 import json
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,24 +47,21 @@ class _Reported:
     or below it anything may have been reported. Above it, exactly ``steps`` have been. Requests of one trial may be
     reordered, so the largest step alone is not enough."""
 
-    __slots__ = ("floor", "order", "steps")
+    __slots__ = ("floor", "steps")
     MAX_KEPT = 1024
 
     def __init__(self, floor: int) -> None:
         self.floor = floor
         self.steps: set[int] = set()
-        self.order: deque[int] = deque()
 
     def is_new(self, steps: int) -> bool:
         return steps > self.floor and steps not in self.steps
 
     def add(self, steps: int) -> None:
         self.steps.add(steps)
-        self.order.append(steps)
-        if len(self.order) > self.MAX_KEPT:
-            gone = self.order.popleft()
-            self.steps.discard(gone)
-            self.floor = max(self.floor, gone)
+        if len(self.steps) > 2 * self.MAX_KEPT:
+            *older, self.floor = sorted(self.steps)[: -self.MAX_KEPT]
+            self.steps.difference_update(older, (self.floor,))
 
 
 class MetricStore:
@@ -130,10 +126,10 @@ class MetricStore:
             return PreconditionFailed(
                 f"stale run: trial {report.trial_id} is at run {trial.run_id}, this report is of run {report.run_id}"
             )
-        if "." in report.group or not report.group:
-            return BadRequest(f"metric group {report.group!r}: the name must not be empty or contain a dot")
         reported = trial.reported.get(report.group)
         if reported is None:
+            if "." in report.group or not report.group:
+                return BadRequest(f"metric group {report.group!r}: the name must not be empty or contain a dot")
             reported = trial.reported[report.group] = _Reported(-1)
         if report.steps is None or not reported.is_new(report.steps):
             ingest_repository.insert_many(connection, fresh)
