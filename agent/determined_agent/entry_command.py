@@ -6,13 +6,13 @@ from pathlib import Path
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import Draft
 from determined_agent.settings import task_python_of_agent
+from determined_agent.task_spawn import RUN_TASK
 from determined_launch.atomic_file import write_atomic
 
-PROGRAM = "determined.exec.run_task"
 # Run by path instead of PYTHONPATH, so that the task's environment stays unchanged.
-_RUN_TASK = (
+_CODE = (
     "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
-    f"runpy.run_module('{PROGRAM}', run_name='__main__', alter_sys=True)"
+    f"runpy.run_module('{RUN_TASK}', run_name='__main__', alter_sys=True)"
 )
 _HOOK = "startup-hook.sh"
 
@@ -20,14 +20,14 @@ _HOOK = "startup-hook.sh"
 def boot_command(draft: Draft) -> tuple[str, ...]:
     """Returns the argv of a container."""
     python = "python3" if draft.container else str(task_python_of_agent())
-    run_task = (python, "-I", "-c", _RUN_TASK, str(draft.harness_copy))
+    run_task = (python, "-I", "-c", _CODE, str(draft.harness_copy))
     return with_hooks(draft, run_task)
 
 
 def program_of(argv: tuple[str, ...]) -> str:
     """Returns the module that a command of ``boot_command`` runs by the agent's own Python and no more, or empty."""
-    is_plain = len(argv) > 3 and argv[0] == str(task_python_of_agent()) and argv[1:4] == ("-I", "-c", _RUN_TASK)
-    return PROGRAM if is_plain else ""
+    is_plain = len(argv) > 3 and argv[0] == str(task_python_of_agent()) and argv[1:4] == ("-I", "-c", _CODE)
+    return RUN_TASK if is_plain else ""
 
 
 def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:

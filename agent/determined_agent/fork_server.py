@@ -23,16 +23,14 @@ from typing import NoReturn
 sys.path += sys.argv[1].split(os.pathsep)
 
 from determined_agent import processes, shim
-from determined_agent.task_spawn import Programs
+from determined_agent.task_spawn import RUN_TASK, Programs
 
 MAX_MESSAGE = 16384
-PROGRAM = "determined.exec.run_task"
-"""What a task runs first, unless it has hooks."""
 
 
 def main() -> int:
     requests = socket.socket(fileno=os.dup(0))
-    programs = {PROGRAM: importlib.import_module(PROGRAM).main}
+    programs = {RUN_TASK: importlib.import_module(RUN_TASK).main}
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects ended shims
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()

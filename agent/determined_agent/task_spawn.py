@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 from determined_agent import namespaces, processes
 from determined_agent.identity import Identity
 
+RUN_TASK = "determined.exec.run_task"
+"""The module that a task runs first, unless it has hooks."""
 Programs = Mapping[str, Callable[[], int]]
 """Name of a module → its ``main``, which ends with ``exec`` or returns an exit code."""
 

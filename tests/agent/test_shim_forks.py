@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
 from determined_agent.drivers.driver import Ended, Launch
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.drivers.shim_forks import ShimForks
-from determined_agent.entry_command import PROGRAM
+from determined_agent.task_spawn import RUN_TASK
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def boot(folder: Path, entrypoint: object, **variables: str) -> Launch:
     """The launch of a task by the product's own start-up program; its Python would fail at once."""
     launch = make_launch(folder, "", argv=("/nowhere/python", "-c", "raise SystemExit(9)"))
     environment = {**launch.environment, "DET_ENTRYPOINT_JSON": json.dumps(entrypoint), **variables}
-    return Launch(launch.folder, launch.argv, environment, launch.workdir, program=PROGRAM)
+    return Launch(launch.folder, launch.argv, environment, launch.workdir, program=RUN_TASK)
 
 
 async def test_the_start_up_program_runs_without_another_python(forks: ShimForks, tmp_path: Path) -> None:

@@ -72,4 +72,5 @@ class ShimForks:
                 setsigmask=[],
                 setsigdef=[signal.SIGPIPE],
             )
+        ours.setblocking(False)  # a server that was stopped must not stop the agent
         self._socket = ours
