@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 from determined_master.checkpoints import retention_repository
+from determined_master.db.models import ExperimentRow
 
 PATH = "/api/v1/experiments/continue"
 LENGTH = "searcher: {name: single, metric: loss, max_length: {batches: 4}}"
@@ -120,6 +122,12 @@ async def test_its_checkpoints_are_kept_from_a_policy_that_is_being_applied(
     agent = await one.join()
     uuid = await ended(one, agent)
     chosen, candidates = [], retention_repository.candidates
+
+    async def is_settled() -> bool:
+        async with one.master.database.read() as session:
+            return not await session.scalar(select(ExperimentRow.retention_due))
+
+    await eventually(is_settled)  # the policy that the experiment ended with
 
     async def and_somebody_continues(session: Any, experiment_id: int) -> Any:
         found = await candidates(session, experiment_id)
