@@ -1,10 +1,12 @@
 """Shims that are forked instead of started: the server's end, its restart, and the program that needs no other Python."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,6 +121,20 @@ async def test_the_server_ends_with_its_agent_and_its_shims_continue(tmp_path: P
     (launch.workdir / "go").write_text("now\n")
     async with asyncio.timeout(20):
         assert await ProcessDriver().wait(launch.folder) == Ended("exited", code=3)
+
+
+async def test_a_server_that_does_not_keep_up_holds_up_no_task(tmp_path: Path) -> None:
+    forks = ShimForks(tmp_path)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        ours.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                ours.send(b"x" * 4096)
+        forks._socket = ours
+        assert (await run(ProcessDriver(forks=forks), make_launch(tmp_path, "exit 4"))).code == 4
+        assert forks._socket is ours, "it is not started again"
+        forks._socket = None
 
 
 async def test_without_a_server_each_shim_is_a_python_of_its_own(tmp_path: Path) -> None:

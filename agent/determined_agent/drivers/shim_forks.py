@@ -42,6 +42,8 @@ class ShimForks:
         message = json.dumps({"order": str(folder.order), "log": str(folder.shim_log)}).encode()
         try:
             socket.send_fds(self._socket, [message], [report])
+        except BlockingIOError:
+            return False  # it does not keep up, or was stopped; nothing that it was asked for is lost
         except OSError:
             logger.warning("the fork server of this agent was ended by another program; it is started again")
             self.close()

@@ -37,7 +37,7 @@ def insert_converted(
     if not rows:
         return
     statement, _, defaults = _plan(table, names, connection.dialect)
-    _insert(connection, statement, [row + defaults for row in rows] if defaults else rows)
+    _insert(connection, statement, [row + defaults for row in rows] if defaults else list(rows))
 
 
 def allow_copy(engine: Engine) -> None:
@@ -54,11 +54,11 @@ def allow_copy(engine: Engine) -> None:
         return True
 
 
-def _insert(connection: Connection, statement: str, values: Sequence[tuple[Any, ...]]) -> None:
+def _insert(connection: Connection, statement: str, values: list[tuple[Any, ...]]) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(statement, execution_options={_ROWS: values})
     else:
-        connection.exec_driver_sql(statement, list(values), execution_options={IS_CLEAN: True})
+        connection.exec_driver_sql(statement, values, execution_options={IS_CLEAN: True})
 
 
 @cache

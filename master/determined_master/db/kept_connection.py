@@ -36,11 +36,12 @@ class KeptConnection:
         driver: Any = connection.connection.driver_connection
         try:
             driver.execute("PRAGMA busy_timeout=0")
-            self._begun = connection, connection.begin()
+            transaction = connection.begin()
             driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         except BaseException:
             _discard(connection)
             raise
+        self._begun = connection, transaction
         return connection
 
     def commit(self) -> None:

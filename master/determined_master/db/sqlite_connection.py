@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 T = TypeVar("T")
 
 SHORT_STEPS = 5000
-"""Instructions of SQLite's machine, after one to two times of which a query is long: about half a millisecond."""
+"""Instructions of SQLite's machine; after one to two times as many a query is long. They took 0.04 ms (a sum) to 0.1 ms
+(a look into texts) when measured."""
 YIELD_SECONDS = 0.002
 """After this time of short statements the event loop runs its other tasks."""
 _MAX_LONG = 500

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from determined.errors import ApiError
 from determined_master.metrics.report import Report
-from determined_master.metrics.store import MetricStore
+from determined_master.metrics.store import QUICK_REPORTS, MetricStore
 
 
 class BatchStore:
@@ -21,7 +21,8 @@ class BatchStore:
         return [list(islice(answers, len(batch))) for batch in operations]
 
     def is_quick(self, operations: Sequence[Sequence[Report]]) -> bool:
-        return self._metrics.is_quick(list(chain.from_iterable(operations)))
+        is_small = sum(map(len, operations)) <= QUICK_REPORTS  # first, because most batches are larger
+        return is_small and self._metrics.is_quick(list(chain.from_iterable(operations)))
 
     def rolled_back(self) -> None:
         self._metrics.rolled_back()
