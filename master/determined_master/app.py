@@ -30,7 +30,7 @@ from determined_master.api.detent import (
 from determined_master.api.detent import experiment_search as experiment_table
 from determined_master.api.detent import job_queue as job_updates
 from determined_master.api.detent import logs as log_pages
-from determined_master.api.fast.dispatch import FastPath, Handler
+from determined_master.api.fast.dispatch import FastPath, HotRoute
 from determined_master.api.fast.openapi import add_hot
 from determined_master.api.fast.routes import FastRoutes
 from determined_master.api.rate_limit import RateLimit
@@ -120,7 +120,8 @@ REPORTS_PATH = "/detent/trials/{trial_id:int}/reports"
 LOGS_PATH = "/api/v1/task/logs"
 OUTPUT_PATH = "/detent/agents/{agent_id}/output"
 HOT = (METRICS_PATH, REPORTS_PATH, LOGS_PATH, OUTPUT_PATH)
-"""Paths of the fast path; they are routes of the app as well, so that the route table lists them."""
+"""Paths that only the fast path serves; they are routes of the app as well, so that the route table lists them."""
+RENDEZVOUS_PATH = "/api/v1/allocations/{allocation_id}/resources/{resources_id}/rendezvous"
 
 
 class App(FastAPI):
@@ -160,7 +161,7 @@ def create_app(services: Services) -> FastAPI:
     # Not by uvicorn, which would apply it to the fast path too.
     app.add_middleware(ProxyHeadersMiddleware)
     app.router.routes.append(unsupported_operations.UnsupportedOperations())
-    app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in app.hot)
+    app.router.routes.extend(Route(r.path, r.handler, methods=["POST"]) for r in app.hot if r.path in HOT)
     app.router.routes.append(Route(api_page.PATH, api_page.show))
     app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
     for router in ROUTERS:
@@ -171,7 +172,7 @@ def create_app(services: Services) -> FastAPI:
     return app
 
 
-def _hot_routes(services: Services) -> tuple[tuple[str, Handler], ...]:
+def _hot_routes(services: Services) -> tuple[HotRoute, ...]:
     fast = FastRoutes(
         services.authenticator,
         services.access,
@@ -179,12 +180,14 @@ def _hot_routes(services: Services) -> tuple[tuple[str, Handler], ...]:
         services.writer,
         services.metrics,
         services.logs,
+        services.rendezvous,
     )
     return (
-        (METRICS_PATH, fast.report_metrics),
-        (REPORTS_PATH, fast.report_batch),
-        (LOGS_PATH, fast.post_logs),
-        (OUTPUT_PATH, fast.post_output),
+        HotRoute("POST", METRICS_PATH, fast.report_metrics),
+        HotRoute("POST", REPORTS_PATH, fast.report_batch),
+        HotRoute("POST", LOGS_PATH, fast.post_logs),
+        HotRoute("POST", OUTPUT_PATH, fast.post_output),
+        HotRoute("GET", RENDEZVOUS_PATH, fast.rendezvous),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
 from determined_master.allocations.containers import Containers
+from determined_master.allocations.rendezvous_wait import RendezvousWait
 from determined_master.allocations.service import Allocations
 from determined_master.authentication import COOKIE, Authenticator
 from determined_master.blobs import Blobs
@@ -88,6 +89,7 @@ class Services:
     offloader: Offloader
     storage: StorageHealth
     access: TrialAccess
+    rendezvous: RendezvousWait
     lease: Lease | None = None
     """The lease of a database that several masters could reach."""
     identity: Identity = field(default_factory=Identity)
@@ -171,6 +173,7 @@ def build(
     )
     tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")
+    access, registry = TrialAccess(database, authorization), Registry()
     lifecycle = Lifecycle(database, clock, trials, authorization)
     offloader = Offloader(2)
     creator = Creator(database, blobs, clock, settings, managers, trials, lifecycle, offloader)
@@ -190,7 +193,7 @@ def build(
         address=address,
         instances=Instances(database, clock, agents),
         providers=providers,
-        registry=Registry(),
+        registry=registry,
         tasks=tasks,
         commands=Commands(database, blobs, clock, settings, managers, tasks, authorization, offloader),
         trials=trials,
@@ -206,7 +209,8 @@ def build(
         indexer=Indexer(database),
         offloader=offloader,
         storage=storage,
-        access=TrialAccess(database, authorization),
+        access=access,
+        rendezvous=RendezvousWait(database, clock, notifications, allocations, access, lambda: registry.master_seen_at),
         lease=lease,
         draining=draining,
     )

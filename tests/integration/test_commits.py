@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from sqlalchemy import event, update
@@ -15,6 +16,7 @@ from tests.support.makers import add_experiment, add_project
 
 from determined.states import CheckpointState
 from determined_master.db.models import CheckpointRow
+from determined_master.db.sqlite_connection import SqliteConnection
 
 pytestmark = pytest.mark.sqlite
 
@@ -40,14 +42,16 @@ def failing_commits(one: Cluster) -> Iterator[None]:
     def fail(_connection: Any) -> None:
         raise sqlite3.OperationalError("disk I/O error (a test's)")
 
-    engines = [one.master.database.write_engine.sync_engine, one.master.database.group_engine]
-    for engine in engines:
-        event.listen(engine, "commit", fail)
+    async def fail_later(connection: SqliteConnection) -> None:
+        fail(connection)
+
+    engine = one.master.database.group_engine
+    event.listen(engine, "commit", fail)
     try:
-        yield
+        with patch.object(SqliteConnection, "commit", fail_later):
+            yield
     finally:
-        for engine in engines:
-            event.remove(engine, "commit", fail)
+        event.remove(engine, "commit", fail)
 
 
 def dump(one: Cluster) -> list[str]:

@@ -7,14 +7,15 @@ import uuid
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
-from sqlalchemy import Connection, event
 from tests.support.checkpoints import store_checkpoint
 from tests.support.cluster import Cluster
 from tests.support.database_rows import write_rows
 from tests.support.waiting import eventually
 
+from determined_master.db.sqlite_connection import SqliteConnection
 from determined_master.loops import deletion
 
 
@@ -117,15 +118,15 @@ async def test_rows_are_deleted_in_bounded_transactions(one: Cluster):
     )
     changes = [0]
 
-    def count(committing: Connection) -> None:
-        driver: Any = committing.connection.driver_connection
-        changes.append(driver.total_changes)
+    commit = SqliteConnection.commit
 
-    engine = one.master.database.write_engine.sync_engine
-    event.listen(engine, "commit", count)
-    await delete(one, experiment)
-    await eventually(lambda: is_gone(one, experiment))
-    event.remove(engine, "commit", count)
+    async def counted(connection: SqliteConnection) -> None:
+        changes.append(connection.total_changes)
+        await commit(connection)
+
+    with patch.object(SqliteConnection, "commit", counted):
+        await delete(one, experiment)
+        await eventually(lambda: is_gone(one, experiment))
     transactions = [after - before for before, after in pairwise(changes[1:])]
     assert sum(transactions) >= 14_500
     assert max(transactions) <= 5100

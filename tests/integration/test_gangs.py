@@ -10,7 +10,7 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit, RankExit
 from determined.states import ContainerState
 from determined_master.agents.registry import Link
-from determined_master.api.v1 import allocations
+from determined_master.allocations import rendezvous_wait
 
 WIDE = CONFIG + "resources: {slots_per_trial: 4}\nmax_restarts: 0\n"
 
@@ -94,7 +94,7 @@ async def test_one_that_is_done_waits_for_its_peers(one: Cluster):
 
 
 async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(allocations, "LATE_SECONDS", 0.0)
+    monkeypatch.setattr(rendezvous_wait, "LATE_SECONDS", 0.0)
     _, agents, wishes = await gang(one)
     await agents[0].say(wishes[0], ContainerState.RUNNING)
     waiting = asyncio.create_task(met(one, wishes[0]))

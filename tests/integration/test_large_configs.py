@@ -2,14 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint
 from tests.support.cluster import CONFIG, Cluster
+from tests.support.database_reads import Execution, executions
 from tests.support.heartbeat import heartbeat
 
 from determined.config import masking
@@ -97,12 +97,12 @@ async def test_many_labels_are_stored_in_small_statements(one: Cluster):
     """A statement is prepared on the event loop: one of 76,000 rows held it for more than half a second."""
     rows: list[int] = []
 
-    def note(_connection, _cursor, sql: str, parameters: Sequence[object], _context, is_many: bool) -> None:
-        if is_many and "experiment_labels" in sql:
-            rows.append(len(parameters))
+    def note(each: Execution) -> None:
+        if each.is_many and "experiment_labels" in each.sql:
+            rows.append(len(each.values))
 
-    event.listen(one.master.database.write_engine.sync_engine, "before_cursor_execute", note)
-    await one.create(filled("labels:\n", "  - label-{}\n"))
+    with executions(note, only_reads=False):
+        await one.create(filled("labels:\n", "  - label-{}\n"))
     assert sum(rows) > 50_000
     assert max(rows) <= 1000
 

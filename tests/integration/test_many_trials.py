@@ -4,11 +4,11 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Awaitable
 
 import pytest
-from sqlalchemy import event, func, select
+from sqlalchemy import func, select
 from tests.support.cluster import Cluster
+from tests.support.database_reads import writes
 from tests.support.makers import add_experiment, effective
 from tests.support.waiting import eventually
 
@@ -77,26 +77,9 @@ async def all_wait(one: Cluster, count: int) -> None:
     await eventually(done, within=120)
 
 
-class Statements:
-    """Counts the statements of the write connections."""
-
-    def __init__(self, one: Cluster) -> None:
-        self.count = 0
-        engine = one.master.database.write_engine.sync_engine
-        event.listen(engine, "before_cursor_execute", self._add)
-
-    def _add(self, *_: object) -> None:
-        self.count += 1
-
-    async def of(self, work: Awaitable[object]) -> int:
-        before = self.count
-        await work
-        return self.count - before
-
-
 async def test_activate_pause_cancel_and_kill_take_few_statements(one: Cluster):
     experiment = await add_search(one, COUNT)
-    lifecycle, taken = one.master.lifecycle, Statements(one)
+    lifecycle = one.master.lifecycle
     for verb, state in (
         (lifecycle.activate, TrialState.ACTIVE),
         (lifecycle.pause, TrialState.PAUSED),
@@ -104,17 +87,18 @@ async def test_activate_pause_cancel_and_kill_take_few_statements(one: Cluster):
         (lifecycle.kill, TrialState.STOPPING_KILLED),
     ):
         async with one.master.database.write() as session:
-            count = await taken.of(verb(experiment, ADMIN, session))
+            with writes(one.master.database) as statements:
+                await verb(experiment, ADMIN, session)
             moved = (await session.scalars(select(func.count()).where(TrialRow.state == state))).one()
-        assert (moved, count < MAX_STATEMENTS) == (COUNT, True), (verb.__name__, count)
+        assert (moved, len(statements) < MAX_STATEMENTS) == (COUNT, True), (verb.__name__, len(statements))
 
 
 async def test_slots_are_requested_and_given_back_in_few_statements(one: Cluster):
     experiment = await add_search(one, COUNT)
-    taken = Statements(one)
-    await one.master.lifecycle.activate(experiment, ADMIN)
-    await all_wait(one, COUNT)
-    await one.master.lifecycle.pause(experiment, ADMIN)
+    with writes(one.master.database) as statements:
+        await one.master.lifecycle.activate(experiment, ADMIN)
+        await all_wait(one, COUNT)
+        await one.master.lifecycle.pause(experiment, ADMIN)
     assert await allocations(one, AllocationState.PENDING) == 0
     async with one.master.database.read() as session:
         ended = (
@@ -127,29 +111,29 @@ async def test_slots_are_requested_and_given_back_in_few_statements(one: Cluster
     }
     assert kinds == {"requested": COUNT, "ended": COUNT}
     # With a statement for each trial there would be several times COUNT.
-    assert taken.count < COUNT
+    assert len(statements) < COUNT
 
 
 async def test_a_search_that_is_killed_ends_in_few_statements(one: Cluster):
     experiment = await add_search(one, COUNT)
     await one.master.lifecycle.activate(experiment, ADMIN)
     await all_wait(one, COUNT)
-    taken = Statements(one)
-    await one.master.lifecycle.kill(experiment, ADMIN)
+    with writes(one.master.database) as statements:
+        await one.master.lifecycle.kill(experiment, ADMIN)
 
-    async def ended() -> bool:
-        return await one.state(experiment) == "STATE_CANCELED"
+        async def ended() -> bool:
+            return await one.state(experiment) == "STATE_CANCELED"
 
-    await eventually(ended, within=60)
-    assert await trials(one, TrialState.CANCELED) == COUNT
+        await eventually(ended, within=60)
+        assert await trials(one, TrialState.CANCELED) == COUNT
 
-    async def heard() -> bool:
-        async with one.master.database.read() as session:
-            row = await session.get_one(ExperimentRow, experiment)
-        return len(row.searcher_snapshot["closed"]) == COUNT
+        async def heard() -> bool:
+            async with one.master.database.read() as session:
+                row = await session.get_one(ExperimentRow, experiment)
+            return len(row.searcher_snapshot["closed"]) == COUNT
 
-    await eventually(heard)
-    assert taken.count < COUNT
+        await eventually(heard)
+    assert len(statements) < COUNT
     async with one.master.database.read() as session:
         row = (await session.scalars(select(TrialRow).limit(1))).one()
     assert (row.exit_reason, row.closed, row.end_time is None) == (ExitReason.KILLED, True, False)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 import pytest
-from sqlalchemy import event, func, insert, select
+from sqlalchemy import func, insert, select
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
-from tests.support.database_reads import reads, writes
+from tests.support.database_reads import Execution, executions, reads, writes
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 
@@ -17,7 +17,6 @@ from determined_master.agents.service import StoredReport
 from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.desired_state import desired_containers
 from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SearchEventRow, SeriesCursorRow
-from determined_master.db.session import Database
 from determined_master.experiments.search import LATE_SECONDS
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
@@ -25,24 +24,17 @@ from determined_master.trials import repository as trial_rows
 
 
 @contextmanager
-def transactions(database: Database) -> Iterator[list[list[str]]]:
+def transactions() -> Iterator[list[list[str]]]:
     """Yields the statements of each write transaction meanwhile; there is one at a time."""
     found: list[list[str]] = []
-    engine = database.write_engine.sync_engine
 
-    def begin(_connection: object) -> None:
-        found.append([])
+    def note(each: Execution) -> None:
+        if each.begins:
+            found.append([])
+        found[-1].append(each.sql)
 
-    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        found[-1].append(statement)
-
-    event.listen(engine, "begin", begin)
-    event.listen(engine, "before_cursor_execute", note)
-    try:
+    with executions(note, only_reads=False):
         yield found
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
-        event.remove(engine, "begin", begin)
 
 
 async def running(one: Cluster) -> tuple[FakeAgent, dict[str, str]]:
@@ -113,7 +105,7 @@ async def test_what_has_ended_costs_nothing(one: Cluster):
             await agent_containers_repository.wanted_on_agent(session, "agent-1")
             await agent_containers_repository.reported_on_agent(session, "agent-1")
             await trial_rows.requested(session, 1, {2, 3})
-    assert len(statements) == 4
+    assert len(statements) == 5
     with closing(sqlite3.connect(one.master.settings.data / "master.sqlite")) as connection:
         plans = [
             [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {each}", ["x"] * each.count("?"))]
@@ -122,7 +114,7 @@ async def test_what_has_ended_costs_nothing(one: Cluster):
     for plan in plans[:3]:
         assert any("INDEX ix_containers_live" in step for step in plan), plan
     assert any("INDEX ix_trials_live" in step for step in plans[3]), plans[3]
-    assert any("INTEGER PRIMARY KEY" in step for step in plans[3]), plans[3]
+    assert any("INTEGER PRIMARY KEY" in step for step in plans[4]), plans[4]
 
 
 async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster):
@@ -137,7 +129,7 @@ async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster)
         return len([each for each in await waiting() if "agent" in each]) == 2
 
     await eventually(both_wait)
-    with transactions(one.master.database) as found:
+    with transactions() as found:
         agent = await one.join()
         await agent.wished()
 
@@ -156,7 +148,7 @@ async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
     (wish,) = await agent.wished()
     stored = StoredReport()
     assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.PULLING)], stored=stored)
-    with transactions(one.master.database) as found:
+    with transactions() as found:
         assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.RUNNING)], stored=stored)
     (statements,) = [each for each in found if any("UPDATE containers" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
@@ -164,7 +156,7 @@ async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
 
 
 async def test_short_ended_trials_are_not_packed_one_by_one(one: Cluster):
-    with transactions(one.master.database) as found:
+    with transactions() as found:
         async with one.master.database.write() as session:
             experiment = await add_experiment(session)
             trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
@@ -216,7 +208,7 @@ async def test_an_attempt_becomes_ready_once_and_without_a_look_at_its_row(one: 
     (wish,) = await agent.wished()
     await agent.say(wish, ContainerState.RUNNING)
     path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
-    with transactions(one.master.database) as found:
+    with transactions() as found:
         for _ in range(2):
             answer = await one.client.get(path, headers=one.as_task(wish.allocation_id))
             assert answer.status_code == 200

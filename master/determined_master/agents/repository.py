@@ -3,12 +3,13 @@
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from determined.errors import NotFound
 from determined.link.messages import SlotFacts
 from determined_master import notifications
 from determined_master.db.models import AgentRow, AgentSlotRow
+from determined_master.db.prepared import Prepared, get_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 Order = Literal["id", "registered_at"]
@@ -16,7 +17,7 @@ Order = Literal["id", "registered_at"]
 
 
 async def find(session: ReadSession, agent_id: str) -> AgentRow | None:
-    return await session.get(AgentRow, agent_id)
+    return await get_row(session, AgentRow, agent_id)
 
 
 async def get(session: ReadSession, agent_id: str) -> AgentRow:
@@ -28,8 +29,10 @@ async def get(session: ReadSession, agent_id: str) -> AgentRow:
 
 async def present(session: ReadSession) -> Sequence[AgentRow]:
     """Returns the agents that are connected or within their reconnect window."""
-    query = select(AgentRow).where(AgentRow.lost.is_(False)).order_by(AgentRow.id)
-    return (await session.scalars(query)).all()
+    return await _PRESENT.scalars(session)
+
+
+_PRESENT = Prepared(select(AgentRow).where(AgentRow.lost.is_(False)).order_by(AgentRow.id))
 
 
 async def clock_skews(session: ReadSession, agent_ids: Collection[str]) -> dict[str, int]:
@@ -46,8 +49,15 @@ class Standing(NamedTuple):
 
 
 async def standings(session: ReadSession, agent_ids: Collection[str]) -> dict[str, Standing]:
-    query = select(AgentRow.id, AgentRow.lost, AgentRow.clock_skew).where(AgentRow.id.in_(agent_ids))
-    return {agent_id: Standing(is_lost, skew) for agent_id, is_lost, skew in await session.execute(query)}
+    found = await _STANDINGS.rows(session, agent_ids=list(agent_ids))
+    return {agent_id: Standing(is_lost, skew) for agent_id, is_lost, skew in found}
+
+
+_STANDINGS = Prepared(
+    select(AgentRow.id, AgentRow.lost, AgentRow.clock_skew).where(
+        AgentRow.id.in_(bindparam("agent_ids", expanding=True))
+    )
+)
 
 
 async def have_containers(session: ReadSession) -> bool:
@@ -77,12 +87,17 @@ async def slots(
     session: ReadSession, agent_id: str | None = None, *, agent_ids: Collection[str] | None = None
 ) -> Sequence[AgentSlotRow]:
     """Returns the slots of one agent, of some, or of all."""
+    if agent_id is None and agent_ids is None:
+        return await _SLOTS.scalars(session)
     query = select(AgentSlotRow).order_by(AgentSlotRow.agent_id, AgentSlotRow.slot_id)
     if agent_id is not None:
         query = query.where(AgentSlotRow.agent_id == agent_id)
     if agent_ids is not None:
         query = query.where(AgentSlotRow.agent_id.in_(agent_ids))
     return (await session.scalars(query)).all()
+
+
+_SLOTS = Prepared(select(AgentSlotRow).order_by(AgentSlotRow.agent_id, AgentSlotRow.slot_id))
 
 
 async def get_slot(session: ReadSession, agent_id: str, slot_id: int) -> AgentSlotRow:

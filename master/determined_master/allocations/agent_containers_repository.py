@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select
-from sqlalchemy.orm import undefer
 
 from determined.states import AllocationState, ContainerState
 from determined_master.db.models import AllocationRow, ContainerRow
+from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
 
 
@@ -49,10 +49,10 @@ class WantedContainer(NamedTuple):
 
 async def wanted_on_agent(session: ReadSession, agent_id: str) -> list[WantedContainer]:
     """Returns the containers that have not ended, by id."""
-    return [WantedContainer(*row) for row in await session.execute(_WANTED, {"agent_id": agent_id})]
+    return [WantedContainer(*row) for row in await _WANTED.rows(session, agent_id=agent_id)]
 
 
-_WANTED = (
+_WANTED = Prepared(
     select(ContainerRow.id, AllocationRow.id, AllocationRow.state, AllocationRow.kill_requested_at)
     .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
     .where(ContainerRow.agent_id == bindparam("agent_id"), ContainerRow.is_live())
@@ -60,15 +60,29 @@ _WANTED = (
 )
 
 
-async def with_specs(session: ReadSession, container_ids: Collection[str]) -> list[tuple[ContainerRow, AllocationRow]]:
-    """Returns the containers, each with its allocation and its spec."""
-    query = (
-        select(ContainerRow, AllocationRow)
-        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-        .where(ContainerRow.id.in_(container_ids))
-        .options(undefer(AllocationRow.spec))
-    )
-    return [(c, a) for c, a in (await session.execute(query)).all()]
+class SpecifiedContainer(NamedTuple):
+    """A container with what its agent needs to start it."""
+
+    id: str
+    rank: int
+    slot_ids: list[int]
+    allocation_id: str
+    slots: int
+    """Number of slots of the allocation."""
+    port_block: int | None
+    spec: dict[str, Any]
+
+
+async def with_specs(session: ReadSession, container_ids: Collection[str]) -> list[SpecifiedContainer]:
+    return [SpecifiedContainer(*row) for row in await _SPECIFIED.rows(session, container_ids=list(container_ids))]
+
+
+_SPECIFIED = Prepared(
+    select(ContainerRow.id, ContainerRow.rank, ContainerRow.slot_ids)
+    .add_columns(AllocationRow.id, AllocationRow.slots, AllocationRow.port_block, AllocationRow.spec)
+    .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+    .where(ContainerRow.id.in_(bindparam("container_ids", expanding=True)))
+)
 
 
 class LastReport(NamedTuple):
@@ -82,10 +96,14 @@ class LastReport(NamedTuple):
 
 async def reported_on_agent(session: ReadSession, agent_id: str) -> list[LastReport]:
     """Returns what is stored of the reports of each container that has not ended."""
-    query = select(ContainerRow.id, ContainerRow.state, ContainerRow.needed_environment, ContainerRow.runtime_id).where(
-        ContainerRow.agent_id == agent_id, ContainerRow.is_live()
+    return [LastReport(*row) for row in await _REPORTED.rows(session, agent_id=agent_id)]
+
+
+_REPORTED = Prepared(
+    select(ContainerRow.id, ContainerRow.state, ContainerRow.needed_environment, ContainerRow.runtime_id).where(
+        ContainerRow.agent_id == bindparam("agent_id"), ContainerRow.is_live()
     )
-    return [LastReport(*row) for row in await session.execute(query)]
+)
 
 
 async def live_on_agents(
@@ -115,7 +133,9 @@ async def agents_with_containers(session: ReadSession, agent_ids: Collection[str
 
 async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
     """Returns the agent of each live container without slots; an agent with several is repeated."""
-    query = select(ContainerRow.agent_id).where(
-        ContainerRow.is_live(), func.json_array_length(ContainerRow.slot_ids) == 0
-    )
-    return (await session.scalars(query)).all()
+    return await _WITHOUT_SLOTS.scalars(session)
+
+
+_WITHOUT_SLOTS = Prepared(
+    select(ContainerRow.agent_id).where(ContainerRow.is_live(), func.json_array_length(ContainerRow.slot_ids) == 0)
+)

@@ -7,9 +7,8 @@ from determined.link.isolation import Isolation
 from determined.link.messages import ContainerSpec, DesiredContainer
 from determined_launch import environment as names
 from determined_master.allocations import agent_containers_repository
-from determined_master.allocations.agent_containers_repository import WantedContainer
+from determined_master.allocations.agent_containers_repository import SpecifiedContainer, WantedContainer
 from determined_master.allocations.ports import ports_of
-from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import Database
 from determined_master.secrets import Secrets
 
@@ -37,9 +36,9 @@ async def desired_containers(
         ]
         unknown = [each.id for each in wanted if each.kill_requested_at is None and each.id not in known]
         rows = await agent_containers_repository.with_specs(session, unknown) if unknown else []
-    for container, allocation in rows:
+    for container in rows:
         with items.attempt("container", container.id):
-            known[container.id] = _desired(container, allocation, secrets, cluster_id)
+            known[container.id] = _desired(container, secrets, cluster_id)
     for gone in known.keys() - {each.id for each in wanted}:
         del known[gone]
     # Without a spec a running container continues, and one that does not run is not started.
@@ -51,28 +50,28 @@ def _bare(wanted: WantedContainer) -> DesiredContainer:
     return DesiredContainer(container_id=wanted.id, allocation_id=wanted.allocation_id, state=state)
 
 
-def _desired(container: ContainerRow, allocation: AllocationRow, secrets: Secrets, cluster_id: str) -> DesiredContainer:
-    spec = ContainerSpec.model_validate(allocation.spec)
-    token = secrets.task_token(allocation.id)
-    ports = {} if allocation.port_block is None else ports_of(allocation.port_block)
+def _desired(container: SpecifiedContainer, secrets: Secrets, cluster_id: str) -> DesiredContainer:
+    spec = ContainerSpec.model_validate(container.spec)
+    token = secrets.task_token(container.allocation_id)
+    ports = {} if container.port_block is None else ports_of(container.port_block)
     environment = spec.environment | {
         **{name: str(port) for name, port in ports.items()},
         names.CLUSTER_ID: cluster_id,
         names.SESSION_TOKEN: token,
         names.USER_TOKEN: token,
-        names.ALLOCATION_KEY: secrets.allocation_key(allocation.id),
+        names.ALLOCATION_KEY: secrets.allocation_key(container.allocation_id),
         names.RESOURCES_ID: container.id,
     }
     return DesiredContainer(
         container_id=container.id,
-        allocation_id=allocation.id,
+        allocation_id=container.allocation_id,
         state="running",
         spec=spec.model_copy(
             update={
                 "environment": environment,
                 "slots": container.slot_ids,
                 "rank": container.rank,
-                "is_distributed": len(container.slot_ids) < allocation.slots,
+                "is_distributed": len(container.slot_ids) < container.slots,
             }
         ),
     )

@@ -10,6 +10,7 @@ from determined.states import AllocationState, ExitReason, TaskKind
 from determined_master import notifications
 from determined_master.db.base import table_of
 from determined_master.db.models import AllocationRow, JobRow, TaskRow, TrialRow
+from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.PENDING]
@@ -80,19 +81,21 @@ _COLUMNS = (
 
 
 _ROWS = table_of(AllocationRow)
-_SET_WAITING = (
+_SET_WAITING: Prepared[()] = Prepared(
     update(_ROWS)
     .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.state == AllocationState.PENDING)
     .values(waiting=bindparam("text"))
 )
 
 
-_POOLS_WITH_PENDING = select(AllocationRow.pool).where(AllocationRow.state == AllocationState.PENDING).distinct()
+_POOLS_WITH_PENDING = Prepared(
+    select(AllocationRow.pool).where(AllocationRow.state == AllocationState.PENDING).distinct()
+)
 
 
 async def pools_with_pending(session: ReadSession) -> Sequence[str]:
     """Returns the pools in which allocations wait, sorted by name."""
-    return sorted((await session.scalars(_POOLS_WITH_PENDING)).all())
+    return sorted(await _POOLS_WITH_PENDING.scalars(session))
 
 
 class PoolQueue(NamedTuple):
@@ -104,12 +107,12 @@ class PoolQueue(NamedTuple):
 
 
 async def of_pool(session: ReadSession, pool: str) -> PoolQueue:
-    found = [Queued(*row) for row in await session.execute(_OF_POOL, {"pool": pool})]
+    found = [Queued(*row) for row in await _OF_POOL.rows(session, pool=pool)]
     is_pending = AllocationState.PENDING
     return PoolQueue([q for q in found if q.state is is_pending], [q for q in found if q.state is not is_pending])
 
 
-_OF_POOL = (
+_OF_POOL = Prepared(
     select(*_COLUMNS)
     .join(TaskRow, TaskRow.id == AllocationRow.task_id)
     .join(JobRow, JobRow.id == TaskRow.job_id)
@@ -123,7 +126,7 @@ async def set_waiting(session: WriteSession, reasons: Sequence[tuple[Queued, str
     if not reasons:
         return
     rows = [{"of_id": each.id, "text": text} for each, text in reasons]
-    await (await session.connection()).execute(_SET_WAITING, rows)
+    await _SET_WAITING.execute(session, rows)
     notify(session, notifications.CLUSTER, *(notifications.task(each.task_id) for each, _ in reasons))
 
 

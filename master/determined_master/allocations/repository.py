@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    Select,
     and_,
     bindparam,
     func,
-    insert,
     or_,
     select,
     type_coerce,
@@ -26,6 +24,7 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow, TaskRow
+from determined_master.db.prepared import Prepared, add_rows, get_row, insert_rows
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
@@ -45,7 +44,7 @@ CONTAINERS = StateMachine(
 
 
 async def find(session: ReadSession, allocation_id: str) -> AllocationRow | None:
-    return await session.get(AllocationRow, allocation_id)
+    return await get_row(session, AllocationRow, allocation_id)
 
 
 async def get(session: ReadSession, allocation_id: str) -> AllocationRow:
@@ -61,8 +60,7 @@ async def pool_of(session: ReadSession, allocation_id: str) -> str:
 
 
 async def add_many(session: WriteSession, rows: Sequence[AllocationRow]) -> None:
-    session.add_all(rows)
-    await session.flush()
+    await add_rows(session, rows)
     for row in rows:
         _tell(session, row)
 
@@ -98,8 +96,12 @@ async def move_container(
 
 
 async def live_of_task(session: ReadSession, task_id: str) -> AllocationRow | None:
-    query = select(AllocationRow).where(AllocationRow.task_id == task_id, AllocationRow.state.in_(LIVE))
-    return (await session.scalars(query)).first()
+    return await _LIVE_OF_TASK.first(session, task_id=task_id)
+
+
+_LIVE_OF_TASK = Prepared(
+    select(AllocationRow).where(AllocationRow.task_id == bindparam("task_id"), AllocationRow.state.in_(LIVE))
+)
 
 
 async def live_of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[AllocationRow]:
@@ -144,7 +146,7 @@ async def preempting(session: ReadSession) -> Sequence[AllocationRow]:
     return (await session.scalars(query)).all()
 
 
-def _unsettled(*, of_trials: bool) -> Select[str]:
+def _unsettled(*, of_trials: bool) -> Prepared[str]:
     """Returns the ended allocations of trials, or of all other tasks, that are not settled, oldest first."""
     of_kind = TaskRow.kind == TaskKind.TRIAL if of_trials else TaskRow.kind != TaskKind.TRIAL
     query = (
@@ -152,7 +154,7 @@ def _unsettled(*, of_trials: bool) -> Select[str]:
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .where(AllocationRow.state == AllocationState.TERMINATED, AllocationRow.settled.is_(False), of_kind)
     )
-    return query.order_by(AllocationRow.ended_at)
+    return Prepared(query.order_by(AllocationRow.ended_at))
 
 
 _UNSETTLED = {of_trials: _unsettled(of_trials=of_trials) for of_trials in (False, True)}
@@ -160,12 +162,16 @@ _UNSETTLED = {of_trials: _unsettled(of_trials=of_trials) for of_trials in (False
 
 async def unsettled(session: ReadSession, *, of_trials: bool) -> Sequence[str]:
     """Returns the ids of the ended allocations of trials, or of all other tasks, that are not settled, oldest first."""
-    return (await session.scalars(_UNSETTLED[of_trials])).all()
+    return await _UNSETTLED[of_trials].scalars(session)
 
 
 async def containers_of(session: ReadSession, allocation_id: str) -> Sequence[ContainerRow]:
-    query = select(ContainerRow).where(ContainerRow.allocation_id == allocation_id).order_by(ContainerRow.rank)
-    return (await session.scalars(query)).all()
+    return await _CONTAINERS_OF.scalars(session, allocation_id=allocation_id)
+
+
+_CONTAINERS_OF = Prepared(
+    select(ContainerRow).where(ContainerRow.allocation_id == bindparam("allocation_id")).order_by(ContainerRow.rank)
+)
 
 
 async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -> Sequence[ContainerRow]:
@@ -179,10 +185,10 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
 
 async def parts_of_pool(session: ReadSession, pool: str) -> Sequence[tuple[str, str, list[int]]]:
     """Returns allocation, agent and slots of each container of the live allocations of a pool, by rank."""
-    return [(allocation, agent, slots) for allocation, agent, slots in await session.execute(_PARTS, {"pool": pool})]
+    return await _PARTS.rows(session, pool=pool)
 
 
-_PARTS = (
+_PARTS = Prepared(
     select(ContainerRow.allocation_id, ContainerRow.agent_id, ContainerRow.slot_ids)
     .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
     .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == bindparam("pool"))
@@ -206,11 +212,11 @@ async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRo
 
 async def attempt_of(session: ReadSession, container_id: str) -> tuple[AllocationRow, list[ContainerRow]] | None:
     """Returns the allocation of a container with all of its containers, in the order of their ranks."""
-    rows = (await session.execute(_ATTEMPT, {"container_id": container_id})).all()
+    rows = await _ATTEMPT.rows(session, container_id=container_id)
     return (rows[0][0], [container for _, container in rows]) if rows else None
 
 
-_ATTEMPT = (
+_ATTEMPT = Prepared(
     select(AllocationRow, ContainerRow)
     .join(ContainerRow, ContainerRow.allocation_id == AllocationRow.id)
     .where(
@@ -223,7 +229,7 @@ _ATTEMPT = (
 
 async def hold(session: WriteSession, containers: Sequence[dict[str, Any]], now: datetime) -> None:
     """Adds the containers and assigns their slots. Raises IntegrityError if one of them is taken."""
-    await session.execute(insert(table_of(ContainerRow)), containers)
+    await insert_rows(session, table_of(ContainerRow), containers)
     holds = [
         {
             "allocation_id": container["allocation_id"],
@@ -235,16 +241,15 @@ async def hold(session: WriteSession, containers: Sequence[dict[str, Any]], now:
         for container in containers
         for slot in container["slot_ids"]
     ]
-    if holds:
-        await session.execute(insert(table_of(SlotHoldRow)), holds)
+    await insert_rows(session, table_of(SlotHoldRow), holds)
 
 
 async def held_slots(session: ReadSession) -> Sequence[tuple[str, int]]:
     """Returns agent and slot of each slot that an allocation holds."""
-    return [(agent_id, slot_id) for agent_id, slot_id in await session.execute(_HELD)]
+    return await _HELD.rows(session)
 
 
-_HELD = select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(SlotHoldRow.released_at.is_(None))
+_HELD = Prepared(select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(SlotHoldRow.released_at.is_(None)))
 
 
 async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:
@@ -309,25 +314,28 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
     )
 
 
-_PORT_BLOCKS = select(AllocationRow.port_block).where(
-    AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None)
+_PORT_BLOCKS = Prepared(
+    select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
 )
 
 
 async def port_blocks(session: ReadSession) -> set[int]:
     """Returns the port blocks of every live allocation."""
-    return {block for block in (await session.scalars(_PORT_BLOCKS)) if block is not None}
+    return {block for block in await _PORT_BLOCKS.scalars(session) if block is not None}
 
 
 async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:
     """Frees all slots of the allocation and returns the agents that held them."""
-    query = (
-        update(SlotHoldRow)
-        .where(SlotHoldRow.allocation_id == allocation_id, SlotHoldRow.released_at.is_(None))
-        .values(released_at=now)
-        .returning(SlotHoldRow.agent_id)
-    )
-    return list((await session.scalars(query)).all())
+    return await _RELEASE.scalars(session, of_allocation=allocation_id, now=now)
+
+
+_HOLDS = table_of(SlotHoldRow)
+_RELEASE: Prepared[str] = Prepared(
+    update(_HOLDS)
+    .where(_HOLDS.c.allocation_id == bindparam("of_allocation"), _HOLDS.c.released_at.is_(None))
+    .values(released_at=bindparam("now"))
+    .returning(_HOLDS.c.agent_id)
+)
 
 
 async def change_container(session: WriteSession, row: ContainerRow, **values: object) -> None:
@@ -343,7 +351,7 @@ async def change(session: WriteSession, row: AllocationRow, **values: object) ->
 
 
 _ROWS = table_of(AllocationRow)
-_SET_READY = (
+_SET_READY: Prepared[str] = Prepared(
     update(_ROWS)
     .where(_ROWS.c.id == bindparam("of_id"), _ROWS.c.ready_at.is_(None))
     .values(ready_at=bindparam("now"))
@@ -353,7 +361,7 @@ _SET_READY = (
 
 async def set_ready(session: WriteSession, row: AllocationRow, now: datetime) -> bool:
     """Stores that it is ready. Returns False if it was already."""
-    if (await session.execute(_SET_READY, {"of_id": row.id, "now": now})).first() is None:
+    if not await _SET_READY.rows(session, of_id=row.id, now=now):
         return False
     _tell(session, row)
     return True

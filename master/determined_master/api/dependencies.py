@@ -10,6 +10,7 @@ from determined.errors import Forbidden, Unauthenticated
 from determined.states import TokenScope
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
+from determined_master.allocations.rendezvous_wait import RendezvousWait
 from determined_master.allocations.service import Allocations
 from determined_master.api.queries.model_def import ModelDefs
 from determined_master.authentication import Authenticator, bearer
@@ -86,6 +87,7 @@ ModelDefsDep = Annotated[ModelDefs, Depends(_one_of(_model_defs))]
 NotificationsDep = Annotated[Notifications, Depends(_one_of(lambda services: services.notifications))]
 OffloaderDep = Annotated[Offloader, Depends(_one_of(lambda services: services.offloader))]
 OwnLogDep = Annotated[OwnLog, Depends(_one_of(lambda services: services.own_log))]
+RendezvousDep = Annotated[RendezvousWait, Depends(_one_of(lambda services: services.rendezvous))]
 RegistryDep = Annotated[Registry, Depends(_one_of(lambda services: services.registry))]
 QueueUpdatesDep = Annotated[QueueUpdates, Depends(_one_of(lambda services: services.queue_updates))]
 SettingsDep = Annotated[Settings, Depends(_one_of(lambda services: services.settings))]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.errors import NotFound, NotImplementedYet
@@ -15,6 +15,7 @@ from determined_master.checkpoints.states import ALLOWED
 from determined_master.clock import Clock
 from determined_master.db.json_number import json_number
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
+from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import StateMachine
 
@@ -50,10 +51,15 @@ async def newest_completed(session: ReadSession, task_id: str) -> CheckpointRow 
 
 async def tasks_with_completed(session: ReadSession, task_ids: Collection[str]) -> Sequence[str]:
     """Returns the tasks that have a completed checkpoint."""
-    query = select(CheckpointRow.task_id).where(
-        CheckpointRow.task_id.in_(task_ids), CheckpointRow.state == CheckpointState.COMPLETED
-    )
-    return (await session.scalars(query.distinct())).all()
+    return await _WITH_COMPLETED.scalars(session, task_ids=list(task_ids))
+
+
+_WITH_COMPLETED = Prepared(
+    select(CheckpointRow.task_id)
+    .where(CheckpointRow.task_id.in_(bindparam("task_ids", expanding=True)))
+    .where(CheckpointRow.state == CheckpointState.COMPLETED)
+    .distinct()
+)
 
 
 async def of_tasks(

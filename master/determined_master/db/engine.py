@@ -17,10 +17,9 @@ from determined_master.database_url import is_sqlite, normalized
 from determined_master.db import postgresql, text_search
 from determined_master.db.bulk_insert import allow_copy
 from determined_master.db.nul import to_json
-from determined_master.db.sqlite_connection import SqliteConnection
+from determined_master.db.sqlite_connection import BUSY_TIMEOUT_MS, SqliteConnection
 from determined_master.errors import StorageUnavailable
 
-BUSY_TIMEOUT_MS = 10_000
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
@@ -68,7 +67,7 @@ def make_read_engine(url: str) -> AsyncEngine:
             connect_args=postgresql.connect_arguments("det-master: reads", "default_transaction_read_only=on"),
             **_JSON,
         )
-    engine = _sqlite_engine(url, pool_size=8, max_overflow=8, only_reads=True)
+    engine = _sqlite_engine(url, "BEGIN", pool_size=8, max_overflow=8, only_reads=True)
     _configure(engine.sync_engine, begin="BEGIN", extra=("PRAGMA query_only=ON",))
     return engine
 
@@ -85,7 +84,7 @@ def make_write_engine(url: str) -> AsyncEngine:
             connect_args=postgresql.connect_arguments("det-master: states"),
             **_JSON,
         )
-    engine = _sqlite_engine(url, pool_size=1, max_overflow=0)
+    engine = _sqlite_engine(url, "BEGIN IMMEDIATE", pool_size=1, max_overflow=0)
     _configure(engine.sync_engine, begin="BEGIN IMMEDIATE")
     return engine
 
@@ -134,11 +133,13 @@ def make_copy_engine(url: str) -> Engine:
     return engine
 
 
-def _sqlite_engine(url: str, *, pool_size: int, max_overflow: int, only_reads: bool = False) -> AsyncEngine:
+def _sqlite_engine(url: str, begin: str, *, pool_size: int, max_overflow: int, only_reads: bool = False) -> AsyncEngine:
     async def connect() -> SqliteConnection:
         arguments, options = engine.dialect.create_connect_args(engine.url)
         options.update(isolation_level=None, check_same_thread=False)
-        return await SqliteConnection(only_reads=only_reads).open(partial(sqlite3.connect, *arguments, **options))
+        return await SqliteConnection(begin, only_reads=only_reads).open(
+            partial(sqlite3.connect, *arguments, **options)
+        )
 
     engine = create_async_engine(
         normalized(url), async_creator=connect, pool_size=pool_size, max_overflow=max_overflow, **_JSON
@@ -189,7 +190,7 @@ def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMA
     def _begin(connection: Connection) -> None:
         driver = connection.connection.driver_connection
         if isinstance(driver, SqliteConnection):
-            driver.begin_with(begin)
+            driver.begin()
         else:
             connection.exec_driver_sql(begin)
 

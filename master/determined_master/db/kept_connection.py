@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, RootTransaction
 
-from determined_master.db.engine import BUSY_TIMEOUT_MS
+from determined_master.db.sqlite_connection import BUSY_TIMEOUT_MS
 
 
 class KeptConnection:

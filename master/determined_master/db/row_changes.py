@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from sqlalchemy import Column, bindparam, inspect, update
 from sqlalchemy.orm.attributes import set_committed_value
-from sqlalchemy.sql.dml import ReturningUpdate
 
 from determined_master.db.base import Base, table_of
 from determined_master.db.nul import NUL, SYMBOL, to_json
+from determined_master.db.prepared import Prepared
 from determined_master.db.session import WriteSession
 
 _STATE = "state"
@@ -30,7 +30,7 @@ async def change_row(
     """
     key = _key_of(type(row))
     parameters = {"of_key": getattr(row, key.key)} | {f"to_{name}": value for name, value in values.items()}
-    if (await session.execute(_update(type(row), tuple(values), states), parameters)).first() is None:
+    if not await _update(type(row), tuple(values), states).rows(session, **parameters):
         if states is None:
             await session.refresh(row)
         return False
@@ -52,9 +52,10 @@ def _key_of(model: type[Base]) -> Column[Any]:
 
 
 @lru_cache(maxsize=1024)
-def _update(model: type[Base], names: tuple[str, ...], states: frozenset[Any] | None) -> ReturningUpdate[Any]:
+def _update(model: type[Base], names: tuple[str, ...], states: frozenset[Any] | None) -> Prepared[Any]:
     key, columns = _key_of(model), inspect(model).columns
     statement = update(table_of(model)).where(key == bindparam("of_key"))
     if states is not None:
         statement = statement.where(columns[_STATE].in_(states))
-    return statement.values({columns[name]: bindparam(f"to_{name}") for name in names}).returning(key)
+    values: dict[Any, Any] = {columns[name]: bindparam(f"to_{name}") for name in names}
+    return Prepared(statement.values(values).returning(key))

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from sqlalchemy import Engine, Select, delete
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
 from determined_master.database_url import is_sqlite
 from determined_master.db.base import Base
@@ -17,6 +17,7 @@ from determined_master.db.engine import (
     make_write_engine,
     report_unwritable,
 )
+from determined_master.db.kept_sessions import KeptSessions
 from determined_master.db.lease import Lease
 from determined_master.db.nul import keep_symbol
 from determined_master.notifications import Notifications
@@ -58,30 +59,44 @@ class Database:
             lease.guard(self.group_engine)
         self.write_lock = asyncio.Lock()
         self.group_lock = self.write_lock if is_sqlite(url) else asyncio.Lock()
-        self._read = async_sessionmaker(self.read_engine, class_=ReadSession, expire_on_commit=False, autoflush=False)
-        self._write = async_sessionmaker(
-            self.write_engine, class_=WriteSession, expire_on_commit=False, autoflush=False
-        )
+        self._kept_reads = KeptSessions(self.read_engine, ReadSession) if is_sqlite(url) else None
+        self._kept_writes = KeptSessions(self.write_engine, WriteSession) if is_sqlite(url) else None
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:
         # The first statement begins the transaction, and the end of the session ends it: there is nothing to commit.
-        async with self._read() as session:
-            yield session
+        if self._kept_reads is not None:
+            async with self._kept_reads.open() as session:
+                yield session
+        else:
+            async with ReadSession(self.read_engine, expire_on_commit=False, autoflush=False) as session:
+                yield session
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteSession]:
         async with self.write_lock:
-            async with self._write() as session:
-                async with session.begin():
-                    yield session
-                topics = topics_of(session)
-                callbacks = _callbacks_of(session)
+            async with self._open_write() as session:
+                yield session
+            topics = topics_of(session)
+            callbacks = _callbacks_of(session)
         for callback in callbacks:
             callback()
         self.notifications.publish(topics)
 
+    @asynccontextmanager
+    async def _open_write(self) -> AsyncIterator[WriteSession]:
+        if self._kept_writes is not None:
+            async with self._kept_writes.open(commits=True) as session:
+                yield session
+        else:
+            async with WriteSession(self.write_engine, expire_on_commit=False, autoflush=False) as session:
+                async with session.begin():
+                    yield session
+
     async def close(self) -> None:
+        for kept in (self._kept_reads, self._kept_writes):
+            if kept is not None:
+                await kept.close()
         await self.read_engine.dispose()
         await self.write_engine.dispose()
         self.group_engine.dispose()

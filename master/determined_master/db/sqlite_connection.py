@@ -21,6 +21,7 @@ T = TypeVar("T")
 SHORT_STEPS = 5000
 """Instructions of SQLite's machine; after one to two times as many a query is long. They took 0.04 ms (a sum) to 0.1 ms
 (a look into texts) when measured."""
+BUSY_TIMEOUT_MS = 10_000
 YIELD_SECONDS = 0.002
 """After this time of short statements the event loop runs its other tasks."""
 _MAX_LONG = 500
@@ -28,10 +29,12 @@ _MAX_SHORT_VALUES, _MAX_SHORT_VALUE = 64, 16384
 
 
 class SqliteConnection:
-    """A connection in autocommit mode: a transaction begins only by ``begin_with``."""
+    """A connection in autocommit mode: a transaction begins only by ``begin``."""
 
-    def __init__(self, *, only_reads: bool = False) -> None:
-        """``only_reads``: transactions write nothing, so that none takes time to end."""
+    def __init__(self, begin: str, *, only_reads: bool = False) -> None:
+        """``begin``: the statement by which transactions begin. ``only_reads``: transactions write nothing, so that
+        none takes time to end."""
+        self._begin_statement = begin
         self._only_reads = only_reads
         self._connection: sqlite3.Connection | None = None  # SQLAlchemy does not end transactions if it is None
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
@@ -41,6 +44,8 @@ class SqliteConnection:
         self._pauses_left: int | None = None
         """How often SQLite may still call this connection before it interrupts a query; None: for ever."""
         self._began_in_loop: float | None = None
+        self._failure: sqlite3.Error | None = None
+        """What the next statement raises."""
         self._long: dict[str, None] = {}
         """Queries that have been too long for the loop; the next time they begin in the thread."""
         Thread(target=_serve, args=(self._calls,), name="sqlite", daemon=True).start()
@@ -55,26 +60,51 @@ class SqliteConnection:
             raise
         return self
 
-    def begin_with(self, statement: str) -> None:
-        """Begins a transaction by ``statement`` together with the next statement, which fails if this one does."""
-        self._begin = statement
+    def begin(self) -> None:
+        """Begins a transaction together with the next statement, unless there is one."""
+        if not self._open.in_transaction:
+            self._begin = self._begin_statement
 
     def cursor(self) -> "SqliteCursor":
         return SqliteCursor(self)
 
+    def fail_next(self, error: sqlite3.Error) -> None:
+        """Makes the next statement raise ``error`` and do nothing else."""
+        self._failure = error
+
     async def execute(self, sql: str, values: Sequence[Any], *, is_many: bool = False) -> "Answer":
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
         begin, self._begin = self._begin, None
-        if self._is_idle and not is_many and (begin is None or self._only_reads) and self._may_be_short(sql, values):
+        if self._is_idle and not is_many and self._may_be_short(sql, values) and (begin is None or self._begins(begin)):
+            begin = None
             try:
-                return await self._execute_in_loop(begin, sql, values)
+                return await self._execute_in_loop(sql, values)
             except sqlite3.OperationalError as error:
                 if str(error) != "interrupted":
                     raise
-                begin = None  # a query that was interrupted leaves its transaction as it was
+                # A query that was interrupted leaves its transaction as it was.
                 if len(self._long) >= _MAX_LONG:
                     self._long.clear()
                 self._long[sql] = None
         return await self._call(partial(_execute, self._open, begin, sql, values, is_many=is_many))
+
+    def _begins(self, begin: str) -> bool:
+        """Begins a transaction in the loop. Returns False if that would mean to wait for a lock."""
+        if self._only_reads:
+            self._open.execute(begin)
+            return True
+        self._open.execute("PRAGMA busy_timeout=0")
+        try:
+            self._open.execute(begin)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        finally:
+            self._open.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        return True
 
     def _may_be_short(self, sql: str, values: Sequence[Any]) -> bool:
         """Returns True for a query that was not too long before, and for a change of a row or a few."""
@@ -86,7 +116,7 @@ class SqliteConnection:
             return False
         return not any(isinstance(value, (str, bytes)) and len(value) > _MAX_SHORT_VALUE for value in values)
 
-    async def _execute_in_loop(self, begin: str | None, sql: str, values: Sequence[Any]) -> "Answer":
+    async def _execute_in_loop(self, sql: str, values: Sequence[Any]) -> "Answer":
         """Raises OperationalError "interrupted" for a query that is long. A change is not interrupted, which would
         undo its whole transaction."""
         connection, now = self._open, time.perf_counter()
@@ -98,7 +128,7 @@ class SqliteConnection:
         # SQLite counts the instructions of a statement over all of its executions, so the first call says nothing.
         self._pauses_left = 1 if self._only_reads or sql.startswith("SELECT") else None
         try:
-            return _execute(connection, begin, sql, values, is_many=False)
+            return _execute(connection, None, sql, values, is_many=False)
         finally:
             self._pauses_left = None
 
@@ -132,6 +162,10 @@ class SqliteConnection:
         if connection is not None:
             self._calls.put(_Call(connection.close))
         self._calls.put(None)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._open.in_transaction
 
     @property
     def total_changes(self) -> int:

@@ -11,6 +11,7 @@ from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.models import EventRow
+from determined_master.db.prepared import insert_rows
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 SYSTEM = "system"
@@ -47,7 +48,7 @@ async def record(
         "target_id": str(target_id),
         "payload": payload or {},
     }
-    await session.execute(_INSERT, values)
+    await insert_rows(session, table_of(EventRow), [values])
     notify(session, notifications.EVENTS)
 
 
@@ -73,7 +74,7 @@ async def record_all(
         return
     common = {"time": clock.now(), "actor": actor, "target_type": target_type}
     values = [common | {"kind": kind, "target_id": str(key), "payload": dict(payload)} for kind, key, payload in rows]
-    await session.execute(_INSERT, values)
+    await insert_rows(session, table_of(EventRow), values)
     notify(session, notifications.EVENTS)
 
 

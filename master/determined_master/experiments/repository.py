@@ -13,6 +13,7 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow, SearchEventRow
+from determined_master.db.prepared import Prepared, get_row
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.text_search import contains_lowered
@@ -101,7 +102,7 @@ MACHINE = StateMachine("experiment", ExperimentRow, ExperimentRow.id, ALLOWED, r
 
 async def find(session: ReadSession, experiment_id: int) -> ExperimentRow | None:
     """Returns None for a deleted experiment."""
-    row = await session.get(ExperimentRow, experiment_id)
+    row = await get_row(session, ExperimentRow, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
 
 
@@ -237,7 +238,7 @@ async def count_in_workspaces(session: ReadSession, workspace_ids: Collection[in
 
 
 _STOPPING = [state for state in ExperimentState if state.is_stopping]
-_SEARCHES_DUE = (
+_WITH_EVENTS = (
     select(
         SearchEventRow.experiment_id,
         func.max(case((SearchEventRow.kind == "validated", 0), else_=1)).label("has_others"),
@@ -245,27 +246,33 @@ _SEARCHES_DUE = (
     .where(SearchEventRow.processed.is_(False))
     .group_by(SearchEventRow.experiment_id)
     .union_all(select(ExperimentRow.id, literal(1)).where(ExperimentRow.state.in_(_STOPPING)))
+    .subquery()
 )
+_SEARCHES_DUE = Prepared(select(*_WITH_EVENTS.c))
 
 
 async def searches_due(session: ReadSession) -> dict[int, bool]:
     """Returns the experiments with events that their search has not processed, and those that stop, in their order;
     False for one that has only validations to process."""
     found: dict[int, bool] = {}
-    for experiment_id, has_others in sorted(await session.execute(_SEARCHES_DUE)):
+    for experiment_id, has_others in sorted(await _SEARCHES_DUE.rows(session)):
         found[experiment_id] = bool(has_others)
     return found
 
 
 async def search_position(session: ReadSession, experiment_id: int) -> SearchPosition | None:
     """Returns None for a deleted experiment."""
-    query = select(ExperimentRow.state, ExperimentRow.searcher_type, ExperimentRow.searcher_cursor)
-    row = (await session.execute(query.where(ExperimentRow.id == experiment_id))).one_or_none()
-    return None if row is None or row.state is ExperimentState.DELETED else SearchPosition(*row)
+    found = [SearchPosition(*row) for row in await _POSITION.rows(session, experiment_id=experiment_id)]
+    return found[0] if found and found[0].state is not ExperimentState.DELETED else None
 
 
+_POSITION = Prepared(
+    select(ExperimentRow.state, ExperimentRow.searcher_type, ExperimentRow.searcher_cursor).where(
+        ExperimentRow.id == bindparam("experiment_id")
+    )
+)
 _ROWS = table_of(ExperimentRow)
-_PASS_EVENTS = (
+_PASS_EVENTS: Prepared[int] = Prepared(
     update(_ROWS)
     .where(
         _ROWS.c.id == bindparam("of_id"),
@@ -283,7 +290,7 @@ async def pass_events(
     """Stores that a search has processed events and wants nothing. Returns False if it is no longer ``at``."""
     values = {"of_id": experiment_id, "from_cursor": at.cursor, "in_state": at.state}
     values |= {"to_cursor": searcher_cursor, "to_progress": progress}
-    if (await session.execute(_PASS_EVENTS, values)).first() is None:
+    if not await _PASS_EVENTS.rows(session, **values):
         return False
     notify(session, notifications.metrics(experiment_id))
     return True

@@ -9,6 +9,7 @@ from determined.errors import BadRequest, NotFound
 from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.db.models import AllocationRow, JobRow, TaskRow
+from determined_master.db.prepared import get_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 MIN_PRIORITY, MAX_PRIORITY = 1, 99
@@ -35,7 +36,7 @@ async def add(
 
 
 async def get(session: ReadSession, job_id: str) -> JobRow:
-    row = await session.get(JobRow, job_id)
+    row = await get_row(session, JobRow, job_id)
     if row is None:
         raise NotFound(f"job {job_id} not found")
     return row

@@ -5,12 +5,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from determined.states import TrialState
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ContainerRow, ExperimentRow, LogPolicyMatchRow, TrialRow
+from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, delete_rows
 from determined_master.events import repository as events
 from determined_master.logs.policies import Action, AttemptPolicies, Policy, policies_of
@@ -114,16 +115,20 @@ async def newest_names(session: ReadSession, task_ids: Collection[str]) -> dict[
 
 async def excluded_agents(session: ReadSession, task_ids: Collection[str]) -> dict[str, frozenset[str]]:
     """Returns by task the agents on which its later attempts must not run; others are absent."""
-    query = select(LogPolicyMatchRow.task_id, LogPolicyMatchRow.agent_id).where(
-        LogPolicyMatchRow.task_id.in_(task_ids),
-        LogPolicyMatchRow.action == "exclude_node",
-        LogPolicyMatchRow.is_void.is_(False),
-    )
     found: dict[str, frozenset[str]] = {}
-    for task_id, agent_id in await session.execute(query):
+    for task_id, agent_id in await _EXCLUDED.rows(session, task_ids=list(task_ids)):
         if agent_id is not None:
             found[task_id] = found.get(task_id, frozenset()) | {agent_id}
     return found
+
+
+_EXCLUDED = Prepared(
+    select(LogPolicyMatchRow.task_id, LogPolicyMatchRow.agent_id).where(
+        LogPolicyMatchRow.task_id.in_(bindparam("task_ids", expanding=True)),
+        LogPolicyMatchRow.action == "exclude_node",
+        LogPolicyMatchRow.is_void.is_(False),
+    )
+)
 
 
 async def void(session: WriteSession, trial_ids: Sequence[int]) -> None:

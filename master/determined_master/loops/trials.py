@@ -16,8 +16,9 @@ from determined_master.db.models import AllocationRow, ExperimentRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs.policies import policies_of
+from determined_master.trials import due_queries
 from determined_master.trials import repository as trial_rows
-from determined_master.trials.repository import DueTrial
+from determined_master.trials.due_queries import DueTrial
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class TrialLoop:
     async def _load(self) -> TrialsView:
         async with self._database.read() as session:
             unsettled = await allocation_rows.unsettled(session, of_trials=True)
-            due = await trial_rows.due(session)
+            due = await due_queries.due(session)
             invalid = [trial for trial in due if trial.is_invalid]
             live: dict[str, str] = {}
             if invalid:
@@ -158,6 +159,6 @@ class TrialLoop:
 
     async def _request_some(self, experiment_id: int, trial_ids: Sequence[int]) -> None:
         async with self._database.write() as session:
-            rows = await trial_rows.wanting_slots_of(session, trial_ids)
+            rows = await due_queries.wanting_slots_of(session, trial_ids)
             if rows:
                 await self._trials.request_slots(session, rows, await experiment_rows.get(session, experiment_id))

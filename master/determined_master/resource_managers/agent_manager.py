@@ -1,5 +1,6 @@
 """The resource manager of agents: our own scheduler places allocations on the slots of agents."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -28,6 +29,9 @@ from determined_master.scheduling.what_if import Changes
 
 logger = logging.getLogger(__name__)
 
+REASONS_SECONDS = 0.25
+"""Why something waits is stored at the latest after this time, or together with a placement."""
+
 
 class AgentManager:
     """Implements ``ResourceManager`` for pools of agents: a frozen view of each pool, a plan, guarded updates."""
@@ -51,6 +55,8 @@ class AgentManager:
         self._start_windows = start_windows
         self._is_draining = is_draining
         self._items = Isolation("schedule", logger)
+        self._stale_since: dict[str, float] = {}
+        """Since when the stored reasons for waiting of a pool are stale, by the clock of the event loop."""
 
     async def validate(self, session: ReadSession, pool: str, groups: Sequence[TaskGroup]) -> str | None:
         view = await pool_views.idle(session, self._pools[pool], groups)
@@ -86,11 +92,12 @@ class AgentManager:
                     due = [each for each in queue.waiting if self._items.is_due("allocation", each.id)]
                     queue = queue._replace(waiting=due)
                     views.append(await pool_views.whole(session, self._pools[name], self._clock.now(), queue))
+        waits: list[float] = []
         for view in views:
-            await self._items.run("pool", view.name, partial(self._place, view, queues.pop(view.name)))
+            await self._items.run("pool", view.name, partial(self._place, view, queues.pop(view.name), waits))
         for name, left in queues.items():
             await self._store_reasons(_stale(left, {each.id: _gone(name) for each in left}))
-        return self._items.seconds_left()
+        return self._items.soonest(min(waits, default=None))
 
     async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
         if row.pool not in self._pools:
@@ -111,7 +118,7 @@ class AgentManager:
     async def capacity(self, session: ReadSession, pool: str) -> Capacity:
         return await pool_views.capacity(session, pool)
 
-    async def _place(self, pool: PoolView, queue: Sequence[Queued]) -> None:
+    async def _place(self, pool: PoolView, queue: Sequence[Queued], waits: list[float]) -> None:
         wanted = plan(pool)
         for release in wanted.releases:
             await self._items.run("allocation", release.allocation_id, partial(self._release_one, release))
@@ -120,7 +127,17 @@ class AgentManager:
         stale = _stale(queue, {**wanted.waiting, **never})
         for placement in wanted.placements:
             await self._items.run("allocation", placement.allocation_id, partial(self._place_one, placement, stale))
+        if stale and (left := self._seconds_to_reasons(pool.name)) > 0:
+            waits.append(left)
+            return
+        self._stale_since.pop(pool.name, None)
         await self._store_reasons(stale)
+
+    def _seconds_to_reasons(self, pool: str) -> float:
+        """Returns for how long the reasons of a pool may still be stale: in a queue that moves on, most of them would
+        change again at once."""
+        now = asyncio.get_running_loop().time()
+        return self._stale_since.setdefault(pool, now) + REASONS_SECONDS - now
 
     async def _place_one(self, placement: Placement, stale: list[tuple[Queued, str]]) -> None:
         """Places an allocation, and stores in the same transaction why others wait, of which ``stale`` is emptied."""

@@ -11,11 +11,12 @@ from determined_master.allocations import agent_containers_repository, queue_rep
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.queue_repository import PoolQueue, Queued
 from determined_master.db.base import EARLIEST
-from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import ReadSession
 from determined_master.pool_settings import PoolSettings, ProviderSettings, SchedulerSettings
 from determined_master.providers import repository as instance_rows
+from determined_master.resource_managers import pool_queries
 from determined_master.resource_managers.manager import Capacity
+from determined_master.resource_managers.pool_queries import PresentAgent, PresentSlot
 from determined_master.scheduling.plan import Part
 from determined_master.scheduling.view import (
     AgentView,
@@ -128,9 +129,9 @@ async def capacity(session: ReadSession, pool: str) -> Capacity:
 
 
 async def _agents(session: ReadSession, pool: PoolSettings) -> tuple[AgentView, ...]:
-    agents = [a for a in await agent_rows.present(session) if a.pool == pool.pool_name]
-    slots: dict[str, list[AgentSlotRow]] = defaultdict(list)
-    for slot in await agent_rows.slots(session):
+    agents = await pool_queries.agents(session, pool.pool_name)
+    slots: dict[str, list[PresentSlot]] = defaultdict(list)
+    for slot in await pool_queries.slots(session, pool.pool_name):
         slots[slot.agent_id].append(slot)
     held = set(await allocation_rows.held_slots(session))
     without_slots = Counter(await agent_containers_repository.agents_of_zero_slot_containers(session))
@@ -138,7 +139,7 @@ async def _agents(session: ReadSession, pool: PoolSettings) -> tuple[AgentView, 
     return tuple(_agent(a, slots[a.id], held, max(0, limit - without_slots[a.id])) for a in agents)
 
 
-def _agent(row: AgentRow, slots: Sequence[AgentSlotRow], held: set[tuple[str, int]], room: int) -> AgentView:
+def _agent(row: PresentAgent, slots: Sequence[PresentSlot], held: set[tuple[str, int]], room: int) -> AgentView:
     unheld = [s for s in slots if (s.agent_id, s.slot_id) not in held]
     is_usable = ("free", "idle")
     return AgentView(
@@ -168,7 +169,7 @@ def seconds_left(row: Queued, now: datetime) -> float | None:
     return max(0.0, elapsed * steps_left / (steps - (start or 0)))
 
 
-def _condition(row: AgentRow) -> Literal["enabled", "disabled", "draining", "disconnected"]:
+def _condition(row: PresentAgent) -> Literal["enabled", "disabled", "draining", "disconnected"]:
     if row.disconnected_at is not None:
         return "disconnected"
     return "enabled" if row.enabled else "draining" if row.draining else "disabled"

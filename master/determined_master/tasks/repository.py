@@ -15,6 +15,7 @@ from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, TaskRow, UserRow
+from determined_master.db.prepared import Prepared
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
@@ -137,10 +138,10 @@ async def names(session: ReadSession, task_ids: Collection[str]) -> dict[str, Na
 
 async def due(session: ReadSession) -> list[DueTask]:
     """Returns the ACTIVE and STOPPING tasks whose attempts have all ended and are settled, oldest first."""
-    return [DueTask(*row) for row in await session.execute(_DUE)]
+    return [DueTask(*row) for row in await _DUE.rows(session)]
 
 
-_DUE = (
+_DUE = Prepared(
     select(TaskRow.id, TaskRow.state, TaskRow.retry_at)
     .where(TaskRow.state.in_([TaskState.ACTIVE, TaskState.STOPPING]), ~_HAS_OPEN)
     .order_by(TaskRow.created_at, TaskRow.id)
@@ -153,11 +154,11 @@ async def has_open(session: ReadSession, task_id: str) -> bool:
 
 
 async def token_holder(session: ReadSession, allocation_id: str) -> TokenHolder | None:
-    row = (await session.execute(_TOKEN_HOLDER, {"allocation_id": allocation_id})).one_or_none()
-    return None if row is None else TokenHolder(*row)
+    rows = await _TOKEN_HOLDER.rows(session, allocation_id=allocation_id)
+    return TokenHolder(*rows[0]) if rows else None
 
 
-_TOKEN_HOLDER = (
+_TOKEN_HOLDER = Prepared(
     select(AllocationRow.state, AllocationRow.task_id, TaskRow.token_scope)
     .add_columns(UserRow.id, UserRow.username, UserRow.admin)
     .join(TaskRow, TaskRow.id == AllocationRow.task_id)

@@ -8,13 +8,10 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     SQLColumnExpression,
-    and_,
+    bindparam,
     func,
-    or_,
     select,
     type_coerce,
-    union,
-    update,
 )
 from sqlalchemy.orm import defer
 
@@ -25,6 +22,7 @@ from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
+from determined_master.db.prepared import Prepared, add_rows, get_row, update_rows
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.events import repository as events
@@ -48,43 +46,10 @@ class AttemptTimes(NamedTuple):
     ended: datetime | None
 
 
-class DueTrial(NamedTuple):
-    """A live trial that has no open attempt, or that reported invalid hyperparameters."""
-
-    trial_id: int
-    experiment_id: int
-    task_id: str
-    state: TrialState
-    retry_at: datetime | None
-    is_invalid: bool
-    has_open: bool
-    """True if one of its attempts lives or is not settled."""
-
-
-class Stopped(NamedTuple):
-    """A stopping trial whose attempts are settled."""
-
-    trial_id: int
-    experiment_id: int
-    task_id: str
-    state: TrialState
-
-
 MAX_IDS_A_STATEMENT = 10_000
 FIGURES = frozenset({"progress", "steps_completed"})
 """Columns that every metric report updates; changes to them publish ``metrics:<id>``."""
 _LIVE = [s for s in TrialState if s.is_live]
-_STOPPING = [s for s in TrialState if s.is_stopping]
-_HAS_OPEN = (
-    select(AllocationRow.id)
-    .where(
-        AllocationRow.task_id == TrialRow.task_id,
-        or_(AllocationRow.state.in_(LIVE), AllocationRow.settled.is_(False)),
-    )
-    .exists()
-)
-
-
 MACHINE = StateMachine(
     "trial",
     TrialRow,
@@ -96,7 +61,7 @@ MACHINE = StateMachine(
 
 
 async def find(session: ReadSession, trial_id: int) -> TrialRow | None:
-    return await session.get(TrialRow, trial_id)
+    return await get_row(session, TrialRow, trial_id)
 
 
 async def get(session: ReadSession, trial_id: int) -> TrialRow:
@@ -127,11 +92,15 @@ async def owner_of(session: ReadSession, trial_id: int) -> int:
 
 
 async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
-    return (await session.execute(select(TrialRow).where(TrialRow.task_id == task_id))).scalar_one_or_none()
+    return await _OF_TASK.first(session, task_id=task_id)
 
 
 async def id_of_task(session: ReadSession, task_id: str) -> int | None:
-    return (await session.scalars(select(TrialRow.id).where(TrialRow.task_id == task_id))).one_or_none()
+    return await _ID_OF_TASK.first(session, task_id=task_id)
+
+
+_OF_TASK = Prepared(select(TrialRow).where(TrialRow.task_id == bindparam("task_id")))
+_ID_OF_TASK = Prepared(select(TrialRow.id).where(TrialRow.task_id == bindparam("task_id")))
 
 
 class RequestedTrial(NamedTuple):
@@ -144,17 +113,32 @@ class RequestedTrial(NamedTuple):
 
 async def requested(session: ReadSession, experiment_id: int, trial_ids: Collection[int]) -> list[RequestedTrial]:
     """Returns the live trials of an experiment and the given ones, without reading the rows, which are long."""
-    # Two queries in one, each with an index: by "or" all trials of the experiment would be read.
-    query = select(TrialRow.id, TrialRow.request_id, TrialRow.progress).where(TrialRow.experiment_id == experiment_id)
-    live, given = query.where(TrialRow.is_live()), query.where(TrialRow.id.in_(trial_ids))
-    found = await session.execute(union(live, given).order_by("id"))
-    return [RequestedTrial(*row) for row in found]
+    # Two queries, each with an index: by "or" all trials of the experiment would be read.
+    found = set(await _LIVE_REQUESTED.rows(session, experiment_id=experiment_id))
+    found.update(await _REQUESTED.rows(session, experiment_id=experiment_id, trial_ids=list(trial_ids)))
+    return [RequestedTrial(*row) for row in sorted(found)]
+
+
+def _requested(condition: ColumnElement[bool]) -> Prepared[int, str, float]:
+    query = select(TrialRow.id, TrialRow.request_id, TrialRow.progress)
+    return Prepared(query.where(TrialRow.experiment_id == bindparam("experiment_id"), condition))
+
+
+_LIVE_REQUESTED = _requested(TrialRow.is_live())
+_REQUESTED = _requested(TrialRow.id.in_(bindparam("trial_ids", expanding=True)))
 
 
 async def first_warm_start(session: ReadSession, experiment_id: int) -> str | None:
     """Returns the checkpoint from which the experiment's first trial started."""
-    query = select(TrialRow.warm_start_checkpoint).where(TrialRow.experiment_id == experiment_id)
-    return (await session.scalars(query.order_by(TrialRow.id).limit(1))).first()
+    return await _FIRST_WARM_START.first(session, experiment_id=experiment_id)
+
+
+_FIRST_WARM_START = Prepared(
+    select(TrialRow.warm_start_checkpoint)
+    .where(TrialRow.experiment_id == bindparam("experiment_id"))
+    .order_by(TrialRow.id)
+    .limit(1)
+)
 
 
 async def by_ids(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
@@ -245,40 +229,6 @@ async def counts(session: ReadSession, experiment_ids: Collection[int]) -> dict[
     return {row[0]: row[1] for row in (await session.execute(query)).all()}
 
 
-async def due(session: ReadSession) -> list[DueTrial]:
-    """Returns the trials for which their loop may have something to do, by id."""
-    return [DueTrial(*row) for row in await session.execute(_DUE)]
-
-
-_DUE = (
-    select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
-    .add_columns(TrialRow.retry_at, TrialRow.invalid_hp, _HAS_OPEN.label("has_open"))
-    .where(
-        TrialRow.state.in_(_LIVE),
-        or_(TrialRow.invalid_hp.is_(True), and_(TrialRow.closed.is_(False), ~_HAS_OPEN)),
-    )
-    .order_by(TrialRow.id)
-)
-
-
-async def wanting_slots_of(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
-    """Returns those of the trials that still request slots."""
-    query = select(TrialRow).where(TrialRow.id.in_(trial_ids), TrialRow.state == TrialState.ACTIVE, ~_HAS_OPEN)
-    return (await session.scalars(query.order_by(TrialRow.id))).all()
-
-
-async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None) -> list[Stopped]:
-    """Returns the stopping trials, of all or of some, whose attempts have all ended and are settled."""
-    query = (
-        select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
-        .where(TrialRow.state.in_(_STOPPING), TrialRow.closed.is_(False), ~_HAS_OPEN)
-        .order_by(TrialRow.id)
-    )
-    if trial_ids is not None:
-        query = query.where(TrialRow.id.in_(trial_ids))
-    return [Stopped(*row) for row in await session.execute(query)]
-
-
 async def live_states(session: ReadSession, experiment_id: int) -> dict[TrialState, list[int]]:
     """Returns the ids of an experiment's live trials by their state."""
     query = select(TrialRow.state, TrialRow.id).where(TrialRow.experiment_id == experiment_id, TrialRow.is_live())
@@ -302,7 +252,7 @@ async def live_allocations(
 
 async def change_each(session: WriteSession, experiment_id: int, values: Sequence[dict[str, Any]]) -> None:
     """Changes trials of an experiment in one statement. Each of ``values`` has the ``id`` and the same columns."""
-    await session.execute(update(TrialRow), values)
+    await update_rows(session, TrialRow, values)
     notify(session, notifications.experiment(experiment_id))
 
 
@@ -316,8 +266,7 @@ async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
 async def add(session: WriteSession, experiment: ExperimentRow, **values: object) -> TrialRow:
     """Adds a trial and its task."""
     row = TrialRow(experiment_id=experiment.id, **values)
-    session.add_all([row, task_of(experiment, row)])
-    await session.flush()
+    await add_rows(session, [task_of(experiment, row), row])
     notify(session, notifications.experiment(row.experiment_id))
     return row
 

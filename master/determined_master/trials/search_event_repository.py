@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import BigInteger, bindparam, delete, select, update
 
-from determined_master.db.base import table_of
+from determined_master.db.base import MAX_INT64, table_of
 from determined_master.db.models import SearchEventRow
+from determined_master.db.prepared import Prepared, insert_rows
 from determined_master.db.session import ReadSession, WriteSession
+
+_EVENTS = table_of(SearchEventRow)
 
 
 async def add_event(
@@ -15,7 +18,7 @@ async def add_event(
 ) -> None:
     """Records a search event in the transaction of the change itself."""
     values = {"experiment_id": experiment_id, "trial_id": trial_id, "kind": kind, "payload": payload}
-    await session.execute(insert(table_of(SearchEventRow)).inline(), values)
+    await insert_rows(session, _EVENTS, [values])
 
 
 async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], reason: str) -> None:
@@ -24,30 +27,31 @@ async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], r
         {"experiment_id": experiment_id, "trial_id": trial_id, "kind": "closed", "payload": {"reason": reason}}
         for experiment_id, trial_id in trials
     ]
-    if rows:
-        await session.execute(insert(SearchEventRow), rows)
+    await insert_rows(session, _EVENTS, [row | {"heard": False} for row in rows])
 
 
 async def events_after(
     session: ReadSession, experiment_id: int, cursor: int, *, to: int | None = None, limit: int | None = None
 ) -> Sequence[SearchEventRow]:
     """Returns the events after ``cursor``, up to the event ``to``, or the first ``limit`` ones, if that is given."""
-    query = (
-        select(SearchEventRow)
-        .where(SearchEventRow.experiment_id == experiment_id, SearchEventRow.id > cursor)
-        .order_by(SearchEventRow.id)
-    )
-    if to is not None:
-        query = query.where(SearchEventRow.id <= to)
-    return (await session.scalars(query if limit is None else query.limit(limit))).all()
+    values = {"experiment_id": experiment_id, "cursor": cursor, "to": MAX_INT64 if to is None else to}
+    return await _AFTER.scalars(session, **values, most=MAX_INT64 if limit is None else limit)
+
+
+_AFTER = Prepared(
+    select(SearchEventRow)
+    .where(SearchEventRow.experiment_id == bindparam("experiment_id"))
+    .where(SearchEventRow.id > bindparam("cursor"), SearchEventRow.id <= bindparam("to"))
+    .order_by(SearchEventRow.id)
+    .limit(bindparam("most", type_=BigInteger))
+)
 
 
 async def mark_processed(session: WriteSession, experiment_id: int, cursor: int) -> None:
-    await session.execute(_MARK, {"of_experiment": experiment_id, "cursor": cursor})
+    await _MARK.execute(session, [{"of_experiment": experiment_id, "cursor": cursor}])
 
 
-_EVENTS = table_of(SearchEventRow)
-_MARK = (
+_MARK: Prepared[()] = Prepared(
     update(_EVENTS)
     .where(
         _EVENTS.c.experiment_id == bindparam("of_experiment"),

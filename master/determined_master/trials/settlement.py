@@ -16,7 +16,7 @@ from determined_master.db.models import AllocationRow, ContainerRow, ExperimentR
 from determined_master.db.session import WriteSession, notify
 from determined_master.events.state_machine import Event
 from determined_master.logs import repository as logs
-from determined_master.trials import repository
+from determined_master.trials import due_queries, repository
 from determined_master.trials.log_policies import LogPolicies, Verdict, not_restarted
 from determined_master.trials.search_event_repository import add_closed, add_event
 from determined_master.trials.states import AttemptEnd, TrialOutcome, decide
@@ -56,9 +56,9 @@ class Settlement:
 
     async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
         """Ends the stopping trials whose attempts are settled, in a constant number of statements."""
-        by_state: dict[TrialState, list[repository.Stopped]] = defaultdict(list)
+        by_state: dict[TrialState, list[due_queries.Stopped]] = defaultdict(list)
         # An allocation that has just ended determines how its trial ends, so it is settled first.
-        for each in await repository.stopped(session, trial_ids):
+        for each in await due_queries.stopped(session, trial_ids):
             by_state[each.state].append(each)
         for state, trials in by_state.items():
             outcome = decide(AttemptEnd(state, ExitReason.KILLED, 0, 0))

@@ -28,8 +28,6 @@ def _no_garbage_collection() -> Iterator[None]:
 async def test_a_write_that_is_cancelled_within_a_statement_gives_the_lock_back(tmp_path: Path) -> None:
     path = tmp_path / "master.sqlite"
     database = Database(sqlite_url(path), Notifications())
-    async with database.write() as session:
-        await session.execute(text("CREATE TABLE kept (id INTEGER)"))
     loop = asyncio.get_running_loop()
     running, may_end = asyncio.Event(), threading.Event()
 
@@ -38,9 +36,12 @@ async def test_a_write_that_is_cancelled_within_a_statement_gives_the_lock_back(
         may_end.wait(60)
         return row
 
-    @event.listens_for(database.write_engine.sync_engine, "checkout")
-    def _add_function(connection: DBAPIConnection, _record: object, _proxy: object) -> None:
+    @event.listens_for(database.write_engine.sync_engine, "connect")
+    def _add_function(connection: DBAPIConnection, _record: object) -> None:
         connection.create_function("block", 1, block)
+
+    async with database.write() as session:
+        await session.execute(text("CREATE TABLE kept (id INTEGER)"))
 
     async def write() -> None:
         async with database.write() as session:

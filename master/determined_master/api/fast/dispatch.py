@@ -1,12 +1,20 @@
 """Fast path: dispatches hot routes by one look-up of the path, before FastAPI, which costs more than the work."""
 
 import re
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 Handler = Callable[[Request], Awaitable[ASGIApp]]
+
+
+class HotRoute(NamedTuple):
+    method: str
+    path: str
+    handler: Handler
 
 
 class Json:
@@ -37,17 +45,19 @@ async def body_of(request: Request) -> bytes:
 class FastPath:
     """ASGI middleware. Handlers convert all errors to responses."""
 
-    def __init__(self, app: ASGIApp, routes: Sequence[tuple[str, Handler]], owner: object) -> None:
-        """``routes``: path patterns with ``{name}`` or ``{name:int}`` segments, all POST. ``owner``: value of
+    def __init__(self, app: ASGIApp, routes: Sequence[HotRoute], owner: object) -> None:
+        """``routes``: methods and path patterns with ``{name}`` or ``{name:int}`` segments. ``owner``: value of
         ``request.app``."""
         self._app = app
         self._owner = owner
-        self._routes = [(_compiled(path), handler) for path, handler in routes]
+        self._routes: dict[str, list[tuple[re.Pattern[str], Handler]]] = defaultdict(list)
+        for route in routes:
+            self._routes[route.method].append((_compiled(route.path), route.handler))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "POST":
+        if scope["type"] == "http" and scope["method"] in self._routes:
             path: str = scope["path"]
-            for pattern, handler in self._routes:
+            for pattern, handler in self._routes[scope["method"]]:
                 found = pattern.fullmatch(path)
                 if found:
                     scope["path_params"] = found.groupdict()

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
+from determined_master.allocations.rendezvous_wait import RendezvousWait
 from determined_master.api.errors import error_body, response_of, translate
 from determined_master.api.fast.dispatch import Json, body_of
 from determined_master.api.schemas.enums import plain_level
@@ -100,7 +101,7 @@ _LOGS = msgspec.json.Decoder(LogsBody)
 
 
 class FastRoutes:
-    """Handlers of the hot posts."""
+    """Handlers of the hot requests."""
 
     def __init__(
         self,
@@ -110,6 +111,7 @@ class FastRoutes:
         writer: GroupWriter,
         metrics: MetricStore,
         logs: LogStore,
+        meetings: RendezvousWait,
     ) -> None:
         self._authenticator = authenticator
         self._access = access
@@ -118,6 +120,7 @@ class FastRoutes:
         self._metrics = metrics
         self._batches = BatchStore(metrics)
         self._logs = logs
+        self._meetings = meetings
 
     async def report_metrics(self, request: Request) -> ASGIApp:
         try:
@@ -175,12 +178,25 @@ class FastRoutes:
             return response_of(translate(error))
         return Json(OutputAck(committed=committed).model_dump_json().encode())
 
-    async def _may_report(self, request: Request, trial_id: int) -> None:
-        """Raises Forbidden unless the principal may report for the trial. A known task token needs no query."""
+    async def rendezvous(self, request: Request) -> ASGIApp:
+        """As the route of FastAPI (api/v1/allocations.py), which every task asks once as it starts."""
+        try:
+            names = request.path_params
+            principal = await self._principal(request)
+            meeting = await self._meetings.of(principal, names["allocation_id"], names["resources_id"])
+        except Exception as error:
+            return response_of(translate(error))
+        return Json(msgspec.json.encode({"rendezvousInfo": meeting._asdict()}))
+
+    async def _principal(self, request: Request) -> Principal:
+        """A known task token needs no query."""
         token = bearer(request.headers.get(TASK_HEADER)) or bearer(request.headers.get("authorization"))
-        principal = self._authenticator.known_task(token) if token else None
-        if principal is None:
-            principal = await self._authenticator.principal(request.headers, request.cookies)
+        known = self._authenticator.known_task(token) if token else None
+        return known or await self._authenticator.principal(request.headers, request.cookies)
+
+    async def _may_report(self, request: Request, trial_id: int) -> None:
+        """Raises Forbidden unless the principal may report for the trial."""
+        principal = await self._principal(request)
         if principal.is_task and await self._access.trial_of(principal) != trial_id:
             raise Forbidden(f"this task token may not report for trial {trial_id}")
         if not principal.is_task:

@@ -1,0 +1,87 @@
+"""SQL for what trials are due for: an attempt, or their end."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import and_, bindparam, or_, select
+
+from determined.states import TrialState
+from determined_master.allocations.repository import LIVE
+from determined_master.db.models import AllocationRow, TrialRow
+from determined_master.db.prepared import Prepared
+from determined_master.db.session import ReadSession
+
+
+class DueTrial(NamedTuple):
+    """A live trial that has no open attempt, or that reported invalid hyperparameters."""
+
+    trial_id: int
+    experiment_id: int
+    task_id: str
+    state: TrialState
+    retry_at: datetime | None
+    is_invalid: bool
+    has_open: bool
+    """True if one of its attempts lives or is not settled."""
+
+
+class Stopped(NamedTuple):
+    """A stopping trial whose attempts are settled."""
+
+    trial_id: int
+    experiment_id: int
+    task_id: str
+    state: TrialState
+
+
+_LIVE = [s for s in TrialState if s.is_live]
+_STOPPING = [s for s in TrialState if s.is_stopping]
+_HAS_OPEN = (
+    select(AllocationRow.id)
+    .where(
+        AllocationRow.task_id == TrialRow.task_id,
+        or_(AllocationRow.state.in_(LIVE), AllocationRow.settled.is_(False)),
+    )
+    .exists()
+)
+
+
+async def due(session: ReadSession) -> list[DueTrial]:
+    """Returns the trials for which their loop may have something to do, by id."""
+    return [DueTrial(*row) for row in await _DUE.rows(session)]
+
+
+_DUE = Prepared(
+    select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
+    .add_columns(TrialRow.retry_at, TrialRow.invalid_hp, _HAS_OPEN.label("has_open"))
+    .where(
+        TrialRow.state.in_(_LIVE),
+        or_(TrialRow.invalid_hp.is_(True), and_(TrialRow.closed.is_(False), ~_HAS_OPEN)),
+    )
+    .order_by(TrialRow.id)
+)
+
+
+async def wanting_slots_of(session: ReadSession, trial_ids: Collection[int]) -> Sequence[TrialRow]:
+    """Returns those of the trials that still request slots."""
+    return await _WANTING.scalars(session, trial_ids=list(trial_ids))
+
+
+_WANTING = Prepared(
+    select(TrialRow)
+    .where(TrialRow.id.in_(bindparam("trial_ids", expanding=True)), TrialRow.state == TrialState.ACTIVE, ~_HAS_OPEN)
+    .order_by(TrialRow.id)
+)
+
+
+async def stopped(session: ReadSession, trial_ids: Collection[int] | None = None) -> list[Stopped]:
+    """Returns the stopping trials, of all or of some, whose attempts have all ended and are settled."""
+    query = (
+        select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
+        .where(TrialRow.state.in_(_STOPPING), TrialRow.closed.is_(False), ~_HAS_OPEN)
+        .order_by(TrialRow.id)
+    )
+    if trial_ids is not None:
+        query = query.where(TrialRow.id.in_(trial_ids))
+    return [Stopped(*row) for row in await session.execute(query)]

@@ -1,0 +1,187 @@
+"""Prepared statements: the same rows, objects and errors as those of SQLAlchemy."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Select, bindparam, inspect, select
+from sqlalchemy.exc import IntegrityError
+from tests.support.cluster import Cluster, FakeAgent
+from tests.support.makers import rolled_back
+
+from determined.link.messages import DesiredContainer
+from determined_master.db.base import Base, table_of
+from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, EventRow, JobRow, SearchEventRow
+from determined_master.db.prepared import MAX_SINGLE_ROWS, Prepared, add_rows, get_row, insert_rows, update_rows
+from determined_master.db.session import ReadSession
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
+SYMBOL = "\N{SYMBOL FOR NULL}"
+
+
+async def busy(one: Cluster) -> tuple[FakeAgent, DesiredContainer]:
+    """One attempt has ended, another one runs, a third one waits."""
+    agent = await one.join()
+    for _ in range(3):
+        await one.create()
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    await agent.exit(wish)
+    (other,) = await agent.wished()
+    await agent.run(other)
+    return agent, other
+
+
+def queries() -> list[Prepared[Any]]:
+    """All prepared queries of the master's modules."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("determined_master.")]
+    values = [value for module in modules for value in vars(module).values()]
+    values += [each for value in values if isinstance(value, dict) for each in value.values()]
+    return [each for each in values if isinstance(each, Prepared) and isinstance(each._statement, Select)]
+
+
+def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(
+        (type(each), {a.key: each.__dict__.get(a.key) for a in inspect(type(each)).column_attrs})
+        if isinstance(each, Base)
+        else each
+        for each in row
+    )
+
+
+async def test_every_prepared_query_gives_what_sqlalchemy_gives(one: Cluster):
+    _, wish = await busy(one)
+    task_id = wish.allocation_id.rpartition(".")[0]
+    values: dict[str, Any] = {
+        "agent_id": "one",
+        "agent_ids": ["one"],
+        "allocation_id": wish.allocation_id,
+        "container_id": wish.container_id,
+        "container_ids": [wish.container_id],
+        "cursor": 0,
+        "experiment_id": 1,
+        "most": 100,
+        "pool": "default",
+        "task_id": task_id,
+        "task_ids": [task_id, "other"],
+        "to": 1000,
+        "trial_ids": [1, 2, 3],
+    }
+    with_rows = 0
+    for query in queries():
+        names = {each.key for each in query._statement.compile().binds.values() if each.required}
+        for key in (1, "one", wish.allocation_id) if "of_key" in names else (None,):
+            given = {name: key if name == "of_key" else values[name] for name in names}
+            if key is not None and not isinstance(key, _key_type(query)):
+                continue
+            async with one.master.database.read() as session:
+                expected = [plain(tuple(row)) for row in await session.execute(query._statement, given)]
+            async with one.master.database.read() as session:
+                found = [plain(row) for row in await query.rows(session, **given)]
+            with_rows += bool(found)
+            assert sorted(map(repr, found)) == sorted(map(repr, expected)), str(query._statement)
+    assert with_rows > 20
+
+
+def _key_type(query: Prepared[Any]) -> type:
+    (key,) = query._statement.selected_columns[0].table.primary_key.columns
+    return key.type.python_type
+
+
+async def test_a_row_is_one_object_in_its_session_however_it_is_read(one: Cluster):
+    _, wish = await busy(one)
+    async with one.master.database.read() as session:
+        row = await get_row(session, AllocationRow, wish.allocation_id)
+        assert row is not None
+        assert await session.get(AllocationRow, wish.allocation_id) is row
+        assert (await session.scalars(select(AllocationRow).where(AllocationRow.id == row.id))).one() is row
+        assert await get_row(session, AllocationRow, row.id) is row
+        assert await get_row(session, AllocationRow, "unknown") is None
+
+
+async def test_changes_of_an_object_are_stored(one: Cluster):
+    _, wish = await busy(one)
+    async with one.master.database.write() as session:
+        row = await get_row(session, ContainerRow, wish.container_id)
+        assert row is not None
+        row.address = "10.0.0.1"
+    async with one.master.database.read() as session:
+        row = await session.get(ContainerRow, wish.container_id)
+        assert row is not None
+        assert row.address == "10.0.0.1"
+
+
+@pytest.mark.parametrize("count", [1, MAX_SINGLE_ROWS + 1])
+async def test_new_objects_have_their_defaults_and_belong_to_the_session(one: Cluster, count: int):
+    async with rolled_back(one.master.database) as session:
+        jobs = [JobRow(id=f"job-{number}", pool="default", position=NOW) for number in range(count)]
+        agents = [AgentRow(id=f"agent-{number}", pool="default", registered_at=NOW) for number in range(count)]
+        await add_rows(session, [*jobs, *agents])
+        assert all(job in session for job in jobs)
+        for agent in agents:
+            assert (agent.container_runtime, agent.lost, agent.disconnected_at) == ("process", False, None)
+            found = await session.execute(select(AgentRow.lost, AgentRow.registered_at).where(AgentRow.id == agent.id))
+            assert found.one() == (False, NOW)
+
+
+async def test_a_number_that_the_database_gives_is_that_of_the_object(one: Cluster):
+    async with rolled_back(one.master.database) as session:
+        events = [EventRow(time=NOW, actor="ann", kind="made", target_type="test", target_id=str(n)) for n in range(2)]
+        await add_rows(session, events)
+        for event in events:
+            target = await session.scalar(select(EventRow.target_id).where(EventRow.id == event.id))
+            assert (target, event.payload) == (event.target_id, {})
+
+
+@pytest.mark.parametrize("count", [1, MAX_SINGLE_ROWS + 1])
+async def test_rows_are_inserted_and_changed(one: Cluster, count: int):
+    experiment = await one.create(activate=False)
+    async with rolled_back(one.master.database) as session:
+        rows = [{"experiment_id": experiment, "trial_id": n, "kind": "x\0y", "payload": {"n": n}} for n in range(count)]
+        await insert_rows(session, table_of(SearchEventRow), rows)
+        query = (
+            select(SearchEventRow).where(SearchEventRow.experiment_id == experiment).order_by(SearchEventRow.trial_id)
+        )
+        found = (await session.scalars(query)).all()
+        assert [(row.trial_id, row.kind, row.payload["n"], row.processed) for row in found] == [
+            (n, f"x{SYMBOL}y", n, False) for n in range(count)
+        ]
+        await update_rows(session, SearchEventRow, [{"id": row.id, "trial_id": 100 + row.trial_id} for row in found])
+        assert sorted(await session.scalars(select(SearchEventRow.trial_id))) == list(range(100, 100 + count))
+
+
+async def test_a_missing_column_whose_default_is_a_function_is_refused(one: Cluster):
+    async with rolled_back(one.master.database) as session:
+        with pytest.raises(ValueError, match="the rows of search_facts lack a column"):
+            await insert_rows(session, table_of(SearchEventRow), [{"experiment_id": 7, "trial_id": 1, "kind": "x"}])
+
+
+async def test_errors_are_those_of_sqlalchemy(one: Cluster):
+    async with one.master.database.write() as session:
+        await insert_rows(session, table_of(JobRow), [{"id": "new", "pool": "default", "position": NOW}])
+        with pytest.raises(IntegrityError) as refused:
+            async with session.begin_nested():
+                await insert_rows(session, table_of(JobRow), [{"id": "new", "pool": "default", "position": NOW}])
+        assert "[parameters" not in str(refused.value)
+    async with one.master.database.read() as session:
+        assert await get_row(session, JobRow, "new") is not None
+
+
+_WITH_IDS = Prepared(select(JobRow.id).where(JobRow.id.in_(bindparam("ids", expanding=True))).order_by(JobRow.id))
+_OF_ID = Prepared(select(JobRow.id).where(JobRow.id == bindparam("id")))
+
+
+async def _jobs(session: ReadSession, *ids: str) -> list[str]:
+    return await _WITH_IDS.scalars(session, ids=list(ids))
+
+
+async def test_lists_may_have_any_length(one: Cluster):
+    async with rolled_back(one.master.database) as session:
+        await add_rows(session, [JobRow(id=name, pool="default", position=NOW) for name in "abc"])
+        assert await _jobs(session) == []
+        assert await _jobs(session, "b") == ["b"]
+        assert await _jobs(session, "c", "a", "x") == ["a", "c"]
+        assert await _jobs(session, "a", "c", "b", "y") == ["a", "b", "c"]
+        assert await _OF_ID.first(session, id="b") == "b"
+        assert await _OF_ID.first(session, id="x") is None

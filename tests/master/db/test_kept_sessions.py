@@ -1,0 +1,164 @@
+"""Sessions of SQLite on connections that stay open: transactions with and without SQLAlchemy, errors, other programs."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Column, Integer, MetaData, Table, bindparam, event, func, insert, select, text
+from sqlalchemy.exc import IntegrityError
+
+from determined_master.db.engine import sqlite_url
+from determined_master.db.kept_sessions import MAX_KEPT
+from determined_master.db.prepared import Prepared, insert_rows
+from determined_master.db.session import Database, WriteSession, after_commit, notify
+from determined_master.notifications import Notifications
+
+KEPT = Table("kept", MetaData(), Column("id", Integer, primary_key=True))
+_COUNT = Prepared(select(func.count()).select_from(KEPT))
+_HIGHER = Prepared(select(KEPT.c.id).where(KEPT.c.id > bindparam("than")).order_by(KEPT.c.id))
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(sqlite_url(tmp_path / "master.sqlite"), Notifications())
+    async with database.write() as session:
+        await session.execute(text("CREATE TABLE kept (id INTEGER PRIMARY KEY)"))
+        await session.execute(text("INSERT INTO kept VALUES (1), (2), (3)"))
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def other(tmp_path: Path, database: Database) -> Iterator[sqlite3.Connection]:
+    """A connection of another program."""
+    with closing(sqlite3.connect(tmp_path / "master.sqlite", isolation_level=None)) as connection:
+        yield connection
+
+
+async def add(session: WriteSession, *ids: int) -> None:
+    await insert_rows(session, KEPT, [{"id": number} for number in ids])
+
+
+async def test_sessions_take_their_connections_from_the_pool_once(database: Database) -> None:
+    checkouts: list[object] = []
+    for engine in (database.read_engine, database.write_engine):
+        event.listen(engine.sync_engine, "checkout", lambda *_: checkouts.append(None))
+    for number in range(4, 14):
+        async with database.write() as writing:
+            await add(writing, number)
+        async with database.read() as reading:
+            assert await _HIGHER.scalars(reading, than=number - 1) == [number]
+    assert len(checkouts) <= 1, "that of the first read session"
+
+
+async def test_more_sessions_than_are_kept_work_at_once(database: Database) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(MAX_KEPT + 3):
+            assert await _COUNT.first(await stack.enter_async_context(database.read())) == 3
+    pool = database.read_engine.sync_engine.pool
+    assert pool.checkedout() == MAX_KEPT  # type: ignore[attr-defined]
+
+
+async def test_prepared_and_other_statements_are_one_transaction(database: Database, other: sqlite3.Connection) -> None:
+    async with database.write() as session:
+        await add(session, 4)
+        await session.execute(insert(KEPT), [{"id": 5}])
+        await add(session, 6)
+        assert await session.scalar(select(func.count()).select_from(KEPT)) == 6
+        assert other.execute("SELECT count(*) FROM kept").fetchone() == (3,)
+    assert other.execute("SELECT count(*) FROM kept").fetchone() == (6,)
+
+
+async def test_all_queries_of_a_session_see_one_view(database: Database) -> None:
+    async with database.read() as session:
+        assert await _COUNT.first(session) == 3
+        async with database.write() as writing:
+            await add(writing, 4)
+        assert await session.scalar(select(func.count()).select_from(KEPT)) == 3
+        assert await _COUNT.first(session) == 3
+    async with database.read() as session:
+        assert await _COUNT.first(session) == 4
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+async def test_an_error_undoes_the_whole_transaction(database: Database, *, is_mixed: bool) -> None:
+    done: list[str] = []
+
+    async def write() -> None:
+        async with database.write() as session:
+            after_commit(session, lambda: done.append("called"))
+            notify(session, "topic")
+            await add(session, 4)
+            if is_mixed:
+                await session.execute(insert(KEPT), [{"id": 5}])
+            await add(session, 1)
+
+    with pytest.raises(IntegrityError):
+        await write()
+    assert done == []
+    async with database.write() as session:
+        await add(session, 7)
+    async with database.read() as session:
+        assert await _HIGHER.scalars(session, than=3) == [7]
+
+
+async def test_a_savepoint_undoes_what_follows_it(database: Database) -> None:
+    async def fail(session: WriteSession) -> None:
+        async with session.begin_nested():
+            await add(session, 5)
+            await add(session, 1)
+
+    async with database.write() as session:
+        await add(session, 4)
+        with pytest.raises(IntegrityError):
+            await fail(session)
+        await add(session, 6)
+    async with database.read() as session:
+        assert await _HIGHER.scalars(session, than=3) == [4, 6]
+
+
+async def test_a_session_that_did_nothing_takes_no_lock(database: Database, other: sqlite3.Connection) -> None:
+    async with database.write():
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+
+
+async def test_the_loop_goes_on_while_another_program_holds_the_lock(
+    database: Database, other: sqlite3.Connection
+) -> None:
+    async def write() -> None:
+        async with database.write() as session:
+            await add(session, 4)
+
+    other.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(write())
+    async with database.read() as session:
+        assert await _COUNT.first(session) == 3
+    assert not writing.done()
+    other.execute("ROLLBACK")
+    await writing
+    assert other.execute("SELECT count(*) FROM kept").fetchone() == (4,)
+
+
+async def test_a_write_that_is_cancelled_while_it_waits_for_the_lock_stores_nothing(
+    database: Database, other: sqlite3.Connection
+) -> None:
+    async def write() -> None:
+        async with database.write() as session:
+            await add(session, 4)
+
+    other.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(write())
+    await asyncio.sleep(0)
+    assert database.write_lock.locked()
+    writing.cancel()
+    other.execute("ROLLBACK")
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    async with database.write() as session:
+        assert await _COUNT.first(session) == 3
+        await add(session, 5)
+    assert other.execute("SELECT max(id) FROM kept").fetchone() == (5,)
