@@ -85,7 +85,8 @@ def make_write_engine(url: str) -> AsyncEngine:
             **_JSON,
         )
     engine = _sqlite_engine(url, "BEGIN IMMEDIATE", pool_size=1, max_overflow=0)
-    _configure(engine.sync_engine, begin="BEGIN IMMEDIATE")
+    # Only the thread of the connection waits for the lock.
+    _configure(engine.sync_engine, begin="BEGIN IMMEDIATE", extra=("PRAGMA busy_timeout=0",))
     return engine
 
 

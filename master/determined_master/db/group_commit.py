@@ -12,7 +12,6 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from determined.errors import ApiError
-from determined_master.database_url import is_sqlite
 from determined_master.db.kept_connection import KeptConnection
 from determined_master.db.postgresql import is_repeatable
 from determined_master.db.session import Database
@@ -151,7 +150,7 @@ class GroupWriter:
         """Applies a quick group in the event loop, and leaves to the thread its commit, which waits for the disk: two
         threads that both run Python for one report wait for each other. Returns None for other groups, and if another
         program holds the lock."""
-        if not is_sqlite(self._database.url) or not all(s.is_quick(each) for s, each in _by_store(group)):
+        if not self._database.is_sqlite or not all(s.is_quick(each) for s, each in _by_store(group)):
             return None
         try:
             connection = self._connection.begin_at_once()

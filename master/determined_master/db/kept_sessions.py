@@ -1,4 +1,4 @@
-"""Sessions of SQLite on connections that stay open between them.
+"""Sessions of SQLite that stay open, with their connections.
 
 To take a connection from a pool, to begin a transaction and to end it takes SQLAlchemy longer than a short query takes
 SQLite. A session that executes only prepared statements (db/prepared.py) does none of it: its driver begins and ends
@@ -9,6 +9,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Generic, NoReturn, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
@@ -27,35 +28,70 @@ class KeptSessions(Generic[S]):
     def __init__(self, engine: AsyncEngine, kind: type[S]) -> None:
         self._engine = engine
         self._kind = kind
-        self._kept: list[tuple[AsyncConnection, SqliteConnection]] = []
+        self._kept: list[_Kept[S]] = []
 
     @asynccontextmanager
     async def open(self, *, commits: bool = False) -> AsyncIterator[S]:
-        connection, driver = self._kept.pop() if self._kept else await self._connect()
-        session = self._kind(connection, expire_on_commit=False, autoflush=False)
-        session.info[DRIVER] = driver
+        kept = self._kept.pop() if self._kept else await self._connect()
+        session = kept.session
+        session.info[DRIVER] = kept.driver
         try:
             yield session
             if commits:
-                await _commit(session, connection, driver)
-            await _end(session, connection, driver)
+                await kept.commit()
+            await kept.end()
         except BaseException:
-            await asyncio.shield(asyncio.create_task(_drop(session, connection, driver)))
+            await asyncio.shield(asyncio.create_task(kept.drop()))
             raise
-        if len(self._kept) < MAX_KEPT and not connection.invalidated:
-            self._kept.append((connection, driver))
+        if len(self._kept) < MAX_KEPT and not kept.connection.invalidated:
+            self._kept.append(kept)
         else:
-            await connection.close()
+            await kept.connection.close()
 
     async def close(self) -> None:
         while self._kept:
-            await self._kept.pop()[0].close()
+            await self._kept.pop().connection.close()
 
-    async def _connect(self) -> tuple[AsyncConnection, SqliteConnection]:
+    async def _connect(self) -> "_Kept[S]":
         connection = await self._engine.connect()
         driver = (await connection.get_raw_connection()).driver_connection
         assert isinstance(driver, SqliteConnection)
-        return connection, driver
+        return _Kept(self._kind(connection, expire_on_commit=False, autoflush=False), connection, driver)
+
+
+@dataclass
+class _Kept(Generic[S]):
+    session: S
+    connection: AsyncConnection
+    driver: SqliteConnection
+
+    async def commit(self) -> None:
+        session, driver = self.session, self.driver
+        if self.connection.in_transaction() or session.new or session.dirty or session.deleted:
+            await session.commit()
+        if driver.in_transaction:
+            try:
+                await driver.commit()
+            except sqlite3.Error as error:
+                await raise_as_sqlalchemy(self.connection, driver, "COMMIT", error)
+
+    async def end(self) -> None:
+        """Ends the transaction, and makes the session as if it were new."""
+        if self.connection.in_transaction():
+            await self.session.close()
+        else:
+            self.session.sync_session.close()
+        self.session.info.clear()
+        await self.driver.rollback()
+
+    async def drop(self) -> None:
+        """Ends the session after an error, and gives its connection back to the pool."""
+        try:
+            await self.session.close()
+            if not self.connection.invalidated:
+                await self.driver.rollback()
+        finally:
+            await self.connection.close()
 
 
 async def raise_as_sqlalchemy(
@@ -65,31 +101,3 @@ async def raise_as_sqlalchemy(
     driver.fail_next(error)
     await connection.exec_driver_sql(sql)
     raise error
-
-
-async def _commit(session: AsyncSession, connection: AsyncConnection, driver: SqliteConnection) -> None:
-    if connection.in_transaction() or session.new or session.dirty or session.deleted:
-        await session.commit()
-    if driver.in_transaction:
-        try:
-            await driver.commit()
-        except sqlite3.Error as error:
-            await raise_as_sqlalchemy(connection, driver, "COMMIT", error)
-
-
-async def _end(session: AsyncSession, connection: AsyncConnection, driver: SqliteConnection) -> None:
-    if connection.in_transaction():
-        await session.close()
-    else:
-        session.sync_session.close()
-    await driver.rollback()
-
-
-async def _drop(session: AsyncSession, connection: AsyncConnection, driver: SqliteConnection) -> None:
-    """Ends a session after an error, and gives its connection back to the pool."""
-    try:
-        await session.close()
-        if not connection.invalidated:
-            await driver.rollback()
-    finally:
-        await connection.close()

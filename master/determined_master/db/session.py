@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from sqlalchemy import Engine, Select, delete
@@ -58,40 +58,31 @@ class Database:
             lease.guard(self.write_engine.sync_engine)
             lease.guard(self.group_engine)
         self.write_lock = asyncio.Lock()
-        self.group_lock = self.write_lock if is_sqlite(url) else asyncio.Lock()
-        self._kept_reads = KeptSessions(self.read_engine, ReadSession) if is_sqlite(url) else None
-        self._kept_writes = KeptSessions(self.write_engine, WriteSession) if is_sqlite(url) else None
+        self.is_sqlite = is_sqlite(url)
+        self.group_lock = self.write_lock if self.is_sqlite else asyncio.Lock()
+        self._kept_reads = KeptSessions(self.read_engine, ReadSession) if self.is_sqlite else None
+        self._kept_writes = KeptSessions(self.write_engine, WriteSession) if self.is_sqlite else None
 
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[ReadSession]:
+    def read(self) -> AbstractAsyncContextManager[ReadSession]:
         # The first statement begins the transaction, and the end of the session ends it: there is nothing to commit.
         if self._kept_reads is not None:
-            async with self._kept_reads.open() as session:
-                yield session
-        else:
-            async with ReadSession(self.read_engine, expire_on_commit=False, autoflush=False) as session:
-                yield session
+            return self._kept_reads.open()
+        return ReadSession(self.read_engine, expire_on_commit=False, autoflush=False)
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteSession]:
         async with self.write_lock:
             async with self._open_write() as session:
                 yield session
-            topics = topics_of(session)
-            callbacks = _callbacks_of(session)
+                topics, callbacks = topics_of(session), _callbacks_of(session)
         for callback in callbacks:
             callback()
         self.notifications.publish(topics)
 
-    @asynccontextmanager
-    async def _open_write(self) -> AsyncIterator[WriteSession]:
+    def _open_write(self) -> AbstractAsyncContextManager[WriteSession]:
         if self._kept_writes is not None:
-            async with self._kept_writes.open(commits=True) as session:
-                yield session
-        else:
-            async with WriteSession(self.write_engine, expire_on_commit=False, autoflush=False) as session:
-                async with session.begin():
-                    yield session
+            return self._kept_writes.open(commits=True)
+        return _committed(WriteSession(self.write_engine, expire_on_commit=False, autoflush=False))
 
     async def close(self) -> None:
         for kept in (self._kept_reads, self._kept_writes):
@@ -100,6 +91,12 @@ class Database:
         await self.read_engine.dispose()
         await self.write_engine.dispose()
         self.group_engine.dispose()
+
+
+@asynccontextmanager
+async def _committed(opened: WriteSession) -> AsyncIterator[WriteSession]:
+    async with opened as session, session.begin():
+        yield session
 
 
 def notify(session: WriteSession, *topics: str) -> None:

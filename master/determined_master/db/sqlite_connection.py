@@ -11,7 +11,8 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from enum import Enum, auto
+from functools import lru_cache, partial
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
@@ -79,8 +80,10 @@ class SqliteConnection:
         begin, self._begin = self._begin, None
         if self._is_idle and not is_many and self._may_be_short(sql, values) and (begin is None or self._begins(begin)):
             begin = None
+            if self._has_run_for_long():
+                await asyncio.sleep(0)
             try:
-                return await self._execute_in_loop(sql, values)
+                return self._execute_in_loop(sql, values)
             except sqlite3.OperationalError as error:
                 if str(error) != "interrupted":
                     raise
@@ -92,43 +95,42 @@ class SqliteConnection:
 
     def _begins(self, begin: str) -> bool:
         """Begins a transaction in the loop. Returns False if that would mean to wait for a lock."""
-        if self._only_reads:
-            self._open.execute(begin)
-            return True
-        self._open.execute("PRAGMA busy_timeout=0")
         try:
             self._open.execute(begin)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
             return False
-        finally:
-            self._open.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         return True
 
     def _may_be_short(self, sql: str, values: Sequence[Any]) -> bool:
         """Returns True for a query that was not too long before, and for a change of a row or a few."""
-        if self._only_reads or sql.startswith("SELECT"):
+        kind = _kind_of(sql)
+        if kind is _Kind.QUERY or self._only_reads:
             return sql not in self._long
-        if sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK")):
-            return True
-        if not sql.startswith(("INSERT", "UPDATE")) or "SELECT" in sql or len(values) > _MAX_SHORT_VALUES:
+        if kind is not _Kind.CHANGE:
+            return kind is _Kind.SAVEPOINT
+        if len(values) > _MAX_SHORT_VALUES:
             return False
         return not any(isinstance(value, (str, bytes)) and len(value) > _MAX_SHORT_VALUE for value in values)
 
-    async def _execute_in_loop(self, sql: str, values: Sequence[Any]) -> "Answer":
-        """Raises OperationalError "interrupted" for a query that is long. A change is not interrupted, which would
-        undo its whole transaction."""
-        connection, now = self._open, time.perf_counter()
+    def _has_run_for_long(self) -> bool:
+        """Returns True where the loop's other tasks are to run first."""
+        now = time.perf_counter()
         if self._began_in_loop is None:
             self._began_in_loop = now
         elif now - self._began_in_loop > YIELD_SECONDS:
             self._began_in_loop = None
-            await asyncio.sleep(0)
+            return True
+        return False
+
+    def _execute_in_loop(self, sql: str, values: Sequence[Any]) -> "Answer":
+        """Raises OperationalError "interrupted" for a query that is long. A change is not interrupted, which would
+        undo its whole transaction."""
         # SQLite counts the instructions of a statement over all of its executions, so the first call says nothing.
-        self._pauses_left = 1 if self._only_reads or sql.startswith("SELECT") else None
+        self._pauses_left = 1 if self._only_reads or _kind_of(sql) is _Kind.QUERY else None
         try:
-            return _execute(connection, None, sql, values, is_many=False)
+            return _execute(self._open, None, sql, values, is_many=False)
         finally:
             self._pauses_left = None
 
@@ -245,6 +247,25 @@ class Answer(NamedTuple):
     lastrowid: int | None
 
 
+class _Kind(Enum):
+    """Kinds of statements that differ in how long they may take."""
+
+    QUERY = auto()
+    CHANGE = auto()
+    """Of rows that the statement names."""
+    SAVEPOINT = auto()
+    OTHER = auto()
+
+
+@lru_cache(maxsize=2048)
+def _kind_of(sql: str) -> _Kind:
+    if sql.startswith("SELECT"):
+        return _Kind.QUERY
+    if sql.startswith(("SAVEPOINT", "RELEASE", "ROLLBACK")):
+        return _Kind.SAVEPOINT
+    return _Kind.CHANGE if sql.startswith(("INSERT", "UPDATE")) and "SELECT" not in sql else _Kind.OTHER
+
+
 class _Call(NamedTuple):
     """``done`` is called with the result of ``function``, or with what it raised."""
 
@@ -256,7 +277,11 @@ def _execute(
     connection: sqlite3.Connection, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool
 ) -> Answer:
     if begin is not None:
-        connection.execute(begin)
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        try:
+            connection.execute(begin)
+        finally:
+            connection.execute("PRAGMA busy_timeout=0")
     cursor = connection.executemany(sql, values) if is_many else connection.execute(sql, values)
     try:
         rows = cursor.fetchall() if cursor.description else []

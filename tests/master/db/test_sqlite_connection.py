@@ -81,9 +81,9 @@ async def test_a_long_query_continues_in_the_thread_and_begins_there_the_next_ti
     interrupted: list[sqlite3.OperationalError] = []
     original = SqliteConnection._execute_in_loop
 
-    async def watched(connection: SqliteConnection, *arguments: Any) -> object:
+    def watched(connection: SqliteConnection, *arguments: Any) -> object:
         try:
-            return await original(connection, *arguments)
+            return original(connection, *arguments)
         except sqlite3.OperationalError as error:
             interrupted.append(error)
             raise
