@@ -1,7 +1,7 @@
 """Agents by a count of slots (free now, free soon, or all), so that the one to choose is found without a scan."""
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Literal
 
 
@@ -83,12 +83,18 @@ class AgentIndex:
         fitting_agents = (a for a in self.placeable if self.count[a] >= slots and a not in banned)
         return min(fitting_agents, key=lambda a: (-self.count[a] / self.size[a], a), default=None)
 
-    def descending(self, banned: Collection[str]) -> Iterator[str]:
-        """Yields agents with free slots, those with most first."""
-        for bucket in reversed(self._buckets):
-            for agent_id in bucket:
+    def choose_several(self, slots: int, banned: Collection[str]) -> list[tuple[int, str]] | None:
+        """Returns the counts and ids of the fewest agents that have the slots together, those with most first; None if
+        all together have fewer."""
+        chosen: list[tuple[int, str]] = []
+        for count in range(len(self._buckets) - 1, 0, -1):
+            for agent_id in self._buckets[count]:
                 if agent_id not in banned:
-                    yield agent_id
+                    chosen.append((count, agent_id))
+                    slots -= count
+                    if slots <= 0:
+                        return chosen
+        return None
 
     def sum(self, banned: Collection[str]) -> int:
         """Returns the slots of placeable agents outside ``banned``."""

@@ -22,6 +22,8 @@ class Backfill:
     """Belongs to one pass through the queue with slots, or through the one without. It stores what closes agents, and
     unites the sets only when somebody asks for them."""
 
+    __slots__ = ("_equals", "_index", "_preempts", "_rank", "_reserved", "_shut", "_stuck")
+
     def __init__(self, index: AgentIndex, *, preempts: bool) -> None:
         self._index = index
         self._preempts = preempts

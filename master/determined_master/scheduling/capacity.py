@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from determined_master.scheduling.agent_index import AgentIndex
-from determined_master.scheduling.fitting import Fitting, Room, fit
+from determined_master.scheduling.fitting import Fitting, Room, is_room
 from determined_master.scheduling.shapes import Member, Shape
 from determined_master.scheduling.view import NO_LIMIT, AgentView, ProviderShape
 
@@ -40,12 +40,12 @@ class Capacity:
         if any(pin is not None and pin not in self._agents for pin in _pins(shape)):
             return True
         is_unknown = not self._agents and not self._provides
-        return is_unknown or fit(shape, self._ever) is not None
+        return is_unknown or is_room(shape, self._ever)
 
     def usable_by(self, shape: Shape) -> frozenset[str]:
         """Returns the agents of which some placement of the shape would take slots (containers, if it needs no slot);
         none if it cannot be placed until somebody enables, repairs or adds something."""
-        if fit(shape, self._now) is None:
+        if not is_room(shape, self._now):
             return frozenset()
         slotted = [member for member in shape.members if member.slots or not shape.slots]
         usable = frozenset(agent for member in slotted for agent in self._candidates(member))
@@ -82,7 +82,7 @@ class Capacity:
             members = tuple(
                 Member(min(m.slots, slots), m.constraints, m.group) if m.slots == biggest else m for m in shape.members
             )
-            if fit(Shape(members, shape.preemptible), self._ever) is not None:
+            if is_room(Shape(members, shape.preemptible), self._ever):
                 return slots
         return 0
 

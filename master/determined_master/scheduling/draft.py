@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from determined_master.scheduling.agent_index import AgentIndex
@@ -10,6 +10,7 @@ from determined_master.scheduling.fitting import Choice, Room, fit
 from determined_master.scheduling.plan import Part, Placement, Release
 from determined_master.scheduling.request_queue import ShapeQueue
 from determined_master.scheduling.shapes import Shape
+from determined_master.scheduling.slot_counts import SlotCounts
 from determined_master.scheduling.view import RequestView
 
 if TYPE_CHECKING:
@@ -28,6 +29,24 @@ class Draft:
     """``placed`` and ``releases`` are the decision. ``reserved`` and ``stuck`` are of the round: a round goes through
     the queue, and the last one changes nothing."""
 
+    __slots__ = (
+        "_given",
+        "_released_slots",
+        "_soon",
+        "_taken",
+        "is_changed",
+        "is_complete",
+        "is_unsettled",
+        "placed",
+        "pool",
+        "released_for",
+        "releases",
+        "reserved",
+        "room",
+        "rounds",
+        "stuck",
+    )
+
     def __init__(self, state: PoolState, *, is_complete: bool) -> None:
         self.pool = state
         self.is_complete = is_complete
@@ -36,6 +55,7 @@ class Draft:
         self.placed: dict[str, Placed] = {}
         self.releases: dict[str, Release] = {}
         self.released_for: set[str] = set()
+        self._released_slots = 0
         self.reserved: dict[str, Placed] = {}
         """Requests that start when allocations which are leaving have left; parts without slot numbers."""
         self.stuck: dict[str, tuple[RequestView, ShapeQueue]] = {}
@@ -48,32 +68,41 @@ class Draft:
         self._taken: list[tuple[str, int]] = []
         """Free slots that are reserved."""
         self._soon: Room | None = None
-        self.given_to_job: dict[str, int] = {}
-        self.given_to_user: dict[int, int] = {}
+        self._given: SlotCounts | None = None
+        """None until somebody asks: most pools have no limit."""
 
     def begin_round(self, *, is_needed: bool) -> bool:
         """Forgets the reservations of the last round. Returns False if there is nothing to be gained by a new one."""
         if not is_needed or self.rounds == MAX_ROUNDS:
             return False
+        if self.rounds:
+            self._give_back_reserved()
         self.rounds += 1
         self.is_changed = self.is_unsettled = False
-        self._give_back_reserved()
         return True
 
-    def placements(self) -> Iterator[Placement]:
-        for allocation_id, placed in self.placed.items():
-            yield Placement(allocation_id, placed.parts)
+    def placements(self) -> tuple[Placement, ...]:
+        return tuple([Placement(allocation_id, placed.parts) for allocation_id, placed in self.placed.items()])
+
+    @property
+    def given(self) -> SlotCounts:
+        """Slots of what is placed and reserved."""
+        if self._given is None:
+            self._given = SlotCounts()
+            for placed in [*self.placed.values(), *self.reserved.values()]:
+                self._count(placed.request, placed.shape.slots)
+        return self._given
 
     def is_held(self, request: RequestView, slots: int) -> bool:
-        of_job, of_user = self.given_to_job, self.given_to_user
+        of_job, of_user = self.given.of_job, self.given.of_user
         return self.pool.is_held(request, slots, of_job.get(request.job_id, 0), of_user.get(request.user_id, 0))
 
     def start(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
         """Gives free slots to a request."""
         parts = []
-        index, soon = self.room.index, self._soon
+        index, soon, free_slots = self.room.index, self._soon, self.pool.free
         for agent_id, count, group in choices:
-            free = self.pool.free[agent_id]
+            free = free_slots[agent_id]
             parts.append(Part(agent_id, tuple(free[:count]), group))
             if count:
                 del free[:count]
@@ -83,7 +112,8 @@ class Draft:
             else:
                 self.pool.take_container(agent_id, 1)
         self.placed[request.allocation_id] = Placed(request, shape, tuple(parts))
-        self._count(request, shape.slots)
+        if self._given is not None:
+            self._count(request, shape.slots)
         self._change()
 
     def take_back(self, allocation_id: str) -> None:
@@ -98,6 +128,7 @@ class Draft:
 
     def release(self, release: Release) -> None:
         self.releases[release.allocation_id] = release
+        self._released_slots += self.pool.running[release.allocation_id].slots
         self.released_for.add(release.for_allocation_id)
         self._change()
 
@@ -126,11 +157,7 @@ class Draft:
         """Returns no less than the slots of placeable agents that are free soon, without a look at the agents."""
         if self._soon is not None:
             return self._soon.index.total
-        total = self.room.index.total
-        if self.has_leaving:
-            total += sum(running.slots for running in self.pool.leaving.values())
-            total += sum(self.pool.running[r].slots for r in self.releases)
-        return total
+        return self.room.index.total + self.pool.leaving_slots + self._released_slots
 
     @property
     def soon(self) -> Room:
@@ -162,17 +189,17 @@ class Draft:
 
     def undo(self) -> None:
         """Gives everything back; the decision itself stays."""
-        self._give_back_reserved()
+        if self._taken:
+            self._give_back_reserved()
         for placed in self.placed.values():
             self._return(placed)
 
     def _change(self) -> None:
         self.is_changed = True
-        self.is_unsettled = self.is_unsettled or bool(self.reserved)
+        if self.reserved:
+            self.is_unsettled = True
 
     def _give_back_reserved(self) -> None:
-        if not self.rounds:
-            return
         for agent_id, count in self._taken:
             self.room.index.change(agent_id, count)
         self._taken.clear()
@@ -193,5 +220,5 @@ class Draft:
                 self.pool.take_container(part.agent_id, -1)
 
     def _count(self, request: RequestView, slots: int) -> None:
-        self.given_to_job[request.job_id] = self.given_to_job.get(request.job_id, 0) + slots
-        self.given_to_user[request.user_id] = self.given_to_user.get(request.user_id, 0) + slots
+        if self._given is not None:
+            self._given.add(request.job_id, request.user_id, slots)

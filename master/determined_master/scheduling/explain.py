@@ -84,7 +84,7 @@ def _blockers(state: PoolState, request: RequestView) -> tuple[Blocker, ...]:
 
 def _limiting(state: PoolState, summary: Summary, request: RequestView) -> tuple[Blocker, ...]:
     """Returns what counts for the limit that holds the request: that of its job if it does, else that of its owner."""
-    of_job = state.slots_of_job.get(request.job_id, 0) + summary.of_job.get(request.job_id, 0)
+    of_job = state.held.of_job.get(request.job_id, 0) + summary.of_job.get(request.job_id, 0)
     by_job = request.max_slots is not None and of_job + request.slots > request.max_slots
     counted = [
         running.allocation_id

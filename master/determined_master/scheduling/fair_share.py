@@ -83,19 +83,19 @@ class _Round:
         for line in self._draft.pool.queue.lines_of_job(job_id):
             if bool(line.shape_queue.shape.slots) != self._is_slotted:
                 continue
-            entries = line.requests.entries
-            place = self._next.setdefault(line, line.requests.first if line.is_open else len(entries))
-            while place < len(entries) and entries[place][1].allocation_id in self._draft.placed:
+            requests = line.requests.values
+            place = self._next.setdefault(line, line.requests.first if line.is_open else len(requests))
+            while place < len(requests) and requests[place].allocation_id in self._draft.placed:
                 place += 1
             self._next[line] = place
-            if place < len(entries) and (best is None or entries[place][0] < best[0].order):
-                best = (entries[place][1], line)
+            if place < len(requests) and (best is None or requests[place].order < best[0].order):
+                best = (requests[place], line)
         return best
 
     def _decide(self, request: RequestView, line: Line) -> None:
         draft, queue, backfill = self._draft, line.shape_queue, self._backfill
         shape = queue.shape
-        end = len(line.requests.entries)
+        end = len(line.requests.values)
         if queue.is_impossible or draft.is_held(request, shape.slots):
             self._next[line] = end
             return
@@ -174,9 +174,9 @@ class _Round:
         if self._candidates is not None:
             return self._candidates
         found: dict[str, list[Victim]] = {}
-        for key, running in self._draft.pool.victims.descending():
+        for running in reversed(self._draft.pool.victims):
             if running.allocation_id not in self._draft.releases and running.slots:
-                victim = Victim(key, running.allocation_id, running.job_id, running.slots, running.parts)
+                victim = Victim(running.key, running.allocation_id, running.job_id, running.slots, running.parts)
                 found.setdefault(running.job_id, []).append(victim)
         for victim in victims_of_this_decision(self._draft):
             found.setdefault(victim.job_id, []).append(victim)

@@ -29,8 +29,8 @@ class Room:
 
 def fit(shape: Shape, room: Room, banned: Collection[str] = ()) -> tuple[Choice, ...] | None:
     """Returns the choices in the order of groups and ranks, larger parts first; None if there is no room."""
-    if len(shape.members) == 1:
-        return _fit_member(shape.members[0], room, banned, {})
+    if shape.only is not None:
+        return _fit_member(shape.only, room, banned, {})
     index = room.index
     chosen: list[Choice] = []
     started: dict[str, int] = {}
@@ -49,13 +49,22 @@ def fit(shape: Shape, room: Room, banned: Collection[str] = ()) -> tuple[Choice,
     return tuple(sorted(chosen, key=lambda c: c.group)) if is_complete else None
 
 
+def is_room(shape: Shape, room: Room, banned: Collection[str] = ()) -> bool:
+    """Returns whether ``fit`` would find places."""
+    only = shape.only
+    if only is not None and only.is_free and only.is_spread:
+        return room.index.sum(banned) >= only.slots
+    return fit(shape, room, banned) is not None
+
+
 def _fit_member(
     member: Member, room: Room, banned: Collection[str], started: Mapping[str, int]
 ) -> tuple[Choice, ...] | None:
     constraints, slots, index = member.constraints, member.slots, room.index
-    if member.is_free and index.total < slots:
-        return None
-    if constraints.excluded_agents:
+    if member.is_free:
+        if index.total < slots:
+            return None
+    elif constraints.excluded_agents:
         banned = constraints.excluded_agents.union(banned)
     if slots == 0:
         alone = _for_zero_slots(constraints.agent_id, room, banned, started)
@@ -86,18 +95,14 @@ def _for_zero_slots(pinned: str | None, room: Room, banned: Collection[str], sta
 
 def _several(member: Member, index: AgentIndex, banned: Collection[str]) -> tuple[Choice, ...] | None:
     """Returns the fewest agents, with parts as equal as possible: the slowest agent limits all."""
-    chosen: list[tuple[int, str]] = []
-    have = 0
-    for agent_id in index.descending(banned):
-        chosen.append((index.count[agent_id], agent_id))
-        have += index.count[agent_id]
-        if have >= member.slots:
-            break
-    else:
+    chosen = index.choose_several(member.slots, banned)
+    if chosen is None:
         return None
-    left, parts = member.slots, []
-    for place, (count, agent_id) in enumerate(reversed(chosen)):
-        share = min(count, left // (len(chosen) - place))
-        parts.append(Choice(agent_id, share, member.group))
+    left, agents, parts = member.slots, len(chosen), []
+    for count, agent_id in reversed(chosen):
+        share = min(count, left // agents)
+        parts.append((-share, agent_id))
         left -= share
-    return tuple(sorted(parts, key=lambda part: (-part.slots, part.agent_id)))
+        agents -= 1
+    parts.sort()
+    return tuple([Choice(agent_id, -share, member.group) for share, agent_id in parts])

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, dataclass_transform
+
+Class = TypeVar("Class")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen(cls: type[Class]) -> type[Class]:
+    """Makes a data class that only type checkers treat as frozen: at run time a frozen one takes four times as long to
+    create, and every decision creates some."""
+    return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
 class Part(NamedTuple):
@@ -37,7 +46,7 @@ class Refusal:
     reason: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     placements: tuple[Placement, ...] = ()
     releases: tuple[Release, ...] = ()

@@ -1,6 +1,5 @@
 """A pool that is kept up to date by single changes, so that a decision does not cost a look at the whole queue."""
 
-from bisect import insort
 from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import Room
 from determined_master.scheduling.plan import Part, Placement, Plan, Refusal
 from determined_master.scheduling.request_queue import Line, RequestQueue, ShapeQueue
+from determined_master.scheduling.slot_counts import SlotCounts
 from determined_master.scheduling.sorted_queue import SortedQueue
 from determined_master.scheduling.view import AgentView, PoolView, RequestView, RunningView, SchedulerView
 
@@ -42,14 +42,16 @@ class PoolState:
         """Free slots, counted, of connected agents."""
         self.running: dict[str, RunningView] = {}
         self.leaving: dict[str, RunningView] = {}
+        self.leaving_slots = 0
+        """Slots of those that are leaving."""
         self.leaving_for: dict[str, int] = {}
         """Number of allocations that leave for each request."""
         self.victims: SortedQueue[RunningView] = SortedQueue()
         """Running allocations that may be preempted, better ones first."""
         self.max_slots: dict[str, int] = {}
         """Limits of jobs that differ from those of their requests; see ``limit``."""
-        self.slots_of_job: dict[str, int] = {}
-        self.slots_of_user: dict[int, int] = {}
+        self._held: SlotCounts | None = None
+        """None until somebody asks: most pools have no limit."""
         is_fair, limit = scheduler.kind == "fair_share", scheduler.max_slots_per_user
         self.queue = RequestQueue(by_job=is_fair, by_user=limit is not None, is_held=self._is_line_held)
         self._zero_slots: dict[str, int] = {}
@@ -115,11 +117,10 @@ class PoolState:
 
     def start(self, placement: Placement) -> None:
         """Records that a request was placed."""
-        is_taken = self._draft is not None and self._draft.confirm(placement)
-        if not is_taken:
+        draft = self._draft
+        if draft is None or not draft.confirm(placement):
             self._undo_draft()
             self._take(placement.parts)
-        self._summary = None
         request = self.queue.remove(placement.allocation_id)
         self._run(
             RunningView(
@@ -164,15 +165,9 @@ class PoolState:
         self._run(running)
 
     def _run(self, running: RunningView) -> None:
-        self._summary = None
-        self.running[running.allocation_id] = running
-        if running.leaving:
-            self.leaving[running.allocation_id] = running
-            if running.leaving_for is not None:
-                self.leaving_for[running.leaving_for] = self.leaving_for.get(running.leaving_for, 0) + 1
-        elif running.preemptible:
-            self.victims.add((running.rank, running.allocation_id), running)
-        self._count(running, running.slots)
+        slots = running.slots
+        self._enter(running, slots)
+        self._count(running, slots)
 
     def replace(self, request: RequestView) -> None:
         """Changes a request that waits."""
@@ -203,33 +198,34 @@ class PoolState:
         self._undo_draft()
         running = self.running[allocation_id]
         if not running.leaving:
-            self._forget(running, running.slots)
-            self.run(replace(running, leaving=True, leaving_for=for_allocation_id))
+            slots = running.slots
+            self._exit(running, slots)
+            self._enter(replace(running, leaving=True, leaving_for=for_allocation_id), slots)
 
     def end(self, allocation_id: str) -> None:
         """Records that an allocation ended; its slots are free unless they are disabled."""
         self._undo_draft()
         running = self.running[allocation_id]
         self._forget(running, running.slots)
-        for part in running.parts:
-            agent = self.agents.get(part.agent_id)
+        index = self.room.index
+        for agent_id, slots, _ in running.parts:
+            agent = self.agents.get(agent_id)
             if agent is None:
                 continue
-            if not part.slots:
-                self.take_container(part.agent_id, -1 if agent.is_connected else 0)
+            if not slots:
+                self.take_container(agent_id, -1 if agent.is_connected else 0)
                 continue
-            free, returned = self.free[part.agent_id], 0
-            for slot in part.slots:
-                if slot not in agent.disabled:
-                    insort(free, slot)
-                    returned += 1
-            if part.agent_id in self.room.index.count:
-                self.room.index.change(part.agent_id, returned)
+            returned = [slot for slot in slots if slot not in agent.disabled] if agent.disabled else slots
+            free = self.free[agent_id]
+            free.extend(returned)
+            free.sort()
+            if agent_id in index.count:
+                index.change(agent_id, len(returned))
 
     def decide(self) -> Plan:
         """Returns what to do now. Reasons for waiting are left out: ``reason_for`` gives them one by one."""
         draft = self._new_draft()
-        return Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
+        return Plan(draft.placements(), tuple(draft.releases.values()), self._refusals())
 
     def reason_for(self, allocation_id: str) -> str:
         """Returns why a request still waits after the decision that is due now."""
@@ -239,7 +235,7 @@ class PoolState:
         """Returns the decision with the reasons of all that wait, which takes time in proportion to the queue."""
         draft = self._new_draft(is_complete=True)
         summary = self._summary = reasons.Summary.of(draft)
-        plan = Plan(tuple(draft.placements()), tuple(draft.releases.values()), tuple(self._refusals()))
+        plan = Plan(draft.placements(), tuple(draft.releases.values()), self._refusals())
         refused = {refusal.allocation_id for refusal in plan.refusals}
         order = sorted(self.queue.requests.values(), key=lambda request: request.order)
         waiting = {
@@ -260,11 +256,19 @@ class PoolState:
         if slots == 0:
             return False
         limit = self.scheduler.max_slots_per_user
-        of_job = self.slots_of_job.get(request.job_id, 0) + more_of_job
         of_its_job = self.max_slots.get(request.job_id, request.max_slots)
-        if of_its_job is not None and of_job + slots > of_its_job:
+        if of_its_job is not None and self.held.of_job.get(request.job_id, 0) + more_of_job + slots > of_its_job:
             return True
-        return limit is not None and self.slots_of_user.get(request.user_id, 0) + more_of_user + slots > limit
+        return limit is not None and self.held.of_user.get(request.user_id, 0) + more_of_user + slots > limit
+
+    @property
+    def held(self) -> SlotCounts:
+        """Slots that the running allocations of each job and user hold."""
+        if self._held is None:
+            self._held = SlotCounts()
+            for running in self.running.values():
+                self._held.add(running.job_id, running.user_id, running.slots)
+        return self._held
 
     def shapes(self) -> Shapes:
         """Returns the shapes of the queue by kind; computed when a shape or an agent came or went."""
@@ -317,41 +321,52 @@ class PoolState:
             self._draft.undo()
             self._draft = None
 
-    def _refusals(self) -> list[Refusal]:
+    def _refusals(self) -> tuple[Refusal, ...]:
         impossible = self.shapes().impossible
         if not impossible or (not self.agents and self.scheduler.provider_can_add is None):
-            return []
+            return ()
         found = []
         for queue in impossible:
             for line in queue.lines.values():
                 for request in line.requests:
                     text = self.capacity.refusal(queue.shape, request.groups[0].role)
                     found.append((request.order, Refusal(request.allocation_id, text)))
-        return [refusal for _, refusal in sorted(found, key=lambda pair: pair[0])]
+        return tuple(refusal for _, refusal in sorted(found, key=lambda pair: pair[0]))
 
     def _is_line_held(self, line: Line) -> bool:
-        request = line.requests.entries[line.requests.first][1]
+        request = line.requests.values[line.requests.first]
         return self.is_held(request, line.shape_queue.shape.slots)
 
     def _forget(self, running: RunningView, slots: int) -> None:
+        self._exit(running, slots)
+        self._count(running, -slots)
+
+    def _enter(self, running: RunningView, slots: int) -> None:
+        self._summary = None
+        self.running[running.allocation_id] = running
+        if running.leaving:
+            self.leaving[running.allocation_id] = running
+            self.leaving_slots += slots
+            if running.leaving_for is not None:
+                self.leaving_for[running.leaving_for] = self.leaving_for.get(running.leaving_for, 0) + 1
+        elif running.preemptible:
+            self.victims.add(running.key, running)
+
+    def _exit(self, running: RunningView, slots: int) -> None:
         self._summary = None
         del self.running[running.allocation_id]
         if running.leaving:
             del self.leaving[running.allocation_id]
+            self.leaving_slots -= slots
             if running.leaving_for is not None:
                 self.leaving_for[running.leaving_for] -= 1
                 if not self.leaving_for[running.leaving_for]:
                     del self.leaving_for[running.leaving_for]
         elif running.preemptible:
-            self.victims.remove((running.rank, running.allocation_id))
-        self._count(running, -slots)
+            self.victims.remove(running.key)
 
     def _count(self, running: RunningView, slots: int) -> None:
-        if not slots:
-            return
-        of_job, of_user = self.slots_of_job, self.slots_of_user
-        job_slots = of_job[running.job_id] = of_job.get(running.job_id, 0) + slots
-        if not job_slots:
-            del of_job[running.job_id]
-        of_user[running.user_id] = of_user.get(running.user_id, 0) + slots
-        self.queue.recheck(running.job_id, running.user_id)
+        if slots:
+            if self._held is not None:
+                self._held.add(running.job_id, running.user_id, slots)
+            self.queue.recheck(running.job_id, running.user_id)

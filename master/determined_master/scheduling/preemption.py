@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from determined_master.scheduling.backfill import Bans
 from determined_master.scheduling.draft import Draft
-from determined_master.scheduling.fitting import Choice, fit
+from determined_master.scheduling.fitting import fit, is_room
 from determined_master.scheduling.plan import Part, Release
 from determined_master.scheduling.request_queue import ShapeQueue
 from determined_master.scheduling.shapes import Shape
@@ -14,10 +14,10 @@ from determined_master.scheduling.view import RequestView
 
 
 class Victim(NamedTuple):
-    """A running allocation, or one placed in this decision, that could make room. ``key``: its rank and its id; the
+    """A running allocation, or one placed in this decision, that could make room. ``key``: its rank, then its id; the
     larger, the sooner it leaves."""
 
-    key: tuple[Any, str]
+    key: tuple[Any, ...]
     allocation_id: str
     job_id: str
     slots: int
@@ -27,7 +27,7 @@ class Victim(NamedTuple):
 def victims_of_this_decision(draft: Draft) -> list[Victim]:
     """Returns what was placed in this decision and could be preempted at once."""
     return [
-        Victim((p.request.rank, name), name, p.request.job_id, p.shape.slots, p.parts)
+        Victim((*p.request.rank, name), name, p.request.job_id, p.shape.slots, p.parts)
         for name, p in draft.placed.items()
         if p.request.preemptible and p.shape.slots
     ]
@@ -89,7 +89,7 @@ def _needed(
     is_everywhere = len(usable) == len(index.placeable) and not shape.is_pinned
     total = index.total if is_everywhere else sum(index.count[a] for a in usable)
     added: list[tuple[Victim, list[tuple[str, int]]]] = []
-    choices = None
+    is_enough = False
     while victim is not None:
         counts = [(a, n) for a, n in draft.pool.coming(victim.parts) if a in usable and n]
         for agent_id, count in counts:
@@ -99,19 +99,19 @@ def _needed(
             added.append((victim, counts))
             is_larger = shape.is_spread or any(index.count[a] >= shape.largest for a, _ in counts)
             if total >= shape.slots and (is_larger or len(shape.members) > 1):
-                choices = fit(shape, draft.soon, banned)
-                if choices is not None:
+                is_enough = is_room(shape, draft.soon, banned)
+                if is_enough:
                     break
         victim = next(iterator, None)
-    if choices is not None:
-        added = _prune(draft, shape, banned, added, choices)
-    kept = set() if choices is None else {victim.allocation_id for victim, _ in added}
+    if is_enough:
+        added = _prune(draft, shape, banned, added)
+    kept = {victim.allocation_id for victim, _ in added} if is_enough else set()
     for victim, counts in added:
         # Those placed in this decision are given back by ``take_back``.
         if victim.allocation_id not in kept or victim.allocation_id in draft.placed:
             for agent_id, count in counts:
                 index.change(agent_id, -count)
-    if choices is None:
+    if not is_enough:
         return None
     for victim, counts in added:
         _count_the_rest(draft, victim, counts)
@@ -132,18 +132,17 @@ def _prune(
     shape: Shape,
     banned: Collection[str],
     added: list[tuple[Victim, list[tuple[str, int]]]],
-    choices: tuple[Choice, ...],
 ) -> list[tuple[Victim, list[tuple[str, int]]]]:
     if len(added) == 1:
         return added
     index = draft.soon.index
-    chosen = {choice.agent_id for choice in choices}
+    chosen = {choice.agent_id for choice in fit(shape, draft.soon, banned) or ()}
     candidates = sorted(added, key=lambda pair: (any(a in chosen for a, _ in pair[1]), pair[0].key))
     dropped = set()
     for victim, counts in candidates:
         for agent_id, count in counts:
             index.change(agent_id, -count)
-        if fit(shape, draft.soon, banned) is not None:
+        if is_room(shape, draft.soon, banned):
             dropped.add(victim.allocation_id)
         else:
             for agent_id, count in counts:
@@ -152,6 +151,6 @@ def _prune(
 
 
 def _reason(request: RequestView, victim: Victim) -> str:
-    if victim.key[0][0] != request.priority:
+    if victim.key[0] != request.priority:
         return f"preempted for {request.name}, which has a better priority ({request.priority})"
     return f"preempted for {request.name}, which comes first in the queue or has less than its share"

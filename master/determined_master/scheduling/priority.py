@@ -8,6 +8,7 @@ from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import fit
 from determined_master.scheduling.preemption import Victim, victims_of_this_decision, wait_for_room
 from determined_master.scheduling.request_queue import Line, ShapeQueue, walk
+from determined_master.scheduling.shapes import Shape
 from determined_master.scheduling.view import RequestView
 
 
@@ -26,12 +27,12 @@ def fill(draft: Draft) -> None:
 def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
     """Decides for all requests with slots, or for all without: the one kind never waits for the other. The pass ends
     when fewer than ``least`` slots are free and nothing can be preempted."""
-    state = draft.pool
-    backfill = Backfill(draft.room.index, preempts=state.scheduler.preempts)
-    preempts = state.scheduler.preempts
+    state, room, placed, releases = draft.pool, draft.room, draft.placed, draft.releases
+    index, usable_by = room.index, state.usable_by
+    backfill = Backfill(index, preempts=state.scheduler.preempts)
+    may_wait = state.scheduler.preempts and queues[0].shape.slots > 0
+    worst = state.victims.values[-1].rank if may_wait and state.victims else None
     passed_over: set[ShapeQueue | Line] = set()
-    placed, index = draft.placed, draft.room.index
-    usable_by = state.usable_by
     for request, line in walk(queues, passed_over):
         queue = line.shape_queue
         shape = queue.shape
@@ -40,17 +41,30 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
         if line.has_limit and draft.is_held(request, shape.slots):
             passed_over.add(line)
             continue
-        victims = _victims(draft, request) if preempts and shape.slots else ()
-        may_come = bool(victims) or draft.has_leaving
-        if index.total < least and not victims and (not may_come or draft.upper_bound_soon() < least):
+        # Within a round, what was placed is not worse than what comes later.
+        has_new = may_wait and draft.rounds > 1 and bool(placed)
+        has_worse = has_new or (worst is not None and worst > request.rank)
+        may_come = has_worse or (may_wait and bool(state.leaving or releases))
+        if index.total < least and not has_worse and (not may_come or draft.upper_bound_soon() < least):
             break
-        bans = backfill.bans(request)
-        choices = None if backfill.is_closed(bans.start, shape) else fit(shape, draft.room, bans.start)
+        choices = None
+        if shape.slots <= index.total or shape.is_pinned:
+            banned = backfill.bans(request).start
+            if not backfill.is_closed(banned, shape):
+                choices = fit(shape, room, banned)
         if choices is not None:
             draft.start(request, shape, choices)
+            if not may_come and index.total < least:
+                # Nor can anything come for the others: they are worse.
+                break
             continue
-        if may_come and preempts and shape.slots:
-            if wait_for_room(draft, request, queue, bans, victims):
+        if may_come:
+            victims: Iterable[Victim] = ()
+            if has_new:
+                victims = _worse(draft, request.rank, victims_of_this_decision(draft))
+            elif has_worse and _may_suffice(draft, request, shape):
+                victims = _worse(draft, request.rank, [])
+            if wait_for_room(draft, request, queue, backfill.bans(request), victims):
                 backfill.close_for_reserved(usable_by(queue))
                 continue
             if draft.is_expecting(request):
@@ -59,25 +73,34 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
         backfill.close(draft.stay_stuck(request, queue), request.rank)
 
 
-def _victims(draft: Draft, request: RequestView) -> Iterable[Victim]:
-    """Returns what is worse than the request, the worst first."""
-    rank, running = request.rank, draft.pool.victims
-    # Within a round, what was placed is not worse than what comes later.
-    has_new = draft.rounds > 1 and bool(draft.placed)
-    if not has_new and (not running or running.entries[-1][0][0] <= rank):
-        return ()
-    return _worse(draft, rank, victims_of_this_decision(draft) if has_new else [])
+def _may_suffice(draft: Draft, request: RequestView, shape: Shape) -> bool:
+    """Returns False if the request would not fit if all that is worse left. What was placed in this decision is not
+    counted."""
+    missing = 0 if shape.is_pinned else shape.slots - draft.upper_bound_soon()
+    if missing <= 0:
+        return True
+    rank, releases = request.rank, draft.releases
+    for running in reversed(draft.pool.victims):
+        if running.rank <= rank:
+            return False
+        if running.allocation_id not in releases:
+            missing -= running.slots
+            if missing <= 0:
+                return True
+    return False
 
 
 def _worse(draft: Draft, rank: tuple[Any, ...], new: list[Victim]) -> Iterator[Victim]:
+    """Yields what is worse than the rank, the worst first. ``new``: what was placed in this decision."""
     new.sort(key=lambda victim: victim.key)
-    for key, running in draft.pool.victims.descending():
-        if key[0] <= rank:
+    for running in reversed(draft.pool.victims):
+        if running.rank <= rank:
             break
         if running.allocation_id in draft.releases:
             continue
-        while new and new[-1].key > key:
+        victim = Victim(running.key, running.allocation_id, running.job_id, running.slots, running.parts)
+        while new and new[-1].key > victim.key:
             yield new.pop()
-        yield Victim(key, running.allocation_id, running.job_id, running.slots, running.parts)
-    while new and new[-1].key[0] > rank:
+        yield victim
+    while new and new[-1].key[:-1] > rank:
         yield new.pop()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from determined_master.scheduling.draft import Draft
-from determined_master.scheduling.fitting import fit
+from determined_master.scheduling.fitting import is_room
 from determined_master.scheduling.view import RequestView
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ class Summary:
 
     @classmethod
     def of(cls, draft: Draft) -> Summary:
-        queues, agents = draft.pool.queue.shapes.values(), draft.pool.agents.values()
+        queues, agents, given = draft.pool.queue.shapes.values(), draft.pool.agents.values(), draft.given
         return cls(
             placed=frozenset(draft.placed),
             idle=draft.room.index.total,
-            fitting=frozenset(queue.key for queue in queues if fit(queue.shape, draft.room) is not None),
+            fitting=frozenset(queue.key for queue in queues if is_room(queue.shape, draft.room)),
             stuck=tuple(
                 Stuck(request, draft.pool.usable_by(queue))
                 for request, queue in sorted(draft.stuck.values(), key=lambda pair: pair[0].order)
@@ -59,8 +59,8 @@ class Summary:
             absent=sum(not agent.placeable for agent in agents),
             unusable=tuple(reason for agent in agents if agent.placeable for reason in agent.unusable),
             reserved={r: _leaving_for(draft, r) for r in draft.reserved},
-            of_job=dict(draft.given_to_job),
-            of_user=dict(draft.given_to_user),
+            of_job=dict(given.of_job),
+            of_user=dict(given.of_user),
         )
 
 
@@ -118,13 +118,13 @@ def _leaving(names: Sequence[str]) -> str:
 
 
 def _limit(state: PoolState, request: RequestView, slots: int, more_of_job: int, more_of_user: int) -> str:
-    of_job = state.slots_of_job.get(request.job_id, 0) + more_of_job
+    of_job = state.held.of_job.get(request.job_id, 0) + more_of_job
     if request.max_slots is not None and of_job + slots > request.max_slots:
         limit = f"max_slots {request.max_slots} of its job"
         return (
             f"needs {_slots(slots)}, and {limit} leaves {max(0, request.max_slots - of_job)}; raise max_slots or wait"
         )
-    of_user = state.slots_of_user.get(request.user_id, 0) + more_of_user
+    of_user = state.held.of_user.get(request.user_id, 0) + more_of_user
     allowed = state.scheduler.max_slots_per_user or 0
     return (
         f"needs {_slots(slots)}; pool {state.name!r} allows a user {allowed}, and its owner holds {of_user}: "

@@ -1,7 +1,7 @@
 """The queue of a pool, by shape: a shape that does not fit is passed over as a whole, however many wait in it."""
 
-import heapq
 from collections.abc import Callable, Collection, Iterator
+from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, TypeVar
 
 from determined_master.scheduling.shapes import Shape, shape_of
@@ -82,7 +82,7 @@ class RequestQueue:
             line.requests.extend(pairs)
             line.is_open = not (line.has_limit and self._is_held(line))
             if line.is_open:
-                first = line.requests.entries[line.requests.first][0]
+                first = line.requests.keys[line.requests.first]
                 heads.setdefault(line.shape_queue, []).append((first, line))
         for queue, lines in heads.items():
             queue.heads.extend(lines)
@@ -93,18 +93,17 @@ class RequestQueue:
     def remove(self, allocation_id: str) -> RequestView:
         request = self.requests.pop(allocation_id)
         line = self._line_of.pop(allocation_id)
-        requests = line.requests
-        if requests.entries[requests.first][1] is not request:
+        requests, queue = line.requests, line.shape_queue
+        if requests.values[requests.first] is not request:
             requests.remove(request.order)
-        elif line.has_limit or len(requests) == 1 or len(line.shape_queue.lines) > 1:
+        elif line.has_limit or len(requests.keys) == requests.first + 1 or len(queue.lines) > 1:
             self._take_out(line)
             requests.remove_first()
             self._put_back(line)
         else:
             # The common case, made fast: the next one of the only line is the head.
             requests.remove_first()
-            heads = line.shape_queue.heads
-            heads.entries[heads.first] = (requests.entries[requests.first][0], line)
+            queue.heads.keys[queue.heads.first] = requests.keys[requests.first]
         return request
 
     def recheck(self, job_id: str, user_id: int) -> None:
@@ -147,14 +146,14 @@ class RequestQueue:
 
     def _take_out(self, line: Line) -> None:
         if line.requests and line.is_open:
-            line.shape_queue.heads.remove(line.requests.entries[line.requests.first][0])
+            line.shape_queue.heads.remove(line.requests.keys[line.requests.first])
 
     def _put_back(self, line: Line) -> None:
         requests, queue = line.requests, line.shape_queue
         if requests:
             line.is_open = not (line.has_limit and self._is_held(line))
             if line.is_open:
-                queue.heads.add(requests.entries[requests.first][0], line)
+                queue.heads.add(requests.keys[requests.first], line)
             return
         del queue.lines[line.job_id, line.max_slots, line.user_id]
         if not queue.lines:
@@ -182,21 +181,27 @@ def walk(
     """Yields the requests in order. A shape or line that its reader adds to ``passed_over`` is not read further."""
     heap: list[tuple[Key, int, Line, int]] = []
     for queue in queues:
-        if queue.heads:
-            order, line = queue.heads.entries[queue.heads.first]
-            heap.append((order, queue.heads.first, line, line.requests.first))
-    heapq.heapify(heap)
+        heads = queue.heads
+        first = heads.first
+        if first < len(heads.keys):
+            line = heads.values[first]
+            heap.append((heads.keys[first], first, line, line.requests.first))
+    heapify(heap)
     while heap:
-        _, head, line, place = heapq.heappop(heap)
-        queue = line.shape_queue
+        _, head, line, place = heap[0]
+        queue, requests = line.shape_queue, line.requests
+        if queue not in passed_over:
+            yield requests.values[place], line
         if queue in passed_over:
+            heappop(heap)
             continue
-        entries = line.requests.entries
-        yield entries[place][1], line
-        if queue in passed_over:
-            continue
-        if place == line.requests.first and head + 1 < len(queue.heads.entries):
-            order, other = queue.heads.entries[head + 1]
-            heapq.heappush(heap, (order, head + 1, other, other.requests.first))
-        if place + 1 < len(entries) and line not in passed_over:
-            heapq.heappush(heap, (entries[place + 1][0], head, line, place + 1))
+        heads, following = queue.heads, head + 1
+        is_first = place == requests.first
+        place += 1
+        if place < len(requests.keys) and line not in passed_over:
+            heapreplace(heap, (requests.keys[place], head, line, place))
+        else:
+            heappop(heap)
+        if is_first and following < len(heads.keys):
+            other = heads.values[following]
+            heappush(heap, (heads.keys[following], following, other, other.requests.first))

@@ -1,7 +1,6 @@
 """Shapes of requests: what a request needs, without whose it is. Requests of one shape fit in the same places."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from determined_master.scheduling.view import Constraints, RequestView
 
@@ -13,16 +12,16 @@ class Member:
     slots: int
     constraints: Constraints
     group: int
+    is_free: bool = field(init=False, repr=False, compare=False)
+    """True if any agent will do."""
+    is_spread: bool = field(init=False, repr=False, compare=False)
+    """True if it may be split over several agents."""
 
-    @cached_property
-    def is_free(self) -> bool:
-        """Returns True if any agent will do."""
-        return self.slots > 0 and self.constraints.agent_id is None and not self.constraints.excluded_agents
-
-    @cached_property
-    def is_spread(self) -> bool:
-        """Returns True if it may be split over several agents."""
-        return self.slots > 1 and not self.constraints.single_agent and self.constraints.agent_id is None
+    def __post_init__(self) -> None:
+        constraints = self.constraints
+        is_pinned = constraints.agent_id is not None
+        object.__setattr__(self, "is_free", self.slots > 0 and not is_pinned and not constraints.excluded_agents)
+        object.__setattr__(self, "is_spread", self.slots > 1 and not is_pinned and not constraints.single_agent)
 
 
 @dataclass(frozen=True)
@@ -31,31 +30,23 @@ class Shape:
 
     members: tuple[Member, ...]
     preemptible: bool
+    only: Member | None = field(init=False, repr=False, compare=False)
+    """Its task, if it has one."""
+    slots: int = field(init=False, repr=False, compare=False)
+    largest: int = field(init=False, repr=False, compare=False)
+    """Slots of the task that has the most."""
+    is_spread: bool = field(init=False, repr=False, compare=False)
+    """True if any task may be split over several agents."""
+    is_pinned: bool = field(init=False, repr=False, compare=False)
+    """True if any task names an agent."""
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.members, self.preemptible))
-
-    @cached_property
-    def slots(self) -> int:
-        return sum(member.slots for member in self.members)
-
-    @cached_property
-    def largest(self) -> int:
-        """Returns the slots of the task that has the most."""
-        return max(member.slots for member in self.members)
-
-    @cached_property
-    def is_spread(self) -> bool:
-        """Returns True if any task may be split over several agents."""
-        return any(member.is_spread for member in self.members)
-
-    @cached_property
-    def is_pinned(self) -> bool:
-        return any(member.constraints.agent_id is not None for member in self.members)
+    def __post_init__(self) -> None:
+        members = self.members
+        object.__setattr__(self, "only", members[0] if len(members) == 1 else None)
+        object.__setattr__(self, "slots", sum(member.slots for member in members))
+        object.__setattr__(self, "largest", max((member.slots for member in members), default=0))
+        object.__setattr__(self, "is_spread", any(member.is_spread for member in members))
+        object.__setattr__(self, "is_pinned", any(member.constraints.agent_id is not None for member in members))
 
 
 def shape_of(request: RequestView) -> Shape:

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import Any, Literal
 
-from determined_master.scheduling.plan import Part
+from determined_master.scheduling.plan import Part, frozen
 
 NO_LIMIT = 1 << 30
 
@@ -85,27 +84,26 @@ class RequestView:
     """Limit of its job: the slots that all its allocations may hold at a time."""
     label: str = ""
     """What people call it, such as ``trial 3 of experiment 2``."""
+    rank: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    """Smaller is better. Requests of one job are equal: none of them preempts another."""
+    order: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    """Total order of the queue: rank, then age, then id."""
+
+    def __post_init__(self) -> None:
+        rank = (self.priority, self.position, -self.weight)
+        object.__setattr__(self, "rank", rank)
+        object.__setattr__(self, "order", (*rank, self.submitted_at, self.allocation_id))
 
     @property
     def name(self) -> str:
         return self.label or self.allocation_id
 
-    @cached_property
+    @property
     def slots(self) -> int:
         return sum(group.total_slots for group in self.groups)
 
-    @cached_property
-    def rank(self) -> tuple[Any, ...]:
-        """Smaller is better. Requests of one job are equal: none of them preempts another."""
-        return (self.priority, self.position, -self.weight)
 
-    @cached_property
-    def order(self) -> tuple[Any, ...]:
-        """Total order of the queue: rank, then age, then id."""
-        return (self.priority, self.position, -self.weight, self.submitted_at, self.allocation_id)
-
-
-@dataclass(frozen=True)
+@frozen
 class RunningView:
     """An allocation that holds slots. ``leaving``: it was asked to leave (preempted or killed) already."""
 
@@ -138,6 +136,11 @@ class RunningView:
     @property
     def rank(self) -> tuple[Any, ...]:
         return (self.priority, self.position, -self.weight)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Total order of running allocations: rank, then id."""
+        return (self.priority, self.position, -self.weight, self.allocation_id)
 
 
 @dataclass(frozen=True)

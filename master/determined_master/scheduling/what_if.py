@@ -107,7 +107,7 @@ def _higher_limit(state: PoolState, request: RequestView, job: _Job) -> int | No
     """Tries one limit after the other, because with more slots a better request of the job may take what is free."""
     if request.max_slots is None:
         return None
-    held = state.slots_of_job.get(request.job_id, 0)
+    held = state.held.of_job.get(request.job_id, 0)
     in_pool = sum(agent.total for agent in state.agents.values())
     most = held + min(in_pool, sum(waiting.slots for waiting in job.waiting))
     try:
