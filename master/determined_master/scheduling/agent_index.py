@@ -98,4 +98,8 @@ class AgentIndex:
 
     def sum(self, banned: Collection[str]) -> int:
         """Returns the slots of placeable agents outside ``banned``."""
-        return self.total - sum(self.count[a] for a in banned if a in self.placeable)
+        total = self.total
+        for agent_id in banned:
+            if agent_id in self.placeable:
+                total -= self.count[agent_id]
+        return total

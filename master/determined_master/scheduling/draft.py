@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from determined_master.scheduling.agent_index import AgentIndex
-from determined_master.scheduling.fitting import Choice, Room, fit
+from determined_master.scheduling.fitting import Choice, Room
 from determined_master.scheduling.plan import Part, Placement, Release
 from determined_master.scheduling.request_queue import ShapeQueue
 from determined_master.scheduling.shapes import Shape
@@ -23,6 +23,12 @@ class Placed(NamedTuple):
     request: RequestView
     shape: Shape
     parts: tuple[Part, ...]
+
+
+class Reserved(NamedTuple):
+    request: RequestView
+    shape: Shape
+    choices: Collection[Choice]
 
 
 class Draft:
@@ -56,8 +62,8 @@ class Draft:
         self.releases: dict[str, Release] = {}
         self.released_for: set[str] = set()
         self._released_slots = 0
-        self.reserved: dict[str, Placed] = {}
-        """Requests that start when allocations which are leaving have left; parts without slot numbers."""
+        self.reserved: dict[str, Reserved] = {}
+        """Requests that start when allocations which are leaving have left."""
         self.stuck: dict[str, tuple[RequestView, ShapeQueue]] = {}
         """Requests that wait for slots and have none reserved."""
         self.is_changed = False
@@ -134,14 +140,14 @@ class Draft:
 
     def reserve(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
         """Keeps slots for a request: first those of allocations that are leaving, then free ones."""
-        soon = self.soon
+        soon, now = self.soon.index, self.room.index
         for agent_id, count, _ in choices:
-            coming = soon.index.count[agent_id] - self.room.index.count[agent_id]
-            soon.index.change(agent_id, -count)
-            free = max(0, count - coming)
-            self.room.index.change(agent_id, -free)
-            self._taken.append((agent_id, free))
-        self.reserved[request.allocation_id] = Placed(request, shape, tuple(Part(c.agent_id, ()) for c in choices))
+            free = count - (soon.count[agent_id] - now.count[agent_id])
+            soon.change(agent_id, -count)
+            if free > 0:
+                now.change(agent_id, -free)
+                self._taken.append((agent_id, free))
+        self.reserved[request.allocation_id] = Reserved(request, shape, choices)
         self._count(request, shape.slots)
 
     def stay_stuck(self, request: RequestView, queue: ShapeQueue) -> frozenset[str]:
@@ -174,22 +180,19 @@ class Draft:
         """Returns whether an allocation is leaving for the request, so that no other is asked to."""
         return request.allocation_id in self.pool.leaving_for or request.allocation_id in self.released_for
 
-    def fits(self, shape: Shape, banned: Collection[str]) -> tuple[Choice, ...] | None:
-        return fit(shape, self.room, banned)
-
     def confirm(self, placement: Placement) -> bool:
         """Keeps what the decision took for a placement that was applied. Returns False if it took something else."""
         placed = self.placed.get(placement.allocation_id)
         if placed is None or placed.parts != placement.parts:
             return False
         del self.placed[placement.allocation_id]
-        if self._taken:
+        if self.reserved:
             self._give_back_reserved()
         return True
 
     def undo(self) -> None:
         """Gives everything back; the decision itself stays."""
-        if self._taken:
+        if self.reserved:
             self._give_back_reserved()
         for placed in self.placed.values():
             self._return(placed)
@@ -203,8 +206,8 @@ class Draft:
         for agent_id, count in self._taken:
             self.room.index.change(agent_id, count)
         self._taken.clear()
-        for placed in self.reserved.values():
-            self._count(placed.request, -placed.shape.slots)
+        for reserved in self.reserved.values():
+            self._count(reserved.request, -reserved.shape.slots)
         self.reserved.clear()
         self.stuck.clear()
         self._soon = None

@@ -6,6 +6,7 @@ from typing import Any
 
 from determined_master.scheduling.backfill import Backfill
 from determined_master.scheduling.draft import Draft
+from determined_master.scheduling.fitting import fit
 from determined_master.scheduling.preemption import Victim, victims_of_this_decision, wait_for_room
 from determined_master.scheduling.request_queue import Line, ShapeQueue
 from determined_master.scheduling.view import RequestView
@@ -101,7 +102,7 @@ class _Round:
             return
         if queue not in self._failed:
             banned = backfill.bans(request).start
-            choices = None if backfill.is_closed(banned, shape) else draft.fits(shape, banned)
+            choices = None if backfill.is_closed(banned, shape) else fit(shape, draft.room, banned)
             if choices is not None:
                 draft.start(request, shape, choices)
                 self._add(request.job_id, shape.slots)
@@ -176,8 +177,7 @@ class _Round:
         found: dict[str, list[Victim]] = {}
         for running in reversed(self._draft.pool.victims):
             if running.allocation_id not in self._draft.releases and running.slots:
-                victim = Victim(running.key, running.allocation_id, running.job_id, running.slots, running.parts)
-                found.setdefault(running.job_id, []).append(victim)
+                found.setdefault(running.job_id, []).append(running)
         for victim in victims_of_this_decision(self._draft):
             found.setdefault(victim.job_id, []).append(victim)
         self._most = {}

@@ -10,12 +10,11 @@ from determined_master.scheduling.fitting import fit, is_room
 from determined_master.scheduling.plan import Part, Release
 from determined_master.scheduling.request_queue import ShapeQueue
 from determined_master.scheduling.shapes import Shape
-from determined_master.scheduling.view import RequestView
+from determined_master.scheduling.view import RequestView, RunningView
 
 
-class Victim(NamedTuple):
-    """A running allocation, or one placed in this decision, that could make room. ``key``: its rank, then its id; the
-    larger, the sooner it leaves."""
+class NewVictim(NamedTuple):
+    """What was placed in this decision and could make room for something better. ``key``: see ``RunningView``."""
 
     key: tuple[Any, ...]
     allocation_id: str
@@ -24,10 +23,14 @@ class Victim(NamedTuple):
     parts: tuple[Part, ...]
 
 
+Victim = RunningView | NewVictim
+"""What could make room; the larger its ``key``, the sooner it leaves."""
+
+
 def victims_of_this_decision(draft: Draft) -> list[Victim]:
     """Returns what was placed in this decision and could be preempted at once."""
     return [
-        Victim((*p.request.rank, name), name, p.request.job_id, p.shape.slots, p.parts)
+        NewVictim((*p.request.rank, name), name, p.request.job_id, p.shape.slots, p.parts)
         for name, p in draft.placed.items()
         if p.request.preemptible and p.shape.slots
     ]
@@ -39,7 +42,7 @@ def wait_for_room(draft: Draft, request: RequestView, queue: ShapeQueue, bans: B
 
     ``victims`` are allocations that may leave for it, the worst first."""
     shape, banned = queue.shape, bans.wait
-    if draft.has_leaving:
+    if draft.pool.leaving or draft.releases:
         choices = fit(shape, draft.soon, banned)
         if choices is not None:
             draft.reserve(request, shape, choices)
@@ -56,10 +59,11 @@ def wait_for_room(draft: Draft, request: RequestView, queue: ShapeQueue, bans: B
             draft.take_back(victim.allocation_id)
         else:
             draft.release(Release(victim.allocation_id, request.allocation_id, _reason(request, victim)))
-    choices = draft.fits(shape, bans.start)
-    if choices is not None:
-        draft.start(request, shape, choices)
-        return True
+    if shape.is_pinned or shape.slots <= draft.room.index.total:
+        choices = fit(shape, draft.room, bans.start)
+        if choices is not None:
+            draft.start(request, shape, choices)
+            return True
     choices = fit(shape, draft.soon, banned)
     assert choices is not None
     draft.reserve(request, shape, choices)
@@ -90,8 +94,9 @@ def _needed(
     total = index.total if is_everywhere else sum(index.count[a] for a in usable)
     added: list[tuple[Victim, list[tuple[str, int]]]] = []
     is_enough = False
+    coming = draft.pool.coming
     while victim is not None:
-        counts = [(a, n) for a, n in draft.pool.coming(victim.parts) if a in usable and n]
+        counts = [(a, n) for a, n in coming(victim.parts) if a in usable and n]
         for agent_id, count in counts:
             index.change(agent_id, count)
             total += count
@@ -105,26 +110,17 @@ def _needed(
         victim = next(iterator, None)
     if is_enough:
         added = _prune(draft, shape, banned, added)
-    kept = {victim.allocation_id for victim, _ in added} if is_enough else set()
     for victim, counts in added:
         # Those placed in this decision are given back by ``take_back``.
-        if victim.allocation_id not in kept or victim.allocation_id in draft.placed:
+        if not is_enough or victim.allocation_id in draft.placed:
             for agent_id, count in counts:
                 index.change(agent_id, -count)
-    if not is_enough:
-        return None
-    for victim, counts in added:
-        _count_the_rest(draft, victim, counts)
-    return [victim for victim, _ in added]
-
-
-def _count_the_rest(draft: Draft, victim: Victim, counted: list[tuple[str, int]]) -> None:
-    """Counts the slots of a victim on agents that the request cannot use: they become free too."""
-    if victim.allocation_id in draft.placed:
-        return
-    for agent_id, count in draft.pool.coming(victim.parts):
-        if count and (agent_id, count) not in counted:
-            draft.soon.index.change(agent_id, count)
+        elif len(counts) < len(victim.parts):
+            # Slots on agents that the request cannot use become free too.
+            for agent_id, count in coming(victim.parts):
+                if count and (agent_id, count) not in counts:
+                    index.change(agent_id, count)
+    return [victim for victim, _ in added] if is_enough else None
 
 
 def _prune(

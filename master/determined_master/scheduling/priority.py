@@ -98,9 +98,8 @@ def _worse(draft: Draft, rank: tuple[Any, ...], new: list[Victim]) -> Iterator[V
             break
         if running.allocation_id in draft.releases:
             continue
-        victim = Victim(running.key, running.allocation_id, running.job_id, running.slots, running.parts)
-        while new and new[-1].key > victim.key:
+        while new and new[-1].key > running.key:
             yield new.pop()
-        yield victim
+        yield running
     while new and new[-1].key[:-1] > rank:
         yield new.pop()

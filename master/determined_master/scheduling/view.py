@@ -66,7 +66,7 @@ class TaskGroup:
         return self.count * self.slots
 
 
-@dataclass(frozen=True)
+@frozen
 class RequestView:
     """A pending allocation. All groups are placed together or none."""
 
