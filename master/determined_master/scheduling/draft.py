@@ -64,8 +64,8 @@ class Draft:
         self._released_slots = 0
         self.reserved: dict[str, Reserved] = {}
         """Requests that start when allocations which are leaving have left."""
-        self.stuck: dict[str, tuple[RequestView, ShapeQueue]] = {}
-        """Requests that wait for slots and have none reserved."""
+        self.stuck: list[tuple[RequestView, ShapeQueue]] = []
+        """Requests that wait for slots and have none reserved; filled if the draft is complete."""
         self.is_changed = False
         """True if the round gave or released something."""
         self.is_unsettled = False
@@ -77,9 +77,9 @@ class Draft:
         self._given: SlotCounts | None = None
         """None until somebody asks: most pools have no limit."""
 
-    def begin_round(self, *, is_needed: bool) -> bool:
-        """Forgets the reservations of the last round. Returns False if there is nothing to be gained by a new one."""
-        if not is_needed or self.rounds == MAX_ROUNDS:
+    def begin_round(self) -> bool:
+        """Forgets the reservations of the last round. Returns False if there were too many rounds."""
+        if self.rounds == MAX_ROUNDS:
             return False
         if self.rounds:
             self._give_back_reserved()
@@ -88,7 +88,10 @@ class Draft:
         return True
 
     def placements(self) -> tuple[Placement, ...]:
-        return tuple([Placement(allocation_id, placed.parts) for allocation_id, placed in self.placed.items()])
+        found = []
+        for allocation_id, placed in self.placed.items():
+            found.append(Placement(allocation_id, placed.parts))
+        return tuple(found)
 
     @property
     def given(self) -> SlotCounts:
@@ -120,7 +123,9 @@ class Draft:
         self.placed[request.allocation_id] = Placed(request, shape, tuple(parts))
         if self._given is not None:
             self._count(request, shape.slots)
-        self._change()
+        self.is_changed = True
+        if self.reserved:
+            self.is_unsettled = True
 
     def take_back(self, allocation_id: str) -> None:
         """Lets a request wait that was placed in this decision, because another one takes its slots."""
@@ -136,7 +141,9 @@ class Draft:
         self.releases[release.allocation_id] = release
         self._released_slots += self.pool.running[release.allocation_id].slots
         self.released_for.add(release.for_allocation_id)
-        self._change()
+        self.is_changed = True
+        if self.reserved:
+            self.is_unsettled = True
 
     def reserve(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
         """Keeps slots for a request: first those of allocations that are leaving, then free ones."""
@@ -149,11 +156,6 @@ class Draft:
                 self._taken.append((agent_id, free))
         self.reserved[request.allocation_id] = Reserved(request, shape, choices)
         self._count(request, shape.slots)
-
-    def stay_stuck(self, request: RequestView, queue: ShapeQueue) -> frozenset[str]:
-        """Records that a request waits for slots. Returns the agents of which it could use some."""
-        self.stuck[request.allocation_id] = (request, queue)
-        return self.pool.usable_by(queue)
 
     @property
     def has_leaving(self) -> bool:
@@ -178,7 +180,8 @@ class Draft:
 
     def is_expecting(self, request: RequestView) -> bool:
         """Returns whether an allocation is leaving for the request, so that no other is asked to."""
-        return request.allocation_id in self.pool.leaving_for or request.allocation_id in self.released_for
+        name = request.allocation_id
+        return name in self.pool.leaving_for or name in self.released_for
 
     def confirm(self, placement: Placement) -> bool:
         """Keeps what the decision took for a placement that was applied. Returns False if it took something else."""
@@ -196,11 +199,6 @@ class Draft:
             self._give_back_reserved()
         for placed in self.placed.values():
             self._return(placed)
-
-    def _change(self) -> None:
-        self.is_changed = True
-        if self.reserved:
-            self.is_unsettled = True
 
     def _give_back_reserved(self) -> None:
         for agent_id, count in self._taken:

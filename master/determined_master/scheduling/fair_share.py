@@ -15,12 +15,12 @@ from determined_master.scheduling.view import RequestView
 def fill(draft: Draft) -> None:
     """Decides for all requests of the pool. A round may let a job take what another one got in the last round beyond
     its share, so rounds go on until one changes nothing."""
-    is_needed = True
-    while draft.begin_round(is_needed=is_needed):
+    while draft.begin_round():
         draft.pool.shapes()
         for is_slotted in (True, False):
             _Round(draft, is_slotted=is_slotted).fill()
-        is_needed = draft.is_changed
+        if not draft.is_changed:
+            break
 
 
 class _Round:
@@ -52,7 +52,7 @@ class _Round:
     def fill(self) -> None:
         """Lets the job that has least, in relation to its weight, choose next."""
         heap: list[tuple[int, float, Any, str]] = []
-        for job_id in self._draft.pool.queue.jobs():
+        for job_id in self._draft.pool.queue.lines_of_job:
             self._push(heap, job_id)
         heapq.heapify(heap)
         draft = self._draft
@@ -81,7 +81,7 @@ class _Round:
     def _entry(self, job_id: str) -> tuple[RequestView, Line] | None:
         """Returns the best request of a job that was not decided on in this round, and its line."""
         best: tuple[RequestView, Line] | None = None
-        for line in self._draft.pool.queue.lines_of_job(job_id):
+        for line in self._draft.pool.queue.lines_of_job.get(job_id, ()):
             if bool(line.shape_queue.shape.slots) != self._is_slotted:
                 continue
             requests = line.requests.values
@@ -118,7 +118,8 @@ class _Round:
         self._next[line] = end
         if draft.is_expecting(request):
             backfill.shut(draft.pool.usable_by(queue))
-        backfill.close(draft.stay_stuck(request, queue), request.rank)
+        backfill.close(draft.pool.usable_by(queue), request.rank)
+        draft.stuck.append((request, queue))
 
     def _wait(self, request: RequestView, queue: ShapeQueue) -> bool:
         victims = self._victims(request)

@@ -105,4 +105,7 @@ def _several(member: Member, index: AgentIndex, banned: Collection[str]) -> tupl
         left -= share
         agents -= 1
     parts.sort()
-    return tuple([Choice(agent_id, -share, member.group) for share, agent_id in parts])
+    choices = []
+    for share, agent_id in parts:
+        choices.append(Choice(agent_id, -share, member.group))
+    return tuple(choices)

@@ -177,7 +177,9 @@ class PoolState:
     def replace_running(self, running: RunningView) -> None:
         """Changes a running allocation, for example its priority; its parts stay."""
         self._undo_draft()
-        self._forget(self.running[running.allocation_id], running.slots)
+        former = self.running[running.allocation_id]
+        self._exit(former, former.slots)
+        self._count(former, -former.slots)
         self._run(running)
 
     def limit(self, job_id: str, max_slots: int | None) -> None:
@@ -200,22 +202,23 @@ class PoolState:
         if not running.leaving:
             slots = running.slots
             self._exit(running, slots)
-            self._enter(replace(running, leaving=True, leaving_for=for_allocation_id), slots)
+            self._enter(running.asked_to_leave(for_allocation_id), slots)
 
     def end(self, allocation_id: str) -> None:
         """Records that an allocation ended; its slots are free unless they are disabled."""
         self._undo_draft()
-        running = self.running[allocation_id]
-        self._forget(running, running.slots)
-        index = self.room.index
-        for agent_id, slots, _ in running.parts:
+        running, index = self.running[allocation_id], self.room.index
+        slots = running.slots
+        self._exit(running, slots)
+        self._count(running, -slots)
+        for agent_id, slot_ids, _ in running.parts:
             agent = self.agents.get(agent_id)
             if agent is None:
                 continue
-            if not slots:
+            if not slot_ids:
                 self.take_container(agent_id, -1 if agent.is_connected else 0)
                 continue
-            returned = [slot for slot in slots if slot not in agent.disabled] if agent.disabled else slots
+            returned = [slot for slot in slot_ids if slot not in agent.disabled] if agent.disabled else slot_ids
             free = self.free[agent_id]
             free.extend(returned)
             free.sort()
@@ -337,10 +340,6 @@ class PoolState:
         request = line.requests.values[line.requests.first]
         return self.is_held(request, line.shape_queue.shape.slots)
 
-    def _forget(self, running: RunningView, slots: int) -> None:
-        self._exit(running, slots)
-        self._count(running, -slots)
-
     def _enter(self, running: RunningView, slots: int) -> None:
         self._summary = None
         self.running[running.allocation_id] = running
@@ -366,7 +365,10 @@ class PoolState:
             self.victims.remove(running.key)
 
     def _count(self, running: RunningView, slots: int) -> None:
-        if slots:
-            if self._held is not None:
-                self._held.add(running.job_id, running.user_id, slots)
-            self.queue.recheck(running.job_id, running.user_id)
+        if not slots:
+            return
+        job_id, user_id, queue = running.job_id, running.user_id, self.queue
+        if self._held is not None:
+            self._held.add(job_id, user_id, slots)
+        if job_id in queue.lines_of_job or user_id in queue.lines_of_user:
+            queue.recheck(job_id, user_id)

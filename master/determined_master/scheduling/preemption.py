@@ -89,7 +89,7 @@ def _needed(
         chosen.append(victim)
     iterator = chain(chosen, iterator)
     victim = next(iterator, None)
-    index = draft.soon.index
+    soon, index = draft.soon, draft.soon.index
     is_everywhere = len(usable) == len(index.placeable) and not shape.is_pinned
     total = index.total if is_everywhere else sum(index.count[a] for a in usable)
     added: list[tuple[Victim, list[tuple[str, int]]]] = []
@@ -104,7 +104,7 @@ def _needed(
             added.append((victim, counts))
             is_larger = shape.is_spread or any(index.count[a] >= shape.largest for a, _ in counts)
             if total >= shape.slots and (is_larger or len(shape.members) > 1):
-                is_enough = is_room(shape, draft.soon, banned)
+                is_enough = is_room(shape, soon, banned)
                 if is_enough:
                     break
         victim = next(iterator, None)
@@ -131,19 +131,23 @@ def _prune(
 ) -> list[tuple[Victim, list[tuple[str, int]]]]:
     if len(added) == 1:
         return added
-    index = draft.soon.index
-    chosen = {choice.agent_id for choice in fit(shape, draft.soon, banned) or ()}
-    candidates = sorted(added, key=lambda pair: (any(a in chosen for a, _ in pair[1]), pair[0].key))
-    dropped = set()
-    for victim, counts in candidates:
+    soon, index = draft.soon, draft.soon.index
+    chosen = {choice.agent_id for choice in fit(shape, soon, banned) or ()}
+    candidates = [
+        (not chosen.isdisjoint([agent_id for agent_id, _ in counts]), victim.key, place)
+        for place, (victim, counts) in enumerate(added)
+    ]
+    candidates.sort()
+    kept = []
+    for _, _, place in candidates:
+        counts = added[place][1]
         for agent_id, count in counts:
             index.change(agent_id, -count)
-        if is_room(shape, draft.soon, banned):
-            dropped.add(victim.allocation_id)
-        else:
+        if not is_room(shape, soon, banned):
             for agent_id, count in counts:
                 index.change(agent_id, count)
-    return [pair for pair in added if pair[0].allocation_id not in dropped]
+            kept.append(place)
+    return [added[place] for place in sorted(kept)]
 
 
 def _reason(request: RequestView, victim: Victim) -> str:

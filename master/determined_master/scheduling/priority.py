@@ -1,6 +1,6 @@
 """Fills a pool by priority, then position in the queue. A request that waits for slots holds back all worse ones."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from determined_master.scheduling.backfill import Backfill
@@ -14,14 +14,14 @@ from determined_master.scheduling.view import RequestView
 
 def fill(draft: Draft) -> None:
     """Decides for all requests of the pool."""
-    is_needed = True
-    while draft.begin_round(is_needed=is_needed):
-        shapes = draft.pool.shapes()
+    shapes = draft.pool.shapes()
+    while draft.begin_round():
         if shapes.slotted:
             _fill_queue(draft, shapes.slotted, 0 if draft.is_complete else shapes.least)
         if shapes.zero_slots:
             _fill_queue(draft, shapes.zero_slots, 0)
-        is_needed = draft.is_unsettled
+        if not draft.is_unsettled:
+            break
 
 
 def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
@@ -29,8 +29,9 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
     when fewer than ``least`` slots are free and nothing can be preempted."""
     state, room, placed, releases = draft.pool, draft.room, draft.placed, draft.releases
     index, usable_by = room.index, state.usable_by
-    backfill = Backfill(index, preempts=state.scheduler.preempts)
-    may_wait = state.scheduler.preempts and queues[0].shape.slots > 0
+    preempts = state.scheduler.preempts
+    backfill = Backfill(index, preempts=preempts)
+    may_wait = preempts and queues[0].shape.slots > 0
     worst = state.victims.values[-1].rank if may_wait and state.victims else None
     passed_over: set[ShapeQueue | Line] = set()
     for request, line in walk(queues, passed_over):
@@ -50,7 +51,7 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
         choices = None
         if shape.slots <= index.total or shape.is_pinned:
             banned = backfill.bans(request).start
-            if not backfill.is_closed(banned, shape):
+            if not banned or not backfill.is_closed(banned, shape):
                 choices = fit(shape, room, banned)
         if choices is not None:
             draft.start(request, shape, choices)
@@ -59,39 +60,38 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
                 break
             continue
         if may_come:
-            victims: Iterable[Victim] = ()
-            if has_new:
-                victims = _worse(draft, request.rank, victims_of_this_decision(draft))
-            elif has_worse and _may_suffice(draft, request, shape):
-                victims = _worse(draft, request.rank, [])
-            if wait_for_room(draft, request, queue, backfill.bans(request), victims):
-                backfill.close_for_reserved(usable_by(queue))
-                continue
+            if has_new or _may_suffice(draft, request, shape, has_worse=has_worse):
+                victims = _worse(draft, request.rank, has_new=has_new) if has_worse else ()
+                if wait_for_room(draft, request, queue, backfill.bans(request), victims):
+                    backfill.close_for_reserved(usable_by(queue))
+                    continue
             if draft.is_expecting(request):
                 backfill.shut(usable_by(queue))
         passed_over.add(queue)
-        backfill.close(draft.stay_stuck(request, queue), request.rank)
+        backfill.close(usable_by(queue), request.rank)
+        if draft.is_complete:
+            draft.stuck.append((request, queue))
 
 
-def _may_suffice(draft: Draft, request: RequestView, shape: Shape) -> bool:
-    """Returns False if the request would not fit if all that is worse left. What was placed in this decision is not
-    counted."""
+def _may_suffice(draft: Draft, request: RequestView, shape: Shape, *, has_worse: bool) -> bool:
+    """Returns False if the request would not fit when all that is leaving or worse has left. What was placed in this
+    decision does not count as worse."""
     missing = 0 if shape.is_pinned else shape.slots - draft.upper_bound_soon()
-    if missing <= 0:
-        return True
-    rank, releases = request.rank, draft.releases
-    for running in reversed(draft.pool.victims):
-        if running.rank <= rank:
-            return False
-        if running.allocation_id not in releases:
-            missing -= running.slots
-            if missing <= 0:
-                return True
-    return False
+    if missing > 0 and has_worse:
+        rank, releases = request.rank, draft.releases
+        for running in reversed(draft.pool.victims):
+            if running.rank <= rank:
+                break
+            if running.allocation_id not in releases:
+                missing -= running.slots
+                if missing <= 0:
+                    break
+    return missing <= 0
 
 
-def _worse(draft: Draft, rank: tuple[Any, ...], new: list[Victim]) -> Iterator[Victim]:
-    """Yields what is worse than the rank, the worst first. ``new``: what was placed in this decision."""
+def _worse(draft: Draft, rank: tuple[Any, ...], *, has_new: bool) -> Iterator[Victim]:
+    """Yields what is worse than the rank, the worst first. ``has_new``: what was placed in this decision may be."""
+    new: list[Victim] = victims_of_this_decision(draft) if has_new else []
     new.sort(key=lambda victim: victim.key)
     for running in reversed(draft.pool.victims):
         if running.rank <= rank:

@@ -53,7 +53,7 @@ class Summary:
             fitting=frozenset(queue.key for queue in queues if is_room(queue.shape, draft.room)),
             stuck=tuple(
                 Stuck(request, draft.pool.usable_by(queue))
-                for request, queue in sorted(draft.stuck.values(), key=lambda pair: pair[0].order)
+                for request, queue in sorted(draft.stuck, key=lambda pair: pair[0].order)
             ),
             total=sum(agent.total for agent in agents),
             absent=sum(not agent.placeable for agent in agents),

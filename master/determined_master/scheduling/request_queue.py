@@ -57,8 +57,8 @@ class RequestQueue:
         self.changes = 0
         """Counts how often a shape came or went."""
         self._line_of: dict[str, Line] = {}
-        self._of_job: dict[str, dict[Line, None]] = {}
-        self._of_user: dict[int, dict[Line, None]] = {}
+        self.lines_of_job: dict[str, dict[Line, None]] = {}
+        self.lines_of_user: dict[int, dict[Line, None]] = {}
 
     def add(self, request: RequestView) -> None:
         line = self._line_for(request)
@@ -108,18 +108,10 @@ class RequestQueue:
 
     def recheck(self, job_id: str, user_id: int) -> None:
         """Opens or closes the lines of a job and a user whose slots changed."""
-        if job_id not in self._of_job and user_id not in self._of_user:
-            return
-        for line in [*self._of_job.get(job_id, ()), *self._of_user.get(user_id, ())]:
+        for line in [*self.lines_of_job.get(job_id, ()), *self.lines_of_user.get(user_id, ())]:
             if line.has_limit and line.is_open == self._is_held(line):
                 self._take_out(line)
                 self._put_back(line)
-
-    def lines_of_job(self, job_id: str) -> Collection[Line]:
-        return self._of_job.get(job_id, {}).keys()
-
-    def jobs(self) -> Collection[str]:
-        return self._of_job.keys()
 
     def count_before(self, order: Key) -> int:
         """Returns how many requests are better placed in the queue."""
@@ -139,9 +131,9 @@ class RequestQueue:
         if line is None:
             line = queue.lines[limits] = Line(queue, *limits)
             if job_id is not None:
-                self._of_job.setdefault(job_id, {})[line] = None
+                self.lines_of_job.setdefault(job_id, {})[line] = None
             if user_id is not None:
-                self._of_user.setdefault(user_id, {})[line] = None
+                self.lines_of_user.setdefault(user_id, {})[line] = None
         return line
 
     def _take_out(self, line: Line) -> None:
@@ -160,9 +152,9 @@ class RequestQueue:
             del self.shapes[queue.key]
             self.changes += 1
         if line.job_id is not None:
-            _forget(self._of_job, line.job_id, line)
+            _forget(self.lines_of_job, line.job_id, line)
         if line.user_id is not None:
-            _forget(self._of_user, line.user_id, line)
+            _forget(self.lines_of_user, line.user_id, line)
 
 
 Owner = TypeVar("Owner", str, int)
