@@ -6,12 +6,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from determined_master.scheduling.agent_index import AgentIndex
-from determined_master.scheduling.fitting import Choice, Room
+from determined_master.scheduling.fitting import Choice, Room, fit
 from determined_master.scheduling.plan import Part, Placement, Release
 from determined_master.scheduling.request_queue import ShapeQueue
 from determined_master.scheduling.shapes import Shape
 from determined_master.scheduling.slot_counts import SlotCounts
-from determined_master.scheduling.view import RequestView
+from determined_master.scheduling.view import RequestView, RunningView
 
 if TYPE_CHECKING:
     from determined_master.scheduling.pool_state import PoolState
@@ -26,9 +26,11 @@ class Placed(NamedTuple):
 
 
 class Reserved(NamedTuple):
+    """``banned``: agents of which it gets no slots."""
+
     request: RequestView
     shape: Shape
-    choices: Collection[Choice]
+    banned: Collection[str]
 
 
 class Draft:
@@ -40,6 +42,7 @@ class Draft:
         "_released_slots",
         "_soon",
         "_taken",
+        "_unchosen",
         "is_changed",
         "is_complete",
         "is_unsettled",
@@ -48,6 +51,7 @@ class Draft:
         "released_for",
         "releases",
         "reserved",
+        "reserved_on",
         "room",
         "rounds",
         "stuck",
@@ -64,6 +68,8 @@ class Draft:
         self._released_slots = 0
         self.reserved: dict[str, Reserved] = {}
         """Requests that start when allocations which are leaving have left."""
+        self.reserved_on: dict[str, list[str]] = {}
+        """The agents of which they get slots."""
         self.stuck: list[tuple[RequestView, ShapeQueue]] = []
         """Requests that wait for slots and have none reserved; filled if the draft is complete."""
         self.is_changed = False
@@ -71,6 +77,8 @@ class Draft:
         self.is_unsettled = False
         """True if it did so after it reserved slots: the reservation may look different then."""
         self.rounds = 0
+        self._unchosen: Reserved | None = None
+        """The last one of ``reserved``, if its slots are not chosen."""
         self._taken: list[tuple[str, int]] = []
         """Free slots that are reserved."""
         self._soon: Room | None = None
@@ -145,8 +153,22 @@ class Draft:
         if self.reserved:
             self.is_unsettled = True
 
-    def reserve(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
-        """Keeps slots for a request: first those of allocations that are leaving, then free ones."""
+    def reserve(self, request: RequestView, shape: Shape, banned: Collection[str]) -> None:
+        """Keeps slots for a request that fits in ``soon``. Which ones is chosen when the next request needs to know it:
+        often there is none, because nothing is left."""
+        self.choose_reserved()
+        self._unchosen = self.reserved[request.allocation_id] = Reserved(request, shape, banned)
+        self._count(request, shape.slots)
+
+    def choose_reserved(self) -> None:
+        """Chooses the slots of the last reservation: first those of allocations that are leaving, then free ones. Due
+        before anything else is given, released or reserved, and before a look at single agents."""
+        reserved = self._unchosen
+        if reserved is None:
+            return
+        self._unchosen = None
+        choices = fit(reserved.shape, self.soon, reserved.banned)
+        assert choices is not None
         soon, now = self.soon.index, self.room.index
         for agent_id, count, _ in choices:
             free = count - (soon.count[agent_id] - now.count[agent_id])
@@ -154,8 +176,7 @@ class Draft:
             if free > 0:
                 now.change(agent_id, -free)
                 self._taken.append((agent_id, free))
-        self.reserved[request.allocation_id] = Reserved(request, shape, choices)
-        self._count(request, shape.slots)
+        self.reserved_on[reserved.request.allocation_id] = [choice.agent_id for choice in choices]
 
     @property
     def has_leaving(self) -> bool:
@@ -163,16 +184,42 @@ class Draft:
 
     def upper_bound_soon(self) -> int:
         """Returns no less than the slots of placeable agents that are free soon, without a look at the agents."""
+        unchosen = self._unchosen.shape.slots if self._unchosen is not None else 0
+        if self._soon is not None:
+            return self._soon.index.total - unchosen
+        return self.room.index.total + self.pool.leaving_slots + self._released_slots - unchosen
+
+    def total_soon(self) -> int:
+        """Returns the slots of placeable agents that are free soon. The reserved ones have to be chosen."""
         if self._soon is not None:
             return self._soon.index.total
-        return self.room.index.total + self.pool.leaving_slots + self._released_slots
+        total = self.room.index.total
+        for running in self._all_leaving():
+            total += self.count_coming(running.parts)
+        return total
+
+    def count_coming(self, parts: Collection[Part]) -> int:
+        """Returns the slots of placeable agents that are free when an allocation with these parts has left."""
+        placeable, total = self.room.index.placeable, 0
+        for agent_id, count in self.pool.coming(parts):
+            if agent_id in placeable:
+                total += count
+        return total
+
+    def _all_leaving(self) -> list[RunningView]:
+        return [*self.pool.leaving.values(), *[self.pool.running[name] for name in self.releases]]
+
+    @property
+    def has_soon(self) -> bool:
+        """Returns whether ``soon`` is counted already, so that releases have to be counted there too."""
+        return self._soon is not None
 
     @property
     def soon(self) -> Room:
         """Slots that are free, or will be when the allocations that are leaving have left; without reserved ones."""
         if self._soon is None:
             index: AgentIndex = self.room.index.copy()
-            for running in [*self.pool.leaving.values(), *(self.pool.running[r] for r in self.releases)]:
+            for running in self._all_leaving():
                 for agent_id, count in self.pool.coming(running.parts):
                     index.change(agent_id, count)
             self._soon = Room(index, self.room.zero_slots, self.room.fitting)
@@ -204,6 +251,8 @@ class Draft:
         for agent_id, count in self._taken:
             self.room.index.change(agent_id, count)
         self._taken.clear()
+        self._unchosen = None
+        self.reserved_on.clear()
         for reserved in self.reserved.values():
             self._count(reserved.request, -reserved.shape.slots)
         self.reserved.clear()

@@ -123,7 +123,9 @@ class _Round:
 
     def _wait(self, request: RequestView, queue: ShapeQueue) -> bool:
         victims = self._victims(request)
-        return wait_for_room(self._draft, request, queue, self._backfill.bans(request), victims)
+        is_served = wait_for_room(self._draft, request, queue, self._backfill.bans(request), victims)
+        self._draft.choose_reserved()
+        return is_served
 
     def _settle(self, before: set[str]) -> None:
         """Counts what releases and placements that were taken back changed."""

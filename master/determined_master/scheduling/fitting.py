@@ -51,9 +51,8 @@ def fit(shape: Shape, room: Room, banned: Collection[str] = ()) -> tuple[Choice,
 
 def is_room(shape: Shape, room: Room, banned: Collection[str] = ()) -> bool:
     """Returns whether ``fit`` would find places."""
-    only = shape.only
-    if only is not None and only.is_free and only.is_spread:
-        return room.index.sum(banned) >= only.slots
+    if shape.is_anywhere:
+        return room.index.sum(banned) >= shape.slots
     return fit(shape, room, banned) is not None
 
 

@@ -42,10 +42,11 @@ def wait_for_room(draft: Draft, request: RequestView, queue: ShapeQueue, bans: B
 
     ``victims`` are allocations that may leave for it, the worst first."""
     shape, banned = queue.shape, bans.wait
-    if draft.pool.leaving or draft.releases:
-        choices = fit(shape, draft.soon, banned)
-        if choices is not None:
-            draft.reserve(request, shape, choices)
+    draft.choose_reserved()
+    if draft.has_leaving:
+        can_count = shape.is_anywhere and not banned
+        if draft.total_soon() >= shape.slots if can_count else is_room(shape, draft.soon, banned):
+            draft.reserve(request, shape, banned)
             return True
         if draft.is_expecting(request):
             return False
@@ -64,9 +65,7 @@ def wait_for_room(draft: Draft, request: RequestView, queue: ShapeQueue, bans: B
         if choices is not None:
             draft.start(request, shape, choices)
             return True
-    choices = fit(shape, draft.soon, banned)
-    assert choices is not None
-    draft.reserve(request, shape, choices)
+    draft.reserve(request, shape, banned)
     return True
 
 
@@ -79,18 +78,25 @@ def _needed(
     shape, usable = queue.shape, draft.pool.usable_by(queue)
     chosen: list[Victim] = []
     iterator: Iterator[Victim] = iter(victims)
+    is_everywhere = len(usable) == len(draft.room.index.placeable) and not shape.is_pinned
+    can_count = is_everywhere and shape.is_anywhere and not banned and not draft.has_soon
     # Nothing is counted agent by agent before the slots of all together suffice.
-    missing = shape.slots - draft.upper_bound_soon() if not shape.is_pinned else 0
+    missing = 0
+    if not shape.is_pinned:
+        missing = shape.slots - (draft.total_soon() if can_count else draft.upper_bound_soon())
     while missing > 0:
         victim = next(iterator, None)
         if victim is None:
             return None
-        missing -= victim.slots
-        chosen.append(victim)
+        count = draft.count_coming(victim.parts) if can_count else victim.slots
+        if count:
+            missing -= count
+            chosen.append(victim)
+    if can_count and len(chosen) == 1:
+        return chosen
     iterator = chain(chosen, iterator)
     victim = next(iterator, None)
     soon, index = draft.soon, draft.soon.index
-    is_everywhere = len(usable) == len(index.placeable) and not shape.is_pinned
     total = index.total if is_everywhere else sum(index.count[a] for a in usable)
     added: list[tuple[Victim, list[tuple[str, int]]]] = []
     is_enough = False

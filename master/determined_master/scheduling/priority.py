@@ -18,6 +18,8 @@ def fill(draft: Draft) -> None:
     while draft.begin_round():
         if shapes.slotted:
             _fill_queue(draft, shapes.slotted, 0 if draft.is_complete else shapes.least)
+        if shapes.zero_slots or draft.is_complete:
+            draft.choose_reserved()
         if shapes.zero_slots:
             _fill_queue(draft, shapes.zero_slots, 0)
         if not draft.is_unsettled:
@@ -27,7 +29,7 @@ def fill(draft: Draft) -> None:
 def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
     """Decides for all requests with slots, or for all without: the one kind never waits for the other. The pass ends
     when fewer than ``least`` slots are free and nothing can be preempted."""
-    state, room, placed, releases = draft.pool, draft.room, draft.placed, draft.releases
+    state, room, placed = draft.pool, draft.room, draft.placed
     index, usable_by = room.index, state.usable_by
     preempts = state.scheduler.preempts
     backfill = Backfill(index, preempts=preempts)
@@ -45,13 +47,15 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
         # Within a round, what was placed is not worse than what comes later.
         has_new = may_wait and draft.rounds > 1 and bool(placed)
         has_worse = has_new or (worst is not None and worst > request.rank)
-        may_come = has_worse or (may_wait and bool(state.leaving or releases))
-        if index.total < least and not has_worse and (not may_come or draft.upper_bound_soon() < least):
+        may_come = has_worse or (may_wait and draft.has_leaving)
+        reach = draft.upper_bound_soon() if may_come else index.total
+        if reach < least and not has_worse:
             break
         choices = None
-        if shape.slots <= index.total or shape.is_pinned:
+        if shape.slots <= reach or shape.is_pinned:
+            draft.choose_reserved()
             banned = backfill.bans(request).start
-            if not banned or not backfill.is_closed(banned, shape):
+            if not backfill.is_closed(banned, shape):
                 choices = fit(shape, room, banned)
         if choices is not None:
             draft.start(request, shape, choices)

@@ -39,10 +39,14 @@ class Shape:
     """True if any task may be split over several agents."""
     is_pinned: bool = field(init=False, repr=False, compare=False)
     """True if any task names an agent."""
+    is_anywhere: bool = field(init=False, repr=False, compare=False)
+    """True if any slots will do, wherever they are: it fits if and only if enough are free."""
 
     def __post_init__(self) -> None:
         members = self.members
-        object.__setattr__(self, "only", members[0] if len(members) == 1 else None)
+        only = members[0] if len(members) == 1 else None
+        object.__setattr__(self, "only", only)
+        object.__setattr__(self, "is_anywhere", only is not None and only.is_free and only.is_spread)
         object.__setattr__(self, "slots", sum(member.slots for member in members))
         object.__setattr__(self, "largest", max((member.slots for member in members), default=0))
         object.__setattr__(self, "is_spread", any(member.is_spread for member in members))
