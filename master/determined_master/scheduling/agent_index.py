@@ -69,7 +69,7 @@ class AgentIndex:
         size); the smaller id among equals."""
         buckets = self._buckets
         if fitting == "best" and not banned:
-            for bucket in buckets[slots:]:
+            for bucket in buckets[slots : self.total + 1]:
                 if bucket:
                     return bucket[0]
             return None
@@ -87,7 +87,7 @@ class AgentIndex:
         """Returns the counts and ids of the fewest agents that have the slots together, those with most first; None if
         all together have fewer."""
         chosen: list[tuple[int, str]] = []
-        for count in range(len(self._buckets) - 1, 0, -1):
+        for count in range(min(len(self._buckets) - 1, self.total), 0, -1):
             for agent_id in self._buckets[count]:
                 if agent_id not in banned:
                     chosen.append((count, agent_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from determined_master.scheduling.agent_index import AgentIndex
@@ -26,11 +26,12 @@ class Placed(NamedTuple):
 
 
 class Reserved(NamedTuple):
-    """``banned``: agents of which it gets no slots."""
+    """``agents``: those of which it gets slots, once these are chosen; never any of ``banned``."""
 
     request: RequestView
     shape: Shape
     banned: Collection[str]
+    agents: tuple[str, ...] = ()
 
 
 class Draft:
@@ -42,7 +43,6 @@ class Draft:
         "_released_slots",
         "_soon",
         "_taken",
-        "_unchosen",
         "is_changed",
         "is_complete",
         "is_unsettled",
@@ -51,10 +51,10 @@ class Draft:
         "released_for",
         "releases",
         "reserved",
-        "reserved_on",
         "room",
         "rounds",
         "stuck",
+        "unchosen",
     )
 
     def __init__(self, state: PoolState, *, is_complete: bool) -> None:
@@ -68,8 +68,6 @@ class Draft:
         self._released_slots = 0
         self.reserved: dict[str, Reserved] = {}
         """Requests that start when allocations which are leaving have left."""
-        self.reserved_on: dict[str, list[str]] = {}
-        """The agents of which they get slots."""
         self.stuck: list[tuple[RequestView, ShapeQueue]] = []
         """Requests that wait for slots and have none reserved; filled if the draft is complete."""
         self.is_changed = False
@@ -77,8 +75,8 @@ class Draft:
         self.is_unsettled = False
         """True if it did so after it reserved slots: the reservation may look different then."""
         self.rounds = 0
-        self._unchosen: Reserved | None = None
-        """The last one of ``reserved``, if its slots are not chosen."""
+        self.unchosen: Reserved | None = None
+        """The last one of ``reserved``, while its slots are not chosen."""
         self._taken: list[tuple[str, int]] = []
         """Free slots that are reserved."""
         self._soon: Room | None = None
@@ -106,9 +104,16 @@ class Draft:
         """Slots of what is placed and reserved."""
         if self._given is None:
             self._given = SlotCounts()
-            for placed in [*self.placed.values(), *self.reserved.values()]:
-                self._count(placed.request, placed.shape.slots)
+            for request, slots in self.served():
+                self._count(request, slots)
         return self._given
+
+    def served(self) -> Iterator[tuple[RequestView, int]]:
+        """Yields what is placed or reserved, and its slots."""
+        for placed in self.placed.values():
+            yield placed.request, placed.shape.slots
+        for reserved in self.reserved.values():
+            yield reserved.request, reserved.shape.slots
 
     def is_held(self, request: RequestView, slots: int) -> bool:
         of_job, of_user = self.given.of_job, self.given.of_user
@@ -129,8 +134,7 @@ class Draft:
             else:
                 self.pool.take_container(agent_id, 1)
         self.placed[request.allocation_id] = Placed(request, shape, tuple(parts))
-        if self._given is not None:
-            self._count(request, shape.slots)
+        self._count(request, shape.slots)
         self.is_changed = True
         if self.reserved:
             self.is_unsettled = True
@@ -157,16 +161,19 @@ class Draft:
         """Keeps slots for a request that fits in ``soon``. Which ones is chosen when the next request needs to know it:
         often there is none, because nothing is left."""
         self.choose_reserved()
-        self._unchosen = self.reserved[request.allocation_id] = Reserved(request, shape, banned)
+        self.unchosen = self.reserved[request.allocation_id] = Reserved(request, shape, banned)
         self._count(request, shape.slots)
+        if shape.is_pinned:
+            # Its agent may be disabled: then ``upper_bound_soon`` does not count the slots that it gets.
+            self.choose_reserved()
 
     def choose_reserved(self) -> None:
         """Chooses the slots of the last reservation: first those of allocations that are leaving, then free ones. Due
         before anything else is given, released or reserved, and before a look at single agents."""
-        reserved = self._unchosen
+        reserved = self.unchosen
         if reserved is None:
             return
-        self._unchosen = None
+        self.unchosen = None
         choices = fit(reserved.shape, self.soon, reserved.banned)
         assert choices is not None
         soon, now = self.soon.index, self.room.index
@@ -176,7 +183,8 @@ class Draft:
             if free > 0:
                 now.change(agent_id, -free)
                 self._taken.append((agent_id, free))
-        self.reserved_on[reserved.request.allocation_id] = [choice.agent_id for choice in choices]
+        agents = tuple([choice.agent_id for choice in choices])
+        self.reserved[reserved.request.allocation_id] = reserved._replace(agents=agents)
 
     @property
     def has_leaving(self) -> bool:
@@ -184,7 +192,7 @@ class Draft:
 
     def upper_bound_soon(self) -> int:
         """Returns no less than the slots of placeable agents that are free soon, without a look at the agents."""
-        unchosen = self._unchosen.shape.slots if self._unchosen is not None else 0
+        unchosen = self.unchosen.shape.slots if self.unchosen is not None else 0
         if self._soon is not None:
             return self._soon.index.total - unchosen
         return self.room.index.total + self.pool.leaving_slots + self._released_slots - unchosen
@@ -251,8 +259,7 @@ class Draft:
         for agent_id, count in self._taken:
             self.room.index.change(agent_id, count)
         self._taken.clear()
-        self._unchosen = None
-        self.reserved_on.clear()
+        self.unchosen = None
         for reserved in self.reserved.values():
             self._count(reserved.request, -reserved.shape.slots)
         self.reserved.clear()

@@ -134,8 +134,8 @@ class _Round:
         for running in draft.pool.running.values():
             if not running.leaving and running.allocation_id not in draft.releases:
                 self._add(running.job_id, running.slots)
-        for placed in [*draft.placed.values(), *draft.reserved.values()]:
-            self._add(placed.request.job_id, placed.shape.slots)
+        for request, slots in draft.served():
+            self._add(request.job_id, slots)
         if before - draft.placed.keys():
             self._failed.clear()
 

@@ -38,6 +38,8 @@ class PoolState:
         self.agents: dict[str, AgentView] = {}
         self.free: dict[str, list[int]] = {}
         """Free slots of each agent in ascending order."""
+        self._disabled: dict[str, tuple[int, ...]] = {}
+        """Disabled slots of the agents that have some."""
         self.room = Room(AgentIndex(), {}, scheduler.fitting)
         """Free slots, counted, of connected agents."""
         self.running: dict[str, RunningView] = {}
@@ -90,6 +92,8 @@ class PoolState:
         self.remove_agent(agent.id)
         self.agents[agent.id] = agent
         self.free[agent.id] = sorted(agent.free)
+        if agent.disabled:
+            self._disabled[agent.id] = agent.disabled
         self._zero_slots[agent.id] = agent.zero_slot_room if agent.is_connected else 0
         if agent.is_connected:
             self.room.index.add(agent.id, len(agent.free), agent.total, placeable=agent.placeable)
@@ -98,6 +102,7 @@ class PoolState:
         self._undo_draft()
         self.agents.pop(agent_id, None)
         self.free.pop(agent_id, None)
+        self._disabled.pop(agent_id, None)
         self._zero_slots.pop(agent_id, None)
         self.room.index.discard(agent_id)
         self._capacity = self._summary = self._shapes = None
@@ -212,14 +217,13 @@ class PoolState:
         self._exit(running, slots)
         self._count(running, -slots)
         for agent_id, slot_ids, _ in running.parts:
-            agent = self.agents.get(agent_id)
-            if agent is None:
+            free, disabled = self.free.get(agent_id), self._disabled.get(agent_id, ())
+            if free is None:
                 continue
             if not slot_ids:
-                self.take_container(agent_id, -1 if agent.is_connected else 0)
+                self.take_container(agent_id, -1 if self.agents[agent_id].is_connected else 0)
                 continue
-            returned = [slot for slot in slot_ids if slot not in agent.disabled] if agent.disabled else slot_ids
-            free = self.free[agent_id]
+            returned = [slot for slot in slot_ids if slot not in disabled] if disabled else slot_ids
             free.extend(returned)
             free.sort()
             if agent_id in index.count:
@@ -305,15 +309,16 @@ class PoolState:
     def coming(self, parts: Collection[Part]) -> list[tuple[str, int]]:
         """Returns how many slots of each agent are free for others when an allocation with these parts has ended."""
         counts = []
-        for part in parts:
-            agent = self.agents.get(part.agent_id)
-            if agent is not None and agent.is_connected and part.slots:
-                disabled = agent.disabled
-                counts.append((agent.id, sum(s not in disabled for s in part.slots) if disabled else len(part.slots)))
+        connected = self.room.index.count
+        for agent_id, slots, _ in parts:
+            if slots and agent_id in connected:
+                disabled = self._disabled.get(agent_id)
+                counts.append((agent_id, sum(s not in disabled for s in slots) if disabled else len(slots)))
         return counts
 
     def _new_draft(self, *, is_complete: bool = False) -> Draft:
-        self._undo_draft()
+        if self._draft is not None:
+            self._draft.undo()
         draft = self._draft = Draft(self, is_complete=is_complete)
         if self.agents:
             (fair_share if self.scheduler.kind == "fair_share" else priority).fill(draft)

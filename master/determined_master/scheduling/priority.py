@@ -47,15 +47,16 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
         # Within a round, what was placed is not worse than what comes later.
         has_new = may_wait and draft.rounds > 1 and bool(placed)
         has_worse = has_new or (worst is not None and worst > request.rank)
-        may_come = has_worse or (may_wait and draft.has_leaving)
+        may_come = has_worse or (may_wait and bool(state.leaving or draft.releases))
         reach = draft.upper_bound_soon() if may_come else index.total
         if reach < least and not has_worse:
             break
         choices = None
         if shape.slots <= reach or shape.is_pinned:
-            draft.choose_reserved()
+            if draft.unchosen is not None:
+                draft.choose_reserved()
             banned = backfill.bans(request).start
-            if not backfill.is_closed(banned, shape):
+            if not banned or not backfill.is_closed(banned, shape):
                 choices = fit(shape, room, banned)
         if choices is not None:
             draft.start(request, shape, choices)

@@ -104,7 +104,7 @@ def _leaving_for(draft: Draft, allocation_id: str) -> tuple[str, ...]:
     named = [r for r, release in draft.releases.items() if release.for_allocation_id == allocation_id]
     named += [r for r, running in leaving.items() if running.leaving_for == allocation_id]
     if not named:
-        agents = draft.reserved_on[allocation_id]
+        agents = draft.reserved[allocation_id].agents
         running = [*leaving.values(), *(draft.pool.running[r] for r in draft.releases)]
         named = [r.allocation_id for r in running if any(part.agent_id in agents for part in r.parts)]
     return tuple(sorted(named))

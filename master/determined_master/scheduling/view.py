@@ -131,10 +131,8 @@ class RunningView:
 
     @property
     def slots(self) -> int:
-        slots = 0
-        for _, slot_ids, _ in self.parts:
-            slots += len(slot_ids)
-        return slots
+        parts = self.parts
+        return len(parts[0].slots) if len(parts) == 1 else sum([len(part.slots) for part in parts])
 
     @property
     def rank(self) -> tuple[Any, ...]:

@@ -201,6 +201,42 @@ def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
     assert same(state.plan()) == same(plan(applied(pool, expected)))
 
 
+@settings(deadline=None)
+@given(anything, st.randoms(use_true_random=False))
+def test_a_pool_that_is_kept_up_to_date_decides_as_a_fresh_one(pool, rng):
+    """Applies its plans wholly or in part while allocations end and come: what an earlier decision learned, gave or
+    reserved must not show in a later one."""
+    state = PoolState.of(replace(pool, waiting=pool.waiting[::2]))
+    late = list(pool.waiting[1::2])
+    for _ in range(12):
+        decided = state.decide()
+        fresh = PoolState.of(state.view())
+        assert same(decided) == same(fresh.decide())
+        assert same(decided) == same(replace(fresh.plan(), waiting={}))
+        is_partial = rng.random() < 0.3
+        for placement in decided.placements:
+            if not (is_partial and rng.random() < 0.5):
+                state.start(placement)
+        for release in decided.releases:
+            if not (is_partial and rng.random() < 0.5):
+                state.leave(release.allocation_id, release.for_allocation_id)
+        leaving, running = sorted(state.leaving), sorted(state.running)
+        if late and rng.random() < 0.4:
+            state.add(late.pop())
+        if leaving and rng.random() < 0.6:
+            state.end(rng.choice(leaving))
+        elif running and rng.random() < 0.6:
+            state.end(rng.choice(running))
+        assert state.held.of_job == {job: n for job, n in _held_slots(state).items() if n}
+
+
+def _held_slots(state):
+    held = Counter()
+    for running in state.running.values():
+        held[running.job_id] += running.slots
+    return held
+
+
 def same(decided):
     return (
         sorted(decided.placements, key=repr),
