@@ -57,7 +57,8 @@ class Daemon:
         boot: Boot = boot_command,
     ) -> None:
         self._settings = settings
-        self._token = token
+        self._client = HttpClient(settings.master, token, trust=settings.trust, is_shared=True)
+        """For the output of all containers."""
         self._memory = memory
         self._slots = list(slots)
         self._driver = driver
@@ -177,6 +178,7 @@ class Daemon:
         for life in self._lives.values():
             life.cancel()
         await asyncio.gather(*self._lives.values(), *self._removals, return_exceptions=True)
+        await self._client.aclose()
         self._memory.close()
 
     def _reconcile(self) -> None:
@@ -278,7 +280,7 @@ class Daemon:
     def _container(self, folder: RunFolder, record: dict[str, Any]) -> Container:
         shipper = OutputShipper(
             folder,
-            HttpClient(self._settings.master, self._token, trust=self._settings.trust),
+            self._client,
             agent_id=self._memory.agent_id,
             allocation_id=record["allocation_id"],
             task_id=record["spec"]["task_id"],

@@ -26,11 +26,15 @@ from determined_agent import processes, shim
 from determined_agent.task_spawn import RUN_TASK, Programs
 
 MAX_MESSAGE = 16384
+ALSO_NEEDED = ("encodings.idna", "determined.storage.bucket", "determined.storage.shared_fs")
+"""Modules that most tasks import as they start: to look up the master's address, and to try their storage."""
 
 
 def main() -> int:
     requests = socket.socket(fileno=os.dup(0))
     programs = {RUN_TASK: importlib.import_module(RUN_TASK).main}
+    for module in ALSO_NEEDED:
+        importlib.import_module(module)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects ended shims
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()

@@ -1,4 +1,4 @@
-"""The agent's HTTP requests to its master: contexts and output, over one persistent connection per caller."""
+"""The agent's HTTP requests to its master: contexts and output, over persistent connections."""
 
 import functools
 import ssl
@@ -11,6 +11,8 @@ from determined.client import certificates
 from determined.client.certificates import Trust
 
 _PIECE_BYTES = 1 << 18
+MAX_KEPT = 4
+"""Idle connections that a shared client keeps."""
 
 
 class HttpError(Exception):
@@ -27,10 +29,14 @@ class HttpClient:
     """One connection to the master for one caller at a time; opened again if it is closed.
 
     ``trust`` says which certificate is accepted. ``timeout`` limits each wait, in seconds: for the connection, for
-    sending, and for each chunk of an answer. Proxies of the environment are not used; they are meant for tasks.
+    sending, and for each chunk of an answer. ``is_shared``: for any number of callers at a time, each of which has a
+    connection meanwhile. Proxies of the environment are not used; they are meant for tasks.
     """
 
-    def __init__(self, base: str, token: str, *, trust: Trust = Trust(), timeout: float = 30.0) -> None:
+    def __init__(
+        self, base: str, token: str, *, trust: Trust = Trust(), timeout: float = 30.0, is_shared: bool = False
+    ) -> None:
+        kept = MAX_KEPT if is_shared else 1
         self._extensions = {"sni_hostname": trust.name} if trust.name else {}
         self._client = httpx.AsyncClient(
             base_url=base,
@@ -38,25 +44,28 @@ class HttpClient:
             timeout=timeout,
             trust_env=False,
             verify=tls(trust) if base.startswith("https:") else False,
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=None),
+            limits=httpx.Limits(
+                max_connections=None if is_shared else 1, max_keepalive_connections=kept, keepalive_expiry=None
+            ),
         )
+        self._kept = kept
         self._has_connected = False
 
     async def request(
         self, method: str, path: str, body: bytes = b"", *, sink: Callable[[bytes], object] | None = None
     ) -> Answer:
         """Sends one request. ``sink`` receives the body of a 200 in chunks. Raises HttpError."""
-        # The master may have closed an idle connection; a second attempt follows.
-        is_retried = self._has_connected and sink is None
+        # The master may have closed idle connections; as many attempts more follow.
+        retries = self._kept if self._has_connected and sink is None else 0
         while True:
             try:
                 answer = await self._exchange(method, path, body, sink)
             except httpx.TimeoutException as error:
                 raise HttpError(f"{method} {path}: timed out") from error
             except httpx.TransportError as error:
-                if not is_retried:
+                if not retries:
                     raise HttpError(f"{method} {path}: {error or type(error).__name__}") from error
-                is_retried = False
+                retries -= 1
             else:
                 self._has_connected = True
                 return answer

@@ -64,9 +64,8 @@ class OutputShipper:
 
     async def run(self) -> None:
         """Ships until all output is acknowledged after :meth:`finish`."""
-        async with contextlib.aclosing(self._client):
-            with self._listening() as has_bell:
-                await self._ship_all(poll=None if has_bell else POLL_SECONDS)
+        with self._listening() as has_bell:
+            await self._ship_all(poll=None if has_bell else POLL_SECONDS)
         self.is_done = True
         self._on_done()
 

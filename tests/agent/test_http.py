@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ class Scripted:
 
 
 @asynccontextmanager
-async def client_of(server: Scripted, **options: float) -> AsyncIterator[HttpClient]:
+async def client_of(server: Scripted, **options: Any) -> AsyncIterator[HttpClient]:
     listener = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     async with aclosing(HttpClient(f"http://127.0.0.1:{port}/base/", "token", **options)) as client:
@@ -66,6 +67,25 @@ async def test_a_kept_connection_that_has_gone_is_opened_anew() -> None:
         await client.request("GET", "/x")
         assert (await client.request("GET", "/x")).body == b"ok"
     assert server.connections == 2
+
+
+async def test_a_shared_client_has_a_connection_for_each_caller_and_opens_those_that_have_gone_anew() -> None:
+    answering = asyncio.Barrier(2)
+
+    class Together(Scripted):
+        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await answering.wait()
+            await super().serve(reader, writer)
+
+    server = Together(OK, OK, None, None)
+    async with client_of(server, is_shared=True) as client:
+        both = await asyncio.gather(client.request("GET", "/x"), client.request("GET", "/y"))
+        assert [answer.body for answer in both] == [b"ok", b"ok"]
+        assert server.connections == 2
+        server.answers += [OK, OK]
+        both = await asyncio.gather(client.request("GET", "/x"), client.request("GET", "/y"))
+        assert [answer.body for answer in both] == [b"ok", b"ok"]
+    assert server.connections == 4
 
 
 @pytest.mark.parametrize("answer", [None, b"rubbish\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"])
