@@ -5,13 +5,13 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import BindParameter, Select
+from sqlalchemy import BindParameter, Connection, Select
 from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 
 from determined_master.db.kept_sessions import raise_as_sqlalchemy
-from determined_master.db.nul import NUL, SYMBOL
+from determined_master.db.nul import IS_CLEAN, NUL, SYMBOL
 from determined_master.db.row_objects import RowObjects, row_objects
 from determined_master.db.session import ReadSession
 from determined_master.db.sqlite_connection import Answer, SqliteConnection
@@ -86,10 +86,17 @@ class CompiledStatement:
         except sqlite3.Error as error:
             await raise_as_sqlalchemy(await session.connection(), driver, self._sql, error)
 
+    def rows_in(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        sql = self._sql_of(values) if self._lists else self._sql
+        found = connection.exec_driver_sql(sql, tuple(self._parameters(values)), execution_options={IS_CLEAN: True})
+        return [self._converted(tuple(row)) for row in found]
+
+    def execute_in(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        parameters = [tuple(self._parameters(row)) for row in rows]
+        connection.exec_driver_sql(self._sql, parameters, execution_options={IS_CLEAN: True})
+
     def row(self, session: ReadSession, found: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self._converts is not None:
-            pairs = zip(found, self._converts, strict=True)
-            found = tuple([value if convert is None else convert(value) for value, convert in pairs])
+        found = self._converted(found)
         if self._elements is None:
             return found
         return tuple(
@@ -98,6 +105,12 @@ class CompiledStatement:
                 for each in self._elements
             ]
         )
+
+    def _converted(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self._converts is None:
+            return found
+        pairs = zip(found, self._converts, strict=True)
+        return tuple([value if convert is None else convert(value) for value, convert in pairs])
 
     def _parameters(self, values: Mapping[str, Any]) -> list[Any]:
         parameters: list[Any] = []

@@ -17,14 +17,14 @@ from determined_master.database_url import is_sqlite, normalized
 from determined_master.db import postgresql, text_search
 from determined_master.db.bulk_insert import allow_copy
 from determined_master.db.nul import to_json
-from determined_master.db.sqlite_connection import BUSY_TIMEOUT_MS, SqliteConnection
+from determined_master.db.sqlite_connection import NO_WAIT, WAIT, SqliteConnection
 from determined_master.errors import StorageUnavailable
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
     "PRAGMA foreign_keys=ON",
-    f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}",
+    WAIT,
     "PRAGMA temp_store=MEMORY",
 )
 
@@ -86,7 +86,7 @@ def make_write_engine(url: str) -> AsyncEngine:
         )
     engine = _sqlite_engine(url, "BEGIN IMMEDIATE", pool_size=1, max_overflow=0)
     # Only the thread of the connection waits for the lock.
-    _configure(engine.sync_engine, begin="BEGIN IMMEDIATE", extra=("PRAGMA busy_timeout=0",))
+    _configure(engine.sync_engine, begin="BEGIN IMMEDIATE", extra=(NO_WAIT,))
     return engine
 
 
@@ -192,7 +192,7 @@ def _configure(engine: Engine, *, begin: str, pragmas: tuple[str, ...] = _PRAGMA
         driver = connection.connection.driver_connection
         if isinstance(driver, SqliteConnection):
             driver.begin()
-        else:
+        elif not (isinstance(driver, sqlite3.Connection) and driver.in_transaction):
             connection.exec_driver_sql(begin)
 
     @event.listens_for(engine, "invalidate")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from determined.errors import ApiError
 from determined_master.db.kept_connection import KeptConnection
@@ -154,7 +155,7 @@ class GroupWriter:
             return None
         try:
             connection = self._connection.begin_at_once()
-        except OperationalError:
+        except sqlite3.OperationalError:
             return None
         try:
             return self._applied(connection, group)

@@ -1,12 +1,12 @@
 """The connection of the group-commit writer, kept between groups."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from sqlalchemy import Connection, Engine, RootTransaction
 
-from determined_master.db.sqlite_connection import BUSY_TIMEOUT_MS
+from determined_master.db.sqlite_connection import NO_WAIT, WAIT
 
 
 class KeptConnection:
@@ -16,12 +16,16 @@ class KeptConnection:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._open: Connection | None = None
+        self._waits: bool | None = None
+        """Whether the open connection waits for locks; None for one that is new."""
         self._begun: tuple[Connection, RootTransaction] | None = None
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
         connection = self._take()
         try:
+            if connection.dialect.name == "sqlite":
+                self._wait_for_lock(connection, waits=True)
             with connection.begin():
                 yield connection
         except BaseException:
@@ -30,14 +34,13 @@ class KeptConnection:
         self._open = connection
 
     def begin_at_once(self) -> Connection:
-        """Begins a transaction of SQLite that ``commit`` or ``drop`` ends. Raises OperationalError if another program
-        holds the lock, for which it does not wait."""
+        """Begins a transaction of SQLite that ``commit`` or ``drop`` ends. Raises sqlite3.OperationalError if another
+        program holds the lock, for which it does not wait."""
         connection = self._take()
-        driver: Any = connection.connection.driver_connection
         try:
-            driver.execute("PRAGMA busy_timeout=0")
+            # SQLAlchemy, which finds it begun, needs ten times as long to begin it.
+            self._wait_for_lock(connection, waits=False).execute("BEGIN IMMEDIATE")
             transaction = connection.begin()
-            driver.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         except BaseException:
             _discard(connection)
             raise
@@ -66,8 +69,18 @@ class KeptConnection:
             self._open.close()
             self._open = None
 
+    def _wait_for_lock(self, connection: Connection, *, waits: bool) -> sqlite3.Connection:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        if self._waits is not waits:
+            driver.execute(WAIT if waits else NO_WAIT)
+            self._waits = waits
+        return driver
+
     def _take(self) -> Connection:
-        connection, self._open = self._open or self._engine.connect(), None
+        connection, self._open = self._open, None
+        if connection is None:
+            connection, self._waits = self._engine.connect(), None
         return connection
 
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
-from sqlalchemy import Insert, Select, Table, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, Insert, Select, Table, Update, bindparam, insert, select, update
+from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 
 from determined_master.db.base import Base
@@ -75,14 +76,30 @@ class Prepared(Generic[*Ts]):
             for row in rows:
                 await self._of(session).execute(session, driver, row)
 
+    def rows_in(self, connection: Connection, **values: object) -> list[tuple[*Ts]]:
+        """Like ``rows`` for the writer of reports, which has no session: without objects."""
+        if connection.dialect.name != "sqlite":
+            return [tuple(row) for row in connection.execute(self._statement, values)]
+        return self._for(connection.dialect).rows_in(connection, values)
+
+    def execute_in(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Like ``execute`` for the writer of reports."""
+        if connection.dialect.name == "sqlite":
+            self._for(connection.dialect).execute_in(connection, rows)
+        else:
+            connection.execute(self._statement, rows)
+
     async def insert(self, session: WriteSession, driver: SqliteConnection, values: Mapping[str, Any]) -> int | None:
         """Inserts a row and returns its number."""
         return (await self._of(session).execute(session, driver, values)).lastrowid
 
     def _of(self, session: ReadSession) -> CompiledStatement:
-        # The engines of SQLite have one dialect with the same options.
+        return self._compiled or self._for(session.get_bind().dialect)
+
+    def _for(self, dialect: Dialect) -> CompiledStatement:
+        # All engines of SQLite write the same text and convert values in the same way.
         if self._compiled is None:
-            self._compiled = CompiledStatement(self._statement, session.get_bind().dialect, self._names)
+            self._compiled = CompiledStatement(self._statement, dialect, self._names)
         return self._compiled
 
 

@@ -22,7 +22,8 @@ T = TypeVar("T")
 SHORT_STEPS = 5000
 """Instructions of SQLite's machine; after one to two times as many a query is long. They took 0.04 ms (a sum) to 0.1 ms
 (a look into texts) when measured."""
-BUSY_TIMEOUT_MS = 10_000
+WAIT, NO_WAIT = "PRAGMA busy_timeout=10000", "PRAGMA busy_timeout=0"
+"""Whether a connection waits for a lock that another program holds, and for how many milliseconds."""
 YIELD_SECONDS = 0.002
 """After this time of short statements the event loop runs its other tasks."""
 _MAX_LONG = 500
@@ -277,11 +278,11 @@ def _execute(
     connection: sqlite3.Connection, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool
 ) -> Answer:
     if begin is not None:
-        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        connection.execute(WAIT)
         try:
             connection.execute(begin)
         finally:
-            connection.execute("PRAGMA busy_timeout=0")
+            connection.execute(NO_WAIT)
     cursor = connection.executemany(sql, values) if is_many else connection.execute(sql, values)
     try:
         rows = cursor.fetchall() if cursor.description else []

@@ -35,20 +35,22 @@ class Attempt:
 
 def policies(connection: Connection, task_id: str, allocation_id: str) -> tuple[Attempt, AttemptPolicies] | None:
     """Returns the policies of an attempt that have not matched yet; None for a task that is no live trial."""
-    query = (
-        select(_T.c.id, _X.c.id, _X.c.config["log_policies"])
-        .join(_X, _X.c.id == _T.c.experiment_id)
-        .join(_A, _A.c.task_id == _T.c.task_id)
-        .where(_T.c.task_id == task_id, _A.c.id == allocation_id, _T.c.state.in_(_LIVE))
-    )
-    row = connection.execute(query).one_or_none()
-    if row is None:
+    rows = _POLICIES.rows_in(connection, task_id=task_id, allocation_id=allocation_id)
+    if not rows:
         return None
-    trial_id, experiment_id, listed = row
-    query = select(_M.c.position).where(_M.c.allocation_id == allocation_id)
-    matched = set(connection.execute(query).scalars())
+    trial_id, experiment_id, listed = rows[0]
+    matched = {position for (position,) in _MATCHED.rows_in(connection, allocation_id=allocation_id)}
     remaining = [each for each in policies_of(listed) if each.position not in matched]
     return Attempt(allocation_id, task_id, trial_id, experiment_id), AttemptPolicies(remaining)
+
+
+_POLICIES = Prepared(
+    select(_T.c.id, _X.c.id, _X.c.config["log_policies"])
+    .join(_X, _X.c.id == _T.c.experiment_id)
+    .join(_A, _A.c.task_id == _T.c.task_id)
+    .where(_T.c.task_id == bindparam("task_id"), _A.c.id == bindparam("allocation_id"), _T.c.state.in_(_LIVE))
+)
+_MATCHED = Prepared(select(_M.c.position).where(_M.c.allocation_id == bindparam("allocation_id")))
 
 
 def newest_allocation(connection: Connection, task_id: str) -> str | None:

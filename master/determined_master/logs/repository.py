@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, or_, select, true, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, or_, select, true, update
 
 from determined_master import notifications
 from determined_master.db.base import table_of
 from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.models import ContainerRow, LogRow, TrialRow
+from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.logs.error_lines import is_error
 
@@ -135,13 +136,24 @@ async def drop_some(session: WriteSession, experiment_id: int, most: int | None)
 
 def stored_bytes(connection: Connection, container_id: str, agent_id: str | None) -> int | None:
     """Returns how many bytes of a container's output are stored, or None if it is not of this agent."""
-    query = select(ContainerRow.output_offset).where(ContainerRow.id == container_id, ContainerRow.agent_id == agent_id)
-    return connection.execute(query).scalar_one_or_none()
+    rows = _STORED.rows_in(connection, container_id=container_id, agent_id=agent_id)
+    return rows[0][0] if rows else None
+
+
+_C = table_of(ContainerRow)
+_STORED = Prepared(
+    select(_C.c.output_offset).where(_C.c.id == bindparam("container_id"), _C.c.agent_id == bindparam("agent_id"))
+)
 
 
 def advance_offset(connection: Connection, container_id: str, end: int) -> None:
     """Records that the output is stored up to byte ``end``."""
-    connection.execute(update(ContainerRow).where(ContainerRow.id == container_id).values(output_offset=end))
+    _ADVANCE.execute_in(connection, [{"of_container": container_id, "end": end}])
+
+
+_ADVANCE: Prepared[()] = Prepared(
+    update(_C).where(_C.c.id == bindparam("of_container")).values(output_offset=bindparam("end"))
+)
 
 
 def insert_lines(connection: Connection, values: Sequence[dict[str, Any]]) -> None:

@@ -9,6 +9,7 @@ from determined_master.db.base import table_of
 from determined_master.db.bulk_insert import insert_converted
 from determined_master.db.models import ExperimentRow, MetricRow, SearchEventRow, TrialRow
 from determined_master.db.nul import to_json
+from determined_master.db.prepared import Prepared
 from determined_master.json_numbers import outward
 from determined_master.metrics.report import Report
 
@@ -25,7 +26,7 @@ _SAVED = (
     "latest_validation_id",
     "searcher_metric_value",
 )
-_SAVE = (
+_SAVE: Prepared[()] = Prepared(
     update(_T)
     .where(_T.c.id == bindparam("of_trial"))
     .values({name: bindparam(f"new_{name}") for name in _SAVED} | {"values_stale": true()})
@@ -195,7 +196,7 @@ def save_trials(connection: Connection, values: Sequence[dict[str, Any]]) -> Non
     """Updates trials by one compiled statement: building it each time costs more than running it."""
     renamed = [{f"new_{name}": value[name] for name in _SAVED} | {"of_trial": value["id"]} for value in values]
     if renamed:
-        connection.execute(_SAVE, renamed)
+        _SAVE.execute_in(connection, renamed)
 
 
 def clear_system_failures(connection: Connection, trial_id: int) -> None:
