@@ -55,13 +55,13 @@ class RowObjects:
         if known is not None:
             return known
         row = self.model()
-        row.__dict__.update(state)
+        vars(row).update(state)
         _attach(session, row)
         return row
 
     def values_of(self, row: Base) -> dict[str, Any]:
         """Returns column → value of a new object, and sets its defaults."""
-        state = row.__dict__
+        state = vars(row)
         for key, default in self._defaults:
             if key not in state:
                 setattr(row, key, default(None) if callable(default) else default)
@@ -69,9 +69,9 @@ class RowObjects:
 
     def attach_new(self, session: ReadSession, row: Base, number: int | None) -> None:
         """Makes an object that was just inserted one of the session. ``number``: of its row."""
-        row.__dict__.setdefault(self.primary_keys[0], number)
+        vars(row).setdefault(self.primary_keys[0], number)
         for key in self._nullable:
-            row.__dict__.setdefault(key, None)
+            vars(row).setdefault(key, None)
         _attach(session, row)
 
 

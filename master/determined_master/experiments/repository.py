@@ -248,7 +248,7 @@ _WITH_EVENTS = (
     .union_all(select(ExperimentRow.id, literal(1)).where(ExperimentRow.state.in_(_STOPPING)))
     .subquery()
 )
-_SEARCHES_DUE = Prepared(select(*_WITH_EVENTS.c))
+_SEARCHES_DUE = Prepared(select(_WITH_EVENTS.c.experiment_id, _WITH_EVENTS.c.has_others))
 
 
 async def searches_due(session: ReadSession) -> dict[int, bool]:
