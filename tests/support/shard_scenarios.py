@@ -5,7 +5,9 @@ Arguments: a ``checkpoint_storage`` section as JSON and a scratch folder. Writes
 
 import json
 import os
+import shutil
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -219,6 +221,30 @@ def folders_differ():
     checkpoint.download(uuid, SCRATCH / f"own-{rank}")
 
 
+def chief_looks_when_all_are_done():
+    """What is left of the folders of workers when the chief looks for their files."""
+    looked, left = SCRATCH / "looked", []
+    see, rmtree = _sharding._see, _sharding.shutil.rmtree
+
+    def look(target, expected):
+        left.extend(name for name in os.listdir(target) if name.startswith(".rank-"))
+        looked.touch()
+        see(target, expected)
+
+    def remove(folder, **options):
+        deadline = time.monotonic() + 0.5
+        while rank == 2 and not looked.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        rmtree(folder, **options)
+
+    _sharding._see, _sharding.shutil = look, SimpleNamespace(rmtree=remove)
+    try:
+        write(a="1")
+    finally:
+        _sharding._see, _sharding.shutil = see, shutil
+    return left
+
+
 def listed():
     """What is in the storage, half-written checkpoints included."""
     if BUCKET:
@@ -232,6 +258,7 @@ def main():
         metadata_not_json, no_steps, uploaded, uploaded_from_one_folder,
         same_numbers_on_two_machines, upload_from_nowhere, upload_nothing,
         storage_fails, report_fails, downloads, restores, restore_of_nothing, a_selector_fails, folders_differ,
+        chief_looks_when_all_are_done,
     ]  # fmt: skip
     out = {}
     for scenario in names:

@@ -47,6 +47,11 @@ class Shard:
         """Returns the folder that contains the files."""
         return self.folder if self._given is None else self._given
 
+    def move(self, names: list[str], target: Path) -> None:
+        """Places the named files, and removes the folder of this worker: the chief looks at all that is left."""
+        self.place(names, target)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def place(self, names: list[str], target: Path) -> None:
         """Moves the named files into the checkpoint and syncs them to disk; each worker moves its own files."""
         for name in names:
@@ -87,8 +92,7 @@ def storing(
             claims = together(peers, NOT_STORED, lambda: _claim(shard, failure))
             mine, every = settle(peers, shard.source, claims)
             if upload is None:
-                together(peers, NOT_STORED, lambda: shard.place(mine, target))
-                shutil.rmtree(shard.folder, ignore_errors=True)
+                together(peers, NOT_STORED, lambda: shard.move(mine, target))
                 together(peers, NOT_STORED, lambda: _see(target, every) if peers.rank == 0 else None)
             else:
                 found = together(peers, NOT_STORED, lambda: upload(uuid, shard.source, mine))
@@ -120,7 +124,10 @@ def _see(target: Path, expected: dict[str, int]) -> None:
     """Waits until the files of other machines are visible; a network file system may show them late."""
     deadline = time.monotonic() + _SECONDS_TO_SEE
     while True:
-        found = tree(target)
+        try:
+            found = tree(target)
+        except FileNotFoundError:  # the folder of another worker, whose end this machine sees late
+            found = {}
         missing = sorted(name for name, size in expected.items() if found.get(name) != size)
         if not missing:
             return

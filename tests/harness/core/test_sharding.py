@@ -172,3 +172,8 @@ def test_merge_of_equal_and_nested_metadata():
     assert parts[0] == {"a": {"b": 1}, "n": 1}
     with pytest.raises(ValueError, match=r"for a: {'b': 1} \(rank 0\) and 5 \(rank 1\)"):
         merge_metadata([{"a": {"b": 1}}, {"a": 5}])
+
+
+def test_the_chief_looks_for_the_files_when_every_worker_has_moved_its_own(every, config):
+    left = [rank["result"] for rank in every["chief_looks_when_all_are_done"]]
+    assert left == [[], [], [], []]
