@@ -11,6 +11,7 @@ from tests.support.cluster import Cluster, FakeAgent
 from tests.support.makers import rolled_back
 
 from determined.link.messages import DesiredContainer
+from determined_master.allocations import repository as allocations
 from determined_master.db.base import Base, table_of
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, EventRow, JobRow, SearchEventRow
 from determined_master.db.prepared import MAX_SINGLE_ROWS, Prepared, add_rows, get_row, insert_rows, update_rows
@@ -100,6 +101,9 @@ async def test_a_row_is_one_object_in_its_session_however_it_is_read(one: Cluste
         assert await session.get(AllocationRow, wish.allocation_id) is row
         assert (await session.scalars(select(AllocationRow).where(AllocationRow.id == row.id))).one() is row
         assert await get_row(session, AllocationRow, row.id) is row
+        attempt = await allocations.attempt_of(session, wish.container_id)
+        assert attempt is not None
+        assert attempt[0] is row
         assert await get_row(session, AllocationRow, "unknown") is None
 
 
