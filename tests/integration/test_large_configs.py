@@ -101,7 +101,7 @@ async def test_many_labels_are_stored_in_small_statements(one: Cluster):
         if each.is_many and "experiment_labels" in each.sql:
             rows.append(len(each.values))
 
-    with executions(note, only_reads=False):
+    with executions(one.master.database, note, only_reads=False):
         await one.create(filled("labels:\n", "  - label-{}\n"))
     assert sum(rows) > 50_000
     assert max(rows) <= 1000

@@ -17,6 +17,7 @@ from determined_master.agents.service import StoredReport
 from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.desired_state import desired_containers
 from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SearchEventRow, SeriesCursorRow
+from determined_master.db.session import Database
 from determined_master.experiments.search import LATE_SECONDS
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
@@ -24,7 +25,7 @@ from determined_master.trials import repository as trial_rows
 
 
 @contextmanager
-def transactions() -> Iterator[list[list[str]]]:
+def transactions(database: Database) -> Iterator[list[list[str]]]:
     """Yields the statements of each write transaction meanwhile; there is one at a time."""
     found: list[list[str]] = []
 
@@ -33,7 +34,7 @@ def transactions() -> Iterator[list[list[str]]]:
             found.append([])
         found[-1].append(each.sql)
 
-    with executions(note, only_reads=False):
+    with executions(database, note, only_reads=False):
         yield found
 
 
@@ -129,7 +130,7 @@ async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster)
         return len([each for each in await waiting() if "agent" in each]) == 2
 
     await eventually(both_wait)
-    with transactions() as found:
+    with transactions(one.master.database) as found:
         agent = await one.join()
         await agent.wished()
 
@@ -148,7 +149,7 @@ async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
     (wish,) = await agent.wished()
     stored = StoredReport()
     assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.PULLING)], stored=stored)
-    with transactions() as found:
+    with transactions(one.master.database) as found:
         assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.RUNNING)], stored=stored)
     (statements,) = [each for each in found if any("UPDATE containers" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
@@ -156,7 +157,7 @@ async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
 
 
 async def test_short_ended_trials_are_not_packed_one_by_one(one: Cluster):
-    with transactions() as found:
+    with transactions(one.master.database) as found:
         async with one.master.database.write() as session:
             experiment = await add_experiment(session)
             trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
@@ -208,7 +209,7 @@ async def test_an_attempt_becomes_ready_once_and_without_a_look_at_its_row(one: 
     (wish,) = await agent.wished()
     await agent.say(wish, ContainerState.RUNNING)
     path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
-    with transactions() as found:
+    with transactions(one.master.database) as found:
         for _ in range(2):
             answer = await one.client.get(path, headers=one.as_task(wish.allocation_id))
             assert answer.status_code == 200

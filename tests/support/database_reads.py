@@ -39,37 +39,21 @@ def loads(model: type[Any]) -> Iterator[list[Any]]:
 @contextmanager
 def reads(database: Database) -> Iterator[list[str]]:
     """Yields the list of statements of read sessions meanwhile, those of the master's loops among them."""
-    with _statements_of(database.read_engine.sync_engine, only_reads=True) as statements:
+    statements: list[str] = []
+    with executions(database, lambda each: statements.append(each.sql), only_reads=True):
         yield statements
 
 
 @contextmanager
 def writes(database: Database) -> Iterator[list[str]]:
     """Yields the list of statements of write sessions meanwhile, those of the master's loops among them."""
-    with _statements_of(database.write_engine.sync_engine, only_reads=False) as statements:
-        yield statements
-
-
-@contextmanager
-def _statements_of(engine: Engine, *, only_reads: bool) -> Iterator[list[str]]:
     statements: list[str] = []
-
-    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        statements.append(statement)
-
-    if engine.dialect.name == "sqlite":
-        with executions(lambda each: statements.append(each.sql), only_reads=only_reads):
-            yield statements
-        return
-    event.listen(engine, "before_cursor_execute", note)
-    try:
+    with executions(database, lambda each: statements.append(each.sql), only_reads=False):
         yield statements
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
 
 
 class Execution(NamedTuple):
-    """A statement that a connection of SQLite executes."""
+    """A statement that a connection executes."""
 
     sql: str
     values: Sequence[Any]
@@ -78,9 +62,22 @@ class Execution(NamedTuple):
     """True if it is the first one of its transaction."""
 
 
+Note = Callable[[Execution], object]
+
+
 @contextmanager
-def executions(note: Callable[[Execution], object], *, only_reads: bool) -> Iterator[None]:
-    """Calls ``note`` before each statement of the reading, or of the writing connections of SQLite."""
+def executions(database: Database, note: Note, *, only_reads: bool) -> Iterator[None]:
+    """Calls ``note`` before each statement of read sessions, or of write sessions."""
+    if database.is_sqlite:
+        noting = _on_sqlite(note, only_reads=only_reads)
+    else:
+        noting = _on_postgresql((database.read_engine if only_reads else database.write_engine).sync_engine, note)
+    with noting:
+        yield
+
+
+@contextmanager
+def _on_sqlite(note: Note, *, only_reads: bool) -> Iterator[None]:
     execute = SqliteConnection.execute
 
     async def noted(connection: SqliteConnection, sql: str, values: Sequence[Any], *, is_many: bool = False) -> Answer:
@@ -90,3 +87,22 @@ def executions(note: Callable[[Execution], object], *, only_reads: bool) -> Iter
 
     with patch.object(SqliteConnection, "execute", noted):
         yield
+
+
+@contextmanager
+def _on_postgresql(engine: Engine, note: Note) -> Iterator[None]:
+    begun: list[object] = []
+
+    def noted(_connection: object, _cursor: object, sql: str, values: Any, _context: object, is_many: bool) -> None:
+        begins = bool(begun)
+        begun.clear()
+        note(Execution(sql, values, is_many, begins))
+
+    add = begun.append  # one object: a method is a new one each time
+    event.listen(engine, "begin", add)
+    event.listen(engine, "before_cursor_execute", noted)
+    try:
+        yield
+    finally:
+        event.remove(engine, "before_cursor_execute", noted)
+        event.remove(engine, "begin", add)
