@@ -92,7 +92,7 @@ class SqliteConnection:
                 if len(self._long) >= _MAX_LONG:
                     self._long.clear()
                 self._long[sql] = None
-        return await self._call(partial(_execute, self._open, begin, sql, values, is_many=is_many))
+        return await self._call(partial(self._execute_in_thread, self._open, begin, sql, values, is_many=is_many))
 
     def _begins(self, begin: str) -> bool:
         """Begins a transaction in the loop. Returns False if that would mean to wait for a lock."""
@@ -131,9 +131,22 @@ class SqliteConnection:
         # SQLite counts the instructions of a statement over all of its executions, so the first call says nothing.
         self._pauses_left = 1 if self._only_reads or _kind_of(sql) is _Kind.QUERY else None
         try:
-            return _execute(self._open, None, sql, values, is_many=False)
+            return _execute(self._open, sql, values, is_many=False)
         finally:
             self._pauses_left = None
+
+    def _execute_in_thread(
+        self, connection: sqlite3.Connection, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool
+    ) -> "Answer":
+        if begin is not None and self._only_reads:
+            connection.execute(begin)  # takes no lock
+        elif begin is not None:
+            connection.execute(WAIT)
+            try:
+                connection.execute(begin)
+            finally:
+                connection.execute(NO_WAIT)
+        return _execute(connection, sql, values, is_many=is_many)
 
     def _is_too_long(self) -> bool:
         if self._pauses_left is None:
@@ -274,15 +287,7 @@ class _Call(NamedTuple):
     done: Callable[[Any, BaseException | None], Any] = lambda _result, _error: None
 
 
-def _execute(
-    connection: sqlite3.Connection, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool
-) -> Answer:
-    if begin is not None:
-        connection.execute(WAIT)
-        try:
-            connection.execute(begin)
-        finally:
-            connection.execute(NO_WAIT)
+def _execute(connection: sqlite3.Connection, sql: str, values: Sequence[Any], *, is_many: bool) -> Answer:
     cursor = connection.executemany(sql, values) if is_many else connection.execute(sql, values)
     try:
         rows = cursor.fetchall() if cursor.description else []

@@ -2,44 +2,28 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, closing
-from pathlib import Path
+from contextlib import AsyncExitStack
 
 import pytest
-from sqlalchemy import Column, Integer, MetaData, Table, bindparam, event, func, insert, select, text
+from sqlalchemy import Column, Integer, MetaData, Table, bindparam, event, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from determined_master.db.engine import sqlite_url
 from determined_master.db.kept_sessions import MAX_KEPT
 from determined_master.db.prepared import Prepared, insert_rows
 from determined_master.db.session import Database, WriteSession, after_commit, notify
-from determined_master.notifications import Notifications
 
 KEPT = Table("kept", MetaData(), Column("id", Integer, primary_key=True))
 _COUNT = Prepared(select(func.count()).select_from(KEPT))
 _HIGHER = Prepared(select(KEPT.c.id).where(KEPT.c.id > bindparam("than")).order_by(KEPT.c.id))
 
 
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(sqlite_url(tmp_path / "master.sqlite"), Notifications())
-    async with database.write() as session:
-        await session.execute(text("CREATE TABLE kept (id INTEGER PRIMARY KEY)"))
-        await session.execute(text("INSERT INTO kept VALUES (1), (2), (3)"))
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def other(tmp_path: Path, database: Database) -> Iterator[sqlite3.Connection]:
-    """A connection of another program."""
-    with closing(sqlite3.connect(tmp_path / "master.sqlite", isolation_level=None)) as connection:
-        yield connection
-
-
 async def add(session: WriteSession, *ids: int) -> None:
     await insert_rows(session, KEPT, [{"id": number} for number in ids])
+
+
+async def add_alone(database: Database, number: int) -> None:
+    async with database.write() as session:
+        await add(session, number)
 
 
 async def test_sessions_take_their_connections_from_the_pool_once(database: Database) -> None:
@@ -129,12 +113,8 @@ async def test_a_session_that_did_nothing_takes_no_lock(database: Database, othe
 async def test_the_loop_goes_on_while_another_program_holds_the_lock(
     database: Database, other: sqlite3.Connection
 ) -> None:
-    async def write() -> None:
-        async with database.write() as session:
-            await add(session, 4)
-
     other.execute("BEGIN IMMEDIATE")
-    writing = asyncio.create_task(write())
+    writing = asyncio.create_task(add_alone(database, 4))
     async with database.read() as session:
         assert await _COUNT.first(session) == 3
     assert not writing.done()
@@ -146,12 +126,8 @@ async def test_the_loop_goes_on_while_another_program_holds_the_lock(
 async def test_a_write_that_is_cancelled_while_it_waits_for_the_lock_stores_nothing(
     database: Database, other: sqlite3.Connection
 ) -> None:
-    async def write() -> None:
-        async with database.write() as session:
-            await add(session, 4)
-
     other.execute("BEGIN IMMEDIATE")
-    writing = asyncio.create_task(write())
+    writing = asyncio.create_task(add_alone(database, 4))
     await asyncio.sleep(0)
     assert database.write_lock.locked()
     writing.cancel()

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,20 +11,8 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from determined_master.db.engine import sqlite_url
 from determined_master.db.session import Database
 from determined_master.db.sqlite_connection import SHORT_STEPS, SqliteConnection
-from determined_master.notifications import Notifications
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(sqlite_url(tmp_path / "master.sqlite"), Notifications())
-    async with database.write() as session:
-        await session.execute(text("CREATE TABLE kept (id INTEGER PRIMARY KEY)"))
-        await session.execute(text("INSERT INTO kept VALUES (1), (2), (3)"))
-    yield database
-    await database.close()
 
 
 @pytest.fixture
@@ -95,6 +83,13 @@ async def test_a_long_query_continues_in_the_thread_and_begins_there_the_next_ti
         for count in (1, 2):
             assert await session.scalar(text(LONG)) == 100_000
             assert (len(switches), len(interrupted)) == (count, 1)
+
+
+async def test_a_session_that_reads_waits_for_locks_also_after_a_long_query(database: Database) -> None:
+    for _ in range(2):  # the second one begins in the thread
+        async with database.read() as session:
+            assert await session.scalar(text(LONG)) == 100_000
+            assert await session.scalar(text("PRAGMA busy_timeout")) == 10_000
 
 
 async def test_a_long_query_leaves_its_transaction_as_it_was(database: Database) -> None:
