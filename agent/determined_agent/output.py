@@ -15,6 +15,7 @@ from determined.link.run_folder import RunFolder
 from determined_agent import log_segments
 from determined_agent.http import HttpClient, HttpError
 from determined_agent.line_parser import lines_of
+from determined_agent.log_segments import AGENT
 from determined_launch.regular_files import read_regular
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 _FIRST_WAIT, _LAST_WAIT = 0.1, 2.0
 _GONE = (404, 410)
 POLL_SECONDS = 1.0
+AGENT_LINES_SECONDS = 0.25
+"""Longest time that the agent's lines before a task wait for the task's first line, with which they are sent."""
 MAX_UNREADABLE = 30
 """Number of retries for unreadable output after the container's end."""
 
@@ -65,6 +68,7 @@ class OutputShipper:
     async def run(self) -> None:
         """Ships until all output is acknowledged after :meth:`finish`."""
         with self._listening() as has_bell:
+            await self._wait_for_task()
             await self._ship_all(poll=None if has_bell else POLL_SECONDS)
         self.is_done = True
         self._on_done()
@@ -98,6 +102,17 @@ class OutputShipper:
         except BlockingIOError:
             return
         self._rung.set()
+
+    async def _wait_for_task(self) -> None:
+        """Waits for output of the task, because a batch costs the master more than its lines."""
+        with contextlib.suppress(Exception):  # a timeout, or unreadable output, which ``_ship_all`` reports
+            async with asyncio.timeout(AGENT_LINES_SECONDS):
+                while not self._is_last:
+                    self._rung.clear()
+                    frames = log_segments.read(self._folder.output, self._position).frames
+                    if any(frame.stream != AGENT for frame in frames):
+                        return
+                    await self._rung.wait()
 
     async def _ship_all(self, poll: float | None) -> None:
         wait, unreadable, is_kept = _FIRST_WAIT, 0, False

@@ -81,7 +81,9 @@ class Authenticator:
             row = await tasks.token_holder(session, allocation_id)
             if row is None or row.state.is_terminal:
                 raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
-        principal = Principal(row.user_id, row.username, row.is_admin, allocation_id, row.task_id, scope=row.scope)
+        principal = Principal(
+            row.user_id, row.username, row.is_admin, allocation_id, row.task_id, row.scope, row.trial_id
+        )
         self._tasks[allocation_id] = (token, principal)
         self._by_token[token] = principal
         return principal

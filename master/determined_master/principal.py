@@ -16,6 +16,8 @@ class Principal:
     task_id: str | None = None
     scope: TokenScope | None = None
     """Rows to which a task's token may write; None for a user."""
+    trial_id: int | None = None
+    """The trial of a task's token; None for other tasks."""
     session_id: int | None = None
 
     @property

@@ -27,6 +27,7 @@ from determined_master.experiments.commands.continuation import Continuer
 from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.queue_update import QueueUpdates
+from determined_master.experiments.completion import Completion
 from determined_master.experiments.search import Search
 from determined_master.experiments.task_search import TaskSearch
 from determined_master.logging import OwnLog
@@ -171,6 +172,8 @@ def build(
         cluster_storage=settings.own_checkpoints,
         launch_error=settings.launch_error,
     )
+    search = Search(database, clock, trials)
+    allocations.on_completed = Completion(trials, search).follow
     tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")
     access, registry = TrialAccess(database, authorization), Registry()
@@ -201,7 +204,7 @@ def build(
         creator=creator,
         continuer=Continuer(database, clock, settings, authorization, trials, creator, lifecycle),
         queue_updates=QueueUpdates(database, clock, authorization, managers, settings),
-        search=Search(database, clock, trials),
+        search=search,
         task_search=TaskSearch(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,

@@ -163,7 +163,7 @@ class Spoiled:
 SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
     "settled": (Trials, "settle", lambda _self, _session, _trial, experiment, _ended: experiment.id == 1),
     "requested": (Trials, "request_slots", lambda _self, _session, _trials, experiment: experiment.id == 1),
-    "searched": (Search, "_apply", lambda _self, _session, experiment_id, *_: experiment_id == 1),
+    "searched": (Search, "_apply", lambda _self, _session, experiment, *_: experiment.id == 1),
     "placed": (Allocations, "place", lambda _self, _session, placement: placement.allocation_id.startswith("1.")),
 }
 

@@ -152,6 +152,8 @@ async def _follow(
     shown = _SHOWN[max(lives, key=_ORDER.index)]
     if _ALLOCATION_ORDER.index(shown) > _ALLOCATION_ORDER.index(row.state):
         await repository.move(session, clock, row, shown)
+    if all(c.state is ContainerState.RUNNING for c in containers):
+        await allocations.all_run(session, row)
     # Published also if the allocation's state is unchanged: its containers wait for each other.
     notify(session, notifications.allocation(row.id))
 

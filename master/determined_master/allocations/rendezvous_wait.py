@@ -77,7 +77,8 @@ class RendezvousWait:
                     late_at = None
                     await self._name_the_late(row, container_id, containers)
                     continue
-                await listener.wait(min(left, LOOK_SECONDS))
+                with self._allocations.awaited(allocation_id):
+                    await listener.wait(min(left, LOOK_SECONDS))
         mine = next((c for c in containers if c.id == container_id), None)
         if mine is None:
             raise NotFound(f"allocation {allocation_id} has no container {container_id}")

@@ -1,7 +1,9 @@
 """Life cycle of allocations: request, place, preempt, kill, end. It does not depend on trials."""
 
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import partial
@@ -54,6 +56,11 @@ class Allocations:
         self._clock = clock
         self._forget = forget
         self._port_blocks = port_blocks
+        self._awaited: Counter[str] = Counter()
+        """How many tasks of each allocation wait for its containers."""
+        self.on_completed: Callable[[WriteSession, AllocationRow], Awaitable[bool]] = _left_to_loops
+        """Called with each attempt that has completed, in the transaction that ends it. Returns True if it did all that
+        the loops of trials and tasks would do."""
 
     async def request(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
         """Adds a pending allocation for each request, in a constant number of statements per batch."""
@@ -125,6 +132,20 @@ class Allocations:
                 text = clock_skew.warning(agent_id, agent.clock_skew)
                 await logs.say(session, row.task_id, row.id, text, now, "WARNING")
         notify(session, notifications.allocation(row.id), *map(notifications.agent, agents))
+
+    @contextmanager
+    def awaited(self, allocation_id: str) -> Iterator[None]:
+        """While a task waits, its allocation is ready as soon as the last of its containers runs."""
+        self._awaited[allocation_id] += 1
+        try:
+            yield
+        finally:
+            self._awaited -= Counter([allocation_id])
+
+    async def all_run(self, session: WriteSession, row: AllocationRow) -> None:
+        """To be called when the last container runs."""
+        if self._awaited[row.id] and row.ready_at is None:
+            await self.mark_ready(session, row)
 
     async def mark_ready(self, session: WriteSession, row: AllocationRow) -> None:
         """Marks it as ready: from now on it is preempted gracefully. ``row`` may be of another session."""
@@ -211,9 +232,10 @@ class Allocations:
             return
         await repository.release_slots(session, row.id, now)
         after_commit(session, partial(self._forget, row.id))
+        if reason is not ExitReason.COMPLETED or not await self.on_completed(session, row):
+            notify(session, notifications.ATTEMPTS)
         notify(
             session,
-            notifications.ATTEMPTS,
             notifications.SCHEDULE,
             notifications.allocation(row.id),
             notifications.logs(row.task_id),
@@ -239,3 +261,7 @@ class Allocations:
             target_id=row.id,
             payload=payload,
         )
+
+
+async def _left_to_loops(_session: WriteSession, _row: AllocationRow) -> bool:
+    return False

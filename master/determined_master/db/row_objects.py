@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Table, inspect
 from sqlalchemy.orm import make_transient_to_detached
+from sqlalchemy.orm.attributes import instance_state
 
 from determined_master.db.base import Base, table_of
 from determined_master.db.session import ReadSession
@@ -51,12 +52,16 @@ class RowObjects:
         key = [state[name] for name in self.primary_keys]
         if key[0] is None:
             return None
-        known: Base | None = session.identity_map.get(self.identity(*key))
+        identity = self.identity(*key)
+        known: Base | None = session.identity_map.get(identity)
         if known is not None:
             return known
-        row = self.model()
+        # As SQLAlchemy makes the object of a row that it loads: it has no history, and deferred columns raise.
+        row: Base = self._mapper.class_manager.new_instance()
         vars(row).update(state)
-        _attach(session, row)
+        instance = instance_state(row)
+        instance.key, instance.session_id = identity, session.sync_session.hash_key
+        session.identity_map.add(instance)
         return row
 
     def values_of(self, row: Base) -> dict[str, Any]:
@@ -72,12 +77,8 @@ class RowObjects:
         vars(row).setdefault(self.primary_keys[0], number)
         for key in self._nullable:
             vars(row).setdefault(key, None)
-        _attach(session, row)
-
-
-def _attach(session: ReadSession, row: Base) -> None:
-    make_transient_to_detached(row)
-    session.add(row)
+        make_transient_to_detached(row)
+        session.add(row)
 
 
 @cache

@@ -5,15 +5,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from determined.config.search_plan import IN_TASK
 from determined.link.isolation import Isolation
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.models import ExperimentRow, SearchEventRow
-from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.db.models import ExperimentRow, SearchEventRow, TrialRow
+from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.experiments.repository import SearchPosition
@@ -21,7 +21,9 @@ from determined_master.experiments.search_actions import SearchActions
 from determined_master.experiments.states import TERMINAL
 from determined_master.searcher.actions import (
     Action,
+    Create,
     Event,
+    Keep,
     LimitsChanged,
     SearchContinued,
     Shutdown,
@@ -73,6 +75,14 @@ class Decision:
     actions: list[Action]
     cursor: int
     progress: float
+
+
+class Following(NamedTuple):
+    """What a search did in the transaction that stored its events."""
+
+    created: list[TrialRow]
+    only_creates: bool
+    """True if it stopped no trial and did not end the experiment."""
 
 
 class Search:
@@ -130,9 +140,39 @@ class Search:
         decision = decide(kept.method, view)
         async with self._database.write() as session:
             is_applied = await self._pass(session, experiment_id, at, kept, view, decision)
-            is_applied = is_applied or await self._apply(session, experiment_id, kept, view, decision)
+            if not is_applied:
+                row = await repository.get(session, experiment_id)
+                is_applied = row.searcher_cursor == kept.cursor
+                if is_applied:
+                    await self._apply(session, row, kept, view, decision)
+                else:
+                    notify(session, notifications.SEARCH)
         # After the commit: a method that has processed events that were rolled back is not kept.
-        if is_applied and len(self._methods) < MAX_KEPT_METHODS and not at.state.is_stopping:
+        if is_applied and not at.state.is_stopping:
+            self._keep(experiment_id, kept)
+
+    async def follow(self, session: WriteSession, row: ExperimentRow) -> Following | None:
+        """Processes the events of an experiment in the transaction that has stored them.
+
+        Returns None where that is left to the loop: the method is not kept, or it fails, which the loop reports.
+        """
+        kept = self._methods.pop(row.id, None)
+        if kept is None or kept.cursor != row.searcher_cursor or row.state is not ExperimentState.ACTIVE:
+            return None
+        news = await search_event_repository.events_after(session, row.id, kept.cursor)
+        trials = await trial_rows.requested(session, row.id, {event.trial_id for event in news})
+        view = view_of(news, trials, kept.cursor)
+        try:
+            decision = decide(kept.method, view)
+        except Exception as error:
+            logger.info("the search of experiment %d failed; trying again: %s", row.id, error)
+            return None
+        created = await self._apply(session, row, kept, view, decision)
+        after_commit(session, partial(self._keep, row.id, kept))
+        return Following(created, all(isinstance(action, Create | Keep) for action in decision.actions))
+
+    def _keep(self, experiment_id: int, kept: KeptMethod) -> None:
+        if len(self._methods) < MAX_KEPT_METHODS:
             self._methods[experiment_id] = kept
 
     async def _pass(
@@ -155,12 +195,9 @@ class Search:
         return True
 
     async def _apply(
-        self, session: WriteSession, experiment_id: int, kept: KeptMethod, view: SearchView, decision: Decision
-    ) -> bool:
-        row = await repository.get(session, experiment_id)
-        if row.searcher_cursor != kept.cursor:
-            notify(session, notifications.SEARCH)
-            return False
+        self, session: WriteSession, row: ExperimentRow, kept: KeptMethod, view: SearchView, decision: Decision
+    ) -> list[TrialRow]:
+        """Applies a decision whose cursor is that of the experiment. Returns the created trials."""
         is_stored = _is_stored(kept, view, decision)
         kept.cursor = decision.cursor
         kept.unstored += len(view.news)
@@ -175,10 +212,10 @@ class Search:
             progress=row.progress if _is_cut_short(row, decision) else decision.progress,
             **values,
         )
-        await search_event_repository.mark_processed(session, experiment_id, decision.cursor)
-        await self._actions.apply(session, row, decision.actions)
+        await search_event_repository.mark_processed(session, row.id, decision.cursor)
+        created = await self._actions.apply(session, row, decision.actions)
         await self._finish(session, row)
-        return True
+        return created
 
     async def _finish_task_search(self, experiment_id: int, at: SearchPosition, news: Sequence[SearchEventRow]) -> None:
         """Ends the experiment of a search whose method runs in a task; while it is active, its task reads the events

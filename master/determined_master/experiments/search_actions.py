@@ -27,8 +27,10 @@ class SearchActions:
 
     async def apply(
         self, session: WriteSession, row: ExperimentRow, actions: Sequence[Action], *, warm_start: str | None = None
-    ) -> None:
-        """Applies ``actions`` in order. ``warm_start``: checkpoint of the first trials; later ones use the same."""
+    ) -> list[TrialRow]:
+        """Applies ``actions`` in order and returns the created trials. ``warm_start``: checkpoint of the first trials;
+        later ones use the same."""
+        created: list[TrialRow] = []
         decided: list[tuple[str, int, dict[str, Any]]] = []
         if warm_start is None and any(isinstance(action, Create) for action in actions):
             warm_start = await trial_rows.first_warm_start(session, row.id)
@@ -37,6 +39,7 @@ class SearchActions:
                 if row.state.is_stopping or row.state.is_terminal:
                     continue
                 trial = await self._trials.create(session, row, action, warm_start=warm_start)
+                created.append(trial)
                 if action.reason:
                     decided.append(("created", trial.id, {"reason": action.reason}))
             elif isinstance(action, Keep):
@@ -50,6 +53,7 @@ class SearchActions:
             elif not row.state.is_stopping and not row.state.is_terminal:
                 await self._end(session, row, action)
         await events.record_all(session, self._clock, actor=events.SYSTEM, target_type="trial", rows=decided)
+        return created
 
     async def fail(self, session: WriteSession, row: ExperimentRow, reason: str) -> None:
         """Ends the experiment and its trials because its search method failed; no-op if it has ended or is stopping."""

@@ -104,8 +104,7 @@ class AgentManager:
             return Explanation(row.id, _gone(row.pool), 0, (), None, "its pool does not exist", Changes())
         now = self._clock.now()
         views = {
-            name: await pool_views.whole(session, pool, now, estimates_saving=True)
-            for name, pool in self._pools.items()
+            name: await pool_views.whole(session, pool, now, is_explained=True) for name, pool in self._pools.items()
         }
         own = views.pop(row.pool)
         if all(each.allocation_id != row.id for each in own.waiting):

@@ -37,25 +37,26 @@ async def whole(
     now: datetime,
     queue: PoolQueue | None = None,
     *,
-    estimates_saving: bool = False,
+    is_explained: bool = False,
 ) -> PoolView:
     """Returns the view of a pool.
 
-    ``queue``: the allocations that take part; all if None. ``estimates_saving``: looks up how long
-    running trials will take to save, which costs a look at the attempts of their experiments; only explanations use it.
+    ``queue``: the allocations that take part; all if None. ``is_explained``: allocations of other pools are tried in
+    it, and it says how long running trials will take to save, which costs a look at the attempts of their experiments.
     """
     waiting, running = queue or await queue_repository.of_pool(session, pool.pool_name)
     parts: dict[str, list[Part]] = defaultdict(list)
     for allocation_id, agent_id, slot_ids in await allocation_rows.parts_of_pool(session, pool.pool_name):
         parts[allocation_id].append(Part(agent_id, tuple(slot_ids)))
     saving: dict[int, float] = {}
-    if estimates_saving:
+    if is_explained:
         experiments = {each.experiment_id for each in running if each.experiment_id is not None}
         saving = await queue_repository.seconds_to_save(session, experiments)
+    requests = tuple(_request(each) for each in waiting)
     return PoolView(
         name=pool.pool_name,
-        agents=await _agents(session, pool),
-        waiting=tuple(_request(each) for each in waiting),
+        agents=await _agents(session, pool, counts_without_slots=is_explained or any(map(_has_zero_slots, requests))),
+        waiting=requests,
         running=tuple(
             _running(each, tuple(parts[each.id]), now, saving.get(each.experiment_id or 0)) for each in running
         ),
@@ -77,7 +78,8 @@ async def idle(session: ReadSession, pool: PoolSettings, groups: Sequence[TaskGr
         preemptible=True,
     )
     scheduler = await scheduler_view(session, pool)
-    return PoolView(pool.pool_name, await _agents(session, pool), (request,), (), scheduler)
+    agents = await _agents(session, pool, counts_without_slots=_has_zero_slots(request))
+    return PoolView(pool.pool_name, agents, (request,), (), scheduler)
 
 
 async def scheduler_view(session: ReadSession, pool: PoolSettings) -> SchedulerView:
@@ -128,13 +130,21 @@ async def capacity(session: ReadSession, pool: str) -> Capacity:
     )
 
 
-async def _agents(session: ReadSession, pool: PoolSettings) -> tuple[AgentView, ...]:
+def _has_zero_slots(request: RequestView) -> bool:
+    return any(group.slots == 0 for group in request.groups)
+
+
+async def _agents(session: ReadSession, pool: PoolSettings, *, counts_without_slots: bool) -> tuple[AgentView, ...]:
+    """Returns the agents of a pool. ``counts_without_slots``: something may ask for their room for containers without
+    slots."""
     agents = await pool_queries.agents(session, pool.pool_name)
     slots: dict[str, list[PresentSlot]] = defaultdict(list)
     for slot in await pool_queries.slots(session, pool.pool_name):
         slots[slot.agent_id].append(slot)
     held = set(await allocation_rows.held_slots(session))
-    without_slots = Counter(await agent_containers_repository.agents_of_zero_slot_containers(session))
+    without_slots: Counter[str] = Counter()
+    if counts_without_slots:
+        without_slots.update(await agent_containers_repository.agents_of_zero_slot_containers(session))
     limit = pool.max_aux_containers_per_agent or 0
     return tuple(_agent(a, slots[a.id], held, max(0, limit - without_slots[a.id])) for a in agents)
 

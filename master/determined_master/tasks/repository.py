@@ -14,7 +14,7 @@ from determined_master import notifications
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.models import AllocationRow, TaskRow, UserRow
+from determined_master.db.models import AllocationRow, TaskRow, TrialRow, UserRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
@@ -68,6 +68,7 @@ class TokenHolder(NamedTuple):
     user_id: int
     username: str
     is_admin: bool
+    trial_id: int | None
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,10 @@ async def token_holder(session: ReadSession, allocation_id: str) -> TokenHolder 
 
 _TOKEN_HOLDER = Prepared(
     select(AllocationRow.state, AllocationRow.task_id, TaskRow.token_scope)
-    .add_columns(UserRow.id, UserRow.username, UserRow.admin)
+    .add_columns(UserRow.id, UserRow.username, UserRow.admin, TrialRow.id)
     .join(TaskRow, TaskRow.id == AllocationRow.task_id)
     .join(UserRow, UserRow.id == AllocationRow.user_id)
+    .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)
     .where(AllocationRow.id == bindparam("allocation_id"))
 )
 

@@ -10,39 +10,29 @@ from determined_master.tasks import repository as tasks
 from determined_master.trials import repository
 from determined_master.users.authorization import Authorization
 
-MAX_CACHED = 10_000
-
 
 class TrialAccess:
     def __init__(self, database: Database, authorization: Authorization) -> None:
         self._database = database
         self._authorization = authorization
-        self._trial_ids: dict[str, int] = {}
 
-    async def trial_of(self, principal: Principal) -> int | None:
+    def trial_of(self, principal: Principal) -> int | None:
         """Returns the trial id of a task's token, or None for a user."""
         task_id = principal.task_id
         if task_id is None:
             return None
         if principal.scope is not TokenScope.TRIAL:
             raise Forbidden(f"the token of task {task_id} may not write to a trial")
-        known = self._trial_ids.get(task_id)
-        if known is None:
-            async with self._database.read() as session:
-                known = await repository.id_of_task(session, task_id)
-            if known is None:
-                raise NotFound(f"task {task_id} is not a trial")
-            self._trial_ids[task_id] = known
-            if len(self._trial_ids) > MAX_CACHED:
-                self._trial_ids = {task_id: known}
-        return known
+        if principal.trial_id is None:
+            raise NotFound(f"task {task_id} is not a trial")
+        return principal.trial_id
 
     async def check_trial(self, session: ReadSession, principal: Principal, trial_id: int) -> None:
         """Raises Forbidden unless a task writes to its own trial, or a user to a trial that they may change."""
         if not principal.is_task:
             owner_id = await repository.owner_of(session, trial_id)
             await self._authorization.check_change(session, principal, owner_id, f"trial {trial_id}")
-        elif await self.trial_of(principal) != trial_id:
+        elif self.trial_of(principal) != trial_id:
             raise Forbidden(f"this task token may not write to trial {trial_id}")
 
     async def check_log(self, session: ReadSession, user: Principal, task_id: str) -> None:

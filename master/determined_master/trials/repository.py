@@ -95,12 +95,7 @@ async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
     return await _OF_TASK.first(session, task_id=task_id)
 
 
-async def id_of_task(session: ReadSession, task_id: str) -> int | None:
-    return await _ID_OF_TASK.first(session, task_id=task_id)
-
-
 _OF_TASK = Prepared(select(TrialRow).where(TrialRow.task_id == bindparam("task_id")))
-_ID_OF_TASK = Prepared(select(TrialRow.id).where(TrialRow.task_id == bindparam("task_id")))
 
 
 class RequestedTrial(NamedTuple):

@@ -197,7 +197,7 @@ class FastRoutes:
     async def _may_report(self, request: Request, trial_id: int) -> None:
         """Raises Forbidden unless the principal may report for the trial."""
         principal = await self._principal(request)
-        if principal.is_task and await self._access.trial_of(principal) != trial_id:
+        if principal.is_task and self._access.trial_of(principal) != trial_id:
             raise Forbidden(f"this task token may not report for trial {trial_id}")
         if not principal.is_task:
             async with self._database.read() as session:
