@@ -160,7 +160,7 @@ async def _follow(
 
 def _notify_logs(session: WriteSession, row: AllocationRow) -> None:
     notify(session, notifications.logs(row.task_id))
-    if not row.settled:
+    if row.state.is_terminal and not row.settled:
         # Trials with log policies are settled once all output of their attempt is stored.
         notify(session, notifications.TRIALS)
 

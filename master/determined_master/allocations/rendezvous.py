@@ -4,13 +4,13 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 
 from determined.states import ContainerState
-from determined_master.db.models import ContainerRow
+from determined_master.allocations.rendezvous_queries import MeetingContainer
 
 LATE_SECONDS = 60.0
 """After this time the log names the missing containers."""
 
 
-def addresses(containers: Sequence[ContainerRow], master_seen_at: Mapping[str, str]) -> list[str]:
+def addresses(containers: Sequence[MeetingContainer], master_seen_at: Mapping[str, str]) -> list[str]:
     """Returns the addresses in rank order, each reachable by all peers. A container on the master's own machine mostly
     knows itself as 127.0.0.1, which its peers cannot use; ``master_seen_at`` (agent id → the address at which that
     agent reaches the master) replaces it."""
@@ -24,7 +24,7 @@ def addresses(containers: Sequence[ContainerRow], master_seen_at: Mapping[str, s
     return [seen if _is_loopback(address) else address for address in own]
 
 
-def missing(containers: Sequence[ContainerRow]) -> str:
+def missing(containers: Sequence[MeetingContainer]) -> str:
     """Returns the sentence about missing containers for the trial's log."""
     late = [c for c in containers if c.state is not ContainerState.RUNNING]
     names = ", ".join(f"container {c.rank} on agent {c.agent_id} ({c.state.value.lower()})" for c in late)

@@ -6,11 +6,10 @@ from typing import NamedTuple, Protocol
 from determined.errors import MasterUnreachable, NotFound, Unauthenticated
 from determined.states import ContainerState
 from determined_master import notifications
-from determined_master.allocations import repository
 from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
+from determined_master.allocations.rendezvous_queries import MeetingAllocation, MeetingContainer, meeting_of
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
-from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.logs import repository as logs
 from determined_master.notifications import Notifications
@@ -30,9 +29,11 @@ class Meeting(NamedTuple):
 
 
 class Access(Protocol):
-    async def checked_allocation(
-        self, session: ReadSession, principal: Principal, allocation_id: str
-    ) -> AllocationRow: ...
+    def check_task(self, principal: Principal, allocation_id: str) -> None: ...
+
+    async def check_user(
+        self, session: ReadSession, principal: Principal, allocation_id: str, owner_id: int
+    ) -> None: ...
 
 
 class RendezvousWait:
@@ -59,12 +60,16 @@ class RendezvousWait:
         Raises Forbidden, NotFound, Unauthenticated where the allocation has ended, and MasterUnreachable where the
         master stops.
         """
+        self._access.check_task(principal, allocation_id)
         late_at: float | None = self._clock.now().timestamp() + LATE_SECONDS
         async with self._publisher.subscribe(notifications.allocation(allocation_id)) as listener:
             while True:
                 async with self._database.read() as session:
-                    row = await self._access.checked_allocation(session, principal, allocation_id)
-                    containers = await repository.containers_of(session, allocation_id)
+                    found = await meeting_of(session, allocation_id)
+                    if found is None:
+                        raise NotFound(f"allocation {allocation_id} not found")
+                    row, containers = found
+                    await self._access.check_user(session, principal, allocation_id, row.user_id)
                 if row.state.is_terminal:
                     raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
                 if all(c.state is ContainerState.RUNNING for c in containers):
@@ -84,10 +89,12 @@ class RendezvousWait:
             raise NotFound(f"allocation {allocation_id} has no container {container_id}")
         if row.ready_at is None:
             async with self._database.write() as session:
-                await self._allocations.mark_ready(session, row)
+                await self._allocations.mark_ready(session, row.id, row.task_id)
         return Meeting(addresses(containers, self._master_seen_at()), mine.rank, [len(c.slot_ids) for c in containers])
 
-    async def _name_the_late(self, row: AllocationRow, container_id: str, containers: Sequence[ContainerRow]) -> None:
+    async def _name_the_late(
+        self, row: MeetingAllocation, container_id: str, containers: Sequence[MeetingContainer]
+    ) -> None:
         """Logs missing containers to the trial's log once, although every waiting container polls."""
         here = [c for c in containers if c.state is ContainerState.RUNNING]
         if here and here[0].id == container_id:

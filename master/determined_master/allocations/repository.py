@@ -62,7 +62,7 @@ async def pool_of(session: ReadSession, allocation_id: str) -> str:
 async def add_many(session: WriteSession, rows: Sequence[AllocationRow]) -> None:
     await add_rows(session, rows)
     for row in rows:
-        _tell(session, row)
+        _tell(session, row.task_id)
 
 
 async def move(
@@ -76,7 +76,7 @@ async def move(
     """Changes the state of an allocation, see ``StateMachine.move``."""
     if not await ALLOCATIONS.move(session, clock, row, to, event, **values):
         return False
-    _tell(session, row)
+    _tell(session, row.task_id)
     return True
 
 
@@ -347,7 +347,7 @@ async def change(session: WriteSession, row: AllocationRow, **values: object) ->
     """Updates columns of an allocation other than its state."""
     await change_row(session, row, values)
     if values.keys() != {"settled"}:
-        _tell(session, row)
+        _tell(session, row.task_id)
 
 
 _ROWS = table_of(AllocationRow)
@@ -359,14 +359,14 @@ _SET_READY: Prepared[str] = Prepared(
 )
 
 
-async def set_ready(session: WriteSession, row: AllocationRow, now: datetime) -> bool:
-    """Stores that it is ready. Returns False if it was already."""
-    if not await _SET_READY.rows(session, of_id=row.id, now=now):
+async def set_ready(session: WriteSession, allocation_id: str, task_id: str, now: datetime) -> bool:
+    """Stores that an allocation of the task is ready. Returns False if it was already."""
+    if not await _SET_READY.rows(session, of_id=allocation_id, now=now):
         return False
-    _tell(session, row)
+    _tell(session, task_id)
     return True
 
 
-def _tell(session: WriteSession, row: AllocationRow) -> None:
+def _tell(session: WriteSession, task_id: str) -> None:
     """Notifies subscribers of the task's state, of the queue and of the slots."""
-    notify(session, notifications.task(row.task_id), notifications.CLUSTER)
+    notify(session, notifications.task(task_id), notifications.CLUSTER)

@@ -145,13 +145,13 @@ class Allocations:
     async def all_run(self, session: WriteSession, row: AllocationRow) -> None:
         """To be called when the last container runs."""
         if self._awaited[row.id] and row.ready_at is None:
-            await self.mark_ready(session, row)
+            await self.mark_ready(session, row.id, row.task_id)
 
-    async def mark_ready(self, session: WriteSession, row: AllocationRow) -> None:
-        """Marks it as ready: from now on it is preempted gracefully. ``row`` may be of another session."""
-        if await repository.set_ready(session, row, self._clock.now()):
-            await self._record(session, row, "ready")
-            notify(session, notifications.allocation(row.id))
+    async def mark_ready(self, session: WriteSession, allocation_id: str, task_id: str) -> None:
+        """Marks it as ready: from now on it is preempted gracefully."""
+        if await repository.set_ready(session, allocation_id, task_id, self._clock.now()):
+            await self._record(session, allocation_id, "ready")
+            notify(session, notifications.allocation(allocation_id))
 
     async def terminate(
         self, session: WriteSession, row: AllocationRow, *, why: str, leaves_for: str | None = None
@@ -169,7 +169,7 @@ class Allocations:
             await self.kill(session, row, why=why)
         elif row.preempt_requested_at is None and row.state.is_live:
             await repository.change(session, row, preempt_requested_at=self._clock.now(), message=why)
-            await self._record(session, row, "preemption_requested")
+            await self._record(session, row.id, "preemption_requested")
             await self._announce_deadline(session, row, why)
             notify(session, notifications.allocation(row.id), notifications.ALLOCATIONS)
             return True
@@ -200,7 +200,7 @@ class Allocations:
     async def acknowledge_preemption(self, session: WriteSession, row: AllocationRow) -> None:
         if row.preempt_acked_at is None:
             await repository.change(session, row, preempt_acked_at=self._clock.now())
-            await self._record(session, row, "preemption_acknowledged")
+            await self._record(session, row.id, "preemption_acknowledged")
 
     async def end(
         self,
@@ -250,7 +250,7 @@ class Allocations:
         notify(session, *map(notifications.agent, agent_ids))
 
     async def _record(
-        self, session: WriteSession, row: AllocationRow, kind: str, payload: dict[str, Any] | None = None
+        self, session: WriteSession, allocation_id: str, kind: str, payload: dict[str, Any] | None = None
     ) -> None:
         await events.record(
             session,
@@ -258,7 +258,7 @@ class Allocations:
             actor=events.SYSTEM,
             kind=kind,
             target_type="allocation",
-            target_id=row.id,
+            target_id=allocation_id,
             payload=payload,
         )
 

@@ -42,9 +42,17 @@ class TrialAccess:
 
     async def checked_allocation(self, session: ReadSession, principal: Principal, allocation_id: str) -> AllocationRow:
         """Returns the allocation. Raises Forbidden unless it is the task's own, or one that the user may change."""
+        self.check_task(principal, allocation_id)
+        row = await allocation_rows.get(session, allocation_id)
+        await self.check_user(session, principal, allocation_id, row.user_id)
+        return row
+
+    def check_task(self, principal: Principal, allocation_id: str) -> None:
+        """Raises Forbidden if a task acts for another allocation than its own."""
         if principal.is_task and principal.allocation_id != allocation_id:
             raise Forbidden(f"this task token may not act for allocation {allocation_id}")
-        row = await allocation_rows.get(session, allocation_id)
+
+    async def check_user(self, session: ReadSession, principal: Principal, allocation_id: str, owner_id: int) -> None:
+        """Raises Forbidden if a user may not change the allocation of ``owner_id``."""
         if not principal.is_task:
-            await self._authorization.check_change(session, principal, row.user_id, f"allocation {allocation_id}")
-        return row
+            await self._authorization.check_change(session, principal, owner_id, f"allocation {allocation_id}")

@@ -49,10 +49,10 @@ class SlotRequests:
         experiment."""
         user = await users.get(session, experiment.user_id)
         job = await jobs.get(session, experiment.job_id)
-        tasks = [row.task_id for row in rows]
-        newest = await _newest_checkpoints(session, tasks)
+        tasks = [row.task_id for row in rows if row.run_id]  # a trial that has never run has neither
+        newest = await _newest_checkpoints(session, tasks) if tasks else {}
         steps = {task_id: checkpoint.steps_completed for task_id, checkpoint in newest.items()}
-        excluded = await policy_match_repository.excluded_agents(session, tasks)
+        excluded = await policy_match_repository.excluded_agents(session, tasks) if tasks else {}
         requests = [
             self._request(row, experiment, job, user, newest.get(row.task_id), excluded.get(row.task_id, frozenset()))
             for row in rows

@@ -89,7 +89,7 @@ async def ready(
     allocation_id: str, principal: TaskOrOwner, session: Write, access: TrialAccessDep, allocations: AllocationsDep
 ) -> Empty:
     row = await access.checked_allocation(session, principal, allocation_id)
-    await allocations.mark_ready(session, row)
+    await allocations.mark_ready(session, row.id, row.task_id)
     return Empty()
 
 
