@@ -19,12 +19,6 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 20
 
 
-class Placed(NamedTuple):
-    request: RequestView
-    shape: Shape
-    parts: tuple[Part, ...]
-
-
 class Reserved(NamedTuple):
     """``agents``: those of which it gets slots, once these are chosen; never any of ``banned``."""
 
@@ -62,7 +56,7 @@ class Draft:
         self.is_complete = is_complete
         """True: ``stuck`` is needed, so a pass goes on when nothing is left to give."""
         self.room = state.room
-        self.placed: dict[str, Placed] = {}
+        self.placed: dict[str, Placement] = {}
         self.releases: dict[str, Release] = {}
         self.released_for: set[str] = set()
         self._released_slots = 0
@@ -94,10 +88,7 @@ class Draft:
         return True
 
     def placements(self) -> tuple[Placement, ...]:
-        found = []
-        for allocation_id, placed in self.placed.items():
-            found.append(Placement(allocation_id, placed.parts))
-        return tuple(found)
+        return tuple(self.placed.values())
 
     @property
     def given(self) -> SlotCounts:
@@ -108,10 +99,15 @@ class Draft:
                 self._count(request, slots)
         return self._given
 
+    def started(self) -> Iterator[tuple[RequestView, int]]:
+        """Yields what is placed, and its slots."""
+        queue = self.pool.queue
+        for allocation_id in self.placed:
+            yield queue.requests[allocation_id], queue.line_of(allocation_id).shape_queue.shape.slots
+
     def served(self) -> Iterator[tuple[RequestView, int]]:
         """Yields what is placed or reserved, and its slots."""
-        for placed in self.placed.values():
-            yield placed.request, placed.shape.slots
+        yield from self.started()
         for reserved in self.reserved.values():
             yield reserved.request, reserved.shape.slots
 
@@ -133,7 +129,7 @@ class Draft:
                     soon.index.change(agent_id, -count)
             else:
                 self.pool.take_container(agent_id, 1)
-        self.placed[request.allocation_id] = Placed(request, shape, tuple(parts))
+        self.placed[request.allocation_id] = Placement(request.allocation_id, tuple(parts))
         self._count(request, shape.slots)
         self.is_changed = True
         if self.reserved:
@@ -141,12 +137,12 @@ class Draft:
 
     def take_back(self, allocation_id: str) -> None:
         """Lets a request wait that was placed in this decision, because another one takes its slots."""
-        placed = self.placed.pop(allocation_id)
-        self._return(placed)
+        parts = self.placed.pop(allocation_id).parts
+        self._return(parts)
         if self._soon is not None:
-            for part in placed.parts:
+            for part in parts:
                 self._soon.index.change(part.agent_id, len(part.slots))
-        self._count(placed.request, -placed.shape.slots)
+        self._count(self.pool.queue.requests[allocation_id], -sum(len(part.slots) for part in parts))
         self.is_changed = self.is_unsettled = True
 
     def release(self, release: Release) -> None:
@@ -183,7 +179,7 @@ class Draft:
             if free > 0:
                 now.change(agent_id, -free)
                 self._taken.append((agent_id, free))
-        agents = tuple([choice.agent_id for choice in choices])
+        agents = tuple([agent_id for agent_id, _, _ in choices])
         self.reserved[reserved.request.allocation_id] = reserved._replace(agents=agents)
 
     @property
@@ -253,7 +249,7 @@ class Draft:
         if self.reserved:
             self._give_back_reserved()
         for placed in self.placed.values():
-            self._return(placed)
+            self._return(placed.parts)
 
     def _give_back_reserved(self) -> None:
         for agent_id, count in self._taken:
@@ -266,8 +262,8 @@ class Draft:
         self.stuck.clear()
         self._soon = None
 
-    def _return(self, placed: Placed) -> None:
-        for part in placed.parts:
+    def _return(self, parts: Collection[Part]) -> None:
+        for part in parts:
             if part.slots:
                 free = self.pool.free[part.agent_id]
                 free.extend(part.slots)

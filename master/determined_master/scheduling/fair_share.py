@@ -44,10 +44,10 @@ class _Round:
             self._priorities[running.job_id] = running.priority
             if not running.leaving and running.allocation_id not in draft.releases:
                 self._add(running.job_id, running.slots)
-        for placed in draft.placed.values():
-            self._weights[placed.request.job_id] = placed.request.weight
-            self._priorities[placed.request.job_id] = placed.request.priority
-            self._add(placed.request.job_id, placed.shape.slots)
+        for request, slots in draft.started():
+            self._weights[request.job_id] = request.weight
+            self._priorities[request.job_id] = request.priority
+            self._add(request.job_id, slots)
 
     def fill(self) -> None:
         """Lets the job that has least, in relation to its weight, choose next."""

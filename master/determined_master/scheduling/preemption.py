@@ -29,11 +29,12 @@ Victim = RunningView | NewVictim
 
 def victims_of_this_decision(draft: Draft) -> list[Victim]:
     """Returns what was placed in this decision and could be preempted at once."""
-    return [
-        NewVictim((*p.request.rank, name), name, p.request.job_id, p.shape.slots, p.parts)
-        for name, p in draft.placed.items()
-        if p.request.preemptible and p.shape.slots
-    ]
+    found: list[Victim] = []
+    for request, slots in draft.started():
+        if request.preemptible and slots:
+            name = request.allocation_id
+            found.append(NewVictim((*request.rank, name), name, request.job_id, slots, draft.placed[name].parts))
+    return found
 
 
 def wait_for_room(draft: Draft, request: RequestView, queue: ShapeQueue, bans: Bans, victims: Iterable[Victim]) -> bool:
@@ -138,7 +139,7 @@ def _prune(
     if len(added) == 1:
         return added
     soon, index = draft.soon, draft.soon.index
-    chosen = {choice.agent_id for choice in fit(shape, soon, banned) or ()}
+    chosen = {agent_id for agent_id, _, _ in fit(shape, soon, banned) or ()}
     candidates = [
         (not chosen.isdisjoint([agent_id for agent_id, _ in counts]), victim.key, place)
         for place, (victim, counts) in enumerate(added)
