@@ -10,7 +10,7 @@ from determined_master.scheduling.fitting import fit, is_room
 from determined_master.scheduling.plan import Part, Release
 from determined_master.scheduling.request_queue import ShapeQueue
 from determined_master.scheduling.shapes import Shape
-from determined_master.scheduling.view import RequestView, RunningView
+from determined_master.scheduling.view import NO_LIMIT, RequestView, RunningView
 
 
 class NewVictim(NamedTuple):
@@ -82,7 +82,7 @@ def _needed(
     is_everywhere = len(usable) == len(draft.room.index.placeable) and not shape.is_pinned
     can_count = is_everywhere and shape.is_anywhere and not banned and not draft.has_soon
     # Nothing is counted agent by agent before the slots of all together suffice.
-    missing = 0
+    missing, least = 0, NO_LIMIT
     if not shape.is_pinned:
         missing = shape.slots - (draft.total_soon() if can_count else draft.upper_bound_soon())
     while missing > 0:
@@ -92,8 +92,10 @@ def _needed(
         count = draft.count_coming(victim.parts) if can_count else victim.slots
         if count:
             missing -= count
+            least = min(least, count)
             chosen.append(victim)
-    if can_count and len(chosen) == 1:
+    if can_count and chosen and least > -missing:
+        # The chosen ones give fewer slots more than needed than any of them gives.
         return chosen
     iterator = chain(chosen, iterator)
     victim = next(iterator, None)
