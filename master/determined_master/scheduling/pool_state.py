@@ -12,7 +12,7 @@ from determined_master.scheduling.fitting import Room
 from determined_master.scheduling.plan import Part, Placement, Plan, Refusal
 from determined_master.scheduling.request_queue import Line, RequestQueue, ShapeQueue
 from determined_master.scheduling.slot_counts import SlotCounts
-from determined_master.scheduling.sorted_queue import SortedQueue
+from determined_master.scheduling.victims import Victims
 from determined_master.scheduling.view import AgentView, PoolView, RequestView, RunningView, SchedulerView
 
 
@@ -48,8 +48,7 @@ class PoolState:
         """Slots of those that are leaving."""
         self.leaving_for: dict[str, int] = {}
         """Number of allocations that leave for each request."""
-        self.victims: SortedQueue[RunningView] = SortedQueue()
-        """Running allocations that may be preempted, better ones first."""
+        self.victims = Victims(self.running)
         self.max_slots: dict[str, int] = {}
         """Limits of jobs that differ from those of their requests; see ``limit``."""
         self._held: SlotCounts | None = None
@@ -354,7 +353,7 @@ class PoolState:
             if running.leaving_for is not None:
                 self.leaving_for[running.leaving_for] = self.leaving_for.get(running.leaving_for, 0) + 1
         elif running.preemptible:
-            self.victims.add(running.key, running)
+            self.victims.add(running)
 
     def _exit(self, running: RunningView, slots: int) -> None:
         self._summary = None
@@ -367,7 +366,7 @@ class PoolState:
                 if not self.leaving_for[running.leaving_for]:
                     del self.leaving_for[running.leaving_for]
         elif running.preemptible:
-            self.victims.remove(running.key)
+            self.victims.remove(running.allocation_id)
 
     def _count(self, running: RunningView, slots: int) -> None:
         if not slots:

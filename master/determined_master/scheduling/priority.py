@@ -34,7 +34,7 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
     preempts = state.scheduler.preempts
     backfill = Backfill(index, preempts=preempts)
     may_wait = preempts and queues[0].shape.slots > 0
-    worst = state.victims.values[-1].rank if may_wait and state.victims else None
+    worst = state.victims.worst_rank() if may_wait else None
     passed_over: set[ShapeQueue | Line] = set()
     for request, line in walk(queues, passed_over):
         queue = line.shape_queue
@@ -83,10 +83,8 @@ def _may_suffice(draft: Draft, request: RequestView, shape: Shape, *, has_worse:
     decision does not count as worse."""
     missing = 0 if shape.is_pinned else shape.slots - draft.upper_bound_soon()
     if missing > 0 and has_worse:
-        rank, releases = request.rank, draft.releases
-        for running in reversed(draft.pool.victims):
-            if running.rank <= rank:
-                break
+        releases = draft.releases
+        for running in draft.pool.victims.worse_than(request.rank):
             if running.allocation_id not in releases:
                 missing -= running.slots
                 if missing <= 0:
@@ -98,9 +96,7 @@ def _worse(draft: Draft, rank: tuple[Any, ...], *, has_new: bool) -> Iterator[Vi
     """Yields what is worse than the rank, the worst first. ``has_new``: what was placed in this decision may be."""
     new: list[Victim] = victims_of_this_decision(draft) if has_new else []
     new.sort(key=lambda victim: victim.key)
-    for running in reversed(draft.pool.victims):
-        if running.rank <= rank:
-            break
+    for running in draft.pool.victims.worse_than(rank):
         if running.allocation_id in draft.releases:
             continue
         while new and new[-1].key > running.key:

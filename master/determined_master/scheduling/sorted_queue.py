@@ -27,9 +27,6 @@ class SortedQueue(Generic[Value]):
     def __iter__(self) -> Iterator[Value]:
         return islice(self.values, self.first, None)
 
-    def __reversed__(self) -> Iterator[Value]:
-        return islice(reversed(self.values), len(self))
-
     def add(self, key: tuple[Any, ...], value: Value) -> None:
         keys = self.keys
         if len(keys) == self.first or keys[-1] < key:
