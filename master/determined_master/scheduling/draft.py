@@ -33,8 +33,8 @@ class Draft:
     the queue, and the last one changes nothing."""
 
     __slots__ = (
+        "_coming_slots",
         "_given",
-        "_released_slots",
         "_soon",
         "_taken",
         "is_changed",
@@ -59,7 +59,8 @@ class Draft:
         self.placed: dict[str, Placement] = {}
         self.releases: dict[str, Release] = {}
         self.released_for: set[str] = set()
-        self._released_slots = 0
+        self._coming_slots = state.leaving_slots
+        """Slots of all that is leaving or released, whatever agents they are of."""
         self.reserved: dict[str, Reserved] = {}
         """Requests that start when allocations which are leaving have left."""
         self.stuck: list[tuple[RequestView, ShapeQueue]] = []
@@ -147,7 +148,7 @@ class Draft:
 
     def release(self, release: Release) -> None:
         self.releases[release.allocation_id] = release
-        self._released_slots += self.pool.running[release.allocation_id].slots
+        self._coming_slots += self.pool.running[release.allocation_id].slots
         self.released_for.add(release.for_allocation_id)
         self.is_changed = True
         if self.reserved:
@@ -188,10 +189,9 @@ class Draft:
 
     def upper_bound_soon(self) -> int:
         """Returns no less than the slots of placeable agents that are free soon, without a look at the agents."""
-        unchosen = self.unchosen.shape.slots if self.unchosen is not None else 0
-        if self._soon is not None:
-            return self._soon.index.total - unchosen
-        return self.room.index.total + self.pool.leaving_slots + self._released_slots - unchosen
+        soon, unchosen = self._soon, self.unchosen
+        total = self.room.index.total + self._coming_slots if soon is None else soon.index.total
+        return total if unchosen is None else total - unchosen.shape.slots
 
     def total_soon(self) -> int:
         """Returns the slots of placeable agents that are free soon. The reserved ones have to be chosen."""

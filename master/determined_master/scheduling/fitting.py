@@ -57,19 +57,20 @@ def is_room(shape: Shape, room: Room, banned: Collection[str] = ()) -> bool:
 def _fit_member(
     member: Member, room: Room, banned: Collection[str], started: Mapping[str, int]
 ) -> tuple[Choice, ...] | None:
-    constraints, slots, index = member.constraints, member.slots, room.index
+    slots, index = member.slots, room.index
     if member.is_free:
-        if index.total < slots:
-            return None
-    elif constraints.excluded_agents:
-        banned = constraints.excluded_agents.union(banned)
-    if slots == 0:
-        alone = _for_zero_slots(constraints.agent_id, room, banned, started)
-    elif constraints.agent_id is not None:
-        pinned = constraints.agent_id
-        alone = pinned if pinned not in banned and index.count.get(pinned, -1) >= slots else None
+        alone = index.choose(slots, banned, room.fitting) if index.total >= slots else None
     else:
-        alone = index.choose(slots, banned, room.fitting)
+        constraints = member.constraints
+        if constraints.excluded_agents:
+            banned = constraints.excluded_agents.union(banned)
+        pinned = constraints.agent_id
+        if slots == 0:
+            alone = _for_zero_slots(pinned, room, banned, started)
+        elif pinned is not None:
+            alone = pinned if pinned not in banned and index.count.get(pinned, -1) >= slots else None
+        else:
+            alone = index.choose(slots, banned, room.fitting)
     if alone is not None:
         return ((alone, slots, member.group),)
     if not member.is_spread or index.total < slots:

@@ -169,9 +169,8 @@ class PoolState:
         self._run(running)
 
     def _run(self, running: RunningView) -> None:
-        slots = running.slots
-        self._enter(running, slots)
-        self._count(running, slots)
+        self._enter(running)
+        self._count(running, 1)
 
     def replace(self, request: RequestView) -> None:
         """Changes a request that waits."""
@@ -182,8 +181,8 @@ class PoolState:
         """Changes a running allocation, for example its priority; its parts stay."""
         self._undo_draft()
         former = self.running[running.allocation_id]
-        self._exit(former, former.slots)
-        self._count(former, -former.slots)
+        self._exit(former)
+        self._count(former, -1)
         self._run(running)
 
     def limit(self, job_id: str, max_slots: int | None) -> None:
@@ -204,17 +203,15 @@ class PoolState:
         self._undo_draft()
         running = self.running[allocation_id]
         if not running.leaving:
-            slots = running.slots
-            self._exit(running, slots)
-            self._enter(running.asked_to_leave(for_allocation_id), slots)
+            self._exit(running)
+            self._enter(running.asked_to_leave(for_allocation_id))
 
     def end(self, allocation_id: str) -> None:
         """Records that an allocation ended; its slots are free unless they are disabled."""
         self._undo_draft()
         running, index = self.running[allocation_id], self.room.index
-        slots = running.slots
-        self._exit(running, slots)
-        self._count(running, -slots)
+        self._exit(running)
+        self._count(running, -1)
         for agent_id, slot_ids, _ in running.parts:
             free, disabled = self.free.get(agent_id), self._disabled.get(agent_id, ())
             if free is None:
@@ -344,23 +341,23 @@ class PoolState:
         request = line.requests.values[line.requests.first]
         return self.is_held(request, line.shape_queue.shape.slots)
 
-    def _enter(self, running: RunningView, slots: int) -> None:
+    def _enter(self, running: RunningView) -> None:
         self._summary = None
         self.running[running.allocation_id] = running
         if running.leaving:
             self.leaving[running.allocation_id] = running
-            self.leaving_slots += slots
+            self.leaving_slots += running.slots
             if running.leaving_for is not None:
                 self.leaving_for[running.leaving_for] = self.leaving_for.get(running.leaving_for, 0) + 1
         elif running.preemptible:
             self.victims.add(running)
 
-    def _exit(self, running: RunningView, slots: int) -> None:
+    def _exit(self, running: RunningView) -> None:
         self._summary = None
         del self.running[running.allocation_id]
         if running.leaving:
             del self.leaving[running.allocation_id]
-            self.leaving_slots -= slots
+            self.leaving_slots -= running.slots
             if running.leaving_for is not None:
                 self.leaving_for[running.leaving_for] -= 1
                 if not self.leaving_for[running.leaving_for]:
@@ -368,11 +365,13 @@ class PoolState:
         elif running.preemptible:
             self.victims.remove(running.allocation_id)
 
-    def _count(self, running: RunningView, slots: int) -> None:
-        if not slots:
+    def _count(self, running: RunningView, sign: int) -> None:
+        """Adds the slots of an allocation to those of its job and user if somebody has a limit; -1 takes them away."""
+        held, queue = self._held, self.queue
+        if held is None and not queue.lines_of_job and not queue.lines_of_user:
             return
-        job_id, user_id, queue = running.job_id, running.user_id, self.queue
-        if self._held is not None:
-            self._held.add(job_id, user_id, slots)
-        if job_id in queue.lines_of_job or user_id in queue.lines_of_user:
+        job_id, user_id, slots = running.job_id, running.user_id, sign * running.slots
+        if slots and held is not None:
+            held.add(job_id, user_id, slots)
+        if slots:
             queue.recheck(job_id, user_id)

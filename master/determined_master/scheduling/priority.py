@@ -35,17 +35,18 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
     backfill = Backfill(index, preempts=preempts)
     may_wait = preempts and queues[0].shape.slots > 0
     worst = state.victims.worst_rank() if may_wait else None
+    is_first_round = draft.rounds == 1
     passed_over: set[ShapeQueue | Line] = set()
     for request, line in walk(queues, passed_over):
         queue = line.shape_queue
         shape = queue.shape
-        if request.allocation_id in placed:
+        if not is_first_round and request.allocation_id in placed:
             continue
         if line.has_limit and draft.is_held(request, shape.slots):
             passed_over.add(line)
             continue
         # Within a round, what was placed is not worse than what comes later.
-        has_new = may_wait and draft.rounds > 1 and bool(placed)
+        has_new = not is_first_round and may_wait and bool(placed)
         has_worse = has_new or (worst is not None and worst > request.rank)
         may_come = has_worse or (may_wait and bool(state.leaving or draft.releases))
         reach = draft.upper_bound_soon() if may_come else index.total
@@ -55,6 +56,7 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
         if shape.slots <= reach or shape.is_pinned:
             if draft.unchosen is not None:
                 draft.choose_reserved()
+                reach = draft.upper_bound_soon()
             banned = backfill.bans(request).start
             if not banned or not backfill.is_closed(banned, shape):
                 choices = fit(shape, room, banned)
@@ -65,7 +67,7 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
                 break
             continue
         if may_come:
-            if has_new or _may_suffice(draft, request, shape, has_worse=has_worse):
+            if has_new or _may_suffice(draft, request, shape, reach, has_worse=has_worse):
                 victims = _worse(draft, request.rank, has_new=has_new) if has_worse else ()
                 if wait_for_room(draft, request, queue, backfill.bans(request), victims):
                     backfill.close_for_reserved(usable_by(queue))
@@ -78,10 +80,10 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
             draft.stuck.append((request, queue))
 
 
-def _may_suffice(draft: Draft, request: RequestView, shape: Shape, *, has_worse: bool) -> bool:
-    """Returns False if the request would not fit when all that is leaving or worse has left. What was placed in this
-    decision does not count as worse."""
-    missing = 0 if shape.is_pinned else shape.slots - draft.upper_bound_soon()
+def _may_suffice(draft: Draft, request: RequestView, shape: Shape, reach: int, *, has_worse: bool) -> bool:
+    """Returns False if the request would not fit when all that is leaving or worse has left. ``reach``: no less than
+    the slots that are free soon. What was placed in this decision does not count as worse."""
+    missing = 0 if shape.is_pinned else shape.slots - reach
     if missing > 0 and has_worse:
         releases = draft.releases
         for running in draft.pool.victims.worse_than(request.rank):
