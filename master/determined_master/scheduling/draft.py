@@ -199,15 +199,7 @@ class Draft:
             return self._soon.index.total
         total = self.room.index.total
         for running in self._all_leaving():
-            total += self.count_coming(running.parts)
-        return total
-
-    def count_coming(self, parts: Collection[Part]) -> int:
-        """Returns the slots of placeable agents that are free when an allocation with these parts has left."""
-        placeable, total = self.room.index.placeable, 0
-        for agent_id, count in self.pool.coming(parts):
-            if agent_id in placeable:
-                total += count
+            total += self.pool.count_coming(running.parts)
         return total
 
     def _all_leaving(self) -> list[RunningView]:

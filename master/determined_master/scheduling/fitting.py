@@ -96,6 +96,9 @@ def _several(member: Member, index: AgentIndex, banned: Collection[str]) -> tupl
     chosen = index.choose_several(member.slots, banned)
     if chosen is None:
         return None
+    group = member.group
+    if sum([count for count, _ in chosen]) == member.slots:
+        return tuple([(agent_id, count, group) for count, agent_id in chosen])
     left, agents, parts = member.slots, len(chosen), []
     for count, agent_id in reversed(chosen):
         share = min(count, left // agents)
@@ -103,4 +106,4 @@ def _several(member: Member, index: AgentIndex, banned: Collection[str]) -> tupl
         left -= share
         agents -= 1
     parts.sort()
-    return tuple([(agent_id, -share, member.group) for share, agent_id in parts])
+    return tuple([(agent_id, -share, group) for share, agent_id in parts])

@@ -304,13 +304,22 @@ class PoolState:
 
     def coming(self, parts: Collection[Part]) -> list[tuple[str, int]]:
         """Returns how many slots of each agent are free for others when an allocation with these parts has ended."""
+        connected, disabled = self.room.index.count, self._disabled
         counts = []
-        connected = self.room.index.count
         for agent_id, slots, _ in parts:
             if slots and agent_id in connected:
-                disabled = self._disabled.get(agent_id)
-                counts.append((agent_id, sum(s not in disabled for s in slots) if disabled else len(slots)))
+                counts.append((agent_id, _enabled(slots, disabled[agent_id]) if agent_id in disabled else len(slots)))
         return counts
+
+    def count_coming(self, parts: Collection[Part]) -> int:
+        """Returns how many slots of placeable agents are free for others when an allocation with these parts has
+        ended."""
+        placeable, disabled = self.room.index.placeable, self._disabled
+        total = 0
+        for agent_id, slots, _ in parts:
+            if agent_id in placeable:
+                total += _enabled(slots, disabled[agent_id]) if agent_id in disabled else len(slots)
+        return total
 
     def _new_draft(self, *, is_complete: bool = False) -> Draft:
         if self._draft is not None:
@@ -375,3 +384,8 @@ class PoolState:
             held.add(job_id, user_id, slots)
         if slots:
             queue.recheck(job_id, user_id)
+
+
+def _enabled(slots: Collection[int], disabled: Collection[int]) -> int:
+    """Returns how many of the slots are not disabled."""
+    return sum(slot not in disabled for slot in slots)

@@ -89,7 +89,7 @@ def _needed(
         victim = next(iterator, None)
         if victim is None:
             return None
-        count = draft.count_coming(victim.parts) if can_count else victim.slots
+        count = draft.pool.count_coming(victim.parts) if can_count else victim.slots
         if count:
             missing -= count
             least = min(least, count)
