@@ -178,8 +178,8 @@ class _Round:
         if self._candidates is not None:
             return self._candidates
         found: dict[str, list[Victim]] = {}
-        for running in self._draft.pool.victims.worse_than(()):
-            if running.allocation_id not in self._draft.releases and running.slots:
+        for running in self._draft.pool.victims.worse_than((), without=self._draft.releases):
+            if running.slots:
                 found.setdefault(running.job_id, []).append(running)
         for victim in victims_of_this_decision(self._draft):
             found.setdefault(victim.job_id, []).append(victim)

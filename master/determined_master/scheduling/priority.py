@@ -1,6 +1,8 @@
 """Fills a pool by priority, then position in the queue. A request that waits for slots holds back all worse ones."""
 
 from collections.abc import Iterator
+from heapq import merge
+from operator import attrgetter
 from typing import Any
 
 from determined_master.scheduling.backfill import Backfill
@@ -10,6 +12,8 @@ from determined_master.scheduling.preemption import Victim, victims_of_this_deci
 from determined_master.scheduling.request_queue import Line, ShapeQueue, walk
 from determined_master.scheduling.shapes import Shape
 from determined_master.scheduling.view import RequestView
+
+BY_KEY = attrgetter("key")
 
 
 def fill(draft: Draft) -> None:
@@ -85,24 +89,14 @@ def _may_suffice(draft: Draft, request: RequestView, shape: Shape, reach: int, *
     the slots that are free soon. What was placed in this decision does not count as worse."""
     missing = 0 if shape.is_pinned else shape.slots - reach
     if missing > 0 and has_worse:
-        releases = draft.releases
-        for running in draft.pool.victims.worse_than(request.rank):
-            if running.allocation_id not in releases:
-                missing -= running.slots
-                if missing <= 0:
-                    break
+        return draft.pool.victims.hold(missing, request.rank, draft.releases)
     return missing <= 0
 
 
 def _worse(draft: Draft, rank: tuple[Any, ...], *, has_new: bool) -> Iterator[Victim]:
-    """Yields what is worse than the rank, the worst first. ``has_new``: what was placed in this decision may be."""
-    new: list[Victim] = victims_of_this_decision(draft) if has_new else []
-    new.sort(key=lambda victim: victim.key)
-    for running in draft.pool.victims.worse_than(rank):
-        if running.allocation_id in draft.releases:
-            continue
-        while new and new[-1].key > running.key:
-            yield new.pop()
-        yield running
-    while new and new[-1].key[:-1] > rank:
-        yield new.pop()
+    """Returns what is worse than the rank, the worst first. ``has_new``: what was placed in this decision may be."""
+    running = draft.pool.victims.worse_than(rank, without=draft.releases)
+    if not has_new:
+        return running
+    new = sorted(victims_of_this_decision(draft), key=BY_KEY, reverse=True)
+    return merge(running, [victim for victim in new if victim.key[:-1] > rank], key=BY_KEY, reverse=True)
