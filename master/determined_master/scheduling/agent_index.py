@@ -50,8 +50,9 @@ class AgentIndex:
         del self.count[agent_id], self.size[agent_id]
 
     def change(self, agent_id: str, by: int) -> None:
-        before = self.count[agent_id]
-        after = self.count[agent_id] = before + by
+        counts = self.count
+        before = counts[agent_id]
+        after = counts[agent_id] = before + by
         if agent_id not in self.placeable:
             return
         self.total += by

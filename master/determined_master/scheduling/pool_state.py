@@ -126,20 +126,7 @@ class PoolState:
             self._undo_draft()
             self._take(placement.parts)
         request = self.queue.remove(placement.allocation_id)
-        self._run(
-            RunningView(
-                request.allocation_id,
-                request.job_id,
-                placement.parts,
-                request.priority,
-                request.weight,
-                request.position,
-                request.user_id,
-                request.preemptible,
-                max_slots=request.max_slots,
-                label=request.label,
-            )
-        )
+        self._run(request.started(placement.parts))
 
     def hold(self, running: RunningView) -> None:
         """Adds an allocation and takes its slots from the free ones."""

@@ -102,6 +102,25 @@ class RequestView:
     def slots(self) -> int:
         return sum(group.total_slots for group in self.groups)
 
+    def started(self, parts: tuple[Part, ...]) -> "RunningView":
+        """Returns the allocation as it runs with these parts; names of arguments would take as long as the rest."""
+        return RunningView(
+            self.allocation_id,
+            self.job_id,
+            parts,
+            self.priority,
+            self.weight,
+            self.position,
+            self.user_id,
+            self.preemptible,
+            False,
+            None,
+            None,
+            self.max_slots,
+            None,
+            self.label,
+        )
+
 
 @frozen
 class RunningView:
