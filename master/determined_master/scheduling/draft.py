@@ -118,11 +118,12 @@ class Draft:
 
     def start(self, request: RequestView, shape: Shape, choices: Collection[Choice]) -> None:
         """Gives free slots to a request."""
+        new = tuple.__new__  # ``Part(…)`` takes twice as long, and every decision makes some
         parts = []
         index, soon, free_slots = self.room.index, self._soon, self.pool.free
         for agent_id, count, group in choices:
             free = free_slots[agent_id]
-            parts.append(Part(agent_id, tuple(free[:count]), group))
+            parts.append(new(Part, (agent_id, tuple(free[:count]), group)))
             if count:
                 del free[:count]
                 index.change(agent_id, -count)
@@ -130,7 +131,7 @@ class Draft:
                     soon.index.change(agent_id, -count)
             else:
                 self.pool.take_container(agent_id, 1)
-        self.placed[request.allocation_id] = Placement(request.allocation_id, tuple(parts))
+        self.placed[request.allocation_id] = new(Placement, (request.allocation_id, tuple(parts)))
         self._count(request, shape.slots)
         self.is_changed = True
         if self.reserved:
