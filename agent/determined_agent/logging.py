@@ -22,4 +22,5 @@ def configure(level: str, *, as_json: bool = False) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else lines)
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    logging.getLogger("websockets").setLevel(logging.WARNING)
+    for library in ("websockets", "httpx"):  # which log every message and every request
+        logging.getLogger(library).setLevel(logging.WARNING)

@@ -154,15 +154,17 @@ class Search:
     async def follow(self, session: WriteSession, row: ExperimentRow) -> Following | None:
         """Processes the events of an experiment in the transaction that has stored them.
 
-        Returns None where that is left to the loop: the method is not kept, or it fails, which the loop reports.
+        Returns None where that is left to the loop: the method runs in a task, or fails, which the loop reports.
         """
-        kept = self._methods.pop(row.id, None)
-        if kept is None or kept.cursor != row.searcher_cursor or row.state is not ExperimentState.ACTIVE:
+        if row.searcher_type in IN_TASK or row.state is not ExperimentState.ACTIVE:
             return None
-        news = await search_event_repository.events_after(session, row.id, kept.cursor)
-        trials = await trial_rows.requested(session, row.id, {event.trial_id for event in news})
-        view = view_of(news, trials, kept.cursor)
+        kept = self._methods.pop(row.id, None)
         try:
+            if kept is None or kept.cursor != row.searcher_cursor:
+                kept = await restored(session, row)
+            news = await search_event_repository.events_after(session, row.id, kept.cursor)
+            trials = await trial_rows.requested(session, row.id, {event.trial_id for event in news})
+            view = view_of(news, trials, kept.cursor)
             decision = decide(kept.method, view)
         except Exception as error:
             logger.info("the search of experiment %d failed; trying again: %s", row.id, error)

@@ -79,15 +79,19 @@ def insert_many(connection: Connection, rows: Sequence[NewReport]) -> None:
 
 
 def find(connection: Connection, report: Report) -> Existing | None:
-    query = select(_M.c.id, _M.c.metrics, _M.c.signed_metric).where(
-        _M.c.trial_id == report.trial_id, _M.c.run_id == report.run_id, _M.c.group == report.group
-    )
+    key = {"trial_id": report.trial_id, "run_id": report.run_id, "of_group": report.group}
     if report.steps is None:
-        query = query.where(_M.c.steps.is_(None), _M.c.reported_at == report.reported_at)
+        rows = _FIND_BY_TIME.rows_in(connection, reported_at=report.reported_at, **key)
     else:
-        query = query.where(_M.c.steps == report.steps)
-    row = connection.execute(query).one_or_none()
-    return Existing(*row) if row else None
+        rows = _FIND_BY_STEPS.rows_in(connection, steps=report.steps, **key)
+    return Existing(*rows[0]) if rows else None
+
+
+_OF_GROUP = select(_M.c.id, _M.c.metrics, _M.c.signed_metric).where(
+    _M.c.trial_id == bindparam("trial_id"), _M.c.run_id == bindparam("run_id"), _M.c.group == bindparam("of_group")
+)
+_FIND_BY_STEPS = Prepared(_OF_GROUP.where(_M.c.steps == bindparam("steps")))
+_FIND_BY_TIME = Prepared(_OF_GROUP.where(_M.c.steps.is_(None), _M.c.reported_at == bindparam("reported_at")))
 
 
 def update_metrics(connection: Connection, metric_id: int, metrics: dict[str, Any], signed: float | None) -> None:
@@ -168,28 +172,34 @@ def older_steps(connection: Connection, trial_id: int, run_id: int) -> int:
     return -1 if value is None else value
 
 
-_LOAD = (
-    select(
-        _T.c.id,
-        _T.c.experiment_id,
-        _T.c.run_id,
-        _T.c.run_start_steps,
-        _T.c.reported_run_id,
-        _T.c.steps_completed,
-        _X.c.searcher_metric,
-        _X.c.smaller_is_better,
-        _T.c.summary_metrics,
-        _T.c.best_validation_id,
-        _T.c.latest_validation_id,
-        _T.c.searcher_metric_value,
-    )
+class LoadedTrial(NamedTuple):
+    """What the store keeps of a trial."""
+
+    id: int
+    experiment_id: int
+    run_id: int
+    run_start_steps: int
+    reported_run_id: int
+    steps_completed: int
+    searcher_metric: str
+    smaller_is_better: bool
+    summary_metrics: dict[str, Any]
+    best_validation_id: int | None
+    latest_validation_id: int | None
+    searcher_metric_value: float | None
+
+
+_LOAD = Prepared(
+    select(_T.c.id, _T.c.experiment_id, _T.c.run_id, _T.c.run_start_steps)
+    .add_columns(_T.c.reported_run_id, _T.c.steps_completed, _X.c.searcher_metric, _X.c.smaller_is_better)
+    .add_columns(_T.c.summary_metrics, _T.c.best_validation_id, _T.c.latest_validation_id, _T.c.searcher_metric_value)
     .join(_X, _X.c.id == _T.c.experiment_id)
     .where(_T.c.id.in_(bindparam("ids", expanding=True)))
 )
 
 
-def load_trials(connection: Connection, trial_ids: Collection[int]) -> Sequence[Any]:
-    return connection.execute(_LOAD, {"ids": list(trial_ids)}).all()
+def load_trials(connection: Connection, trial_ids: Collection[int]) -> list[LoadedTrial]:
+    return [LoadedTrial(*row) for row in _LOAD.rows_in(connection, ids=list(trial_ids))]
 
 
 def save_trials(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
@@ -205,11 +215,14 @@ def clear_system_failures(connection: Connection, trial_id: int) -> None:
 
 
 def add_validated_fact(connection: Connection, experiment_id: int, report: Report, metrics: dict[str, Any]) -> None:
-    connection.execute(
-        insert(_F).values(
-            experiment_id=experiment_id,
-            trial_id=report.trial_id,
-            kind="validated",
-            payload={"steps": report.steps, "metrics": metrics},
-        )
-    )
+    fact = {
+        "experiment_id": experiment_id,
+        "trial_id": report.trial_id,
+        "kind": "validated",
+        "payload": {"steps": report.steps, "metrics": metrics},
+        "heard": False,
+    }
+    _ADD_FACT.execute_in(connection, [fact])
+
+
+_ADD_FACT: Prepared[()] = Prepared(insert(_F), ["experiment_id", "trial_id", "kind", "payload", "heard"])

@@ -190,10 +190,11 @@ class MetricStore:
             ingest_repository.archive_step(connection, report) if report.steps is not None and trial.run_id > 1 else []
         )
         if first:
+            trial.reported_run_id = trial.run_id
+        if first and trial.run_id > 1:
             archived += ingest_repository.archive_beyond(
                 connection, report.trial_id, trial.run_id, trial.run_start_steps
             )
-            trial.reported_run_id = trial.run_id
             ingest_repository.clear_system_failures(connection, report.trial_id)
         if archived:
             series_invalidation_repository.unpack_from(connection, report.trial_id, min(archived))
@@ -218,6 +219,8 @@ class MetricStore:
         """Loads trials that are not cached: code that changes a trial's run, or removes one, calls ``forget``."""
         unknown = trial_ids - self._trials.keys()
         for found in ingest_repository.load_trials(connection, unknown) if unknown else ():
+            is_new = not found.reported_run_id and not found.summary_metrics  # it has never reported
+            newest = {} if is_new else ingest_repository.newest_steps(connection, found.id, found.run_id)
             self._trials[found.id] = _Trial(
                 experiment_id=found.experiment_id,
                 run_id=found.run_id,
@@ -227,15 +230,12 @@ class MetricStore:
                 searcher_metric=found.searcher_metric,
                 smaller_is_better=found.smaller_is_better,
                 summary=json.loads(json.dumps(found.summary_metrics)),
-                best_signed=ingest_repository.best_signed(connection, found.id),
+                best_signed=None if is_new else ingest_repository.best_signed(connection, found.id),
                 best_validation_id=found.best_validation_id,
                 latest_validation_id=found.latest_validation_id,
                 searcher_metric_value=found.searcher_metric_value,
-                reported={
-                    g: _Reported(s)
-                    for g, s in ingest_repository.newest_steps(connection, found.id, found.run_id).items()
-                },
-                older_steps=ingest_repository.older_steps(connection, found.id, found.run_id),
+                reported={group: _Reported(steps) for group, steps in newest.items()},
+                older_steps=-1 if is_new else ingest_repository.older_steps(connection, found.id, found.run_id),
             )
         if len(self._trials) > 10_000:
             self._trials = {k: v for k, v in self._trials.items() if k in trial_ids}

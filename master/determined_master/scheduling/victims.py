@@ -66,7 +66,7 @@ class Victims:
                     yield running[allocation_id]
 
     def hold(self, slots: int, rank: Key, without: Collection[str]) -> bool:
-        """Returns whether those of a worse rank hold so many slots, or more."""
+        """Returns True if those of a worse rank hold so many slots, or more."""
         key_of, running = self._key_of, self._running
         for key in reversed(self._keys):
             allocation_id = key[-1]
