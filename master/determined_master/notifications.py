@@ -45,6 +45,11 @@ def agent(agent_id: str) -> str:
     return f"agent:{agent_id}"
 
 
+def ended_on(agent_id: str) -> str:
+    """Topic: containers of this agent ended, which changes its desired state; it may learn so a little later."""
+    return f"ended-on:{agent_id}"
+
+
 def allocation(allocation_id: str) -> str:
     """Topic: this allocation changed, for example preemption was requested or a container started."""
     return f"allocation:{allocation_id}"
@@ -124,6 +129,10 @@ class Subscription:
     def wake(self) -> None:
         """Wakes the waiting subscriber without a notification."""
         self._event.set()
+
+    def forget(self) -> None:
+        """Forgets the notifications so far."""
+        self._event.clear()
 
     async def wait(self, seconds: float) -> bool:
         """Returns True after a notification, False after ``seconds``, and at once while the master closes."""

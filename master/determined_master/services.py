@@ -173,6 +173,7 @@ def build(
         launch_error=settings.launch_error,
     )
     search = Search(database, clock, trials)
+    metrics.is_awaited = search.is_awaited
     allocations.on_completed = Completion(trials, search).follow
     tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")

@@ -21,8 +21,8 @@ def choose(allocation_id: str, taken: Collection[int], blocks: range = ALL_BLOCK
     101
     """
     first = zlib.crc32(allocation_id.encode()) % len(blocks)
-    turned = [blocks[(first + number) % len(blocks)] for number in range(len(blocks))]
-    return next((block for block in turned if block not in taken), turned[0])
+    turned = (blocks[(first + number) % len(blocks)] for number in range(len(blocks)))
+    return next((block for block in turned if block not in taken), blocks[first])
 
 
 def ports_of(block: int) -> dict[str, int]:

@@ -195,7 +195,8 @@ class Allocations:
             asked = Event(kind="kill_requested", payload={"message": why})
             values = {"kill_requested_at": self._clock.now(), "message": why}
             await repository.move(session, self._clock, row, AllocationState.TERMINATING, asked, **values)
-            await self._hint_agents(session, row)
+            agent_ids = await self._agents_of(session, row)
+            notify(session, *map(notifications.agent, agent_ids))
 
     async def acknowledge_preemption(self, session: WriteSession, row: AllocationRow) -> None:
         if row.preempt_acked_at is None:
@@ -240,14 +241,12 @@ class Allocations:
             notifications.allocation(row.id),
             notifications.logs(row.task_id),
         )
-        await self._hint_agents(session, row, agent_ids)
-
-    async def _hint_agents(
-        self, session: WriteSession, row: AllocationRow, agent_ids: Collection[str] | None = None
-    ) -> None:
         if agent_ids is None:
-            agent_ids = {container.agent_id for container in await repository.containers_of(session, row.id)}
-        notify(session, *map(notifications.agent, agent_ids))
+            agent_ids = await self._agents_of(session, row)
+        notify(session, *map(notifications.ended_on, agent_ids))
+
+    async def _agents_of(self, session: WriteSession, row: AllocationRow) -> set[str]:
+        return {container.agent_id for container in await repository.containers_of(session, row.id)}
 
     async def _record(
         self, session: WriteSession, allocation_id: str, kind: str, payload: dict[str, Any] | None = None

@@ -36,6 +36,8 @@ from determined_master.settings import Settings
 logger = logging.getLogger(__name__)
 
 PATH = "/agents"
+ENDED_SECONDS = 0.05
+"""After this time an agent is told to forget a container that has ended, or with what follows on its slots."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,9 @@ class AgentEndpoint:
 
     async def _send_wishes(self, socket: WebSocket, link: Link) -> None:
         items, known = Isolation(f"wishes of {link.agent_id}", logger), dict[str, DesiredContainer]()
-        async with self.notifications.subscribe(notifications.agent(link.agent_id)) as listener:
+        urgent, ended = notifications.agent(link.agent_id), notifications.ended_on(link.agent_id)
+        subscribe = self.notifications.subscribe
+        async with subscribe(urgent, ended) as listener, subscribe(urgent) as hurrier:
             while not self.notifications.closing:
                 containers = await desired_containers(
                     self.database, self.secrets, self.identity.cluster_id, link.agent_id, items, known
@@ -176,7 +180,9 @@ class AgentEndpoint:
                         await socket.send_text(desired.model_dump_json())
                     except (RuntimeError, WebSocketDisconnect):
                         return
-                await listener.wait(30.0)
+                if await listener.wait(30.0):
+                    await hurrier.wait(ENDED_SECONDS)
+                    listener.forget()
         with contextlib.suppress(RuntimeError):
             await socket.close(code=1012, reason="the master is stopping")
 

@@ -1,5 +1,6 @@
 """The connection of the group-commit writer, kept between groups."""
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,9 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, Engine, RootTransaction
 
 from determined_master.db.sqlite_connection import NO_WAIT, WAIT
+
+BEGIN = "BEGIN IMMEDIATE"
+"""SQLAlchemy, which finds a transaction of the driver begun, needs ten times as long to begin it."""
 
 
 class KeptConnection:
@@ -25,7 +29,8 @@ class KeptConnection:
         connection = self._take()
         try:
             if connection.dialect.name == "sqlite":
-                self._wait_for_lock(connection, waits=True)
+                with contextlib.suppress(sqlite3.Error):  # SQLAlchemy meets it again, and raises it in its terms
+                    self._wait_for_lock(connection, waits=True).execute(BEGIN)
             with connection.begin():
                 yield connection
         except BaseException:
@@ -38,8 +43,7 @@ class KeptConnection:
         program holds the lock, for which it does not wait."""
         connection = self._take()
         try:
-            # SQLAlchemy, which finds it begun, needs ten times as long to begin it.
-            self._wait_for_lock(connection, waits=False).execute("BEGIN IMMEDIATE")
+            self._wait_for_lock(connection, waits=False).execute(BEGIN)
             transaction = connection.begin()
         except BaseException:
             _discard(connection)

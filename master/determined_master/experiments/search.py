@@ -114,6 +114,17 @@ class Search:
             await self._items.run("experiment", experiment_id, partial(self.advance, experiment_id))
         return self._items.soonest(min(waits, default=None))
 
+    def is_awaited(self, experiment_id: int) -> bool:
+        """Returns True if a search may decide on a validation that was just stored. Others process it a little later,
+        for which this wakes their loop."""
+        if self._decides_on_validations(experiment_id):
+            return True
+        if experiment_id not in self._late:
+            loop = asyncio.get_running_loop()
+            self._late[experiment_id] = loop.time() + LATE_SECONDS
+            loop.call_later(LATE_SECONDS, self._database.notifications.publish, {notifications.SEARCH})
+        return False
+
     def _decides_on_validations(self, experiment_id: int) -> bool:
         """Returns True also for a search whose method is not kept."""
         kept = self._methods.get(experiment_id)

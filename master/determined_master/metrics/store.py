@@ -1,7 +1,7 @@
 """Stores reports of metrics in bulk, idempotent by (trial, run, group, steps); archives what a newer run replaces."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -69,6 +69,8 @@ class MetricStore:
 
     def __init__(self) -> None:
         self._trials: dict[int, _Trial] = {}
+        self.is_awaited: Callable[[int], bool] = lambda _experiment_id: True
+        """Called with the experiment of each validation. Returns True if its search is to process it at once."""
         self._time: datetime | None = None
         self._micros = 0
         """The time of the last report, and what is stored of it."""
@@ -85,7 +87,8 @@ class MetricStore:
         groups = {(report.trial_id, report.group) for report in operations}
         trials = map(self._trials.get, {trial_id for trial_id, _ in groups})
         topics = {notifications.metrics(trial.experiment_id) for trial in trials if trial is not None}
-        if any(group == "validation" for _, group in groups):
+        validated = (self._trials.get(trial_id) for trial_id, group in groups if group == "validation")
+        if any(trial is None or self.is_awaited(trial.experiment_id) for trial in validated):
             topics.add(notifications.SEARCH)
         if operations:
             topics.add(notifications.COLUMNS)
