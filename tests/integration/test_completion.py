@@ -160,7 +160,7 @@ async def test_a_task_that_waits_is_ready_with_the_report_of_its_last_container(
     await one.create(RANDOM)
     (wish,) = await agent.wished()
     path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
-    asking = asyncio.create_task(one.get(path))
+    asking = asyncio.create_task(one.client.get(path, headers=one.as_task(wish.allocation_id)))
 
     async def waits() -> bool:
         return bool(one.master.allocations._awaited[wish.allocation_id])
@@ -168,7 +168,7 @@ async def test_a_task_that_waits_is_ready_with_the_report_of_its_last_container(
     await eventually(waits)
     with transactions(one.master.database) as found:
         await agent.say(wish, ContainerState.RUNNING)
-        await asking
+        assert (await asking).status_code == 200
     (running,) = [each for each in found if any("ready_at" in statement for statement in each)]
     assert running[0].startswith("SELECT")
     assert any(each.startswith("UPDATE containers") for each in running)

@@ -54,6 +54,8 @@ def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
 async def test_every_prepared_query_gives_what_sqlalchemy_gives(one: Cluster):
     _, wish = await busy(one)
     task_id = wish.allocation_id.rpartition(".")[0]
+    async with one.master.database.read() as session:
+        job_id = await session.scalar(select(JobRow.id))
     values: dict[str, Any] = {
         "agent_id": "one",
         "agent_ids": ["one"],
@@ -62,12 +64,20 @@ async def test_every_prepared_query_gives_what_sqlalchemy_gives(one: Cluster):
         "container_ids": [wish.container_id],
         "cursor": 0,
         "experiment_id": 1,
+        "ids": [1, 2],
+        "job_id": job_id,
         "most": 100,
+        "of_group": "validation",
         "pool": "default",
+        "reported_at": datetime.now(UTC),
+        "run_id": 1,
+        "steps": 1,
         "task_id": task_id,
         "task_ids": [task_id, "other"],
         "to": 1000,
+        "trial_id": 1,
         "trial_ids": [1, 2, 3],
+        "user_id": 1,
     }
     with_rows = 0
     for query in queries():

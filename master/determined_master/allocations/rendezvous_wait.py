@@ -1,5 +1,6 @@
 """Lets the containers of an allocation wait for each other."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -61,6 +62,21 @@ class RendezvousWait:
         master stops.
         """
         self._access.check_task(principal, allocation_id)
+        # What a user asks does not change when an allocation is ready before the user may.
+        waiting = self._allocations.awaited(allocation_id) if principal.is_task else contextlib.nullcontext()
+        with waiting:
+            row, containers = await self._until_all_run(principal, allocation_id, container_id)
+        mine = next((c for c in containers if c.id == container_id), None)
+        if mine is None:
+            raise NotFound(f"allocation {allocation_id} has no container {container_id}")
+        if row.ready_at is None:
+            async with self._database.write() as session:
+                await self._allocations.mark_ready(session, row.id, row.task_id)
+        return Meeting(addresses(containers, self._master_seen_at()), mine.rank, [len(c.slot_ids) for c in containers])
+
+    async def _until_all_run(
+        self, principal: Principal, allocation_id: str, container_id: str
+    ) -> tuple[MeetingAllocation, Sequence[MeetingContainer]]:
         late_at: float | None = self._clock.now().timestamp() + LATE_SECONDS
         async with self._publisher.subscribe(notifications.allocation(allocation_id)) as listener:
             while True:
@@ -73,7 +89,7 @@ class RendezvousWait:
                 if row.state.is_terminal:
                     raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
                 if all(c.state is ContainerState.RUNNING for c in containers):
-                    break
+                    return row, containers
                 if self._publisher.closing:
                     # not 404, after which the task would take itself for forgotten and fail
                     raise MasterUnreachable("the master is shutting down; try again")
@@ -82,15 +98,7 @@ class RendezvousWait:
                     late_at = None
                     await self._name_the_late(row, container_id, containers)
                     continue
-                with self._allocations.awaited(allocation_id):
-                    await listener.wait(min(left, LOOK_SECONDS))
-        mine = next((c for c in containers if c.id == container_id), None)
-        if mine is None:
-            raise NotFound(f"allocation {allocation_id} has no container {container_id}")
-        if row.ready_at is None:
-            async with self._database.write() as session:
-                await self._allocations.mark_ready(session, row.id, row.task_id)
-        return Meeting(addresses(containers, self._master_seen_at()), mine.rank, [len(c.slot_ids) for c in containers])
+                await listener.wait(min(left, LOOK_SECONDS))
 
     async def _name_the_late(
         self, row: MeetingAllocation, container_id: str, containers: Sequence[MeetingContainer]

@@ -2,14 +2,15 @@
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from determined.errors import BadRequest, NotFound
 from determined.states import AllocationState
 from determined_master import notifications
-from determined_master.db.models import AllocationRow, JobRow, TaskRow
-from determined_master.db.prepared import get_row
+from determined_master.db.models import AllocationRow, JobRow, TaskRow, UserRow
+from determined_master.db.prepared import Prepared, get_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 MIN_PRIORITY, MAX_PRIORITY = 1, 99
@@ -40,6 +41,30 @@ async def get(session: ReadSession, job_id: str) -> JobRow:
     if row is None:
         raise NotFound(f"job {job_id} not found")
     return row
+
+
+class Requester(NamedTuple):
+    """For whom and where a job asks for slots."""
+
+    username: str
+    agent_user_group: dict[str, Any] | None
+    pool: str
+    priority: int
+    position: datetime
+
+
+async def requester(session: ReadSession, job_id: str, user_id: int) -> Requester:
+    rows = await _REQUESTER.rows(session, job_id=job_id, user_id=user_id)
+    if not rows:
+        raise NotFound(f"job {job_id} of user {user_id} not found")
+    return Requester(*rows[0])
+
+
+_REQUESTER = Prepared(
+    select(UserRow.username, UserRow.agent_user_group, JobRow.pool, JobRow.priority, JobRow.position)
+    .join(JobRow, JobRow.id == bindparam("job_id"))
+    .where(UserRow.id == bindparam("user_id"))
+)
 
 
 async def get_many(session: ReadSession, job_ids: Collection[str]) -> dict[str, JobRow]:

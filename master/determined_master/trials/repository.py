@@ -12,6 +12,7 @@ from sqlalchemy import (
     func,
     select,
     type_coerce,
+    union_all,
 )
 from sqlalchemy.orm import defer
 
@@ -108,19 +109,19 @@ class RequestedTrial(NamedTuple):
 
 async def requested(session: ReadSession, experiment_id: int, trial_ids: Collection[int]) -> list[RequestedTrial]:
     """Returns the live trials of an experiment and the given ones, without reading the rows, which are long."""
-    # Two queries, each with an index: by "or" all trials of the experiment would be read.
-    found = set(await _LIVE_REQUESTED.rows(session, experiment_id=experiment_id))
-    found.update(await _REQUESTED.rows(session, experiment_id=experiment_id, trial_ids=list(trial_ids)))
+    found = await _REQUESTED.rows(session, experiment_id=experiment_id, trial_ids=list(trial_ids))
     return [RequestedTrial(*row) for row in sorted(found)]
 
 
-def _requested(condition: ColumnElement[bool]) -> Prepared[int, str, float]:
-    query = select(TrialRow.id, TrialRow.request_id, TrialRow.progress)
-    return Prepared(query.where(TrialRow.experiment_id == bindparam("experiment_id"), condition))
-
-
-_LIVE_REQUESTED = _requested(TrialRow.is_live())
-_REQUESTED = _requested(TrialRow.id.in_(bindparam("trial_ids", expanding=True)))
+_IS_OF_EXPERIMENT = TrialRow.experiment_id == bindparam("experiment_id")
+# Two queries, each with an index: by "or" all trials of the experiment would be read.
+_REQUESTED_IDS = union_all(
+    select(TrialRow.id).where(_IS_OF_EXPERIMENT, TrialRow.is_live()),
+    select(TrialRow.id).where(_IS_OF_EXPERIMENT, TrialRow.id.in_(bindparam("trial_ids", expanding=True))),
+)
+_REQUESTED = Prepared(
+    select(TrialRow.id, TrialRow.request_id, TrialRow.progress).where(TrialRow.id.in_(_REQUESTED_IDS))
+)
 
 
 async def first_warm_start(session: ReadSession, experiment_id: int) -> str | None:

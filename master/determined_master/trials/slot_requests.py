@@ -8,15 +8,15 @@ from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined_master.allocations.service import SlotRequest
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
-from determined_master.db.models import CheckpointRow, ExperimentRow, JobRow, TrialRow, UserRow
+from determined_master.db.models import CheckpointRow, ExperimentRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, after_commit
 from determined_master.jobs import repository as jobs
+from determined_master.jobs.repository import Requester
 from determined_master.logs import policy_match_repository
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.scheduling.view import Constraints, TaskGroup
 from determined_master.trials import repository
 from determined_master.trials.environment import container_spec
-from determined_master.users import repository as users
 from determined_master.users.agent_user import run_as
 
 DEFAULT_PREEMPTION_TIMEOUT_SECONDS = 3600
@@ -47,14 +47,13 @@ class SlotRequests:
     async def add(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
         """Creates a new attempt for each trial of ``rows``, from its newest complete checkpoint. All belong to one
         experiment."""
-        user = await users.get(session, experiment.user_id)
-        job = await jobs.get(session, experiment.job_id)
+        requester = await jobs.requester(session, experiment.job_id, experiment.user_id)
         tasks = [row.task_id for row in rows if row.run_id]  # a trial that has never run has neither
         newest = await _newest_checkpoints(session, tasks) if tasks else {}
         steps = {task_id: checkpoint.steps_completed for task_id, checkpoint in newest.items()}
         excluded = await policy_match_repository.excluded_agents(session, tasks) if tasks else {}
         requests = [
-            self._request(row, experiment, job, user, newest.get(row.task_id), excluded.get(row.task_id, frozenset()))
+            self._request(row, experiment, requester, newest.get(row.task_id), excluded.get(row.task_id, frozenset()))
             for row in rows
         ]
         values = [
@@ -75,8 +74,7 @@ class SlotRequests:
         self,
         row: TrialRow,
         experiment: ExperimentRow,
-        job: JobRow,
-        user: UserRow,
+        requester: Requester,
         newest: CheckpointRow | None,
         excluded: frozenset[str],
     ) -> SlotRequest:
@@ -85,12 +83,12 @@ class SlotRequests:
             experiment,
             row,
             run_id=run_id,
-            owner=user.username,
+            owner=requester.username,
             steps=newest.steps_completed if newest else 0,
             checkpoint=newest.uuid if newest else row.warm_start_checkpoint,
             pool_hook=self._pool_hook,
             interface=self._interface,
-            run_as=run_as(user.agent_user_group),
+            run_as=run_as(requester.agent_user_group),
             cluster_storage=self._cluster_storage,
         )
         timeout = experiment.config.get("preemption_timeout")
@@ -99,11 +97,11 @@ class SlotRequests:
             task_id=row.task_id,
             run_id=run_id,
             groups=trial_groups(experiment.config, excluded),
-            pool=job.pool,
-            priority=job.priority,
-            owner=user.username,
+            pool=requester.pool,
+            priority=requester.priority,
+            owner=requester.username,
             user_id=experiment.user_id,
-            submitted_at=job.position,
+            submitted_at=requester.position,
             spec=spec,
             preemption_timeout=min(timeout, MAX_PREEMPTION_TIMEOUT_SECONDS),
         )
