@@ -45,9 +45,11 @@ def make_attempt_venv(folder: Path, seen_as: Path, base: TaskBase) -> None:
     (site / BASE_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
     (programs / "python").symlink_to(base.interpreter)
     for name in ("python3", f"python{number}"):
-        (programs / name).symlink_to("python")
+        _link(programs / "python", programs / name)
     python = shlex.quote(str(seen_as / "bin" / "python"))
-    _write_scripts(programs, python, dict.fromkeys(("pip", "pip3", f"pip{number}"), _PIP))
+    _write_scripts(programs, python, {"pip": _PIP})
+    for name in ("pip3", f"pip{number}"):
+        _link(programs / "pip", programs / name)
 
 
 def keep_programs(data: Path, base: TaskBase) -> Path:
@@ -88,6 +90,15 @@ def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase,
     environment.pop("PYTHONHOME", None)
     environment["DET_PYTHON_EXECUTABLE"] = environment["DET_TASK_PYTHON"] = str(python)
     return python
+
+
+def _link(path: Path, other: Path) -> None:
+    """Gives a file, or a link, another name. That takes no inode; to make and remove those of a run folder takes an
+    agent as long as the rest."""
+    try:
+        os.link(path, other, follow_symlinks=False)
+    except OSError:  # a file system without hard links
+        shutil.copy2(path, other, follow_symlinks=False)
 
 
 def _write_scripts(folder: Path, python: str, scripts: Mapping[str, bytes]) -> None:
