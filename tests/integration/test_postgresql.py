@@ -9,13 +9,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.postgresql import Server, fresh_database
 from tests.support.waiting import eventually
 
 from determined_master import lifespan
 from determined_master.database_url import normalized
+from determined_master.db import lease
 from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
 
 LINE = "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error) VALUES ('t', 0, '', '', '', 'x', false)"
@@ -68,6 +69,25 @@ def report(steps: int) -> dict[str, Any]:
 async def test_a_second_master_is_refused_and_the_first_one_is_named(lab: Cluster) -> None:
     with pytest.raises(DatabaseTaken, match=r"another master uses this database: det-master .* pid \d+ from 127.0.0.1"):
         Lease(lab.master.settings.url).take()
+
+
+async def test_a_master_that_ends_meanwhile_hands_its_database_over(
+    postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = normalized(fresh_database(postgresql.url))
+    former, following = Lease(url), Lease(url)
+    former.take()
+    holder = lease._holder
+
+    def ends_before(connection: Connection) -> str | None:
+        former.give_back()
+        while (found := holder(connection)) is not None:
+            assert "det-master" in found
+        return found
+
+    monkeypatch.setattr(lease, "_holder", ends_before)
+    following.take()
+    following.give_back()
 
 
 async def test_a_wrong_password_or_database_is_refused_at_once(postgresql: Server) -> None:

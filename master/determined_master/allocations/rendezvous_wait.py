@@ -62,7 +62,7 @@ class RendezvousWait:
         master stops.
         """
         self._access.check_task(principal, allocation_id)
-        # What a user asks does not change when an allocation is ready before the user may.
+        # Not a user, who may turn out to have no right to it.
         waiting = self._allocations.awaited(allocation_id) if principal.is_task else contextlib.nullcontext()
         with waiting:
             row, containers = await self._until_all_run(principal, allocation_id, container_id)

@@ -140,7 +140,9 @@ class Allocations:
         try:
             yield
         finally:
-            self._awaited -= Counter([allocation_id])
+            self._awaited[allocation_id] -= 1
+            if not self._awaited[allocation_id]:
+                del self._awaited[allocation_id]
 
     async def all_run(self, session: WriteSession, row: AllocationRow) -> None:
         """To be called when the last container runs."""

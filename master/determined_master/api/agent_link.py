@@ -164,7 +164,7 @@ class AgentEndpoint:
         items, known = Isolation(f"wishes of {link.agent_id}", logger), dict[str, DesiredContainer]()
         urgent, ended = notifications.agent(link.agent_id), notifications.ended_on(link.agent_id)
         subscribe = self.notifications.subscribe
-        async with subscribe(urgent, ended) as listener, subscribe(urgent) as hurrier:
+        async with subscribe(urgent, ended) as changes, subscribe(urgent) as urgent_changes:
             while not self.notifications.closing:
                 containers = await desired_containers(
                     self.database, self.secrets, self.identity.cluster_id, link.agent_id, items, known
@@ -180,9 +180,9 @@ class AgentEndpoint:
                         await socket.send_text(desired.model_dump_json())
                     except (RuntimeError, WebSocketDisconnect):
                         return
-                if await listener.wait(30.0):
-                    await hurrier.wait(ENDED_SECONDS)
-                    listener.forget()
+                if await changes.wait(30.0):
+                    await urgent_changes.wait(ENDED_SECONDS)
+                    changes.forget()
         with contextlib.suppress(RuntimeError):
             await socket.close(code=1012, reason="the master is stopping")
 

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
 RETRY_SECONDS = 0.5
+HANDOVER_TRIES, HANDOVER_SECONDS = 20, 0.02
+"""For the moment in which the server ends the connection of a master that has just ended."""
 _TAKE = text("SELECT pg_try_advisory_lock(:key)")
 _BACKEND = text("SELECT pg_backend_pid()")
 _HOLDS = f"""
@@ -87,8 +89,7 @@ class Lease:
         self._drop()
         connection = self._engine.connect()
         try:
-            if not connection.execute(_TAKE, {"key": postgresql.LEASE_KEY}).scalar_one():
-                raise DatabaseTaken(f"another master uses this database: {_holder(connection)}")
+            _take_lock(connection)
             self._backend = connection.execute(_BACKEND).scalar_one()
         except BaseException:
             connection.close()
@@ -132,10 +133,21 @@ class Lease:
             self._connection = None
 
 
-def _holder(connection: Connection) -> str:
+def _take_lock(connection: Connection) -> None:
+    for _ in range(HANDOVER_TRIES):
+        if connection.execute(_TAKE, {"key": postgresql.LEASE_KEY}).scalar_one():
+            return
+        if (holder := _holder(connection)) is not None:
+            raise DatabaseTaken(f"another master uses this database: {holder}")
+        time.sleep(HANDOVER_SECONDS)
+    raise DatabaseTaken("another master uses this database: it has ended just now; try again")
+
+
+def _holder(connection: Connection) -> str | None:
+    """Returns who holds the lease; None if its master has ended, of which the server frees it at once."""
     row = connection.execute(_HOLDER).first()
     if row is None:
-        return "it has ended just now; try again"
+        return None
     name, address, since = row
     return f"{name} from {address or 'this machine'}, since {since:%Y-%m-%d %H:%M:%S %Z}".strip()
 
