@@ -93,8 +93,7 @@ def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase,
 
 
 def _link(path: Path, other: Path) -> None:
-    """Gives a file, or a link, another name. That takes no inode; to make and remove those of a run folder takes an
-    agent as long as the rest."""
+    """Gives a file, or a link, another name. That takes no inode, of which a run folder has many."""
     try:
         os.link(path, other, follow_symlinks=False)
     except OSError:  # a file system without hard links

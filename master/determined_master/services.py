@@ -177,7 +177,7 @@ def build(
     allocations.on_completed = Completion(trials, search).follow
     tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")
-    access, registry = TrialAccess(database, authorization), Registry()
+    access, registry = TrialAccess(authorization), Registry()
     lifecycle = Lifecycle(database, clock, trials, authorization)
     offloader = Offloader(2)
     creator = Creator(database, blobs, clock, settings, managers, trials, lifecycle, offloader)

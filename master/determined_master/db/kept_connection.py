@@ -1,6 +1,5 @@
 """The connection of the group-commit writer, kept between groups."""
 
-import contextlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,8 +28,10 @@ class KeptConnection:
         connection = self._take()
         try:
             if connection.dialect.name == "sqlite":
-                with contextlib.suppress(sqlite3.Error):  # SQLAlchemy meets it again, and raises it in its terms
-                    self._wait_for_lock(connection, waits=True).execute(BEGIN)
+                try:
+                    self._wait_for_lock(connection, waits=False).execute(BEGIN)
+                except sqlite3.Error:  # SQLAlchemy waits for the lock, and raises other errors in its terms
+                    self._wait_for_lock(connection, waits=True)
             with connection.begin():
                 yield connection
         except BaseException:

@@ -4,7 +4,7 @@ from determined.errors import Forbidden, NotFound
 from determined.states import TokenScope
 from determined_master.allocations import repository as allocation_rows
 from determined_master.db.models import AllocationRow
-from determined_master.db.session import Database, ReadSession
+from determined_master.db.session import ReadSession
 from determined_master.principal import Principal
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository
@@ -12,8 +12,7 @@ from determined_master.users.authorization import Authorization
 
 
 class TrialAccess:
-    def __init__(self, database: Database, authorization: Authorization) -> None:
-        self._database = database
+    def __init__(self, authorization: Authorization) -> None:
         self._authorization = authorization
 
     def trial_of(self, principal: Principal) -> int | None:
