@@ -65,7 +65,8 @@ class Container:
         self._boot = boot
         self._shipper = shipper
         self._on_change = on_change
-        self._draft = Draft(self.container_id, self._spec, folder, on_change=self._report)
+        self._draft = self._new_draft()
+        self._is_ready = folder.order.exists() and folder.rendezvous.exists()
         self._send_reports = send_reports
         self._preparing: asyncio.Task[Launch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
@@ -90,6 +91,7 @@ class Container:
             address=self._record["address"],
             exit=self.exit,
             output_done=self.state.is_terminal and self._shipper.is_done,
+            is_ready=self._is_ready,
             runtime_id=self._driver.runtime_id(self.folder)[:MAX_RUNTIME_ID],
             needed_environment="" if self.state.is_terminal else self._draft.needed_environment,
         )
@@ -150,6 +152,7 @@ class Container:
                 self._move(ContainerState.STARTING)
                 if not await self._start(launch):
                     return Ended("stopped")
+            self._is_ready = self.folder.rendezvous.exists()
             self._move(ContainerState.RUNNING)
             if self._is_stopping:
                 self._driver.stop(self.folder)
@@ -202,7 +205,7 @@ class Container:
                     raise
                 logger.warning("the disk is full; a container waits: %s", error, extra=self._ids)
             await self._undo(self._hooks)
-            self._draft = Draft(self.container_id, self._spec, self.folder, on_change=self._report)
+            self._draft = self._new_draft()
             await asyncio.sleep(DISK_RETRY_SECONDS)
 
     async def _run_hooks_once(self) -> Launch:
@@ -225,6 +228,9 @@ class Container:
             tuple(draft.reachable),
             program_of(argv),
         )
+
+    def _new_draft(self) -> Draft:
+        return Draft(self.container_id, self._spec, self.folder, self._record["address"], on_change=self._report)
 
     async def _undo(self, hooks: Sequence[Hook]) -> None:
         for hook in reversed(hooks):

@@ -7,7 +7,9 @@ from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import Draft
 from determined_agent.settings import task_python_of_agent
 from determined_agent.task_spawn import RUN_TASK
+from determined_launch import environment, rendezvous
 from determined_launch.atomic_file import write_atomic
+from determined_launch.environment import RendezvousFacts
 
 # Run by path instead of PYTHONPATH, so that the task's environment stays unchanged.
 _CODE = (
@@ -21,7 +23,12 @@ def boot_command(draft: Draft) -> tuple[str, ...]:
     """Returns the argv of a container."""
     python = "python3" if draft.container else str(task_python_of_agent())
     run_task = (python, "-I", "-c", _CODE, str(draft.harness_copy))
-    return with_hooks(draft, run_task)
+    command = with_hooks(draft, run_task)
+    if draft.spec.is_alone and command == run_task:
+        # Saves the task a request. After hooks it meets at the master, which until then ends it without a checkpoint.
+        alone = RendezvousFacts((draft.address,), 0, (len(draft.spec.slots),))
+        rendezvous.write(alone, {environment.RUN_DIR: str(draft.folder.run)})
+    return command
 
 
 def program_of(argv: tuple[str, ...]) -> str:

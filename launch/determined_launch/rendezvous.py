@@ -13,6 +13,11 @@ def path(environ: Mapping[str, str]) -> Path:
     return Path(environ.get(environment.RUN_DIR, environment.DEFAULT_RUN_DIR), "info", "rendezvous.json")
 
 
+def is_known(environ: Mapping[str, str]) -> bool:
+    """Returns True if the file exists, which the agent writes for a container that is alone in its allocation."""
+    return path(environ).is_file()
+
+
 def read(environ: Mapping[str, str]) -> RendezvousFacts:
     """Returns the containers; off the cluster one container with the slots that the environment names, or one slot."""
     try:

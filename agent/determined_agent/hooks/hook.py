@@ -25,6 +25,8 @@ class Draft:
     container_id: str
     spec: ContainerSpec
     folder: RunFolder
+    address: str = "127.0.0.1"
+    """Address at which the other containers of the allocation reach this one."""
     environment: dict[str, str] = field(default_factory=dict)
     mounts: list[Mount] = field(default_factory=list)
     task_python: Path = Path("python3")

@@ -83,6 +83,8 @@ class ReportedContainer(_Message):
     exit: ContainerExit | None = None
     output_done: bool = False
     """True after the container has ended and every byte of its output was acknowledged."""
+    is_ready: bool = False
+    """True if the container needs no rendezvous: it was given its address, and nothing runs before its entrypoint."""
     runtime_id: str = Field(default="", max_length=MAX_RUNTIME_ID)
     """Id of the container on its engine; empty for a process and from earlier versions."""
     needed_environment: str = Field(default="", pattern="^([0-9a-f]{16})?$")
@@ -172,6 +174,8 @@ class ContainerSpec(_Message):
     """Text of the pool's hook; sourced before the user's."""
     is_distributed: bool = False
     """True if the allocation has containers on several agents."""
+    is_alone: bool = False
+    """True if the allocation has this container only; False from earlier versions."""
     images: dict[str, str] = Field(default_factory=dict)
     """Image by type of slot (``cpu``, ``cuda``, ``rocm``), for agents that run containers."""
     device_environment: dict[str, list[str]] = Field(default_factory=dict)

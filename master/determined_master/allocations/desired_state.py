@@ -72,6 +72,7 @@ def _desired(container: SpecifiedContainer, secrets: Secrets, cluster_id: str) -
                 "slots": container.slot_ids,
                 "rank": container.rank,
                 "is_distributed": len(container.slot_ids) < container.slots,
+                "is_alone": len(container.slot_ids) == container.slots,
             }
         ),
     )

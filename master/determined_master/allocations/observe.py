@@ -14,6 +14,7 @@ from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import WriteSession, notify
+from determined_master.events.state_machine import Event
 
 _ORDER = list(ContainerState)
 _SHOWN = {
@@ -100,7 +101,7 @@ async def observe(
             ended = report.exit or ContainerExit(kind="system", message="ended without an exit record")
             values["exit"] = ended.model_dump(mode="json")
         await repository.move_container(session, clock, container, state, **values)
-        await _follow(session, clock, allocations, row, containers)
+        await _follow(session, clock, allocations, row, containers, is_ready=report.is_ready)
 
 
 async def declare_ended(
@@ -128,13 +129,22 @@ async def end_output(session: WriteSession, container: ContainerRow, row: Alloca
 
 
 async def _follow(
-    session: WriteSession, clock: Clock, allocations: Allocations, row: AllocationRow, containers: list[ContainerRow]
+    session: WriteSession,
+    clock: Clock,
+    allocations: Allocations,
+    row: AllocationRow,
+    containers: list[ContainerRow],
+    *,
+    is_ready: bool,
 ) -> None:
-    """Brings the allocation into the state that follows from its containers."""
+    """Brings the allocation into the state that follows from its containers. ``is_ready``: they need no rendezvous."""
     notify(session, notifications.task(row.task_id))
     if row.state.is_terminal:
         return
     if all(c.state is ContainerState.TERMINATED for c in containers):
+        if is_ready and row.ready_at is None:
+            # It ran for too short a time to be reported as running.
+            await allocations.mark_ready(session, row.id, row.task_id)
         agents = {c.agent_id for c in containers}
         # Times of one clock are compared with each other only.
         skews = await agent_rows.clock_skews(session, agents) if len(agents) > 1 else {}
@@ -151,9 +161,9 @@ async def _follow(
     lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
     shown = _SHOWN[max(lives, key=_ORDER.index)]
     if _ALLOCATION_ORDER.index(shown) > _ALLOCATION_ORDER.index(row.state):
-        await repository.move(session, clock, row, shown)
-    if all(c.state is ContainerState.RUNNING for c in containers):
-        await allocations.all_run(session, row)
+        is_ready = is_ready and all(c.state is ContainerState.RUNNING for c in containers)
+        event, values = (Event(kind="ready"), {"ready_at": clock.now()}) if is_ready else (Event(), {})
+        await repository.move(session, clock, row, shown, event, **values)
     # Published also if the allocation's state is unchanged: its containers wait for each other.
     notify(session, notifications.allocation(row.id))
 

@@ -1,6 +1,5 @@
 """Lets the containers of an allocation wait for each other."""
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -62,10 +61,7 @@ class RendezvousWait:
         master stops.
         """
         self._access.check_task(principal, allocation_id)
-        # Not a user, who may turn out to have no right to it.
-        waiting = self._allocations.awaited(allocation_id) if principal.is_task else contextlib.nullcontext()
-        with waiting:
-            row, containers = await self._until_all_run(principal, allocation_id, container_id)
+        row, containers = await self._until_all_run(principal, allocation_id, container_id)
         mine = next((c for c in containers if c.id == container_id), None)
         if mine is None:
             raise NotFound(f"allocation {allocation_id} has no container {container_id}")

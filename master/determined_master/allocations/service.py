@@ -1,9 +1,7 @@
 """Life cycle of allocations: request, place, preempt, kill, end. It does not depend on trials."""
 
 import uuid
-from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from functools import partial
@@ -56,8 +54,6 @@ class Allocations:
         self._clock = clock
         self._forget = forget
         self._port_blocks = port_blocks
-        self._awaited: Counter[str] = Counter()
-        """How many tasks of each allocation wait for its containers."""
         self.on_completed: Callable[[WriteSession, AllocationRow], Awaitable[bool]] = _left_to_loops
         """Called with each attempt that has completed, in the transaction that ends it. Returns True if it did all that
         the loops of trials and tasks would do."""
@@ -132,22 +128,6 @@ class Allocations:
                 text = clock_skew.warning(agent_id, agent.clock_skew)
                 await logs.say(session, row.task_id, row.id, text, now, "WARNING")
         notify(session, notifications.allocation(row.id), *map(notifications.agent, agents))
-
-    @contextmanager
-    def awaited(self, allocation_id: str) -> Iterator[None]:
-        """While a task waits, its allocation is ready as soon as the last of its containers runs."""
-        self._awaited[allocation_id] += 1
-        try:
-            yield
-        finally:
-            self._awaited[allocation_id] -= 1
-            if not self._awaited[allocation_id]:
-                del self._awaited[allocation_id]
-
-    async def all_run(self, session: WriteSession, row: AllocationRow) -> None:
-        """To be called when the last container runs."""
-        if self._awaited[row.id] and row.ready_at is None:
-            await self.mark_ready(session, row.id, row.task_id)
 
     async def mark_ready(self, session: WriteSession, allocation_id: str, task_id: str) -> None:
         """Marks it as ready: from now on it is preempted gracefully."""
