@@ -160,7 +160,9 @@ class Agents:
         is_isolated: bool,
     ) -> None:
         """Stores what a report changes; None: unchanged."""
-        async with self._database.write() as session:
+        # An agent that connects again repeats what it has reported of containers that have not ended.
+        has_ended = any(each.state.is_terminal for each in news)
+        async with self._database.write(is_synced=has_ended) as session:
             if skew is not None:
                 await repository.change(session, agent_id, clock_skew=skew)
             if news:

@@ -17,12 +17,12 @@ from determined_master.database_url import is_sqlite, normalized
 from determined_master.db import postgresql, text_search
 from determined_master.db.bulk_insert import allow_copy
 from determined_master.db.nul import to_json
-from determined_master.db.sqlite_connection import NO_WAIT, WAIT, SqliteConnection
+from determined_master.db.sqlite_connection import NO_WAIT, SYNCED, WAIT, SqliteConnection
 from determined_master.errors import StorageUnavailable
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
-    "PRAGMA synchronous=FULL",
+    *SYNCED,
     "PRAGMA foreign_keys=ON",
     WAIT,
     "PRAGMA temp_store=MEMORY",

@@ -31,9 +31,11 @@ class KeptSessions(Generic[S]):
         self._kept: list[_Kept[S]] = []
 
     @asynccontextmanager
-    async def open(self, *, commits: bool = False) -> AsyncIterator[S]:
+    async def open(self, *, commits: bool = False, is_synced: bool = True) -> AsyncIterator[S]:
         kept = self._kept.pop() if self._kept else await self._connect()
         session = kept.session
+        if not is_synced:
+            kept.driver.do_not_sync()
         session.info[DRIVER] = kept.driver
         try:
             yield session

@@ -70,18 +70,20 @@ class Database:
         return ReadSession(self.read_engine, expire_on_commit=False, autoflush=False)
 
     @asynccontextmanager
-    async def write(self) -> AsyncIterator[WriteSession]:
+    async def write(self, *, is_synced: bool = True) -> AsyncIterator[WriteSession]:
+        """Commits at the end. ``is_synced`` False is for changes that would be made again after a power failure:
+        SQLite's commit of them does not wait for the disk."""
         async with self.write_lock:
-            async with self._open_write() as session:
+            async with self._open_write(is_synced=is_synced) as session:
                 yield session
                 topics, callbacks = topics_of(session), _callbacks_of(session)
         for callback in callbacks:
             callback()
         self.notifications.publish(topics)
 
-    def _open_write(self) -> AbstractAsyncContextManager[WriteSession]:
+    def _open_write(self, *, is_synced: bool) -> AbstractAsyncContextManager[WriteSession]:
         if self._kept_writes is not None:
-            return self._kept_writes.open(commits=True)
+            return self._kept_writes.open(commits=True, is_synced=is_synced)
         return _committed(WriteSession(self.write_engine, expire_on_commit=False, autoflush=False))
 
     async def close(self) -> None:

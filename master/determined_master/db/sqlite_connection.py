@@ -24,6 +24,11 @@ SHORT_STEPS = 5000
 (a look into texts) when measured."""
 WAIT, NO_WAIT = "PRAGMA busy_timeout=10000", "PRAGMA busy_timeout=0"
 """Whether a connection waits for a lock that another program holds, and for how many milliseconds."""
+SYNCED = ("PRAGMA synchronous=FULL", "PRAGMA wal_autocheckpoint=1000")
+"""A commit waits until it is on the disk; after so many pages it moves them from the log into the database."""
+UNSYNCED = ("PRAGMA synchronous=NORMAL", "PRAGMA wal_autocheckpoint=0")
+"""A commit only appends to the log of changes, which takes no time. A power failure may undo it, together with all that
+follow; the next one that waits for the disk makes it last."""
 YIELD_SECONDS = 0.002
 """After this time of short statements the event loop runs its other tasks."""
 _MAX_LONG = 500
@@ -41,6 +46,8 @@ class SqliteConnection:
         self._connection: sqlite3.Connection | None = None  # SQLAlchemy does not end transactions if it is None
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._begin: str | None = None
+        self._is_synced = True
+        """Whether the commit of the next transaction waits for the disk."""
         self._is_idle = True
         """False after a cancelled call, which the thread may still be about to make."""
         self._pauses_left: int | None = None
@@ -66,6 +73,12 @@ class SqliteConnection:
         """Begins a transaction together with the next statement, unless there is one."""
         if not self._open.in_transaction:
             self._begin = self._begin_statement
+
+    def do_not_sync(self) -> None:
+        """Makes the commit of the next transaction not wait for the disk. Call it between transactions."""
+        if self._is_idle:
+            self._is_synced = False
+            self._set(UNSYNCED)
 
     def cursor(self) -> "SqliteCursor":
         return SqliteCursor(self)
@@ -195,12 +208,21 @@ class SqliteConnection:
 
     async def _end(self, function: Callable[[], None]) -> None:
         self._begin = None
-        if self._is_idle and not self._open.in_transaction:
-            return
-        if self._is_idle and self._only_reads:
-            function()
-        else:
-            await self._call(function)
+        try:
+            if self._is_idle and not self._open.in_transaction:
+                return
+            if self._is_idle and (self._only_reads or not self._is_synced):
+                function()
+            else:
+                await self._call(function)
+        finally:
+            if self._is_idle and not self._is_synced and not self._open.in_transaction:
+                self._is_synced = True
+                self._set(SYNCED)
+
+    def _set(self, settings: Sequence[str]) -> None:
+        for setting in settings:
+            self._open.execute(setting)
 
     async def _call(self, function: Callable[[], T]) -> T:
         """Calls ``function`` in the thread, after all earlier ones."""

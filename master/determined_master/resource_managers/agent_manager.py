@@ -141,7 +141,8 @@ class AgentManager:
     async def _place_one(self, placement: Placement, stale: list[tuple[Queued, str]]) -> None:
         """Places an allocation, and stores in the same transaction why others wait, of which ``stale`` is emptied."""
         try:
-            async with self._database.write() as session:
+            # After a power failure its agent is told to stop the container, and it is placed again.
+            async with self._database.write(is_synced=False) as session:
                 await self._allocations.place(session, placement)
                 await queue_repository.set_waiting(session, stale)
         except (Conflict, IntegrityError) as error:
