@@ -1,5 +1,6 @@
 """``create_app``: routers, fast path, error handlers, lifespan."""
 
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -7,6 +8,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from determined_master import notifications
 from determined_master.api import agent_link, errors
 from determined_master.api.change_feed import ChangeFeed
 from determined_master.api.detent import (
@@ -140,8 +142,10 @@ class App(FastAPI):
         self.state.services = services
         self.state.page_files = PageFiles(services.settings.webui or page_folder())
         self.state.rate_limit = RateLimit()
-        self.state.feed = ChangeFeed(lambda: services.identity.epoch, services.notifications.publish)
-        services.notifications.observers.append(self.state.feed.on_topics)
+        published = services.notifications
+        is_followed = partial(published.has_subscribers, notifications.FEED)
+        self.state.feed = ChangeFeed(lambda: services.identity.epoch, published.publish, is_followed)
+        published.observers.append(self.state.feed.on_topics)
         self.hot = _hot_routes(services)
         self._edge = OuterMiddleware(FastPath(super().__call__, self.hot, self), services.settings.base_path)
 

@@ -97,6 +97,9 @@ class Notifications:
             for event in self._subscribers.get(topic, ()):
                 event.set()
 
+    def has_subscribers(self, topic: str) -> bool:
+        return topic in self._subscribers
+
     def close(self) -> None:
         """Wakes every subscriber for good: polls and streams answer and end."""
         self.closing = True

@@ -1,6 +1,5 @@
 """What follows the end of a completed attempt, in the transaction that ends it."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -153,23 +152,3 @@ async def test_a_failed_attempt_in_the_same_report_is_settled_at_once_too(one: C
         return len(found) == 2 and not {each.allocation_id for each in wishes} & set(found)
 
     await eventually(both_go_on)
-
-
-async def test_a_task_that_waits_is_ready_with_the_report_of_its_last_container(one: Cluster):
-    agent = await one.join()
-    await one.create(RANDOM)
-    (wish,) = await agent.wished()
-    path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
-    asking = asyncio.create_task(one.client.get(path, headers=one.as_task(wish.allocation_id)))
-
-    async def waits() -> bool:
-        return bool(one.master.allocations._awaited[wish.allocation_id])
-
-    await eventually(waits)
-    with transactions(one.master.database) as found:
-        await agent.say(wish, ContainerState.RUNNING)
-        assert (await asking).status_code == 200
-    (running,) = [each for each in found if any("ready_at" in statement for statement in each)]
-    assert running[0].startswith("SELECT")
-    assert any(each.startswith("UPDATE containers") for each in running)
-    assert not await waits()

@@ -19,6 +19,7 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit, ContainerSpec, ContextRef, DesiredContainer
 from determined_agent.agent_state import AgentState
 from determined_agent.connection import Connection
+from determined_agent.container import Boot
 from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
 from determined_agent.drivers.driver import Driver
@@ -52,7 +53,7 @@ def make_wish(entrypoint: str | list[str] = "true", *, container_id: str = "", *
 
 @asynccontextmanager
 async def agent_on(
-    url: str, data: Path, *, driver: Driver | None = None, slots: int = 2, **settings: Any
+    url: str, data: Path, *, driver: Driver | None = None, slots: int = 2, boot: Boot = plain_boot, **settings: Any
 ) -> AsyncIterator[Daemon]:
     """An agent with the real hooks; its end ends no container."""
     given = {"base_environment": BASE} | settings
@@ -61,7 +62,7 @@ async def agent_on(
     memory.name("agent-1")
     found = find_slots(slots)
     runtime = make_runtime(told, "agent-1", found, TOKEN)
-    daemon = Daemon(told, TOKEN, memory, found, driver or runtime.driver, runtime.hooks, boot=plain_boot)
+    daemon = Daemon(told, TOKEN, memory, found, driver or runtime.driver, runtime.hooks, boot=boot)
     daemon.adopt()
     link = asyncio.create_task(Connection(url, lambda: TOKEN, daemon).run())
     try:

@@ -1,9 +1,9 @@
 """SQL for agents and their slots."""
 
 from collections.abc import Collection, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import delete, func, select, update
 
 from determined.errors import NotFound
 from determined.link.messages import SlotFacts
@@ -39,25 +39,6 @@ async def clock_skews(session: ReadSession, agent_ids: Collection[str]) -> dict[
     """Returns the seconds by which the clocks of agents differ from the master's; only those that do."""
     query = select(AgentRow.id, AgentRow.clock_skew).where(AgentRow.id.in_(agent_ids), AgentRow.clock_skew != 0)
     return {row.id: row.clock_skew for row in await session.execute(query)}
-
-
-class Standing(NamedTuple):
-    """``is_lost``: its reconnect window has expired, or its provider ends it."""
-
-    is_lost: bool
-    clock_skew: int
-
-
-async def standings(session: ReadSession, agent_ids: Collection[str]) -> dict[str, Standing]:
-    found = await _STANDINGS.rows(session, agent_ids=list(agent_ids))
-    return {agent_id: Standing(is_lost, skew) for agent_id, is_lost, skew in found}
-
-
-_STANDINGS = Prepared(
-    select(AgentRow.id, AgentRow.lost, AgentRow.clock_skew).where(
-        AgentRow.id.in_(bindparam("agent_ids", expanding=True))
-    )
-)
 
 
 async def have_containers(session: ReadSession) -> bool:

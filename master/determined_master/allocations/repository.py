@@ -23,7 +23,7 @@ from determined_master.allocations.states import ALLOWED, CONTAINER_ALLOWED
 from determined_master.clock import Clock
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
-from determined_master.db.models import AllocationRow, ContainerRow, SlotHoldRow, TaskRow
+from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, SlotHoldRow, TaskRow
 from determined_master.db.prepared import Prepared, add_rows, get_row, insert_rows
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
@@ -52,6 +52,33 @@ async def get(session: ReadSession, allocation_id: str) -> AllocationRow:
     if row is None:
         raise NotFound(f"allocation {allocation_id} not found")
     return row
+
+
+class Standing(NamedTuple):
+    """An agent on which an allocation is to be placed. ``is_lost``: its reconnect window has expired, or its provider
+    ends it."""
+
+    agent_id: str
+    is_lost: bool
+    clock_skew: int
+
+
+async def with_agents(
+    session: ReadSession, allocation_id: str, agent_ids: Collection[str]
+) -> tuple[AllocationRow, list[Standing]]:
+    """Returns an allocation and the agents, by id. Raises NotFound."""
+    rows = await _WITH_AGENTS.rows(session, allocation_id=allocation_id, agent_ids=list(agent_ids))
+    if not rows:
+        raise NotFound(f"allocation {allocation_id} not found")
+    return rows[0][0], [Standing(*row[1:]) for row in rows if row[1] is not None]
+
+
+_WITH_AGENTS = Prepared(
+    select(AllocationRow, AgentRow.id, AgentRow.lost, AgentRow.clock_skew)
+    .outerjoin(AgentRow, AgentRow.id.in_(bindparam("agent_ids", expanding=True)))
+    .where(AllocationRow.id == bindparam("allocation_id"))
+    .order_by(AgentRow.id)
+)
 
 
 async def pool_of(session: ReadSession, allocation_id: str) -> str:

@@ -12,7 +12,6 @@ from determined.errors import Conflict
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.agents import clock_skew
-from determined_master.agents import repository as agent_rows
 from determined_master.allocations import ports, repository, task_groups
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow
@@ -98,11 +97,11 @@ class Allocations:
     async def place(self, session: WriteSession, placement: Placement) -> None:
         """Assigns slots. Raises Conflict if it is not pending or an agent has left, IntegrityError if a slot was
         assigned meanwhile."""
-        agents = await agent_rows.standings(session, {part.agent_id for part in placement.parts})
-        left = sorted(agent_id for agent_id, agent in agents.items() if agent.is_lost)
-        if left:
-            raise Conflict(f"agent {left[0]} has left")
-        row = await repository.get(session, placement.allocation_id)
+        agent_ids = {part.agent_id for part in placement.parts}
+        row, agents = await repository.with_agents(session, placement.allocation_id, agent_ids)
+        left = next((agent.agent_id for agent in agents if agent.is_lost), None)
+        if left is not None:
+            raise Conflict(f"agent {left} has left")
         now = self._clock.now()
         block = ports.choose(row.id, await repository.port_blocks(session), self._port_blocks)
         parts = [{"agent": part.agent_id, "slots": list(part.slots)} for part in placement.parts]
@@ -122,12 +121,12 @@ class Allocations:
             for rank, part in enumerate(placement.parts)
         ]
         await repository.hold(session, containers, now)
-        for agent_id, agent in sorted(agents.items()):
+        for agent in agents:
             # The task's log names the agents whose clock differs from the master's.
             if agent.clock_skew:
-                text = clock_skew.warning(agent_id, agent.clock_skew)
+                text = clock_skew.warning(agent.agent_id, agent.clock_skew)
                 await logs.say(session, row.task_id, row.id, text, now, "WARNING")
-        notify(session, notifications.allocation(row.id), *map(notifications.agent, agents))
+        notify(session, notifications.allocation(row.id), *map(notifications.agent, agent_ids))
 
     async def mark_ready(self, session: WriteSession, allocation_id: str, task_id: str) -> None:
         """Marks it as ready: from now on it is preempted gracefully."""
@@ -198,6 +197,7 @@ class Allocations:
         """Ends it and frees its slots in one transaction, and notifies the loop of its owner. ``agent_ids``: the agents
         of its containers, looked up if None."""
         now = self._clock.now()
+        has_completed = reason is ExitReason.COMPLETED
         ended = Event(kind="ended", payload={"reason": reason.value, "code": code, "message": message[:2000]})
         moved = await repository.move(
             session,
@@ -210,12 +210,16 @@ class Allocations:
             exit_code=code,
             message=message,
             waiting="",
+            settled=has_completed,
         )
         if not moved:
             return
         await repository.release_slots(session, row.id, now)
         after_commit(session, partial(self._forget, row.id))
-        if reason is not ExitReason.COMPLETED or not await self.on_completed(session, row):
+        is_settled = has_completed and await self.on_completed(session, row)
+        if has_completed and not is_settled:
+            await repository.change(session, row, settled=False)
+        if not is_settled:
             notify(session, notifications.ATTEMPTS)
         notify(
             session,

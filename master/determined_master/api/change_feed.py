@@ -17,6 +17,8 @@ FIGURES_SOON = 0.25
 """Minimum seconds between any batch and one with only metrics and log lines: they never end during training, and a page
 redraws for each."""
 FIGURES = frozenset({"metrics", "logs", "columns", "events"})
+MAX_GATHERED = 1000
+"""While nobody follows, this many changes become a batch. Fewer wait for the next stream."""
 MAX_BATCHES = 2000
 MAX_CHANGES = 20_000
 
@@ -66,6 +68,9 @@ class Debouncer:
     def add(self, changes: Collection[Named]) -> None:
         self._waiting.update(dict.fromkeys(changes))
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def due(self) -> float | None:
         """Returns when the next batch is due, or None if nothing is pending."""
         if not self._waiting:
@@ -108,9 +113,13 @@ class ReplayBuffer:
 class ChangeFeed:
     """The change feed: it observes all published topics and wakes its streams."""
 
-    def __init__(self, epoch: Callable[[], int], wake: Callable[[Collection[str]], None]) -> None:
+    def __init__(
+        self, epoch: Callable[[], int], wake: Callable[[Collection[str]], None], is_followed: Callable[[], bool]
+    ) -> None:
+        """``is_followed`` returns True while there is a stream."""
         self._epoch = epoch
         self._wake = wake
+        self._is_followed = is_followed
         self._gathering = Debouncer()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
@@ -124,7 +133,8 @@ class ChangeFeed:
         changes = [change for topic in topics if (change := change_of(topic)) is not None]
         if changes:
             self._gathering.add(changes)
-            self._arm()
+            if self._is_followed() or len(self._gathering) >= MAX_GATHERED:
+                self._arm()
 
     @property
     def is_quiet(self) -> bool:
@@ -135,13 +145,20 @@ class ChangeFeed:
         """Returns the id of an event. It includes the master's id, so ids of another or earlier master do not match."""
         return f"{self._epoch()}-{number}"
 
+    def newest(self) -> int:
+        """Returns the number of the newest batch, to which this adds what was gathered while nobody followed."""
+        if self._timer is None and len(self._gathering):
+            self._send()
+        return self.ring.newest
+
     def place(self, event_id: str) -> tuple[int, bool]:
         """Returns the number after which a stream continues, and True if no event was missed."""
+        newest = self.newest()
         epoch, _, number = event_id.partition("-")
         is_number = number.isdecimal() and len(number) < 16
         if is_number and epoch == str(self._epoch()) and self.ring.since(int(number)) is not None:
             return int(number), True
-        return self.ring.newest, False
+        return newest, False
 
     def _arm(self) -> None:
         due = self._gathering.due()

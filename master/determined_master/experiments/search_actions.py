@@ -32,7 +32,8 @@ class SearchActions:
         later ones use the same."""
         created: list[TrialRow] = []
         decided: list[tuple[str, int, dict[str, Any]]] = []
-        if warm_start is None and any(isinstance(action, Create) for action in actions):
+        creates = any(isinstance(action, Create) for action in actions)
+        if warm_start is None and creates and _has_warm_start(row):
             warm_start = await trial_rows.first_warm_start(session, row.id)
         for action in actions:
             if isinstance(action, Create):
@@ -69,6 +70,11 @@ class SearchActions:
         else:
             to = ExperimentState.STOPPING_CANCELED if action.canceled else ExperimentState.STOPPING_COMPLETED
             await repository.move(session, self._clock, row, to, message=message)
+
+
+def _has_warm_start(row: ExperimentRow) -> bool:
+    searcher = row.config["searcher"]
+    return bool(searcher.get("source_trial_id") or searcher.get("source_checkpoint_uuid"))
 
 
 async def _trial_of(session: ReadSession, row: ExperimentRow, action: Keep | Stop) -> TrialRow:

@@ -29,8 +29,8 @@ from determined_master.scheduling.what_if import Changes
 
 logger = logging.getLogger(__name__)
 
-REASONS_SECONDS = 0.25
-"""Why something waits is stored at the latest after this time, or together with a placement."""
+REASONS_SECONDS = 0.5
+"""Why something waits is stored at the latest after this time, or together with a placement after half of it."""
 
 
 class AgentManager:
@@ -124,9 +124,13 @@ class AgentManager:
         # Submission refuses what the pool can never hold. What was accepted waits: an agent may be away for a while.
         never = {refusal.allocation_id: refusal.reason for refusal in wanted.refusals}
         stale = _stale(queue, {**wanted.waiting, **never})
+        left = self._seconds_to_reasons(pool.name) if stale else 0.0
+        with_placement = stale if left <= REASONS_SECONDS / 2 else []
         for placement in wanted.placements:
-            await self._items.run("allocation", placement.allocation_id, partial(self._place_one, placement, stale))
-        if stale and (left := self._seconds_to_reasons(pool.name)) > 0:
+            await self._items.run(
+                "allocation", placement.allocation_id, partial(self._place_one, placement, with_placement)
+            )
+        if stale and left > 0:
             waits.append(left)
             return
         self._stale_since.pop(pool.name, None)

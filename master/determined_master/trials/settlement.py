@@ -51,8 +51,11 @@ class Settlement:
             if cause is not None and not is_invalid:
                 line = sequel(outcome, reason, cause, attempt=attempt, max_restarts=experiment.config["max_restarts"])
                 await self._log(session, ended, line, containers)
-        values: dict[str, Any] = {"settled": True} if cause is None else {"settled": True, "failure": cause}
-        await allocation_rows.change(session, ended, **values)
+        values: dict[str, Any] = {} if ended.settled else {"settled": True}
+        if cause is not None:
+            values["failure"] = cause
+        if values:
+            await allocation_rows.change(session, ended, **values)
 
     async def finish_stopped(self, session: WriteSession, trial_ids: Sequence[int]) -> None:
         """Ends the stopping trials whose attempts are settled, in a constant number of statements."""

@@ -58,7 +58,7 @@ class Pages(BaseRoute):
             return PlainTextResponse(NOT_BUILT, 404, {"cache-control": "no-store", **protection()})
         feed: ChangeFeed = request.app.state.feed
         status = 200 if is_address(path) else 404
-        return document(page, prefix, secrets.token_urlsafe(16), feed.name_of(feed.ring.newest), status)
+        return document(page, prefix, secrets.token_urlsafe(16), feed.name_of(feed.newest()), status)
 
 
 def is_address(path: str) -> bool:

@@ -10,6 +10,7 @@ from tests.support.fake_master import serving, task_environment
 
 from determined.errors import DeterminedError
 from determined.exec.run_task import build
+from determined_launch import rendezvous
 from determined_launch.environment import RendezvousFacts
 
 ONE = RendezvousFacts(("127.0.0.1",), 0, (1,))
@@ -83,6 +84,16 @@ def test_the_boot_step_writes_the_rendezvous_and_runs_the_entrypoint(master, tmp
         "container_slot_counts": [1],
     }
     assert list((tmp_path / "checkpoints").iterdir()) == []
+
+
+def test_a_container_that_knows_its_rendezvous_asks_for_none(tmp_path):
+    alone = RendezvousFacts(("127.0.0.7",), 0, (2,))
+    rendezvous.write(alone, {"DET_RUN_DIR": str(tmp_path)})
+    with serving() as master:
+        done = boot(master, tmp_path, "true; exit 9")
+        assert done.returncode == 9
+        assert master.bodies("/rendezvous") == []
+    assert rendezvous.read({"DET_RUN_DIR": str(tmp_path)}) == alone
 
 
 @pytest.mark.parametrize(("entrypoint", "text"), [(["nosuch", "x"], "cannot start 'nosuch'"), ("nosuch x", "nosuch")])

@@ -31,8 +31,12 @@ async def switches(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 async def insert(database: Database) -> None:
-    async with database.write() as session:
-        await session.execute(text("INSERT INTO kept VALUES (4)"))
+    await insert_row(database, 4)
+
+
+async def insert_row(database: Database, number: int, *, is_synced: bool = True) -> None:
+    async with database.write(is_synced=is_synced) as session:
+        await session.execute(text(f"INSERT INTO kept VALUES ({number})"))
 
 
 async def test_only_what_may_take_time_switches_to_the_thread(database: Database, switches: list[None]) -> None:
@@ -190,3 +194,50 @@ async def test_a_number_of_changed_rows_is_returned(database: Database) -> None:
         connection = await session.connection()
         many = await connection.execute(text("DELETE FROM kept WHERE id = :id"), [{"id": 12}, {"id": 13}])
         assert many.rowcount == 2
+
+
+def _settings(database: Database) -> tuple[int, int]:
+    """Of the connection for writing: whether a commit waits for the disk (2: yes), and when it checkpoints."""
+    assert database._kept_writes is not None
+    connection = database._kept_writes._kept[0].driver._open
+    return tuple(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "wal_autocheckpoint"))  # type: ignore[return-value]
+
+
+async def test_a_commit_that_does_not_wait_for_the_disk_stays_in_the_loop(
+    database: Database, switches: list[None]
+) -> None:
+    await insert(database)
+    seen: list[str] = []
+    assert database._kept_writes is not None
+    database._kept_writes._kept[0].driver._open.set_trace_callback(seen.append)
+    switches.clear()
+    async with database.write(is_synced=False) as session:
+        await session.execute(text("INSERT INTO kept VALUES (5)"))
+    assert len(switches) == 0
+    assert seen == [
+        "PRAGMA synchronous=NORMAL",
+        "PRAGMA wal_autocheckpoint=0",
+        "BEGIN IMMEDIATE",
+        "INSERT INTO kept VALUES (5)",
+        "COMMIT",
+        "PRAGMA synchronous=FULL",
+        "PRAGMA wal_autocheckpoint=1000",
+    ]
+    async with database.read() as session:
+        assert await session.scalar(text("SELECT max(id) FROM kept")) == 5
+    switches.clear()
+    await insert_row(database, 6)
+    assert len(switches) == 1, "the next one waits for the disk"
+
+
+async def test_the_next_commit_waits_for_the_disk_after_one_that_failed(database: Database) -> None:
+    await insert(database)
+    assert _settings(database) == (2, 1000)
+    with pytest.raises(IntegrityError):
+        await insert_row(database, 4, is_synced=False)
+    async with database.write(is_synced=False):
+        pass  # no statement
+    await insert_row(database, 7)
+    assert _settings(database) == (2, 1000)
+    async with database.read() as session:
+        assert list(await session.scalars(text("SELECT id FROM kept"))) == [1, 2, 3, 4, 7]

@@ -1,0 +1,78 @@
+"""The command of a container, and the rendezvous of one that is alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.agents import agent_on, make_wish, plain_boot
+from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.waiting import eventually
+
+from determined.link.messages import ContainerSpec
+from determined.link.run_folder import RunFolder
+from determined.states import ContainerState
+from determined_agent.entry_command import boot_command
+from determined_agent.hooks.hook import Draft
+from determined_launch import rendezvous
+from determined_launch.environment import RendezvousFacts
+
+
+def draft(tmp_path: Path, **spec: object) -> Draft:
+    folder = RunFolder(tmp_path)
+    folder.make()
+    folder.workdir.mkdir(parents=True, exist_ok=True)
+    made = ContainerSpec.model_validate(
+        {"task_id": "t", "slots": [0, 1], "environment": {}, "entrypoint": "true"} | spec
+    )
+    return Draft("c", made, folder, "10.0.0.7", bash="/bin/bash")
+
+
+def test_one_that_is_alone_is_given_its_rendezvous(tmp_path):
+    made = draft(tmp_path, is_alone=True)
+    boot_command(made)
+    known = rendezvous.read({"DET_RUN_DIR": str(made.folder.run)})
+    assert known == RendezvousFacts(("10.0.0.7",), 0, (2,))
+    assert made.folder.rendezvous.exists()
+
+
+@pytest.mark.parametrize("spec", [{}, {"is_alone": True, "startup_hook": "sleep 1"}])
+def test_one_with_peers_or_hooks_meets_at_the_master(tmp_path, spec):
+    made = draft(tmp_path, **spec)
+    boot_command(made)
+    assert not made.folder.rendezvous.exists()
+
+
+def test_one_whose_context_has_a_hook_meets_at_the_master(tmp_path):
+    made = draft(tmp_path, is_alone=True)
+    (made.folder.workdir / "startup-hook.sh").write_text("sleep 1")
+    boot_command(made)
+    assert not made.folder.rendezvous.exists()
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+async def test_the_agent_reports_which_need_no_rendezvous_also_after_its_restart(tmp_path, is_alone):
+    master = FakeLinkMaster()
+    wish = make_wish("sleep 60")
+
+    def boot(of: Draft) -> tuple[str, ...]:
+        if is_alone:
+            rendezvous.write(RendezvousFacts(("127.0.0.1",), 0, (1,)), {"DET_RUN_DIR": str(of.folder.run)})
+        return plain_boot(of)
+
+    def is_running() -> Callable[[], bool]:
+        return lambda: (
+            (truth := master.truth_of(wish.container_id)) is not None and truth.state is ContainerState.RUNNING
+        )
+
+    async with serving(master.app()) as url:
+        for _ in range(2):
+            master.truths.clear()
+            async with agent_on(url, tmp_path / "data", boot=boot):
+                await master.wish(wish)
+                await eventually(is_running())
+                truth = master.truth_of(wish.container_id)
+                assert truth is not None
+                assert truth.is_ready is is_alone
+        async with agent_on(url, tmp_path / "data", boot=boot):
+            await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
+            await eventually(lambda: (found := master.truth_of(wish.container_id)) is not None and found.output_done)
