@@ -141,6 +141,9 @@ class Subscription:
         """Returns True after a notification, False after ``seconds``, and at once while the master closes."""
         if self._notifications.closing:
             return True
+        if self._event.is_set():
+            self._event.clear()
+            return True
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()

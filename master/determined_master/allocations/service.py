@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -68,7 +68,7 @@ class Allocations:
         notify(session, notifications.SCHEDULE)
 
     def _pending(self, request: SlotRequest) -> AllocationRow:
-        own = {field.name: getattr(request, field.name) for field in fields(request) if field.name != "groups"}
+        own = {name: value for name, value in vars(request).items() if name != "groups"}
         constraints = request.groups[0].constraints
         return AllocationRow(
             **own,

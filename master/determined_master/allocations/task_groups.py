@@ -1,7 +1,6 @@
 """Groups of tasks as JSON, in the ``groups`` column of an allocation."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from determined_master.scheduling.view import Constraints, TaskGroup
@@ -13,9 +12,8 @@ def to_json(group: TaskGroup) -> dict[str, Any]:
     >>> from_json(to_json(TaskGroup("trial", slots=2))) == TaskGroup("trial", slots=2)
     True
     """
-    values = asdict(group)
-    values["constraints"]["excluded_agents"] = sorted(group.constraints.excluded_agents)
-    return values
+    constraints = vars(group.constraints) | {"excluded_agents": sorted(group.constraints.excluded_agents)}
+    return vars(group) | {"constraints": constraints}
 
 
 def from_json(values: Mapping[str, Any]) -> TaskGroup:

@@ -43,12 +43,16 @@ class StateText(TypeDecorator[Enum]):
     def __init__(self, kind: type[Enum], length: int = 32) -> None:
         super().__init__(length)
         self.kind = kind
+        self._members = {each.value: each for each in kind}
 
     def process_bind_param(self, value: Enum | str | None, dialect: Dialect) -> str | None:
-        return None if value is None else str(self.kind(value).value)
+        if value is None:
+            return None
+        return str((value if isinstance(value, self.kind) else self.kind(value)).value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Enum | None:
-        return None if value is None else self.kind(value)
+        # Only a value that is none gets to the enum, whose call takes longer than to look it up.
+        return None if value is None else self._members.get(value) or self.kind(value)
 
 
 def to_micros(value: datetime) -> int:

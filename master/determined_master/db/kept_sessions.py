@@ -79,10 +79,11 @@ class _Kept(Generic[S]):
 
     async def end(self) -> None:
         """Ends the transaction, and makes the session as if it were new."""
+        sync_session = self.session.sync_session
         if self.connection.in_transaction():
             await self.session.close()
-        else:
-            self.session.sync_session.close()
+        elif sync_session.in_transaction() or len(sync_session.identity_map) or sync_session.new:
+            sync_session.close()
         self.session.info.clear()
         await self.driver.rollback()
 

@@ -5,7 +5,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from sqlalchemy import Table, inspect
-from sqlalchemy.orm import make_transient_to_detached
+from sqlalchemy.orm import InstanceState, make_transient_to_detached
 from sqlalchemy.orm.attributes import instance_state
 
 from determined_master.db.base import Base, table_of
@@ -60,8 +60,8 @@ class RowObjects:
         row: Base = self._mapper.class_manager.new_instance()
         vars(row).update(state)
         instance = instance_state(row)
-        instance.key, instance.session_id = identity, session.sync_session.hash_key
-        session.identity_map.add(instance)
+        instance.key = identity
+        self._attach(session, instance)
         return row
 
     def values_of(self, row: Base) -> dict[str, Any]:
@@ -78,7 +78,11 @@ class RowObjects:
         for key in self._nullable:
             vars(row).setdefault(key, None)
         make_transient_to_detached(row)
-        session.add(row)
+        self._attach(session, instance_state(row))
+
+    def _attach(self, session: ReadSession, instance: InstanceState[Any]) -> None:
+        instance.session_id = session.sync_session.hash_key
+        session.identity_map.add(instance)
 
 
 @cache

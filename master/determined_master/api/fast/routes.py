@@ -319,7 +319,10 @@ def _agents_time(seconds: float) -> datetime:
     """Converts an agent's time, moved into the bounds: an agent would repeat a refused line for ever."""
     if math.isnan(seconds):
         return EARLIEST
-    return datetime.fromtimestamp(min(LATEST.timestamp(), max(EARLIEST.timestamp(), seconds)), UTC)
+    return datetime.fromtimestamp(min(_LATEST_SECONDS, max(_EARLIEST_SECONDS, seconds)), UTC)
+
+
+_EARLIEST_SECONDS, _LATEST_SECONDS = EARLIEST.timestamp(), LATEST.timestamp()
 
 
 def _time(text: str | None) -> datetime:
