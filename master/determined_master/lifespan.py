@@ -123,9 +123,16 @@ async def _loops(services: Services) -> AsyncIterator[None]:
             await stack.enter_async_context(_running(name, partial(run, name, services.notifications, topics, tick)))
         stack.push_async_callback(providers.close)
         cluster = (notifications.SCHEDULE, notifications.CLUSTER)
-        await stack.enter_async_context(
-            _running("providers", lambda: run("providers", services.notifications, cluster, providers.tick, pause=0.2))
+        provide = partial(
+            run,
+            "providers",
+            services.notifications,
+            cluster,
+            providers.tick,
+            pause=0.2,
+            has_work=lambda: providers.has_work,
         )
+        await stack.enter_async_context(_running("providers", provide))
         # Metric reports are frequent, and each publishes a notification.
         await stack.enter_async_context(
             _running(

@@ -48,3 +48,14 @@ async def test_a_tick_that_does_not_end_is_cut_off(monkeypatch: pytest.MonkeyPat
         await running
     await asyncio.sleep(0)
     assert tick.how == "cut off"
+
+
+async def test_a_loop_without_work_ends():
+    calls: list[None] = []
+
+    async def tick() -> None:
+        calls.append(None)
+
+    async with asyncio.timeout(60):
+        await loop.run("x", Notifications(), (), tick, interval=0, has_work=lambda: len(calls) < 3)
+    assert len(calls) == 3

@@ -19,6 +19,7 @@ from determined_master.db.models import (
     ExperimentSummaryRow,
     TrialRow,
 )
+from determined_master.db.prepared import Prepared, get_row
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.experiment_index.cell_values import Key, Value
 from determined_master.experiment_index.column_names import Type
@@ -70,26 +71,33 @@ async def stale(session: ReadSession) -> list[int]:
 
 async def experiment(session: ReadSession, experiment_id: int) -> ExperimentRow | None:
     """Returns None for a deleted experiment."""
-    row = await session.get(E, experiment_id)
+    row = await get_row(session, E, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
 
 
 async def trials(session: ReadSession, experiment_id: int) -> list[OfTrial]:
-    query = select(T.id, T.searcher_metric_value, T.checkpoint_count, T.checkpoint_size, T.values_stale)
-    rows = await session.execute(query.where(T.experiment_id == experiment_id).order_by(T.id))
-    return [OfTrial(*row) for row in rows]
+    return [OfTrial(*row) for row in await _TRIALS.rows(session, experiment_id=experiment_id)]
+
+
+_TRIALS = Prepared(
+    select(T.id, T.searcher_metric_value, T.checkpoint_count, T.checkpoint_size, T.values_stale)
+    .where(T.experiment_id == bindparam("experiment_id"))
+    .order_by(T.id)
+)
 
 
 async def failure(session: ReadSession, experiment_id: int) -> str | None:
     """Returns the cause of the first failed trial's last failure."""
-    query = (
-        select(A.failure)
-        .join(T, T.task_id == A.task_id)
-        .where(T.experiment_id == experiment_id, T.state == TrialState.ERROR, A.failure.is_not(None))
-        .order_by(T.id, A.run_id.desc())
-        .limit(1)
-    )
-    return (await session.scalars(query)).first()
+    return await _FAILURE.first(session, experiment_id=experiment_id)
+
+
+_FAILURE = Prepared(
+    select(A.failure)
+    .join(T, T.task_id == A.task_id)
+    .where(T.experiment_id == bindparam("experiment_id"), T.state == TrialState.ERROR, A.failure.is_not(None))
+    .order_by(T.id, A.run_id.desc())
+    .limit(1)
+)
 
 
 async def hparams(session: ReadSession, trial_id: int) -> dict[str, Any]:
@@ -103,7 +111,7 @@ async def summary_metrics(session: ReadSession, trial_id: int) -> dict[str, Any]
 
 
 async def summary(session: ReadSession, experiment_id: int) -> ExperimentSummaryRow | None:
-    return await session.get(S, experiment_id)
+    return await get_row(session, S, experiment_id)
 
 
 async def save_summary(session: WriteSession, values: Mapping[str, Any], *, known: bool) -> None:

@@ -24,13 +24,15 @@ async def run(
     *,
     interval: float = 30.0,
     pause: float = 0.0,
+    has_work: Callable[[], bool] = lambda: True,
 ) -> None:
     """Runs ``tick``, which may return the seconds until its next call; a lost notification costs at most ``interval``.
-    ``pause``: minimum seconds between calls. A tick isolates its items (determined.link.isolation); an error that it
-    raises concerns all of them. Cancelled, it lets a running tick end, for GRACE_SECONDS at most."""
+    ``pause``: minimum seconds between calls. It ends once ``has_work`` returns False. A tick isolates its items
+    (determined.link.isolation); an error that it raises concerns all of them. Cancelled, it lets a running tick end,
+    for GRACE_SECONDS at most."""
     failures, is_full = 0, False
     async with notifications.subscribe(*topics) as listener:
-        while not notifications.closing:
+        while not notifications.closing and has_work():
             wait = interval
             try:
                 wanted = await _ended(asyncio.create_task(tick(), name=f"{TICK} {name}"))

@@ -82,13 +82,14 @@ class ProviderLoop:
         """By agent."""
         self._operations: dict[str, asyncio.Task[None]] = {}
         """What providers are doing, by agent."""
-        self._has_work = True
+        self.has_work = True
+        """False once no pool has a provider and no agent of one is left: nothing changes that but a new start."""
         self._is_adopted = False
         self._items = Isolation("providers", logger)
 
     async def tick(self) -> float | None:
         """Returns the seconds until it has to look again even if nothing changes."""
-        if self._is_draining() or not self._has_work:
+        if self._is_draining() or not self.has_work:
             return None
         if not self._is_adopted:
             await self._adopt()
@@ -96,7 +97,7 @@ class ProviderLoop:
         async with self._database.read() as session:
             rows = await repository.live(session)
             views = await self._views(session, rows)
-        self._has_work = bool(views)
+        self.has_work = bool(views)
         waits = [self._look_again(rows)]
         for pool, view in views.items():
             decision = decide(view)
