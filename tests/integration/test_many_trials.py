@@ -13,7 +13,7 @@ from tests.support.makers import add_experiment, effective
 from tests.support.waiting import eventually
 
 from determined.states import AllocationState, ExitReason, ExperimentState, TrialState
-from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, TrialRow
+from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, TaskRow, TrialRow
 from determined_master.events.repository import SYSTEM
 from determined_master.principal import Principal
 from determined_master.searcher.methods import make
@@ -56,7 +56,7 @@ async def add_search(one: Cluster, count: int) -> int:
             )
             for action in actions
         ]
-        session.add_all([*made, *(task_of(row, trial) for trial in made)])
+        session.add_all([*made, *(TaskRow(**task_of(row, trial)) for trial in made)])
     return row.id
 
 

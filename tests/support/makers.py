@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from determined.states import AllocationState, ExperimentState, TrialState
-from determined_master.db.models import AllocationRow, ExperimentRow, ProjectRow, TrialRow
+from determined_master.db.models import AllocationRow, ExperimentRow, ProjectRow, TaskRow, TrialRow
 from determined_master.db.session import Database
 from determined_master.experiments import repository
 from determined_master.metrics.summary import summarise
@@ -85,7 +85,7 @@ async def add_trial(
         }
         | values
     )
-    session.add_all([row, trials.task_of(experiment, row)])
+    session.add_all([row, TaskRow(**trials.task_of(experiment, row))])
     await session.flush()
     return row
 

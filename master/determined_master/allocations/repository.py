@@ -1,6 +1,6 @@
 """SQL for allocations, their containers and the slots that they hold."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, SlotHoldRow, TaskRow
-from determined_master.db.prepared import Prepared, add_rows, get_row, insert_rows
+from determined_master.db.prepared import Prepared, get_row, insert_rows
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
@@ -86,10 +86,11 @@ async def pool_of(session: ReadSession, allocation_id: str) -> str:
     return (await session.scalars(select(AllocationRow.pool).where(AllocationRow.id == allocation_id))).one()
 
 
-async def add_many(session: WriteSession, rows: Sequence[AllocationRow]) -> None:
-    await add_rows(session, rows)
+async def add_many(session: WriteSession, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Adds allocations, given by their columns."""
+    await insert_rows(session, _ROWS, rows)
     for row in rows:
-        _tell(session, row.task_id)
+        _tell(session, row["task_id"])
 
 
 async def move(

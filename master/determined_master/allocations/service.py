@@ -61,26 +61,25 @@ class Allocations:
         """Adds a pending allocation for each request, in a constant number of statements per batch."""
         rows = [self._pending(each) for each in requests]
         await repository.add_many(session, rows)
-        payloads = {row.id: {"slots": row.slots, "pool": row.pool} for row in rows}
+        payloads = {row["id"]: {"slots": row["slots"], "pool": row["pool"]} for row in rows}
         await events.record_many(
             session, self._clock, actor=events.SYSTEM, kind="requested", target_type="allocation", payloads=payloads
         )
         notify(session, notifications.SCHEDULE)
 
-    def _pending(self, request: SlotRequest) -> AllocationRow:
-        own = {name: value for name, value in vars(request).items() if name != "groups"}
+    def _pending(self, request: SlotRequest) -> dict[str, Any]:
+        """Returns the columns of a pending allocation."""
         constraints = request.groups[0].constraints
-        return AllocationRow(
-            **own,
-            id=request.allocation_id,
-            slots=sum(group.count * group.slots for group in request.groups),
-            single_agent=constraints.single_agent,
-            agent_id=constraints.agent_id,
-            groups=[task_groups.to_json(group) for group in request.groups],
-            state=AllocationState.PENDING,
-            waiting="waiting for the scheduler",
-            created_at=self._clock.now(),
-        )
+        return vars(request) | {
+            "id": request.allocation_id,
+            "slots": sum(group.count * group.slots for group in request.groups),
+            "single_agent": constraints.single_agent,
+            "agent_id": constraints.agent_id,
+            "groups": [task_groups.to_json(group) for group in request.groups],
+            "state": AllocationState.PENDING,
+            "waiting": "waiting for the scheduler",
+            "created_at": self._clock.now(),
+        }
 
     async def end_pending(self, session: WriteSession, ids: Sequence[str], *, why: str) -> None:
         """Ends pending allocations, in a constant number of statements per batch. They count as settled: they never

@@ -21,9 +21,10 @@ from determined.states import AllocationState, TaskKind, TokenScope, TrialState
 from determined_master import notifications
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
+from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
-from determined_master.db.prepared import Prepared, add_rows, get_row, update_rows
+from determined_master.db.prepared import Prepared, add_rows, get_row, insert_rows, update_rows
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.events import repository as events
@@ -262,22 +263,23 @@ async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
 async def add(session: WriteSession, experiment: ExperimentRow, **values: object) -> TrialRow:
     """Adds a trial and its task."""
     row = TrialRow(experiment_id=experiment.id, **values)
-    await add_rows(session, [task_of(experiment, row), row])
+    await insert_rows(session, table_of(TaskRow), [task_of(experiment, row)])
+    await add_rows(session, [row])
     notify(session, notifications.experiment(row.experiment_id))
     return row
 
 
-def task_of(experiment: ExperimentRow, trial: TrialRow) -> TaskRow:
-    """Returns the task of a new trial."""
-    return TaskRow(
-        id=trial.task_id,
-        kind=TaskKind.TRIAL,
-        job_id=experiment.job_id,
-        user_id=experiment.user_id,
-        experiment_id=experiment.id,
-        token_scope=TokenScope.TRIAL,
-        created_at=trial.start_time,
-    )
+def task_of(experiment: ExperimentRow, trial: TrialRow) -> dict[str, Any]:
+    """Returns the columns of a new trial's task."""
+    return {
+        "id": trial.task_id,
+        "kind": TaskKind.TRIAL,
+        "job_id": experiment.job_id,
+        "user_id": experiment.user_id,
+        "experiment_id": experiment.id,
+        "token_scope": TokenScope.TRIAL,
+        "created_at": trial.start_time,
+    }
 
 
 async def change(session: WriteSession, row: TrialRow, **values: object) -> None:
