@@ -15,6 +15,7 @@ from tests.support.cluster import CONFIG, Cluster, FakeAgent
 from tests.support.makers import add_experiment, add_project
 
 from determined.states import CheckpointState
+from determined_master.db.kept_connection import KeptConnection
 from determined_master.db.models import CheckpointRow
 from determined_master.db.sqlite_connection import SqliteConnection
 
@@ -45,10 +46,17 @@ def failing_commits(one: Cluster) -> Iterator[None]:
     async def fail_later(connection: SqliteConnection) -> None:
         fail(connection)
 
+    def drop_and_fail(connection: KeptConnection) -> None:
+        connection.drop()
+        fail(connection)
+
     engine = one.master.database.group_engine
     event.listen(engine, "commit", fail)
     try:
-        with patch.object(SqliteConnection, "commit", fail_later):
+        with (
+            patch.object(SqliteConnection, "commit", fail_later),
+            patch.object(KeptConnection, "commit", drop_and_fail),
+        ):
             yield
     finally:
         event.remove(engine, "commit", fail)

@@ -9,6 +9,7 @@ from sqlalchemy import JSON, Connection, Engine, Table, event
 from sqlalchemy.engine import Dialect
 from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
 
+from determined_master.db.kept_connection import driver_of
 from determined_master.db.nul import IS_CLEAN, NUL, SYMBOL, to_json
 
 _ROWS = "rows_to_copy"
@@ -57,6 +58,8 @@ def allow_copy(engine: Engine) -> None:
 def _insert(connection: Connection, statement: str, values: list[tuple[Any, ...]]) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(statement, execution_options={_ROWS: values})
+    elif (driver := driver_of(connection)) is not None:
+        driver.executemany(statement, values)
     else:
         connection.exec_driver_sql(statement, values, execution_options={IS_CLEAN: True})
 

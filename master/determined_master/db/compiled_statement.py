@@ -10,6 +10,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 
+from determined_master.db.kept_connection import driver_of
 from determined_master.db.kept_sessions import raise_as_sqlalchemy
 from determined_master.db.nul import IS_CLEAN, NUL, SYMBOL
 from determined_master.db.row_objects import RowObjects, row_objects
@@ -88,12 +89,20 @@ class CompiledStatement:
 
     def rows_in(self, connection: Connection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         sql = self._sql_of(values) if self._lists else self._sql
-        found = connection.exec_driver_sql(sql, tuple(self._parameters(values)), execution_options={IS_CLEAN: True})
+        parameters = tuple(self._parameters(values))
+        driver = driver_of(connection)
+        if driver is not None:
+            return [self._converted(row) for row in driver.execute(sql, parameters).fetchall()]
+        found = connection.exec_driver_sql(sql, parameters, execution_options={IS_CLEAN: True})
         return [self._converted(tuple(row)) for row in found]
 
     def execute_in(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         parameters = [tuple(self._parameters(row)) for row in rows]
-        connection.exec_driver_sql(self._sql, parameters, execution_options={IS_CLEAN: True})
+        driver = driver_of(connection)
+        if driver is not None:
+            driver.executemany(self._sql, parameters)
+        else:
+            connection.exec_driver_sql(self._sql, parameters, execution_options={IS_CLEAN: True})
 
     def row(self, session: ReadSession, found: tuple[Any, ...]) -> tuple[Any, ...]:
         found = self._converted(found)

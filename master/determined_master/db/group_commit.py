@@ -125,7 +125,7 @@ class GroupWriter:
                 if results is None:
                     results = await loop.run_in_executor(self._thread, self._transaction, group)
                 else:
-                    await loop.run_in_executor(self._thread, self._committed, group)
+                    results = await loop.run_in_executor(self._thread, self._committed, group, results)
             except StorageUnavailable as error:
                 results = [error] * len(group)  # the storage failed, not a report
             except Exception as error:
@@ -159,17 +159,22 @@ class GroupWriter:
             return None
         try:
             return self._applied(connection, group)
-        except BaseException:
+        except BaseException as error:
             self._connection.drop()
             _roll_back(group)
+            if isinstance(error, sqlite3.Error):
+                return None  # the thread tries again, where SQLAlchemy says what the error means
             raise
 
-    def _committed(self, group: list[_Waiting]) -> None:
+    def _committed(self, group: list[_Waiting], results: list[object]) -> list[object]:
         try:
             self._connection.commit()
-        except BaseException:
+        except BaseException as error:
             _roll_back(group)
+            if isinstance(error, sqlite3.Error):
+                return self._transaction(group)
             raise
+        return results
 
     def _alone(self, one: _Waiting) -> object:
         try:

@@ -4,12 +4,21 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, Engine, RootTransaction
+from sqlalchemy import Connection, Engine
 
 from determined_master.db.sqlite_connection import NO_WAIT, WAIT
 
 BEGIN = "BEGIN IMMEDIATE"
 """SQLAlchemy, which finds a transaction of the driver begun, needs ten times as long to begin it."""
+
+_DRIVER = "driver of a transaction that SQLAlchemy has not begun"
+
+
+def driver_of(connection: Connection) -> sqlite3.Connection | None:
+    """Returns the driver in a transaction of ``begin_at_once``. Prepared statements go to it, whose errors are its own;
+    other statements go to SQLAlchemy, and are part of the same transaction."""
+    driver: sqlite3.Connection | None = connection.info.get(_DRIVER)
+    return driver
 
 
 class KeptConnection:
@@ -21,7 +30,7 @@ class KeptConnection:
         self._open: Connection | None = None
         self._waits: bool | None = None
         """Whether the open connection waits for locks; None for one that is new."""
-        self._begun: tuple[Connection, RootTransaction] | None = None
+        self._begun: Connection | None = None
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
@@ -44,20 +53,25 @@ class KeptConnection:
         program holds the lock, for which it does not wait."""
         connection = self._take()
         try:
-            self._wait_for_lock(connection, waits=False).execute(BEGIN)
-            transaction = connection.begin()
+            driver = self._wait_for_lock(connection, waits=False)
+            driver.execute(BEGIN)
         except BaseException:
             _discard(connection)
             raise
-        self._begun = connection, transaction
+        connection.info[_DRIVER] = driver
+        self._begun = connection
         return connection
 
     def commit(self) -> None:
-        """Commits what ``begin_at_once`` has begun, or undoes it and raises."""
-        assert self._begun is not None
-        connection, transaction = self._begun
+        """Commits what ``begin_at_once`` has begun, or undoes it and raises an error of SQLAlchemy or of the driver."""
+        connection = self._begun
+        assert connection is not None
+        driver = connection.info.pop(_DRIVER)
         try:
-            transaction.commit()
+            if connection.in_transaction():
+                connection.commit()
+            else:
+                driver.commit()
         except BaseException:
             self.drop()
             raise
@@ -67,7 +81,8 @@ class KeptConnection:
         """Undoes what ``begin_at_once`` has begun."""
         begun, self._begun = self._begun, None
         if begun is not None:
-            _discard(begun[0])
+            begun.info.pop(_DRIVER, None)
+            _discard(begun)
 
     def close(self) -> None:
         if self._open is not None:
