@@ -19,6 +19,7 @@ from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.hooks.identity import hand_over
 from determined_agent.output import OutputShipper
 from determined_agent.reconcile import Known
+from determined_launch import environment, rendezvous
 from determined_launch.out_of_space import is_out_of_space
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class Container:
         self._shipper = shipper
         self._on_change = on_change
         self._draft = self._new_draft()
-        self._is_ready = folder.order.exists() and folder.rendezvous.exists()
+        self._is_ready = folder.order.exists() and self._knows_rendezvous()
         self._send_reports = send_reports
         self._preparing: asyncio.Task[Launch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
@@ -152,7 +153,7 @@ class Container:
                 self._move(ContainerState.STARTING)
                 if not await self._start(launch):
                     return Ended("stopped")
-            self._is_ready = self.folder.rendezvous.exists()
+            self._is_ready = self._knows_rendezvous()
             self._move(ContainerState.RUNNING)
             if self._is_stopping:
                 self._driver.stop(self.folder)
@@ -231,6 +232,9 @@ class Container:
 
     def _new_draft(self) -> Draft:
         return Draft(self.container_id, self._spec, self.folder, self._record["address"], on_change=self._report)
+
+    def _knows_rendezvous(self) -> bool:
+        return rendezvous.is_known({environment.RUN_DIR: str(self.folder.run)})
 
     async def _undo(self, hooks: Sequence[Hook]) -> None:
         for hook in reversed(hooks):

@@ -32,21 +32,20 @@ def test_one_that_is_alone_is_given_its_rendezvous(tmp_path):
     boot_command(made)
     known = rendezvous.read({"DET_RUN_DIR": str(made.folder.run)})
     assert known == RendezvousFacts(("10.0.0.7",), 0, (2,))
-    assert made.folder.rendezvous.exists()
 
 
 @pytest.mark.parametrize("spec", [{}, {"is_alone": True, "startup_hook": "sleep 1"}])
 def test_one_with_peers_or_hooks_meets_at_the_master(tmp_path, spec):
     made = draft(tmp_path, **spec)
     boot_command(made)
-    assert not made.folder.rendezvous.exists()
+    assert not rendezvous.is_known({"DET_RUN_DIR": str(made.folder.run)})
 
 
 def test_one_whose_context_has_a_hook_meets_at_the_master(tmp_path):
     made = draft(tmp_path, is_alone=True)
     (made.folder.workdir / "startup-hook.sh").write_text("sleep 1")
     boot_command(made)
-    assert not made.folder.rendezvous.exists()
+    assert not rendezvous.is_known({"DET_RUN_DIR": str(made.folder.run)})
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

@@ -27,9 +27,7 @@ def main() -> int:
     environ = environment.current()
     try:
         facts = TaskFacts.from_environment(environ)
-        peers = rendezvous.read(environ)
-        if facts is not None and not rendezvous.is_known(environ):
-            peers = _meet(facts, environ)
+        peers = rendezvous.read(environ) if facts is None or rendezvous.is_known(environ) else _meet(facts, environ)
         if not _probe(environ):
             return 1
         entrypoint = json.loads(environment.value_of(environ, environment.ENTRYPOINT_JSON) or "null")

@@ -113,12 +113,6 @@ class RunFolder:
         return self.run / "info"
 
     @property
-    def rendezvous(self) -> Path:
-        """Returns the path of the containers of the allocation, written by the task, or by the agent for a task that
-        is alone."""
-        return self.info / "rendezvous.json"
-
-    @property
     def workdir(self) -> Path:
         return self.run / "workdir"
 

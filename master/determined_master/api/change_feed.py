@@ -138,7 +138,7 @@ class ChangeFeed:
 
     @property
     def is_quiet(self) -> bool:
-        """Returns True if no change is pending."""
+        """Returns True if no batch is due. Changes that nobody follows wait without one."""
         return self._timer is None
 
     def name_of(self, number: int) -> str:

@@ -34,10 +34,10 @@ class KeptSessions(Generic[S]):
     async def open(self, *, commits: bool = False, is_synced: bool = True) -> AsyncIterator[S]:
         kept = self._kept.pop() if self._kept else await self._connect()
         session = kept.session
-        if not is_synced:
-            kept.driver.do_not_sync()
         session.info[DRIVER] = kept.driver
         try:
+            if not is_synced:
+                kept.driver.do_not_sync()
             yield session
             if commits:
                 await kept.commit()

@@ -217,8 +217,8 @@ class SqliteConnection:
                 await self._call(function)
         finally:
             if self._is_idle and not self._is_synced and not self._open.in_transaction:
-                self._is_synced = True
                 self._set(SYNCED)
+                self._is_synced = True
 
     def _set(self, settings: Sequence[str]) -> None:
         for setting in settings:
