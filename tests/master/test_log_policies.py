@@ -1,5 +1,8 @@
 """Which lines match the log policies of an attempt, in both forms of a policy, and what follows of a failure."""
 
+import itertools
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +44,13 @@ def test_a_pattern_whose_automaton_is_too_large_still_matches():
     config = [{"pattern": "(?:a|b)*a(?:a|b){60}c", "action": "cancel_retries"}]
     noise = "ab" * 5000
     assert matched(config, noise, noise + "a" * 61 + "c") == [(1, config[0]["pattern"])]
+
+
+def test_the_time_that_other_programs_take_of_a_busy_machine_does_not_count(monkeypatch: pytest.MonkeyPatch):
+    for clock in ("perf_counter", "monotonic", "time"):
+        monkeypatch.setattr(time, clock, itertools.count(0.0, 10.0).__next__)
+    config = [{"pattern": each, "action": "cancel_retries"} for each in ("a", "b")]
+    assert matched(config, "none", "a", "none", "b") == [(1, "a"), (3, "b")]
 
 
 words = st.text("abc", max_size=4)

@@ -14,7 +14,7 @@ Action = Literal["cancel_retries", "exclude_node"]
 MAX_CHARACTERS = 32_768
 """Characters of a line that are compared; agents shorten longer lines."""
 SECONDS_A_BATCH = 0.5
-"""Time for the lines of one batch, which others wait for: an attempt that needs more is compared no further."""
+"""CPU time for the lines of one batch, which others wait for: an attempt that needs more is compared no further."""
 _ECHO = ('"log_policies"', "'log_policies'", "log_policies:")
 """A line with one of these shows the configuration, and so the patterns themselves."""
 
@@ -71,7 +71,7 @@ class AttemptPolicies:
 
     def matches(self, lines: Iterable[str]) -> Iterator[tuple[int, Policy]]:
         """Yields index and policy where a line is the first that matches a policy. Sets ``is_off`` if time runs out."""
-        self._deadline = time.perf_counter() + SECONDS_A_BATCH
+        self._deadline = time.thread_time() + SECONDS_A_BATCH
         for index, line in enumerate(lines):
             if not self.open or self.is_off:
                 return
@@ -87,7 +87,7 @@ class AttemptPolicies:
             self._check_time()
 
     def _check_time(self) -> None:
-        self.is_off = time.perf_counter() > self._deadline
+        self.is_off = time.thread_time() > self._deadline
 
 
 @lru_cache(maxsize=256)
