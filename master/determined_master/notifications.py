@@ -84,7 +84,7 @@ class Notifications:
     """Publishes topics to subscribers within one event loop. Only the fact that a topic occurred is kept."""
 
     def __init__(self) -> None:
-        self._subscribers: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._subscribers: dict[str, set[Subscription]] = defaultdict(set)
         self.closing = False
         self.observers: list[Callable[[Collection[str]], None]] = []
         """Called with all published topics; must neither fail nor block."""
@@ -94,8 +94,8 @@ class Notifications:
         for observer in self.observers:
             observer(topics)
         for topic in topics:
-            for event in self._subscribers.get(topic, ()):
-                event.set()
+            for subscription in self._subscribers.get(topic, ()):
+                subscription.wake()
 
     def has_subscribers(self, topic: str) -> bool:
         return topic in self._subscribers
@@ -103,51 +103,63 @@ class Notifications:
     def close(self) -> None:
         """Wakes every subscriber for good: polls and streams answer and end."""
         self.closing = True
-        for events in self._subscribers.values():
-            for event in events:
-                event.set()
+        for subscriptions in self._subscribers.values():
+            for subscription in subscriptions:
+                subscription.wake()
 
     @asynccontextmanager
     async def subscribe(self, *topics: str) -> AsyncIterator["Subscription"]:
         """Subscribes before the caller reads the database, so that no change between read and wait is missed."""
-        event = asyncio.Event()
+        subscription = Subscription(self)
         for topic in topics:
-            self._subscribers[topic].add(event)
+            self._subscribers[topic].add(subscription)
         try:
-            yield Subscription(event, self)
+            yield subscription
         finally:
             for topic in topics:
-                self._subscribers[topic].discard(event)
+                self._subscribers[topic].discard(subscription)
                 if not self._subscribers[topic]:
                     del self._subscribers[topic]
 
 
 class Subscription:
-    """Waits for the next notification of its topics."""
+    """Waits for the next notification of its topics. One caller at a time waits.
 
-    def __init__(self, event: asyncio.Event, notifications: Notifications) -> None:
-        self._event = event
+    The loops of the master wait here several times for each trial: an event and a timeout of asyncio cost more than
+    what they wait for.
+    """
+
+    def __init__(self, notifications: Notifications) -> None:
         self._notifications = notifications
+        self._is_awake = False
+        self._waiting: asyncio.Future[bool] | None = None
 
     def wake(self) -> None:
-        """Wakes the waiting subscriber without a notification."""
-        self._event.set()
+        """Wakes the waiting subscriber, with or without a notification; one that does not wait does not wait next."""
+        self._is_awake = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(True)
 
     def forget(self) -> None:
         """Forgets the notifications so far."""
-        self._event.clear()
+        self._is_awake = False
 
     async def wait(self, seconds: float) -> bool:
         """Returns True after a notification, False after ``seconds``, and at once while the master closes."""
-        if self._notifications.closing:
-            return True
-        if self._event.is_set():
-            self._event.clear()
-            return True
-        try:
-            async with asyncio.timeout(seconds):
-                await self._event.wait()
-        except TimeoutError:
-            return False
-        self._event.clear()
+        if not self._is_awake and not self._notifications.closing:
+            loop = asyncio.get_running_loop()
+            self._waiting = waiting = loop.create_future()
+            timer = loop.call_later(seconds, _time_out, waiting)
+            try:
+                if not await waiting:
+                    return False
+            finally:
+                timer.cancel()
+                self._waiting = None
+        self._is_awake = False
         return True
+
+
+def _time_out(waiting: "asyncio.Future[bool]") -> None:
+    if not waiting.done():
+        waiting.set_result(False)

@@ -151,7 +151,7 @@ async def test_a_number_that_the_database_gives_is_that_of_the_object(one: Clust
             assert (target, event.payload) == (event.target_id, {})
 
 
-@pytest.mark.parametrize("count", [1, MAX_SINGLE_ROWS + 1])
+@pytest.mark.parametrize("count", [1, 3, MAX_SINGLE_ROWS + 1])
 async def test_rows_are_inserted_and_changed(one: Cluster, count: int):
     experiment = await one.create(activate=False)
     async with rolled_back(one.master.database) as session:

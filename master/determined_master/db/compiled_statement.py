@@ -62,7 +62,7 @@ class CompiledStatement:
         elif isinstance(statement, ReturningInsert | ReturningUpdate):
             columns = list(statement.exported_columns)
         converts = [each.type.dialect_impl(dialect).result_processor(dialect, None) for each in columns]
-        self._converts = converts if any(converts) else None
+        self._converts = [(place, convert) for place, convert in enumerate(converts) if convert is not None]
         self._elements = elements if any(isinstance(each, _Object) for each in elements) else None
         compiled = statement.compile(dialect=dialect, column_keys=names)
         assert isinstance(compiled, SQLCompiler)
@@ -116,10 +116,12 @@ class CompiledStatement:
         )
 
     def _converted(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self._converts is None:
+        if not self._converts:
             return found
-        pairs = zip(found, self._converts, strict=True)
-        return tuple([value if convert is None else convert(value) for value, convert in pairs])
+        values = list(found)
+        for place, convert in self._converts:
+            values[place] = convert(values[place])
+        return tuple(values)
 
     def _parameters(self, values: Mapping[str, Any]) -> list[Any]:
         parameters: list[Any] = []

@@ -5,8 +5,8 @@ import logging
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from sqlalchemy import Connection
@@ -16,6 +16,7 @@ from determined.errors import ApiError
 from determined_master.db.kept_connection import KeptConnection
 from determined_master.db.postgresql import is_repeatable
 from determined_master.db.session import Database
+from determined_master.db.worker_thread import WorkerThread
 from determined_master.errors import StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class GroupWriter:
         self._database = database
         self._most = most
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=4 * most)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="group-writer")
+        self._thread = WorkerThread("group-writer")
         self._connection = KeptConnection(database.group_engine)
         self.groups = 0
         """Number of committed groups, by which background work recognizes an idle writer."""
@@ -94,8 +95,8 @@ class GroupWriter:
         finally:
             while not self._queue.empty():
                 await self._serve(await self._take(0))
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._connection.close)
-            self._thread.shutdown(wait=True)
+            await self._thread.call(self._connection.close)
+            self._thread.stop()
 
     async def _take(self, last: int) -> list[_Waiting]:
         """Takes all waiting operations. After a large group its senders are about to send again: a short delay joins
@@ -118,21 +119,20 @@ class GroupWriter:
                     waiting.answer.set_exception(error)
 
     async def _commit(self, group: list[_Waiting]) -> None:
-        loop = asyncio.get_running_loop()
         async with self._database.group_lock:
             try:
                 results = self._applied_in_loop(group)
                 if results is None:
-                    results = await loop.run_in_executor(self._thread, self._transaction, group)
+                    results = await self._thread.call(partial(self._transaction, group))
                 else:
-                    results = await loop.run_in_executor(self._thread, self._committed, group, results)
+                    results = await self._thread.call(partial(self._committed, group, results))
             except StorageUnavailable as error:
                 results = [error] * len(group)  # the storage failed, not a report
             except Exception as error:
                 if len(group) == 1:
                     results = [error]
                 else:
-                    results = [await loop.run_in_executor(self._thread, self._alone, one) for one in group]
+                    results = [await self._thread.call(partial(self._alone, one)) for one in group]
         topics: set[str] = set()
         for store in {id(w.store): w.store for w in group}.values():
             topics |= store.topics(

@@ -70,7 +70,7 @@ class Prepared(Generic[*Ts]):
         driver = await _driver_of(session)
         if driver is None:
             await (await session.connection()).execute(self._statement, rows)
-        elif len(rows) > MAX_SINGLE_ROWS:
+        elif len(rows) > 1:
             await self._of(session).execute_many(session, driver, rows)
         else:
             for row in rows:

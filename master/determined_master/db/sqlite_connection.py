@@ -7,15 +7,14 @@ writing, to commit, to change many rows, and to continue with a query that turne
 """
 
 import asyncio
-import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from functools import lru_cache, partial
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any, NamedTuple, TypeVar
+
+from determined_master.db.worker_thread import WorkerThread
 
 T = TypeVar("T")
 
@@ -32,7 +31,7 @@ follow; the next one that waits for the disk makes it last."""
 YIELD_SECONDS = 0.002
 """After this time of short statements the event loop runs its other tasks."""
 _MAX_LONG = 500
-_MAX_SHORT_VALUES, _MAX_SHORT_VALUE = 64, 16384
+_MAX_SHORT_ROWS, _MAX_SHORT_VALUES, _MAX_SHORT_VALUE = 8, 64, 16384
 
 
 class SqliteConnection:
@@ -44,7 +43,7 @@ class SqliteConnection:
         self._begin_statement = begin
         self._only_reads = only_reads
         self._connection: sqlite3.Connection | None = None  # SQLAlchemy does not end transactions if it is None
-        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._thread = WorkerThread("sqlite")
         self._begin: str | None = None
         self._is_synced = True
         """Whether the commit of the next transaction waits for the disk."""
@@ -57,7 +56,6 @@ class SqliteConnection:
         """What the next statement raises."""
         self._long: dict[str, None] = {}
         """Queries that have been too long for the loop; the next time they begin in the thread."""
-        Thread(target=_serve, args=(self._calls,), name="sqlite", daemon=True).start()
 
     async def open(self, connect: Callable[[], sqlite3.Connection]) -> "SqliteConnection":
         """Opens the connection by ``connect``. It must allow calls of other threads."""
@@ -92,12 +90,13 @@ class SqliteConnection:
         if failure is not None:
             raise failure
         begin, self._begin = self._begin, None
-        if self._is_idle and not is_many and self._may_be_short(sql, values) and (begin is None or self._begins(begin)):
+        is_short = self._are_short(sql, values) if is_many else self._may_be_short(sql, values)
+        if self._is_idle and is_short and (begin is None or self._begins(begin)):
             begin = None
             if self._has_run_for_long():
                 await asyncio.sleep(0)
             try:
-                return self._execute_in_loop(sql, values)
+                return self._execute_in_loop(sql, values, is_many=is_many)
             except sqlite3.OperationalError as error:
                 if str(error) != "interrupted":
                     raise
@@ -128,6 +127,9 @@ class SqliteConnection:
             return False
         return not any(isinstance(value, (str, bytes)) and len(value) > _MAX_SHORT_VALUE for value in values)
 
+    def _are_short(self, sql: str, rows: Sequence[Sequence[Any]]) -> bool:
+        return len(rows) <= _MAX_SHORT_ROWS and all(self._may_be_short(sql, values) for values in rows)
+
     def _has_run_for_long(self) -> bool:
         """Returns True where the loop's other tasks are to run first."""
         now = time.perf_counter()
@@ -138,13 +140,13 @@ class SqliteConnection:
             return True
         return False
 
-    def _execute_in_loop(self, sql: str, values: Sequence[Any]) -> "Answer":
+    def _execute_in_loop(self, sql: str, values: Sequence[Any], *, is_many: bool) -> "Answer":
         """Raises OperationalError "interrupted" for a query that is long. A change is not interrupted, which would
         undo its whole transaction."""
         # SQLite counts the instructions of a statement over all of its executions, so the first call says nothing.
         self._pauses_left = 1 if self._only_reads or _kind_of(sql) is _Kind.QUERY else None
         try:
-            return _execute(self._open, sql, values, is_many=False)
+            return _execute(self._open, sql, values, is_many=is_many)
         finally:
             self._pauses_left = None
 
@@ -183,14 +185,14 @@ class SqliteConnection:
             try:
                 await self._call(connection.close)
             finally:
-                self._calls.put(None)
+                self._thread.stop()
 
     def stop(self) -> None:
         """Like ``close``, without waiting."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._calls.put(_Call(connection.close))
-        self._calls.put(None)
+            self._thread.post(connection.close)
+        self._thread.stop()
 
     @property
     def in_transaction(self) -> bool:
@@ -226,16 +228,15 @@ class SqliteConnection:
 
     async def _call(self, function: Callable[[], T]) -> T:
         """Calls ``function`` in the thread, after all earlier ones."""
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[T] = loop.create_future()
         self._is_idle, self._began_in_loop = False, None
-        self._calls.put(
-            _Call(function, lambda result, error: loop.call_soon_threadsafe(_answer, answer, result, error))
-        )
+        is_cancelled = False
         try:
-            return await answer
+            return await self._thread.call(function)
+        except asyncio.CancelledError:
+            is_cancelled = True
+            raise
         finally:
-            self._is_idle = not answer.cancelled()
+            self._is_idle = not is_cancelled
 
 
 class SqliteCursor:
@@ -302,13 +303,6 @@ def _kind_of(sql: str) -> _Kind:
     return _Kind.CHANGE if sql.startswith(("INSERT", "UPDATE")) and "SELECT" not in sql else _Kind.OTHER
 
 
-class _Call(NamedTuple):
-    """``done`` is called with the result of ``function``, or with what it raised."""
-
-    function: Callable[[], Any]
-    done: Callable[[Any, BaseException | None], Any] = lambda _result, _error: None
-
-
 def _execute(connection: sqlite3.Connection, sql: str, values: Sequence[Any], *, is_many: bool) -> Answer:
     cursor = connection.executemany(sql, values) if is_many else connection.execute(sql, values)
     try:
@@ -316,24 +310,3 @@ def _execute(connection: sqlite3.Connection, sql: str, values: Sequence[Any], *,
         return Answer(cursor.description, rows, cursor.rowcount, cursor.lastrowid)
     finally:
         cursor.close()  # a statement that is not over would keep its lock
-
-
-def _serve(calls: "SimpleQueue[_Call | None]") -> None:
-    while (call := calls.get()) is not None:
-        result, error = None, None
-        try:
-            result = call.function()
-        except BaseException as raised:
-            error = raised
-        with contextlib.suppress(RuntimeError):  # the event loop is closed
-            call.done(result, error)
-        del call, result, error  # nothing refers to rows while the thread waits
-
-
-def _answer(answer: "asyncio.Future[T]", result: T, error: BaseException | None) -> None:
-    if answer.done():
-        return
-    if error is None:
-        answer.set_result(result)
-    else:
-        answer.set_exception(error)

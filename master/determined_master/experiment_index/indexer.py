@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 BATCH_SECONDS = 0.02
 """Time after which a transaction takes no further experiments; others wait for the write lock meanwhile."""
-SHARE = 100
+SHARE = 400
 """An experiment is not updated again for this multiple of the time that its update took, ..."""
 MAX_HOLD_BACK_SECONDS = 5.0
 """... within bounds, since everything is slow on a busy machine."""

@@ -73,9 +73,9 @@ async def test_a_long_query_continues_in_the_thread_and_begins_there_the_next_ti
     interrupted: list[sqlite3.OperationalError] = []
     original = SqliteConnection._execute_in_loop
 
-    def watched(connection: SqliteConnection, *arguments: Any) -> object:
+    def watched(connection: SqliteConnection, *arguments: Any, **named: Any) -> object:
         try:
-            return original(connection, *arguments)
+            return original(connection, *arguments, **named)
         except sqlite3.OperationalError as error:
             interrupted.append(error)
             raise
@@ -87,6 +87,18 @@ async def test_a_long_query_continues_in_the_thread_and_begins_there_the_next_ti
         for count in (1, 2):
             assert await session.scalar(text(LONG)) == 100_000
             assert (len(switches), len(interrupted)) == (count, 1)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(2, 0), (8, 0), (9, 1)])
+async def test_only_many_rows_switch_to_the_thread(
+    database: Database, switches: list[None], count: int, expected: int
+) -> None:
+    async with database.write() as session:
+        await session.execute(text("INSERT INTO kept VALUES (4)"))
+        switches.clear()
+        await session.execute(text("INSERT INTO kept VALUES (:id)"), [{"id": 10 + each} for each in range(count)])
+        assert len(switches) == expected
+        assert await session.scalar(text("SELECT count(*) FROM kept WHERE id >= 10")) == count
 
 
 async def test_a_session_that_reads_waits_for_locks_also_after_a_long_query(database: Database) -> None:

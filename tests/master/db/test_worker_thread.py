@@ -1,0 +1,55 @@
+"""A thread that makes calls for the event loop."""
+
+import asyncio
+import threading
+
+import pytest
+
+from determined_master.db.worker_thread import WorkerThread
+
+
+@pytest.fixture
+def thread() -> WorkerThread:
+    return WorkerThread("worker")
+
+
+async def test_calls_are_made_one_after_the_other_in_the_thread(thread: WorkerThread) -> None:
+    made: list[tuple[int, str]] = []
+
+    def call(number: int) -> int:
+        made.append((number, threading.current_thread().name))
+        return number
+
+    answers = await asyncio.gather(*[thread.call(lambda number=number: call(number)) for number in range(5)])
+    assert (answers, made) == ([0, 1, 2, 3, 4], [(number, "worker") for number in range(5)])
+    thread.stop()
+
+
+async def test_an_error_is_raised_where_the_call_is_awaited_and_the_thread_goes_on(thread: WorkerThread) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await thread.call(lambda: 1 // 0)
+    thread.post(lambda: 1 // 0)
+    assert await thread.call(lambda: 6 * 7) == 42
+    thread.stop()
+
+
+async def test_a_cancelled_call_is_made_all_the_same(thread: WorkerThread) -> None:
+    may_go, made = threading.Event(), threading.Event()
+    thread.post(may_go.wait)
+    calling = asyncio.create_task(thread.call(made.set))
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    may_go.set()
+    assert await thread.call(made.is_set)
+    thread.stop()
+
+
+async def test_it_ends_after_all_earlier_calls(thread: WorkerThread) -> None:
+    own = await thread.call(threading.current_thread)
+    made = threading.Event()
+    thread.post(made.set)
+    thread.stop()
+    await asyncio.to_thread(own.join, 60)
+    assert (own.is_alive(), made.is_set()) == (False, True)
