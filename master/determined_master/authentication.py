@@ -1,7 +1,7 @@
 """Maps tokens to principals: users by a stored hash, tasks by a signature, agents by the join token."""
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,6 +36,7 @@ class Authenticator:
         """Name of the page's cookie, once the cluster id is known."""
         self._sessions: dict[str, _Known] = {}
         self._forgotten = 0
+        self._ended = 0
         self._tasks: dict[str, tuple[str, Principal]] = {}
         """Allocation id → its token and its principal."""
         self._by_token: dict[str, Principal] = {}
@@ -45,6 +46,7 @@ class Authenticator:
         self._sessions.clear()
 
     def forget_allocation(self, allocation_id: str) -> None:
+        self._ended += 1
         token, _ = self._tasks.pop(allocation_id, ("", None))
         self._by_token.pop(token, None)
 
@@ -77,6 +79,7 @@ class Authenticator:
             raise Unauthenticated("this task token belongs to another cluster")
         if allocation_id in self._tasks:
             return self._tasks[allocation_id][1]
+        keep = self.task_keeper()
         async with self._database.read() as session:
             row = await tasks.token_holder(session, allocation_id)
             if row is None or row.state.is_terminal:
@@ -84,9 +87,20 @@ class Authenticator:
         principal = Principal(
             row.user_id, row.username, row.is_admin, allocation_id, row.task_id, row.scope, row.trial_id
         )
-        self._tasks[allocation_id] = (token, principal)
-        self._by_token[token] = principal
+        keep(token, principal)
         return principal
+
+    def task_keeper(self) -> Callable[[str, Principal], None]:
+        """Returns a function that keeps the principal of a task's token, if the caller reads it after this call. If an
+        allocation ends during the query it keeps nothing."""
+        ended = self._ended
+
+        def keep(token: str, principal: Principal) -> None:
+            if ended == self._ended and principal.allocation_id is not None:
+                self._tasks[principal.allocation_id] = (token, principal)
+                self._by_token[token] = principal
+
+        return keep
 
     async def _user(self, token: str) -> Principal:
         digest = token_hash(token)

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, func, or_, select
 
 from determined.states import AllocationState, ContainerState
-from determined_master.db.models import AllocationRow, ContainerRow
+from determined_master.db.models import AllocationRow, ContainerRow, TaskRow, TrialRow, UserRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
+from determined_master.principal import Principal
 
 
 async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
@@ -71,16 +72,28 @@ class SpecifiedContainer(NamedTuple):
     """Number of slots of the allocation."""
     port_block: int | None
     spec: dict[str, Any]
+    principal: Principal
+    """For whom the token of its task acts."""
 
 
 async def with_specs(session: ReadSession, container_ids: Collection[str]) -> list[SpecifiedContainer]:
-    return [SpecifiedContainer(*row) for row in await _SPECIFIED.rows(session, container_ids=list(container_ids))]
+    found: list[SpecifiedContainer] = []
+    row: Any
+    for row in await _SPECIFIED.rows(session, container_ids=list(container_ids)):
+        *container, user_id, username, is_admin, task_id, scope, trial_id = row
+        principal = Principal(user_id, username, is_admin, row[3], task_id, scope, trial_id)
+        found.append(SpecifiedContainer._make([*container, principal]))
+    return found
 
 
 _SPECIFIED = Prepared(
     select(ContainerRow.id, ContainerRow.rank, ContainerRow.slot_ids)
     .add_columns(AllocationRow.id, AllocationRow.slots, AllocationRow.port_block, AllocationRow.spec)
+    .add_columns(UserRow.id, UserRow.username, UserRow.admin, TaskRow.id, TaskRow.token_scope, TrialRow.id)
     .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+    .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+    .join(UserRow, UserRow.id == AllocationRow.user_id)
+    .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)
     .where(ContainerRow.id.in_(bindparam("container_ids", expanding=True)))
 )
 

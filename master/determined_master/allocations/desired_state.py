@@ -1,6 +1,7 @@
 """The desired state of one agent: which containers it should run or stop, from committed rows."""
 
 import logging
+from collections.abc import Callable
 from typing import Literal
 
 from determined.link.isolation import Isolation
@@ -10,9 +11,12 @@ from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.agent_containers_repository import SpecifiedContainer, WantedContainer
 from determined_master.allocations.ports import ports_of
 from determined_master.db.session import Database
+from determined_master.principal import Principal
 from determined_master.secrets import Secrets
 
 logger = logging.getLogger(__name__)
+
+KeepTask = Callable[[str, Principal], None]
 
 
 async def desired_containers(
@@ -22,12 +26,15 @@ async def desired_containers(
     agent_id: str,
     items: Isolation | None = None,
     known: dict[str, DesiredContainer] | None = None,
+    task_keeper: Callable[[], KeepTask] | None = None,
 ) -> list[DesiredContainer]:
     """Returns the containers that the agent should run or stop.
 
     ``items`` remembers across calls which containers failed, so that each failure is logged once, and ``known`` the
-    containers to be run by their ids: they do not change, and their specs are large.
+    containers to be run by their ids: they do not change, and their specs are large. ``task_keeper`` returns what keeps
+    the token and the principal of each task for its first request.
     """
+    keep: KeepTask = task_keeper() if task_keeper is not None else lambda _token, _principal: None
     items = items or Isolation("desired state", logger)
     known = {} if known is None else known
     async with database.read() as session:
@@ -38,7 +45,9 @@ async def desired_containers(
         rows = await agent_containers_repository.with_specs(session, unknown) if unknown else []
     for container in rows:
         with items.attempt("container", container.id):
-            known[container.id] = _desired(container, secrets, cluster_id)
+            token = secrets.task_token(container.allocation_id)
+            known[container.id] = _desired(container, secrets, cluster_id, token)
+            keep(token, container.principal)
     for gone in known.keys() - {each.id for each in wanted}:
         del known[gone]
     # Without a spec a running container continues, and one that does not run is not started.
@@ -50,9 +59,8 @@ def _bare(wanted: WantedContainer) -> DesiredContainer:
     return DesiredContainer(container_id=wanted.id, allocation_id=wanted.allocation_id, state=state)
 
 
-def _desired(container: SpecifiedContainer, secrets: Secrets, cluster_id: str) -> DesiredContainer:
+def _desired(container: SpecifiedContainer, secrets: Secrets, cluster_id: str, token: str) -> DesiredContainer:
     spec = ContainerSpec.model_validate(container.spec)
-    token = secrets.task_token(container.allocation_id)
     ports = {} if container.port_block is None else ports_of(container.port_block)
     environment = spec.environment | {
         **{name: str(port) for name, port in ports.items()},

@@ -1,0 +1,51 @@
+"""For whom the token of a task acts: known before its first request, and forgotten with its attempt."""
+
+from tests.support.agent_socket import AgentSocket, agent_socket
+from tests.support.cluster import Cluster, FakeAgent
+from tests.support.database_reads import reads
+
+from determined.link.messages import DesiredContainer, SlotFacts
+from determined_master.principal import Principal
+
+
+async def given(one: Cluster, socket: AgentSocket) -> DesiredContainer:
+    """The container that the agent is to run."""
+    await one.create()
+    while not (answer := await socket.answer()).get("containers"):
+        pass
+    return DesiredContainer.model_validate(answer["containers"][0])
+
+
+def token_of(wish: DesiredContainer) -> str:
+    assert wish.spec is not None
+    return wish.spec.environment["DET_SESSION_TOKEN"]
+
+
+async def test_the_first_request_of_a_task_needs_no_query_for_its_token(one: Cluster):
+    async with agent_socket(one, "one", slots=[SlotFacts(id=0)]) as socket:
+        token = token_of(await given(one, socket))
+        with reads(one.master.database) as found:
+            principal = await one.master.authenticator.principal({"authorization": f"Bearer {token}"}, {})
+        assert found == []
+        kept = one.master.authenticator.known_task(token)
+        assert kept == principal
+        allocation_id = one.master.secrets.allocation_of(token)
+        assert allocation_id is not None
+        one.master.authenticator.forget_allocation(allocation_id)
+        assert await one.master.authenticator.task(token) == kept  # as it is read for the request itself
+
+
+async def test_the_token_of_an_attempt_that_has_ended_is_not_known(one: Cluster):
+    async with agent_socket(one, "one", slots=[SlotFacts(id=0)]) as socket:
+        wish = await given(one, socket)
+        await FakeAgent(one, "one").exit(wish)
+        assert one.master.authenticator.known_task(token_of(wish)) is None
+
+
+def test_what_was_read_while_an_attempt_ended_is_not_kept(one: Cluster):
+    keep = one.master.authenticator.task_keeper()
+    one.master.authenticator.forget_allocation("1.t.1")
+    keep("token", Principal(1, "ann", False, "1.t.1", "1.t"))
+    assert one.master.authenticator.known_task("token") is None
+    one.master.authenticator.task_keeper()("token", Principal(1, "ann", False, "1.t.1", "1.t"))
+    assert one.master.authenticator.known_task("token") is not None
