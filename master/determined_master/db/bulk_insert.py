@@ -2,7 +2,8 @@
 than the database. On PostgreSQL by COPY, which is several times faster than INSERT there."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import JSON, Connection, Engine, Table, event
@@ -12,6 +13,9 @@ from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
 from determined_master.db.kept_connection import driver_of
 from determined_master.db.nul import IS_CLEAN, NUL, SYMBOL, to_json
 
+SIZES = (256, 16)
+"""Numbers of rows of a statement of SQLite. The driver gives up Python's lock for each statement, and where another
+thread wants it, waits for it longer than ten rows take."""
 _ROWS = "rows_to_copy"
 _Convert = Callable[[Any], Any]
 
@@ -58,10 +62,35 @@ def allow_copy(engine: Engine) -> None:
 def _insert(connection: Connection, statement: str, values: list[tuple[Any, ...]]) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(statement, execution_options={_ROWS: values})
-    elif (driver := driver_of(connection)) is not None:
-        driver.executemany(statement, values)
-    else:
-        connection.exec_driver_sql(statement, values, execution_options={IS_CLEAN: True})
+        return
+    driver = driver_of(connection)
+    for text, parameters in _parts(statement, values):
+        if driver is None:
+            connection.exec_driver_sql(text, parameters, execution_options={IS_CLEAN: True})
+        elif isinstance(parameters, list):
+            driver.executemany(text, parameters)
+        else:
+            driver.execute(text, parameters)
+
+
+def _parts(
+    statement: str, rows: list[tuple[Any, ...]]
+) -> Iterator[tuple[str, tuple[Any, ...] | list[tuple[Any, ...]]]]:
+    """Yields statements of SQLite that insert ``rows``, each with the values of several rows or a list of rows."""
+    at = 0
+    for size in SIZES:
+        while len(rows) - at >= size:
+            yield _several(statement, size), tuple(chain.from_iterable(rows[at : at + size]))
+            at += size
+    if at < len(rows):
+        yield statement, rows[at:]
+
+
+@lru_cache
+def _several(statement: str, count: int) -> str:
+    """Returns the statement for ``count`` rows."""
+    row = statement[statement.rindex("(") :]
+    return statement + f", {row}" * (count - 1)
 
 
 @cache
