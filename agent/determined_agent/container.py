@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from determined.link.messages import MAX_RUNTIME_ID, ContainerExit, ContainerSpec, ReportedContainer
+from determined.link.messages import MAX_RUNTIME_ID, ContainerExit, ContainerSpec, OutputBatch, ReportedContainer
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, SystemFailure
@@ -25,8 +25,6 @@ from determined_launch.out_of_space import is_out_of_space
 logger = logging.getLogger(__name__)
 
 DISK_RETRY_SECONDS = 5.0
-_AWAITED = frozenset({ContainerState.RUNNING, ContainerState.TERMINATED})
-"""The other states only show how far the start of a container is."""
 Boot = Callable[[Draft], tuple[str, ...]]
 
 
@@ -97,6 +95,14 @@ class Container:
             needed_environment="" if self.state.is_terminal else self._draft.needed_environment,
         )
 
+    def take_last_output(self) -> OutputBatch | None:
+        """Returns, once, the output to send with the report of its end."""
+        return self._shipper.take_offer()
+
+    def stored_output(self, committed: int) -> None:
+        """Handles the offset up to which the master has stored its output together with its end."""
+        self._shipper.answered(committed)
+
     @property
     def held_slots(self) -> tuple[int, ...]:
         """Returns its slots until it has ended."""
@@ -136,13 +142,13 @@ class Container:
                 self.folder.write_record(self._record)
             except Exception:
                 logger.exception("cannot write the exit status of a container to the disk", extra=self._ids)
-            self._shipper.finish()
-            self._move(ContainerState.TERMINATED)
+            self._shipper.finish(with_report=True)
+            self._move(ContainerState.TERMINATED, is_awaited=True)
             # Last: the next task waits for the slots, and not for the removal of files.
             await self._undo(self._hooks)
             return
         self._shipper.finish()
-        self._move(ContainerState.TERMINATED)
+        self._move(ContainerState.TERMINATED, is_awaited=True)
 
     async def _until_end(self) -> Ended:
         try:
@@ -154,7 +160,7 @@ class Container:
                 if not await self._start(launch):
                     return Ended("stopped")
             self._is_ready = self._knows_rendezvous()
-            self._move(ContainerState.RUNNING)
+            self._move(ContainerState.RUNNING, is_awaited=not self._is_ready)
             if self._is_stopping:
                 self._driver.stop(self.folder)
             return await self._driver.wait(self.folder)
@@ -247,6 +253,7 @@ class Container:
         self._shipper.ring()
         self._on_change(False)
 
-    def _move(self, state: ContainerState) -> None:
+    def _move(self, state: ContainerState, *, is_awaited: bool = False) -> None:
+        """``is_awaited``: somebody waits for it. All other states only show how far the container is."""
         self.state = state
-        self._on_change(state in _AWAITED)
+        self._on_change(is_awaited)

@@ -15,7 +15,7 @@ from determined.link.run_folder import RunFolder
 from determined_agent import log_segments
 from determined_agent.http import HttpClient, HttpError
 from determined_agent.line_parser import lines_of
-from determined_agent.log_segments import AGENT
+from determined_agent.log_segments import AGENT, Chunk
 from determined_launch.regular_files import read_regular
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,12 @@ _GONE = (404, 410)
 POLL_SECONDS = 1.0
 AGENT_LINES_SECONDS = 0.25
 """Longest time that the agent's lines before a task wait for the task's first line, with which they are sent."""
+FIRST_LINES_SECONDS = 0.1
+"""Longest time that the task's first line waits for those that follow it."""
+MAX_LAST_LINES, MAX_LAST_BYTES = 8, 4096
+"""So much output goes with the report of the container's end: a message less for each short task."""
+ANSWER_SECONDS = 1.0
+"""Longest time to wait for the master's answer to it."""
 MAX_UNREADABLE = 30
 """Number of retries for unreadable output after the container's end."""
 
@@ -45,14 +51,22 @@ class OutputShipper:
         allocation_id: str,
         task_id: str,
         on_done: Callable[[], None],
+        takes_last_output: Callable[[], bool] = lambda: False,
     ) -> None:
+        """Creates the shipper of the run folder ``folder``. ``on_done`` is called when all output is acknowledged.
+        ``takes_last_output``: whether the master takes output with the report of the container's end."""
         self._folder = folder
         self._client = client
         self._path = f"/detent/agents/{quote(agent_id, safe='')}/output"
         self._names = {"container_id": folder.path.name, "allocation_id": allocation_id, "task_id": task_id}
         self._on_done = on_done
+        self._takes_last_output = takes_last_output
         self._rung = asyncio.Event()
         self._is_last = False
+        self._is_idle = True
+        """True while nothing is being sent."""
+        self._offer: OutputBatch | None = None
+        self._answer: asyncio.Future[int] | None = None
         self.is_done = False
         self._position = _read_position(folder)
 
@@ -60,10 +74,26 @@ class OutputShipper:
         """Wakes the shipper because there may be new output."""
         self._rung.set()
 
-    def finish(self) -> None:
-        """Declares that no output will be added."""
+    def finish(self, *, with_report: bool = False) -> None:
+        """Declares that no output will be added. ``with_report``: the container's end is reported next, and may take
+        the last output with it."""
         self._is_last = True
         self._rung.set()
+        if with_report and self._is_idle and self._takes_last_output():
+            with contextlib.suppress(Exception):  # ``run`` reads it again, and reports the error
+                self._offer = self._rest()
+        if self._offer is not None:
+            self._answer = asyncio.get_running_loop().create_future()
+
+    def take_offer(self) -> OutputBatch | None:
+        """Returns, once, the output to send with the report of the end."""
+        offer, self._offer = self._offer, None
+        return offer
+
+    def answered(self, committed: int) -> None:
+        """Handles the master's answer to it: the offset up to which the output is stored."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(committed)
 
     async def run(self) -> None:
         """Ships until all output is acknowledged after :meth:`finish`."""
@@ -106,12 +136,15 @@ class OutputShipper:
     async def _wait_for_task(self) -> None:
         """Waits for output of the task, because a batch costs the master more than its lines."""
         with contextlib.suppress(Exception):  # a timeout, or unreadable output, which ``_ship_all`` reports
-            async with asyncio.timeout(AGENT_LINES_SECONDS):
+            async with asyncio.timeout(AGENT_LINES_SECONDS) as limit:
+                has_begun = False
                 while not self._is_last:
                     self._rung.clear()
-                    frames = log_segments.read(self._folder.output, self._position).frames
-                    if any(frame.stream != AGENT for frame in frames):
-                        return
+                    if not has_begun:
+                        frames = log_segments.read(self._folder.output, self._position).frames
+                        has_begun = any(frame.stream != AGENT for frame in frames)
+                        if has_begun:
+                            limit.reschedule(asyncio.get_running_loop().time() + FIRST_LINES_SECONDS)
                     await self._rung.wait()
 
     async def _ship_all(self, poll: float | None) -> None:
@@ -120,6 +153,10 @@ class OutputShipper:
             self._rung.clear()
             is_last = self._is_last
             try:
+                if self._answer is not None:
+                    await self._wait_for_answer(self._answer)
+                    self._answer = None
+                self._is_idle = False
                 moved = await self._ship_some()
             except _Forgotten:
                 if is_last:
@@ -146,16 +183,22 @@ class OutputShipper:
             if not moved:
                 if is_last:
                     return
+                self._is_idle = True
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(poll):
                         await self._rung.wait()
+
+    async def _wait_for_answer(self, answer: "asyncio.Future[int]") -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                self._move(await answer)
 
     async def _ship_some(self) -> bool:
         """Ships one batch; returns False if there is none."""
         chunk = log_segments.read(self._folder.output, self._position)
         if chunk.end == self._position:
             return False
-        batch = OutputBatch(**self._names, start=self._position, end=chunk.end, lines=lines_of(chunk))
+        batch = self._batch(chunk)
         answer = await self._client.request("POST", self._path, batch.model_dump_json().encode())
         if answer.status in _GONE:
             raise _Forgotten
@@ -163,6 +206,16 @@ class OutputShipper:
             raise HttpError(f"the master answered {answer.status}")
         self._move(OutputAck.model_validate_json(answer.body).committed)
         return True
+
+    def _rest(self) -> OutputBatch | None:
+        """Returns the output that is not acknowledged; None if there is none, or too much for a report."""
+        chunk = log_segments.read(self._folder.output, self._position, lines=MAX_LAST_LINES)
+        is_short = 0 < chunk.end - self._position <= MAX_LAST_BYTES
+        is_all = is_short and chunk.end == log_segments.end_of(self._folder.output)
+        return self._batch(chunk) if is_all else None
+
+    def _batch(self, chunk: Chunk) -> OutputBatch:
+        return OutputBatch(**self._names, start=self._position, end=chunk.end, lines=lines_of(chunk))
 
     def _move(self, committed: int) -> None:
         self._position = committed

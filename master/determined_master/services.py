@@ -150,7 +150,8 @@ def build(
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation, settings.port_range)
     metrics = MetricStore()
-    agents = Agents(database, clock, Containers(clock, allocations), settings.agent_reconnect_wait)
+    logs = LogStore(clock)
+    agents = Agents(database, clock, Containers(clock, allocations, logs), settings.agent_reconnect_wait)
     draining = asyncio.Event()
     agent_manager = AgentManager(
         database,
@@ -209,7 +210,7 @@ def build(
         task_search=TaskSearch(database, clock, trials),
         writer=GroupWriter(database),
         metrics=metrics,
-        logs=LogStore(clock),
+        logs=logs,
         indexer=Indexer(database),
         offloader=offloader,
         storage=storage,

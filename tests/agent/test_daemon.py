@@ -12,11 +12,12 @@ from websockets.asyncio.client import ClientConnection
 
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse, ReportedContainer
 from determined_agent import daemon as daemon_module
-from determined_agent import processes
+from determined_agent import output, processes
 from determined_agent.agent_state import AgentState, FolderInUse
 from determined_agent.connection import Connection, Refused
 from determined_agent.drivers.driver import Launch
 from determined_agent.drivers.fake import FakeDriver, Play
+from determined_agent.entry_command import boot_command
 
 
 async def ended(master: FakeLinkMaster, wish: DesiredContainer) -> ContainerExit:
@@ -82,6 +83,52 @@ async def test_the_end_of_the_output_is_reported_before_a_container_is_forgotten
         await eventually(lambda: master.truth_of(wish.container_id) is None)
     told = [each for truth in master.truths for each in truth.containers if each.output_done]
     assert [each.container_id for each in told] == [wish.container_id]
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_the_last_output_is_reported_with_the_end_and_sent_by_itself_where_it_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stored: bool
+) -> None:
+    for limit in ("AGENT_LINES_SECONDS", "FIRST_LINES_SECONDS"):
+        monkeypatch.setattr(output, limit, 3600.0)
+    master, wish = FakeLinkMaster(), make_wish("echo out")
+    master.heartbeat_seconds = 3600.0
+    master.takes_last_output, master.stores_last_output = True, is_stored
+    async with serving(master.app()) as url, agent_on(url, tmp_path):
+        await master.wish(wish)
+        await eventually(state_is(master, wish, "TERMINATED"))
+        (ended,) = [truth for truth in master.truths if truth.last_output]
+        assert [(each.state, each.output_done) for each in ended.containers] == [("TERMINATED", False)]
+        assert (master.posts, master.stored_output[wish.container_id] > 0) == (0, is_stored)
+        await master.wish()
+        await eventually(lambda: not list((tmp_path / "runs").iterdir()))
+    assert (master.text_of(wish.container_id), master.posts) == (["out"], 0 if is_stored else 1)
+    assert any(each.output_done for truth in master.truths for each in truth.containers) is not is_stored
+
+
+async def test_that_a_container_runs_is_reported_with_what_follows_if_it_needs_no_rendezvous(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_module, "SOON_SECONDS", 3600.0)
+    master, go = FakeLinkMaster(), asyncio.Event()
+    master.heartbeat_seconds = 3600.0
+    wishes = [make_wish(is_alone=True), make_wish(is_alone=True)]
+
+    class Playing(FakeDriver):
+        async def start(self, launch: Launch) -> None:
+            if launch.folder.path.name == wishes[1].container_id:
+                await go.wait()
+            await super().start(launch)
+
+    driver = Playing(lambda launch: Play((), 0 if launch.folder.path.name == wishes[1].container_id else None))
+    async with serving(master.app()) as url, agent_on(url, tmp_path, driver=driver, boot=boot_command) as agent:
+        await eventually(lambda: master.truths)
+        await master.wish(*wishes)
+        await eventually(lambda: any(each.state == "RUNNING" for each in agent.reported.containers))
+        assert not any(state_is(master, each, "RUNNING")() for each in wishes)
+        go.set()
+        await eventually(state_is(master, wishes[1], "TERMINATED"))
+        assert state_is(master, wishes[0], "RUNNING")()
 
 
 async def test_states_for_which_nobody_waits_are_reported_together_with_what_follows(

@@ -1,4 +1,5 @@
-"""When a container's output is sent: with the first line of the task, at the latest after a moment."""
+"""When a container's output is sent: with the first lines of the task, at the latest after a moment, and at the end
+with the report of it."""
 
 import asyncio
 import os
@@ -38,6 +39,7 @@ class Running:
     """A shipper at work, and the writer of its container."""
 
     def __init__(self, folder: Path) -> None:
+        self.takes_last_output = True
         self.folder = RunFolder(folder)
         self.folder.output.mkdir(parents=True)
         os.mkfifo(self.folder.wake)
@@ -49,6 +51,7 @@ class Running:
             allocation_id="1.t.1",
             task_id="1.t",
             on_done=lambda: None,
+            takes_last_output=lambda: self.takes_last_output,
         )
         self._writer = SegmentWriter(self.folder.output)
 
@@ -67,6 +70,7 @@ async def test_lines_of_the_agent_are_sent_with_the_first_line_of_the_task(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(output, "AGENT_LINES_SECONDS", 30.0)
+    monkeypatch.setattr(output, "FIRST_LINES_SECONDS", 0.0)
     running.write(AGENT, "library: this one")
     shipping = asyncio.create_task(running.shipper.run())
     await asyncio.sleep(0)
@@ -77,6 +81,21 @@ async def test_lines_of_the_agent_are_sent_with_the_first_line_of_the_task(
     running.shipper.finish()
     await shipping
     assert running.master.lines == [["library: this one", "user: that one", "loss 1"]]
+
+
+async def test_the_first_line_of_a_task_waits_for_those_that_follow_it(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(output, "FIRST_LINES_SECONDS", 3600.0)
+    shipping = asyncio.create_task(running.shipper.run())
+    await asyncio.sleep(0)
+    for line in ("loss 1", "loss 2"):
+        running.write(STDOUT, line)
+        await asyncio.sleep(0)
+    assert running.master.lines == []
+    running.shipper.finish()
+    await shipping
+    assert running.master.lines == [["loss 1", "loss 2"]]
 
 
 async def test_lines_of_the_agent_do_not_wait_long_for_a_task_that_prints_nothing(
@@ -99,6 +118,85 @@ async def test_a_container_that_ends_without_a_line_of_its_task_is_not_waited_fo
     running.shipper.finish()
     await running.shipper.run()
     assert running.master.lines == [["cannot start"]]
+
+
+async def ended(running: Running) -> asyncio.Task[None]:
+    """Ends a container that has written one line, of which its shipper has sent nothing; returns the shipping."""
+    running.write(STDOUT, "loss 1")
+    shipping = asyncio.create_task(running.shipper.run())
+    await asyncio.sleep(0)
+    running.shipper.finish(with_report=True)
+    await asyncio.sleep(0)
+    return shipping
+
+
+async def test_the_rest_goes_with_the_report_of_the_end(running: Running):
+    shipping = await ended(running)
+    offer = running.shipper.take_offer()
+    assert offer is not None
+    assert ([line.log for line in offer.lines], offer.start) == (["loss 1"], 0)
+    assert running.shipper.take_offer() is None
+    running.shipper.answered(offer.end)
+    await shipping
+    assert (running.master.batches, running.shipper.is_done) == ([], True)
+
+
+async def test_what_the_master_does_not_store_with_the_report_is_sent_by_itself(running: Running):
+    shipping = await ended(running)
+    running.shipper.answered(0)
+    await shipping
+    assert running.master.lines == [["loss 1"]]
+
+
+async def test_a_master_that_does_not_answer_is_not_waited_for_long(running: Running, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(output, "ANSWER_SECONDS", 0.01)
+    shipping = await ended(running)
+    await shipping
+    assert running.master.lines == [["loss 1"]]
+    running.shipper.answered(0)  # too late
+
+
+async def test_an_earlier_master_gets_all_output_by_itself(running: Running):
+    running.takes_last_output = False
+    shipping = await ended(running)
+    assert running.shipper.take_offer() is None
+    await shipping
+    assert running.master.lines == [["loss 1"]]
+
+
+@pytest.mark.parametrize("lines", [["loss"] * (output.MAX_LAST_LINES + 1), ["x" * output.MAX_LAST_BYTES], []])
+async def test_much_output_and_none_are_not_sent_with_the_report(running: Running, lines: list[str]):
+    for line in lines:
+        running.write(STDOUT, line)
+    shipping = asyncio.create_task(running.shipper.run())
+    await asyncio.sleep(0)
+    running.shipper.finish(with_report=True)
+    assert running.shipper.take_offer() is None
+    await shipping
+    assert running.master.lines == ([lines] if lines else [])
+
+
+async def test_output_that_is_being_sent_is_not_sent_with_the_report_too(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(output, "FIRST_LINES_SECONDS", 0.0)
+    may_answer = asyncio.Event()
+    answer = running.master.request
+
+    async def slow(*arguments: Any) -> Answer:
+        answered = await answer(*arguments)
+        await may_answer.wait()
+        return answered
+
+    monkeypatch.setattr(running.master, "request", slow)
+    running.write(STDOUT, "loss 1")
+    shipping = asyncio.create_task(running.shipper.run())
+    await running.master.received.wait()
+    running.shipper.finish(with_report=True)
+    assert running.shipper.take_offer() is None
+    may_answer.set()
+    await shipping
+    assert running.master.lines == [["loss 1"]]
 
 
 async def test_output_that_cannot_be_read_is_retried_and_reported(

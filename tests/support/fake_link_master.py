@@ -38,6 +38,12 @@ class FakeLinkMaster:
         self.heartbeat_seconds = 0.2
         self.cluster_id = "cluster"
         self.refuse: Refuse | None = None
+        self.takes_last_output = False
+        self.stores_last_output = True
+        """False: answers that nothing of it is stored."""
+        self.stored_output: dict[str, int] = {}
+        """Answers for the next wish."""
+        self.posts = 0
         self.wishes: dict[str, DesiredContainer] = {}
         self.sequence = 0
         self.hellos: list[Hello] = []
@@ -85,7 +91,13 @@ class FakeLinkMaster:
         )
 
     async def _send_wish(self, link: WebSocket) -> None:
-        wish = DesiredState(master_epoch=self.epoch, sequence=self.sequence, containers=list(self.wishes.values()))
+        wish = DesiredState(
+            master_epoch=self.epoch,
+            sequence=self.sequence,
+            containers=list(self.wishes.values()),
+            stored_output=self.stored_output,
+        )
+        self.stored_output = {}
         await link.send_text(wish.model_dump_json())
 
     async def _agents(self, link: WebSocket) -> None:
@@ -102,7 +114,10 @@ class FakeLinkMaster:
                 await link.close()
                 return
             welcome = Welcome(
-                master_epoch=self.epoch, cluster_id=self.cluster_id, heartbeat_seconds=self.heartbeat_seconds
+                master_epoch=self.epoch,
+                cluster_id=self.cluster_id,
+                heartbeat_seconds=self.heartbeat_seconds,
+                takes_last_output=self.takes_last_output,
             )
             await link.send_text(welcome.model_dump_json())
             self._links.add(link)
@@ -111,6 +126,9 @@ class FakeLinkMaster:
                 message = AGENT_MESSAGE.validate_json(await link.receive_text())
                 assert isinstance(message, ReportedState)
                 self.truths.append(message)
+                for batch in message.last_output:
+                    kept = self._keep(batch) if self.stores_last_output else self.committed.get(batch.container_id, 0)
+                    self.stored_output[batch.container_id] = kept
         except WebSocketDisconnect:
             pass
         finally:
@@ -128,18 +146,23 @@ class FakeLinkMaster:
     async def _output(self, request: Request) -> Response:
         assert request.headers["authorization"] == f"Bearer {TOKEN}"
         batch = OutputBatch.model_validate_json(await request.body())
+        self.posts += 1
         if self.refuse_posts > 0:
             self.refuse_posts -= 1
             return JSONResponse({}, status_code=503)
+        committed = self._keep(batch)
+        if self.drop_answers > 0:
+            self.drop_answers -= 1
+            return JSONResponse({}, status_code=503)
+        return JSONResponse({"committed": committed})
+
+    def _keep(self, batch: OutputBatch) -> int:
         committed = self.committed.get(batch.container_id, 0)
         if batch.start == committed:
             self.lines.setdefault(batch.container_id, []).extend(batch.lines)
             self.arrivals += [(time.time(), line) for line in batch.lines]
             committed = self.committed[batch.container_id] = batch.end
-        if self.drop_answers > 0:
-            self.drop_answers -= 1
-            return JSONResponse({}, status_code=503)
-        return JSONResponse({"committed": committed})
+        return committed
 
 
 @asynccontextmanager

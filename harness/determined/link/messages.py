@@ -114,6 +114,37 @@ class Hello(_Message):
     """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
 
 
+class OutputLine(_Message):
+    """One line of a container's output. ``timestamp``: seconds since the epoch, UTC."""
+
+    timestamp: float
+    log: str
+    level: str = ""
+    """``INFO`` … without prefix; empty if the line has none."""
+    rank_id: int | None = None
+    stdtype: Literal["stdout", "stderr"] = "stdout"
+    source: Literal["task", "agent"] = "task"
+
+
+class OutputBatch(_Message):
+    """``POST /detent/agents/{agent_id}/output``: lines of one container from byte ``start`` to byte ``end``.
+
+    The master stores lines and offset in one transaction and answers :class:`OutputAck`. If ``start`` is not the
+    committed offset, nothing is stored, and the answer has the offset to continue from.
+    """
+
+    container_id: str
+    allocation_id: str
+    task_id: str
+    start: int
+    end: int
+    lines: list[OutputLine]
+
+
+class OutputAck(_Message):
+    committed: int
+
+
 class ReportedState(_Message):
     kind: Literal["truth"] = "truth"
     wish_sequence: int = 0
@@ -121,6 +152,9 @@ class ReportedState(_Message):
     containers: list[ReportedContainer]
     slots: list[SlotStatus] = Field(default_factory=list)
     """Slots that are not free; empty from agents that do not watch them."""
+    last_output: list[OutputBatch] = Field(default_factory=list)
+    """The end of the output of containers that have ended, which is stored with their end; sent once, to a master that
+    ``takes_last_output``."""
     sent_at: float = 0.0
     """Time of the agent's clock in seconds since the epoch; 0 from earlier versions."""
 
@@ -210,6 +244,8 @@ class Welcome(_Message):
     cluster_id: str
     heartbeat_seconds: float = 5.0
     reconnect_seconds: float = 25.0
+    takes_last_output: bool = False
+    """True if this master stores ``ReportedState.last_output``; False from earlier versions."""
 
 
 class Refuse(_Message):
@@ -230,6 +266,9 @@ class DesiredState(_Message):
     master_epoch: int
     sequence: int
     containers: list[DesiredContainer]
+    stored_output: dict[str, int] = Field(default_factory=dict)
+    """Answers to ``last_output``: offset up to which the output of a container is stored. The agent sends the rest as
+    any other output."""
 
 
 AgentMessage = Annotated[Hello | ReportedState, Field(discriminator="kind")]
@@ -237,34 +276,3 @@ MasterMessage = Annotated[Welcome | Refuse | DesiredState, Field(discriminator="
 
 AGENT_MESSAGE: TypeAdapter[Hello | ReportedState] = TypeAdapter(AgentMessage)
 MASTER_MESSAGE: TypeAdapter[Welcome | Refuse | DesiredState] = TypeAdapter(MasterMessage)
-
-
-class OutputLine(_Message):
-    """One line of a container's output. ``timestamp``: seconds since the epoch, UTC."""
-
-    timestamp: float
-    log: str
-    level: str = ""
-    """``INFO`` … without prefix; empty if the line has none."""
-    rank_id: int | None = None
-    stdtype: Literal["stdout", "stderr"] = "stdout"
-    source: Literal["task", "agent"] = "task"
-
-
-class OutputBatch(_Message):
-    """``POST /detent/agents/{agent_id}/output``: lines of one container from byte ``start`` to byte ``end``.
-
-    The master stores lines and offset in one transaction and answers :class:`OutputAck`. If ``start`` is not the
-    committed offset, nothing is stored, and the answer has the offset to continue from.
-    """
-
-    container_id: str
-    allocation_id: str
-    task_id: str
-    start: int
-    end: int
-    lines: list[OutputLine]
-
-
-class OutputAck(_Message):
-    committed: int

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -13,9 +13,10 @@ from determined_master import notifications
 from determined_master.agents import clock_skew, repository
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow, AgentSlotRow
-from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
 from determined_master.errors import StorageUnavailable
 from determined_master.events import repository as events
+from determined_master.logs.store import Lines
 from determined_master.principal import Principal
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,13 @@ class StoredReport:
     slots: Sequence[SlotStatus] | None = None
     containers: Mapping[str, ReportedContainer] | None = None
     """The containers of the last report. One that differs from it is stored without a look at the database."""
+    output: dict[str, int] = field(default_factory=dict)
+    """Offsets up to which output that came with the end of a container is stored, of which the agent was not told."""
+
+    def take_output(self) -> dict[str, int]:
+        """Returns ``output``, and empties it."""
+        output, self.output = self.output, {}
+        return output
 
     def holds(self, skew: int, slots: Sequence[SlotStatus]) -> bool:
         """Returns True if a report with these values changes nothing."""
@@ -54,9 +62,19 @@ class Containers(Protocol):
         ...
 
     async def on_report(
-        self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer], *, is_isolated: bool = True
-    ) -> None:
-        """Applies reports. ``is_isolated``: one that cannot be applied holds up no other; a savepoint for each."""
+        self,
+        session: WriteSession,
+        agent_id: str,
+        reports: Sequence[ReportedContainer],
+        last_output: Sequence[Lines] = (),
+        *,
+        is_isolated: bool = True,
+    ) -> Mapping[str, int]:
+        """Applies reports. ``is_isolated``: one that cannot be applied holds up no other; a savepoint for each.
+
+        ``last_output``: of containers that these reports end; ignored if ``is_isolated``. Returns the offset up to
+        which the output of each of them is stored.
+        """
         ...
 
     async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
@@ -103,11 +121,13 @@ class Agents:
         slots: Sequence[SlotStatus] = (),
         sent_at: float = 0.0,
         stored: StoredReport | None = None,
+        last_output: Sequence[Lines] = (),
     ) -> bool:
         """Applies a report and returns True if it changed anything.
 
         ``slots``: those that are not free. ``sent_at``: time of the agent's clock, or 0. ``stored``: kept by the
-        caller for the length of a connection; saves looking up what most reports repeat.
+        caller for the length of a connection; saves looking up what most reports repeat. ``last_output``: of
+        containers that this report ends.
         """
         skew = clock_skew.skew_seconds(sent_at, self._clock.now())
         stored = stored or StoredReport()
@@ -128,7 +148,9 @@ class Agents:
         if not news and not changed and not has_moved:
             stored.clock_skew, stored.slots = found, slots
             return False
-        store = partial(self._store, agent_id, news, slots if changed else None, skew if has_moved else None)
+        store = partial(
+            self._store, agent_id, news, slots if changed else None, skew if has_moved else None, stored, last_output
+        )
         if len(news) == 1 and not changed and not has_moved:
             # The transaction isolates it.
             await self._items.run("container", news[0].container_id, partial(store, is_isolated=False))
@@ -156,6 +178,8 @@ class Agents:
         news: Sequence[ReportedContainer],
         slots: Sequence[SlotStatus] | None,
         skew: int | None,
+        stored: StoredReport,
+        last_output: Sequence[Lines],
         *,
         is_isolated: bool,
     ) -> None:
@@ -166,7 +190,9 @@ class Agents:
             if skew is not None:
                 await repository.change(session, agent_id, clock_skew=skew)
             if news:
-                await self._containers.on_report(session, agent_id, news, is_isolated=is_isolated)
+                output = await self._containers.on_report(session, agent_id, news, last_output, is_isolated=is_isolated)
+                if output:
+                    after_commit(session, partial(stored.output.update, output))
             if slots is not None:
                 await self._change_statuses(session, agent_id, slots)
 

@@ -1,7 +1,7 @@
 """Applies registrations, reports and losses of agents to containers and allocations."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from determined.link.isolation import Isolation
@@ -9,10 +9,12 @@ from determined.link.messages import ContainerExit, ReportedContainer
 from determined.states import ContainerState, ExitReason
 from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.agent_containers_repository import LastReport
+from determined_master.allocations.last_output import LastOutput
 from determined_master.allocations.observe import declare_ended, end_output, observe
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.session import ReadSession, WriteSession
+from determined_master.logs.store import Lines, LogStore
 
 logger = logging.getLogger(__name__)
 
@@ -20,9 +22,10 @@ logger = logging.getLogger(__name__)
 class Containers:
     """Implements the agents feature's callbacks. Every method uses the caller's session."""
 
-    def __init__(self, clock: Clock, allocations: Allocations) -> None:
+    def __init__(self, clock: Clock, allocations: Allocations, logs: LogStore) -> None:
         self._clock = clock
         self._allocations = allocations
+        self._logs = logs
         self._items = Isolation("reports of agents", logger)
 
     async def news(
@@ -32,13 +35,21 @@ class Containers:
         return [report for report in reports if _is_news(report, known.get(report.container_id))]
 
     async def on_report(
-        self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer], *, is_isolated: bool = True
-    ) -> None:
+        self,
+        session: WriteSession,
+        agent_id: str,
+        reports: Sequence[ReportedContainer],
+        last_output: Sequence[Lines] = (),
+        *,
+        is_isolated: bool = True,
+    ) -> Mapping[str, int]:
         if not is_isolated:
-            await observe(session, self._clock, self._allocations, agent_id, reports)
-            return
+            output = LastOutput(self._logs, last_output)
+            await observe(session, self._clock, self._allocations, agent_id, reports, output)
+            return output.stored
         for report in reports:
             await self._items.run("container", report.container_id, partial(self._apply_one, session, agent_id, report))
+        return {}
 
     async def _apply_one(self, session: WriteSession, agent_id: str, report: ReportedContainer) -> None:
         async with session.begin_nested():

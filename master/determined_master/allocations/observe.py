@@ -10,6 +10,7 @@ from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import repository
+from determined_master.allocations.last_output import LastOutput
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
@@ -72,6 +73,7 @@ async def observe(
     allocations: Allocations,
     agent_id: str,
     reports: Iterable[ReportedContainer],
+    last_output: LastOutput | None = None,
 ) -> None:
     """Applies the reported state of one agent. Containers of other agents are ignored."""
     for report in reports:
@@ -100,6 +102,9 @@ async def observe(
         if state is ContainerState.TERMINATED:
             ended = report.exit or ContainerExit(kind="system", message="ended without an exit record")
             values["exit"] = ended.model_dump(mode="json")
+            if last_output is not None and (stored := await last_output.store(session, container)):
+                values |= stored
+                _notify_logs(session, row)
         await repository.move_container(session, clock, container, state, **values)
         await _follow(session, clock, allocations, row, containers, is_ready=report.is_ready)
 

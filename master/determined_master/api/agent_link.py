@@ -23,6 +23,7 @@ from determined_master import notifications
 from determined_master.agents.registry import Link, Registry
 from determined_master.agents.service import Agents
 from determined_master.allocations.desired_state import desired_containers
+from determined_master.api.agent_output import lines_of
 from determined_master.authentication import Authenticator, bearer
 from determined_master.cluster.identity import Identity
 from determined_master.db.session import Database
@@ -77,6 +78,7 @@ class AgentEndpoint:
                     cluster_id=self.identity.cluster_id,
                     heartbeat_seconds=self.settings.heartbeat_seconds,
                     reconnect_seconds=self.settings.agent_reconnect_wait,
+                    takes_last_output=True,
                 ).model_dump_json()
             )
             await self._talk(socket, link)
@@ -138,25 +140,36 @@ class AgentEndpoint:
 
     async def _receive_reports(self, socket: WebSocket, link: Link) -> None:
         """Closes a link that has been silent for three heartbeats."""
-        while True:
-            async with asyncio.timeout(3 * self.settings.heartbeat_seconds):
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(None) as limit:
+            while True:
+                limit.reschedule(loop.time() + 3 * self.settings.heartbeat_seconds)
                 text = await socket.receive_text()
-            if link.is_repeated(text, asyncio.get_running_loop().time()):
-                continue
-            try:
-                message = AGENT_MESSAGE.validate_json(text)
-            except ValidationError:
-                logger.warning("agent %s sent an invalid message", link.agent_id)
-                continue
-            if isinstance(message, ReportedState):
-                # The agent repeats its whole state with every heartbeat, so an unstored report is sent again.
-                with contextlib.suppress(StorageUnavailable):
-                    await self._apply(link, message, text)
+                limit.reschedule(None)
+                await self._report(link, text, loop.time())
+
+    async def _report(self, link: Link, text: str, now: float) -> None:
+        if link.is_repeated(text, now):
+            return
+        try:
+            message = AGENT_MESSAGE.validate_json(text)
+        except ValidationError:
+            logger.warning("agent %s sent an invalid message", link.agent_id)
+            return
+        if isinstance(message, ReportedState):
+            # The agent repeats its whole state with every heartbeat, so an unstored report is sent again.
+            with contextlib.suppress(StorageUnavailable):
+                await self._apply(link, message, text)
 
     async def _apply(self, link: Link, report: ReportedState, text: str) -> None:
         link.forget_report()
         changed = await self.agents.on_report(
-            link.agent_id, report.containers, report.slots, report.sent_at, link.stored
+            link.agent_id,
+            report.containers,
+            report.slots,
+            report.sent_at,
+            link.stored,
+            [lines_of(link.agent_id, batch) for batch in report.last_output],
         )
         link.compared(text, asyncio.get_running_loop().time(), changed=changed)
 
@@ -167,14 +180,24 @@ class AgentEndpoint:
         async with subscribe(urgent, ended) as changes, subscribe(urgent) as urgent_changes:
             while not self.notifications.closing:
                 containers = await desired_containers(
-                    self.database, self.secrets, self.identity.cluster_id, link.agent_id, items, known
+                    self.database,
+                    self.secrets,
+                    self.identity.cluster_id,
+                    link.agent_id,
+                    items,
+                    known,
+                    self.authenticator.task_keeper,
                 )
-                if containers != link.last_wish or link.sequence == 0:
+                stored_output = link.stored.take_output()
+                if containers != link.last_wish or link.sequence == 0 or stored_output:
                     link.sequence += 1
                     link.forget_report()
                     link.last_wish = containers
                     desired = DesiredState(
-                        master_epoch=self.identity.epoch, sequence=link.sequence, containers=containers
+                        master_epoch=self.identity.epoch,
+                        sequence=link.sequence,
+                        containers=containers,
+                        stored_output=stored_output,
                     )
                     try:
                         await socket.send_text(desired.model_dump_json())

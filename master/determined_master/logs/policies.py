@@ -86,6 +86,13 @@ class AttemptPolicies:
                 yield index, policy
             self._check_time()
 
+    def may_match(self, lines: Iterable[str]) -> bool:
+        """Returns True if a line is found by a pattern that no line has matched yet. Changes nothing."""
+        if not self.open or self.is_off:
+            return False
+        finders = _prefilter(tuple(each.pattern for each in self.open))
+        return any(find(line[:MAX_CHARACTERS]) for line in lines for find in finders)
+
     def _check_time(self) -> None:
         self.is_off = time.thread_time() > self._deadline
 

@@ -44,6 +44,12 @@ def policies(connection: Connection, task_id: str, allocation_id: str) -> tuple[
     return Attempt(allocation_id, task_id, trial_id, experiment_id), AttemptPolicies(remaining)
 
 
+async def listed(session: ReadSession, task_id: str, allocation_id: str) -> list[Policy]:
+    """Returns the policies of an attempt, whether they have matched or not; none for a task that is no live trial."""
+    rows = await _POLICIES.rows(session, task_id=task_id, allocation_id=allocation_id)
+    return policies_of(rows[0][2]) if rows else []
+
+
 _POLICIES = Prepared(
     select(_T.c.id, _X.c.id, _X.c.config["log_policies"])
     .join(_X, _X.c.id == _T.c.experiment_id)

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from determined_master import notifications
 from determined_master.clock import Clock
+from determined_master.db.session import ReadSession
 from determined_master.logs import policy_match_repository as repository
 from determined_master.logs.line import Line
 from determined_master.logs.policies import SECONDS_A_BATCH, AttemptPolicies
@@ -64,6 +65,18 @@ class PolicyScan:
             )
             self._topics.add(notifications.EVENTS)
         return [Line(attempt.task_id, text, now, "WARNING", attempt.allocation_id, source="master") for text in added]
+
+    async def may_match(self, session: ReadSession, lines: Sequence[Line]) -> bool:
+        """Returns True if one of the lines of a container may match a policy of its attempt. Records nothing."""
+        if not lines or lines[0].allocation_id is None:
+            return False
+        task_id, allocation_id = lines[0].task_id, lines[0].allocation_id
+        if allocation_id in self._attempts:
+            found = self._attempts[allocation_id]
+            remaining = AttemptPolicies([]) if found is None else found[1]
+        else:
+            remaining = AttemptPolicies(await repository.listed(session, task_id, allocation_id))
+        return remaining.may_match(line.log for line in lines)
 
     def _policies(
         self, connection: Connection, task_id: str, allocation_id: str | None

@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection
 
 from determined.errors import ApiError, NotFound
 from determined_master import notifications
 from determined_master.clock import Clock
+from determined_master.db.base import table_of
+from determined_master.db.models import LogRow
+from determined_master.db.prepared import insert_rows
+from determined_master.db.session import WriteSession
 from determined_master.logs import repository
 from determined_master.logs.error_lines import is_error
 from determined_master.logs.line import Line
@@ -59,8 +64,20 @@ class LogStore:
                 return committed
             repository.advance_offset(connection, batch.container_id, batch.end)
         added = self._scan.lines_after(connection, batch.lines)
-        repository.insert_lines(
-            connection,
-            [line.values() | {"is_error": is_error(line.level, line.log)} for line in (*batch.lines, *added)],
-        )
+        repository.insert_lines(connection, _rows((*batch.lines, *added)))
         return batch.end
+
+    async def store_last(self, session: WriteSession, batch: Lines) -> bool:
+        """Stores the last output of a container in the transaction of its end; its offset is the caller's to store.
+
+        Returns False, and stores nothing, if there is much of it or a line may match a log policy: that is for
+        ``apply``.
+        """
+        if not self.is_quick([batch]) or await self._scan.may_match(session, batch.lines):
+            return False
+        await insert_rows(session, table_of(LogRow), _rows(batch.lines))
+        return True
+
+
+def _rows(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    return [line.values() | {"is_error": is_error(line.level, line.log)} for line in lines]

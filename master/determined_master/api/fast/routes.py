@@ -1,6 +1,5 @@
 """Routes of the fast path: plain Starlette, answered after the group commit."""
 
-import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar, overload
@@ -12,6 +11,7 @@ from starlette.types import ASGIApp
 from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.allocations.rendezvous_wait import RendezvousWait
+from determined_master.api.agent_output import lines_of
 from determined_master.api.errors import error_body, response_of, translate
 from determined_master.api.fast.dispatch import Json, body_of
 from determined_master.api.schemas.enums import plain_level
@@ -171,7 +171,7 @@ class FastRoutes:
             if not self._authenticator.is_agent(bearer(request.headers.get("authorization"))):
                 raise Unauthenticated("the join token is not valid for this cluster")
             batch = OutputBatch.model_validate_json(await body_of(request))
-            committed = await self._writer.write(self._logs, _lines(request.path_params["agent_id"], batch))
+            committed = await self._writer.write(self._logs, lines_of(request.path_params["agent_id"], batch))
         except ValueError as error:
             return response_of(BadRequest(f"invalid batch: {error}"))
         except Exception as error:
@@ -294,35 +294,6 @@ def _line(raw: _LogLine) -> Line:
         stdtype=raw.stdtype or "stdout",
         source=raw.source or "task",
     )
-
-
-def _lines(agent_id: str, batch: OutputBatch) -> Lines:
-    lines = [
-        Line(
-            task_id=batch.task_id,
-            log=line.log.replace("\0", NUL_SYMBOL),
-            timestamp=_agents_time(line.timestamp),
-            level=plain_level(line.level),
-            allocation_id=batch.allocation_id,
-            agent_id=agent_id,
-            container_id=batch.container_id,
-            rank_id=line.rank_id,
-            stdtype=line.stdtype,
-            source=line.source,
-        )
-        for line in batch.lines
-    ]
-    return Lines(batch.task_id, lines, agent_id, batch.container_id, batch.start, batch.end)
-
-
-def _agents_time(seconds: float) -> datetime:
-    """Converts an agent's time, moved into the bounds: an agent would repeat a refused line for ever."""
-    if math.isnan(seconds):
-        return EARLIEST
-    return datetime.fromtimestamp(min(_LATEST_SECONDS, max(_EARLIEST_SECONDS, seconds)), UTC)
-
-
-_EARLIEST_SECONDS, _LATEST_SECONDS = EARLIEST.timestamp(), LATEST.timestamp()
 
 
 def _time(text: str | None) -> datetime:

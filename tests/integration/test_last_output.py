@@ -1,0 +1,159 @@
+"""The last output of a container, which its agent sends together with its end."""
+
+import json
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+from sqlalchemy import select
+from tests.integration.test_statements import transactions
+from tests.support.agent_socket import agent_socket
+from tests.support.cluster import CONFIG, Cluster, FakeAgent
+
+from determined.link.messages import (
+    ContainerExit,
+    DesiredContainer,
+    OutputBatch,
+    OutputLine,
+    ReportedState,
+    SlotFacts,
+    SlotStatus,
+)
+from determined.states import ContainerState
+from determined_master.agents.service import Agents, StoredReport
+from determined_master.api.agent_output import lines_of
+from determined_master.db.models import ContainerRow
+from determined_master.logs.store import QUICK_LINES
+
+POLICY = "log_policies: [{name: full, pattern: 'no space left', action: cancel_retries}]\n"
+
+
+def batch_of(wish: DesiredContainer, *texts: str, start: int = 0) -> OutputBatch:
+    assert wish.spec is not None
+    return OutputBatch(
+        container_id=wish.container_id,
+        allocation_id=wish.allocation_id,
+        task_id=wish.spec.task_id,
+        start=start,
+        end=start + len(texts),
+        lines=[OutputLine(timestamp=1_700_000_000.5, log=text) for text in texts],
+    )
+
+
+async def started(one: Cluster, config: str = CONFIG) -> tuple[FakeAgent, DesiredContainer]:
+    agent = await one.join()
+    await one.create(config)
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    return agent, wish
+
+
+async def end(one: Cluster, agent: FakeAgent, wish: DesiredContainer, *batches: OutputBatch) -> dict[str, int]:
+    """Reports the end of a container that exited with code 1; returns what the agent is answered."""
+    ended = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
+    stored = StoredReport()
+    await one.master.agents.on_report(
+        agent.id,
+        [ended.model_copy(update={"output_done": False})],
+        stored=stored,
+        last_output=[lines_of(agent.id, batch) for batch in batches],
+    )
+    return stored.take_output()
+
+
+async def lines(one: Cluster) -> list[str]:
+    answer = await one.client.get("/api/v1/trials/1/logs")
+    found = [json.loads(line)["result"] for line in answer.text.splitlines()]
+    return [line["log"] for line in found if line["source"] != "master"]
+
+
+async def container(one: Cluster, wish: DesiredContainer) -> ContainerRow:
+    async with one.master.database.read() as session:
+        return (await session.scalars(select(ContainerRow).where(ContainerRow.id == wish.container_id))).one()
+
+
+async def test_it_is_stored_in_the_transaction_of_the_end(one: Cluster):
+    agent, wish = await started(one)
+    with transactions(one.master.database) as found:
+        assert await end(one, agent, wish, batch_of(wish, "loss 1", "loss 2")) == {wish.container_id: 2}
+    (of_end,) = [each for each in found if any("output_done" in text and "UPDATE" in text for text in each)]
+    assert sum(text.startswith("INSERT INTO task_logs") for text in of_end) == 1
+    assert await lines(one) == ["loss 1", "loss 2"]
+    row = await container(one, wish)
+    assert (row.state, row.output_offset, row.output_done) == (ContainerState.TERMINATED, 2, True)
+
+
+async def test_it_is_answered_with_the_next_desired_state(one: Cluster):
+    await one.create()
+    async with agent_socket(one, "one", slots=[SlotFacts(id=0)]) as socket:
+        assert (await socket.answer())["takes_last_output"]
+        agent, (wish,) = FakeAgent(one, "one"), await FakeAgent(one, "one").wished()
+        ended = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
+        report = ReportedState(
+            containers=[ended.model_copy(update={"output_done": False})], last_output=[batch_of(wish, "loss 1")]
+        )
+        socket.send(report.model_dump_json())
+        answers: list[dict[str, Any]] = []
+        while not answers or not answers[-1]["stored_output"]:
+            answers.append(await socket.answer())
+        assert answers[-1]["stored_output"] == {wish.container_id: 1}
+    assert await lines(one) == ["loss 1"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "start", "policies"),
+    [
+        (["loss 1"], 7, ""),
+        (["OSError: no space left"], 0, POLICY),
+        (["line"] * (QUICK_LINES + 1), 0, ""),
+    ],
+    ids=["not what follows", "a line that a policy matches", "much"],
+)
+async def test_what_is_not_stored_is_left_to_the_agent(one: Cluster, texts: list[str], start: int, policies: str):
+    agent, wish = await started(one, CONFIG + policies)
+    assert await end(one, agent, wish, batch_of(wish, *texts, start=start)) == {wish.container_id: 0}
+    assert await lines(one) == []
+    row = await container(one, wish)
+    assert (row.state, row.output_offset, row.output_done) == (ContainerState.TERMINATED, 0, False)
+
+
+async def test_a_line_that_no_policy_matches_is_stored(one: Cluster):
+    agent, wish = await started(one, CONFIG + POLICY)
+    assert await end(one, agent, wish, batch_of(wish, "loss 1")) == {wish.container_id: 1}
+    assert await lines(one) == ["loss 1"]
+
+
+async def test_output_that_was_stored_before_is_not_stored_again(one: Cluster):
+    """The agent sent it and was not answered."""
+    agent, wish = await started(one)
+    body = batch_of(wish, "loss 1").model_dump()
+    headers = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+    assert (await one.client.post("/detent/agents/one/output", json=body, headers=headers)).json() == {"committed": 1}
+    assert await end(one, agent, wish, batch_of(wish, "loss 1")) == {wish.container_id: 1}
+    assert (await lines(one), (await container(one, wish)).output_done) == (["loss 1"], True)
+
+
+async def test_that_of_another_agents_container_is_not_stored(one: Cluster):
+    _, wish = await started(one)
+    other = await one.join("two")
+    assert await end(one, other, wish, batch_of(wish, "made up")) == {}
+    assert await lines(one) == []
+
+
+async def test_nothing_of_an_end_that_cannot_be_stored_is_answered(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    """The rest of its transaction fails."""
+    agent, wish = await started(one)
+    monkeypatch.setattr(Agents, "_change_statuses", AsyncMock(side_effect=RuntimeError("a defect")))
+    ended = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
+    stored = StoredReport()
+    with pytest.raises(RuntimeError, match="a defect"):
+        await one.master.agents.on_report(
+            agent.id,
+            [ended.model_copy(update={"output_done": False})],
+            [SlotStatus(id=0, status="occupied")],
+            stored=stored,
+            last_output=[lines_of(agent.id, batch_of(wish, "loss 1"))],
+        )
+    assert stored.take_output() == {}
+    assert await lines(one) == []
+    assert (await container(one, wish)).state is ContainerState.RUNNING
