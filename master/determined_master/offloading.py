@@ -1,6 +1,7 @@
 """Runs blocking work on large inputs outside the event loop: in a thread, or in a process of its own."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -14,6 +15,8 @@ MAX_INLINE_CHARACTERS = 8 * 1024
 """Texts up to this size are read on the event loop: that takes less than 30 ms."""
 MAX_THREAD_CHARACTERS = 64 * 1024
 """Texts up to this size are read in a thread: a process takes longer to start."""
+NICE = 10
+"""Added to the niceness of the processes: on a machine with few cores requests go before them."""
 
 
 class Offloader:
@@ -29,7 +32,7 @@ class Offloader:
         """
         loop = asyncio.get_running_loop()
         async with self._slots:
-            pool = ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn"))
+            pool = ProcessPoolExecutor(1, get_context("spawn"), initializer=os.nice, initargs=(NICE,))
             try:
                 return await loop.run_in_executor(pool, partial(work, *arguments))
             finally:

@@ -1,11 +1,14 @@
 """Files of a context: the tree, one of them in either shape, what is binary, long, missing or tries to escape."""
 
 import base64
+import tempfile
+import threading
 from typing import Any
 
 import pytest
 from tests.support.cluster import Cluster
 
+from determined_master.api.context_body import SPOOL_ABOVE
 from determined_master.api.v1.context_files import MAX_TEXT_BYTES
 
 
@@ -73,3 +76,20 @@ async def test_an_experiment_without_files_has_an_empty_tree(one: Cluster):
     assert await one.get("/api/v1/experiments/1/file_tree") == {"files": []}
     assert (await one.client.get("/detent/experiments/1/file", params={"path": "x"})).status_code == 404
     assert (await one.client.get("/api/v1/experiments/9/file_tree")).status_code == 404
+
+
+@pytest.mark.parametrize(("size", "in_loop"), [(1000, True), (2 * SPOOL_ABOVE, False)])
+async def test_a_large_body_is_removed_beside_the_event_loop(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch, size: int, in_loop: bool
+):
+    """To free its pages takes longer than a request."""
+    closed: list[bool] = []
+    close = tempfile.SpooledTemporaryFile.close
+
+    def noted(file: "tempfile.SpooledTemporaryFile[bytes]") -> None:
+        closed.append(threading.current_thread() is threading.main_thread())
+        close(file)
+
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "close", noted)
+    await one.create(modelDefinition=[file("a.bin", b"a" * size)])
+    assert closed == [in_loop]

@@ -12,6 +12,7 @@ from tests.support.database_rows import write_rows
 from tests.support.series import oracle, packing, series, store
 from tests.support.waiting import eventually
 
+from determined_master.metric_series import repository, series_packer
 from determined_master.metric_series.downsampling import SIZE
 
 HOSTILE = [
@@ -141,6 +142,27 @@ async def test_a_crash_between_steps_loses_and_doubles_nothing(one: Cluster):
     assert kept(one, "SELECT count(*) FROM series_chunks WHERE factor > 1") == 8
 
 
+async def test_reports_that_arrive_go_before_the_next_page_that_is_packed(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    await trial(one)
+    await store(one, [(step, step, float(step), None) for step in range(10 * series_packer.PAGE)])
+    pages: list[int] = []
+    read = repository.reports
+
+    async def noted(*arguments: Any) -> Any:
+        found = await read(*arguments)
+        pages.append(len(found))
+        return found
+
+    monkeypatch.setattr(repository, "reports", noted)
+    monkeypatch.setattr(series_packer, "PAGE_PAUSE_SECONDS", 3600.0)
+    step = asyncio.create_task(packing(one, least=1))
+    await eventually(lambda: bool(pages))
+    assert pages == [series_packer.PAGE]
+    step.cancel()
+
+
 async def test_more_keys_for_an_old_report_are_drawn(one: Cluster):
     task = await trial(one)
     for steps in (1, 2, 3):
@@ -178,8 +200,6 @@ async def test_a_resumed_run_hides_what_it_overtook(one: Cluster):
 
 async def test_a_report_that_is_changed_while_it_is_packed_is_packed_anew(one: Cluster):
     """The version tells: what was read before the change is not written after it."""
-    from determined_master.metric_series import repository
-
     task = await trial(one)
     for steps in (1, 2, 3):
         await report(one, task, steps, {"loss": 1.0})

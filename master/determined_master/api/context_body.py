@@ -38,7 +38,7 @@ async def read_submission(
     """
     spooled = tempfile.SpooledTemporaryFile(max_size=SPOOL_ABOVE, dir=str(settings.data))  # noqa: SIM115
     size = 0
-    with spooled:
+    try:
         async for chunk in request.stream():
             size += len(chunk)
             if size > BODY_LIMIT:
@@ -53,6 +53,11 @@ async def read_submission(
         spooled.flush()
         path = f"/proc/{os.getpid()}/fd/{spooled.fileno()}"
         return await offloader.run(_digest_file, path, files_key, blobs.folder, settings.context_limit, rest_limit)
+    finally:
+        if size > SPOOL_ABOVE:
+            await asyncio.to_thread(spooled.close)  # to free a large file takes more than ten milliseconds
+        else:
+            spooled.close()
 
 
 def _digest_file(path: str, files_key: str, blobs: Path, limit: int, rest_limit: int | None) -> dict[str, Any]:

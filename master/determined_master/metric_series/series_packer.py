@@ -24,6 +24,8 @@ MIN_POINTS_AT_END = 32
 MAX_REPORTS = 1000
 MAX_POINTS = 100_000
 PAGE = 100
+PAGE_PAUSE_SECONDS = 0.002
+"""Pause after each page of reports, which takes the event loop a millisecond: reports that arrive go first."""
 SERIES_PER_TRANSACTION = 64
 TRIALS_PER_TRANSACTION = 32
 LOOKS = 6
@@ -138,6 +140,7 @@ class SeriesPacker:
                 return fresh, until, run
             if count >= MAX_POINTS:
                 return fresh, after, run
+            await asyncio.sleep(PAGE_PAUSE_SECONDS)
 
     async def _write(self, trial: Cursor, version: int, until: int, fresh: dict[tuple[str, str], _Fresh]) -> bool:
         async with self._database.read() as session:
