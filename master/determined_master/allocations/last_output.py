@@ -1,4 +1,4 @@
-"""Output that agents send together with the end of its containers."""
+"""Output that agents send together with the end of their containers."""
 
 from collections.abc import Sequence
 from typing import Any
