@@ -99,9 +99,10 @@ class Container:
         """Returns, once, the output to send with the report of its end."""
         return self._shipper.take_offer()
 
-    def stored_output(self, committed: int) -> None:
-        """Handles the offset up to which the master has stored its output together with its end."""
-        self._shipper.answered(committed)
+    def stored_output(self, committed: int) -> bool:
+        """Handles the offset up to which the master has stored its output together with its end. Returns True if that
+        is all of it."""
+        return self._shipper.answered(committed)
 
     @property
     def held_slots(self) -> tuple[int, ...]:

@@ -71,8 +71,6 @@ class Daemon:
         self._told: set[str] = set()
         """Containers of which the master was sent the end of their output by this connection."""
         self._takes_last_output = False
-        self._last_output: dict[str, int] = {}
-        """Ends of the output that was sent with the end of containers, for which the master has not answered."""
         self._desired: DesiredState | None = None
         self._sequence = 0
         self._slot_statuses: list[SlotStatus] = []
@@ -117,7 +115,6 @@ class Daemon:
             self._soon = None
         offered = [container.take_last_output() for container in self._containers.values()]
         last_output = [batch for batch in offered if batch is not None]
-        self._last_output |= {batch.container_id: batch.end for batch in last_output}
         return self.reported.model_copy(update={"last_output": last_output}) if last_output else self.reported
 
     @property
@@ -162,7 +159,9 @@ class Daemon:
         self._desired = desired
         self._sequence = desired.sequence
         for container_id, committed in desired.stored_output.items():
-            self._stored_output(container_id, committed)
+            container = self._containers.get(container_id)
+            if container is not None and container.stored_output(committed):
+                self._told.add(container_id)
         self._reconcile()
         self._report_soon()
 
@@ -178,7 +177,6 @@ class Daemon:
         """Handles the loss of the connection: nothing changes until the next desired state."""
         self._desired = None
         self._told.clear()
-        self._last_output.clear()
         self._takes_last_output = False
 
     async def close(self) -> None:
@@ -191,14 +189,6 @@ class Daemon:
         await asyncio.gather(*self._lives.values(), *self._removals, return_exceptions=True)
         await self._client.aclose()
         self._memory.close()
-
-    def _stored_output(self, container_id: str, committed: int) -> None:
-        """Handles an answer to output that was sent with a container's end. If all of it is stored, the master knows
-        that it was the last."""
-        if self._last_output.pop(container_id, None) == committed:
-            self._told.add(container_id)
-        if container_id in self._containers:
-            self._containers[container_id].stored_output(committed)
 
     def _reconcile(self) -> None:
         if self._desired is None:
@@ -271,7 +261,6 @@ class Daemon:
     def _forget(self, container_id: str) -> None:
         self._terminated.pop(container_id, None)
         self._told.discard(container_id)
-        self._last_output.pop(container_id, None)
         container = self._containers.pop(container_id, None)
         self._lives.pop(container_id, None)
         if container is not None:

@@ -67,6 +67,7 @@ class OutputShipper:
         """True while nothing is being sent."""
         self._offer: OutputBatch | None = None
         self._answer: asyncio.Future[int] | None = None
+        self._end_of_offer: int | None = None
         self.is_done = False
         self._position = _read_position(folder)
 
@@ -88,12 +89,16 @@ class OutputShipper:
     def take_offer(self) -> OutputBatch | None:
         """Returns, once, the output to send with the report of the end."""
         offer, self._offer = self._offer, None
+        if offer is not None:
+            self._end_of_offer = offer.end
         return offer
 
-    def answered(self, committed: int) -> None:
-        """Handles the master's answer to it: the offset up to which the output is stored."""
+    def answered(self, committed: int) -> bool:
+        """Handles the master's answer to it: the offset up to which the output is stored. Returns True if that is all
+        of it: then the master knows that it was the last."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(committed)
+        return committed == self._end_of_offer
 
     async def run(self) -> None:
         """Ships until all output is acknowledged after :meth:`finish`."""

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, func, or_, select, true, update
 
 from determined_master import notifications
+from determined_master.db import prepared
 from determined_master.db.base import table_of
 from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.models import ContainerRow, LogRow, TrialRow
@@ -154,6 +155,11 @@ def advance_offset(connection: Connection, container_id: str, end: int) -> None:
 _ADVANCE: Prepared[()] = Prepared(
     update(_C).where(_C.c.id == bindparam("of_container")).values(output_offset=bindparam("end"))
 )
+
+
+async def add_lines(session: WriteSession, values: Sequence[dict[str, Any]]) -> None:
+    """Inserts a few log lines in the transaction of a session."""
+    await prepared.insert_rows(session, _L, values)
 
 
 def insert_lines(connection: Connection, values: Sequence[dict[str, Any]]) -> None:

@@ -9,9 +9,6 @@ from sqlalchemy import Connection
 from determined.errors import ApiError, NotFound
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.base import table_of
-from determined_master.db.models import LogRow
-from determined_master.db.prepared import insert_rows
 from determined_master.db.session import WriteSession
 from determined_master.logs import repository
 from determined_master.logs.error_lines import is_error
@@ -75,7 +72,7 @@ class LogStore:
         """
         if not self.is_quick([batch]) or await self._scan.may_match(session, batch.lines):
             return False
-        await insert_rows(session, table_of(LogRow), _rows(batch.lines))
+        await repository.add_lines(session, _rows(batch.lines))
         return True
 
 
