@@ -1,13 +1,13 @@
 """State that survives a restart of the agent: its id, the newest master epoch, and its run folders."""
 
 import json
-import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 from determined.errors import DeterminedError
 from determined.link.run_folder import RunFolder
+from determined_agent.tree_removal import remove_tree
 from determined_launch.atomic_file import write_atomic
 from determined_launch.pid_lock import LockHeld, PidLock
 
@@ -70,7 +70,7 @@ class AgentState:
             if folder.record.exists() and not path.name.startswith(GONE):
                 yield folder
             else:
-                shutil.rmtree(path, ignore_errors=True)
+                remove_tree(path)
 
     def discard(self, folder: RunFolder) -> Path:
         """Renames a run folder atomically to a trash name; returns the new path, which is still to be removed."""

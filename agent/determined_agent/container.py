@@ -4,7 +4,6 @@ Begins from a desired container or an existing run folder.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -118,8 +117,7 @@ class Container:
     def stop(self) -> None:
         """Ends the container immediately; ``state`` shows its end."""
         self._is_stopping = True
-        with contextlib.suppress(OSError):  # a full disk must not prevent the end of a task
-            self.folder.stop.touch()
+        self.folder.request_stop()
         if self._preparing is not None:
             self._preparing.cancel()
         else:
@@ -136,20 +134,27 @@ class Container:
                 )
             self.exit = await asyncio.to_thread(exit_of, ended, self.folder)
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
-            try:
-                if self.exit.message:
-                    say(self.folder, log_text(self.exit), "ERROR")
-                self._record["exit"] = self.exit.model_dump()
-                self.folder.write_record(self._record)
-            except Exception:
-                logger.exception("cannot write the exit status of a container to the disk", extra=self._ids)
-            self._shipper.finish(with_report=True)
+            await asyncio.to_thread(self._record_exit, self.exit)
+            await self._shipper.finish(with_report=True)
             self._move(ContainerState.TERMINATED, is_awaited=True)
             # Last: the next task waits for the slots, and not for the removal of files.
             await self._undo(self._hooks)
             return
-        self._shipper.finish()
+        await self._shipper.finish()
         self._move(ContainerState.TERMINATED, is_awaited=True)
+
+    def _record_exit(self, ended: ContainerExit) -> None:
+        """Writes the end into the log and into the record. Blocking: a task may have filled the folder of its log."""
+        try:
+            if ended.message:
+                say(self.folder, log_text(ended), "ERROR")
+        except Exception:
+            logger.exception("cannot write the end of a container into its log", extra=self._ids)
+        try:
+            self._record["exit"] = ended.model_dump()
+            self.folder.write_record(self._record)
+        except Exception:
+            logger.exception("cannot write the exit status of a container to the disk", extra=self._ids)
 
     async def _until_end(self) -> Ended:
         try:

@@ -3,7 +3,6 @@
 import asyncio
 import dataclasses
 import logging
-import shutil
 import socket
 import time
 from collections.abc import Sequence, Set
@@ -34,6 +33,7 @@ from determined_agent.http import HttpClient
 from determined_agent.leftover_reports import send_leftover_reports
 from determined_agent.output import OutputShipper
 from determined_agent.settings import Settings
+from determined_agent.tree_removal import remove_tree
 from determined_launch.out_of_space import is_out_of_space
 from determined_launch.version import DETENT_VERSION
 
@@ -67,7 +67,7 @@ class Daemon:
         self._containers: dict[str, Container] = {}
         self._terminated: dict[str, ReportedContainer] = {}
         self._lives: dict[str, asyncio.Task[None]] = {}
-        self._removals: set[asyncio.Task[None]] = set()
+        self._removals: set[asyncio.Task[bool]] = set()
         self._told: set[str] = set()
         """Containers of which the master was sent the end of their output by this connection."""
         self._takes_last_output = False
@@ -265,7 +265,7 @@ class Daemon:
         self._lives.pop(container_id, None)
         if container is not None:
             trash = self._memory.discard(container.folder)
-            removal = asyncio.create_task(asyncio.to_thread(shutil.rmtree, trash, True))
+            removal = asyncio.create_task(asyncio.to_thread(remove_tree, trash))
             self._removals.add(removal)
             removal.add_done_callback(self._removals.discard)
         self._report_soon()

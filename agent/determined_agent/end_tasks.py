@@ -36,8 +36,7 @@ def end_tasks(folders: Iterable[RunFolder], seconds: float = SHIM_SECONDS) -> li
     found = {folder: shim for folder in folders if (shim := open_shim(folder)) is not None}
     try:
         for folder, (_pid, descriptor) in found.items():
-            with contextlib.suppress(OSError):  # a full disk must not prevent the end of a task
-                folder.stop.touch()
+            folder.request_stop()
             _send(descriptor, signal.SIGTERM)
         deadline = time.monotonic() + seconds
         for _pid, descriptor in found.values():

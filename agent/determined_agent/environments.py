@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 import re
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Set
@@ -20,6 +19,7 @@ from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import Draft
 from determined_agent.settings import Settings
 from determined_agent.task_python import PythonFacts
+from determined_agent.tree_removal import remove_tree
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class Environments:
                 if {path.name for path in (folder / _USERS).glob("*")} & known or _used(folder) > entry.changed:
                     continue  # a container has begun to use it
                 folder.rename(trash)
-            shutil.rmtree(trash, ignore_errors=True)
+            remove_tree(trash)
             days = (time.time() - entry.changed) / 86400
             logger.info("removed the environment %s, unused for %.1f days", entry.name, days)
 

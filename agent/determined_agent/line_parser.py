@@ -1,6 +1,7 @@
 """Parses frames of output into log lines; separates rank prefix and level from the text."""
 
 import re
+import time
 
 from determined.link.messages import OutputLine
 from determined_agent.log_segments import AGENT, STDERR, Chunk, Frame
@@ -29,14 +30,15 @@ def parse(frame: Frame) -> OutputLine:
 
 
 def lines_of(chunk: Chunk) -> list[OutputLine]:
-    """Returns the lines of a chunk; a first line says how many bytes before it were dropped."""
-    lines = [parse(frame) for frame in chunk.frames]
-    if chunk.missing:
-        gap = OutputLine(
-            timestamp=chunk.frames[0].time if chunk.frames else 0.0,
-            log=f"{chunk.missing} bytes of output were dropped here: the agent's buffer for unsent output was full",
-            level="WARNING",
-            source="agent",
-        )
-        lines.insert(0, gap)
-    return lines
+    """Returns the lines of a chunk; the first ones say how many bytes before them were dropped or skipped."""
+    gaps = (
+        (chunk.missing, "dropped here: the agent's buffer for unsent output was full"),
+        (chunk.unreadable, "skipped here: the task or a damaged disk has changed the files of its output"),
+    )
+    when = chunk.frames[0].time if chunk.frames else time.time()
+    before = [
+        OutputLine(timestamp=when, log=f"{count} bytes of output were {why}", level="WARNING", source="agent")
+        for count, why in gaps
+        if count
+    ]
+    return [*before, *map(parse, chunk.frames)]

@@ -2,22 +2,39 @@
 
 Imports only quickly loading modules of the standard library: the shim writes with it, the agent reads with it. There
 is one writer at a time (the agent before the shim starts and after it has ended), so the meaning of an offset never
-changes.
+changes. A task in a container can write into the folder: what is read is bounded, and bytes that no writer has written
+are skipped.
 """
 
 import errno
+import itertools
 import os
+import re
 import stat
 import struct
 import time
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from contextlib import contextmanager
+from typing import NamedTuple
 
 from determined_launch.out_of_space import is_out_of_space
 
 STDOUT, STDERR, AGENT = 1, 2, 3
+MAX_FRAME_BYTES = 2 << 20
+"""Longer than every line; the agent's setting ``output_line_bytes`` is at most half of it."""
+MAX_ENTRIES = 16384
+"""A folder with more files is not read; writers make at most half as many segments."""
+MAX_RESUMED_BYTES = 32 << 20
+"""A writer does not continue a larger segment, because it looks for the end of the last whole frame."""
+MAX_PASSED = 64
+"""Number of segments without a frame that one read passes over."""
+_MAX_OFFSET = 1 << 60
+_MAX_TIME = 1e11
+_BLOCK_BYTES = 1 << 20
 _HEADER = struct.Struct(">dBI")
 _SUFFIX = ".seg"
+_DIGITS = 20
+_SEGMENT = re.compile(rf"[0-9]{{{_DIGITS}}}\.seg")
 # A task in a container of its own user could put a link there.
 _NEW = os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -34,12 +51,23 @@ class Frame(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Frames from ``start`` to ``end``; ``missing`` bytes before the first frame were dropped."""
+    """Frames from ``start`` to ``end``. Before the first frame, ``missing`` bytes were dropped, and ``unreadable``
+    bytes are no frames."""
 
     start: int
     end: int
     frames: tuple[Frame, ...] = ()
     missing: int = 0
+    unreadable: int = 0
+
+
+class Segment(NamedTuple):
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
 
 
 class SegmentWriter:
@@ -49,14 +77,22 @@ class SegmentWriter:
     """
 
     def __init__(self, folder: StrPath, *, segment_bytes: int = 16 << 20, limit: int = 1 << 30) -> None:
-        self._folder = folder
         self._segment_bytes = segment_bytes
         self._limit = limit
         self._pending: list[bytes] = []
         self.is_blocked = False
-        segments = list(_segments(folder))
-        self._start = segments[-1][0] if segments else 0
-        self._file = os.open(_path(folder, self._start), os.O_RDWR | _NEW, 0o600)
+        self._folder = _open_folder(folder)
+        try:
+            self._open_last()
+        except BaseException:
+            os.close(self._folder)
+            raise
+
+    def _open_last(self) -> None:
+        segments = _segments(self._folder)
+        last = segments[-1] if segments else Segment(0, 0)
+        self._start = last.start if last.size <= MAX_RESUMED_BYTES else last.end
+        self._file = os.open(_name(self._start), os.O_RDWR | _NEW, 0o600, dir_fd=self._folder)
         _check_own(self._file)
         # A killed shim may have left a partial frame.
         self._size = _whole(self._file)
@@ -67,6 +103,7 @@ class SegmentWriter:
         return self._start + self._size
 
     def add(self, stream: int, line: bytes, when: float | None = None) -> None:
+        line = line[:MAX_FRAME_BYTES]
         self._pending.append(_HEADER.pack(time.time() if when is None else when, stream, len(line)) + line)
 
     def flush(self) -> None:
@@ -108,11 +145,12 @@ class SegmentWriter:
     def close(self) -> None:
         self.flush()
         os.close(self._file)
+        os.close(self._folder)
 
     def _rotate(self) -> None:
         start = self.end
         try:
-            file = os.open(_path(self._folder, start), os.O_WRONLY | _NEW, 0o600)
+            file = os.open(_name(start), os.O_WRONLY | _NEW, 0o600, dir_fd=self._folder)
         except OSError:
             return  # continues in the old segment
         os.close(self._file)
@@ -120,7 +158,10 @@ class SegmentWriter:
         self._cut()
 
     def _cut(self) -> None:
-        segments = list(_segments(self._folder))
+        try:
+            segments = _segments(self._folder)
+        except OSError:
+            return  # the task has filled the folder; its own output is lost, and nothing else
         total = sum(size for _, size in segments)
         kept = 0
         for index, (start, size) in enumerate(segments):
@@ -130,72 +171,134 @@ class SegmentWriter:
             is_head = index == 0 or kept <= self._limit // 2
             if is_head or start == self._start:
                 continue
-            _remove(_path(self._folder, start))
+            _remove(self._folder, start)
             total -= size
 
 
-def read(folder: StrPath, position: int, *, lines: int = 1000, size: int = 1 << 20) -> Chunk:
-    """Returns frames from ``position`` on, at most ``lines`` of them and about ``size`` bytes, of one segment."""
-    here = position
-    segments = list(_segments(folder))
-    for index, (start, length) in enumerate(segments):
-        is_last = index == len(segments) - 1
-        if here >= start + length and not (is_last and here == start + length):
-            continue
-        here = max(here, start)
-        frames, end = _frames(_path(folder, start), here - start, lines, size)
-        if frames or is_last:
-            return Chunk(position, start + end, frames, here - position)
-        here = start + length  # a crash leaves a partial frame before a later segment
-    return Chunk(position, position)
+def read(
+    folder: StrPath, position: int, *, lines: int = 1000, size: int = _BLOCK_BYTES, owner: int | None = None
+) -> Chunk:
+    """Returns frames from ``position`` on, of one segment.
+
+    Args:
+        folder: the folder of the segments.
+        position: offset of the first wanted byte.
+        lines: largest number of frames.
+        size: about so many bytes are read; a single frame may have more, up to ``MAX_FRAME_BYTES``.
+        owner: uid that a segment must have, unless it is this process's own; None for any.
+
+    Raises OSError for a folder with more than ``MAX_ENTRIES`` files, and for a segment that cannot be read.
+    """
+    here, unreadable, passed = position, 0, 0
+    with _opened(folder) as base:
+        segments = _segments(base)
+        for index, segment in enumerate(segments):
+            is_last = index == len(segments) - 1
+            if here >= segment.end and not (is_last and here == segment.end):
+                continue
+            here = max(here, segment.start)
+            frames, skipped = _frames(base, segment, here - segment.start, lines, size, owner)
+            if frames:
+                before = here - position - unreadable
+                return Chunk(position, here + sum(map(_length, frames)), frames, before, unreadable)
+            if is_last:
+                unreadable += skipped
+                return Chunk(position, here + skipped, (), here - position - (unreadable - skipped), unreadable)
+            # A crash leaves a partial frame before a later segment.
+            passed += 1
+            unreadable += skipped
+            here = segment.end
+            if passed == MAX_PASSED:
+                break
+    return Chunk(position, here, (), max(0, here - position - unreadable), unreadable)
 
 
-def end_of(folder: StrPath) -> int:
-    """Returns the offset after the last complete frame."""
-    segments = list(_segments(folder))
+def tail(folder: StrPath, size: int) -> int:
+    """Returns the start of the first segment from which at most ``size`` bytes follow, or of the last segment."""
+    with _opened(folder) as base:
+        segments = _segments(base)
     if not segments:
         return 0
-    with _open(_path(folder, segments[-1][0])) as file:
-        return segments[-1][0] + _whole(file.fileno())
+    end = segments[-1].end
+    return next((each.start for each in segments if end - each.start <= size), segments[-1].start)
 
 
 def drop(folder: StrPath, position: int) -> None:
     """Removes segments that end at or before ``position``, except the newest, which defines the end of the stream."""
-    for start, size in list(_segments(folder))[:-1]:
-        if start + size <= position:
-            _remove(_path(folder, start))
+    with _opened(folder) as base:
+        for segment in _segments(base)[:-1]:
+            if segment.end <= position:
+                _remove(base, segment.start)
 
 
-def _frames(path: StrPath, skip: int, lines: int, size: int) -> tuple[tuple[Frame, ...], int]:
+def _frames(
+    base: int, segment: Segment, skip: int, lines: int, size: int, owner: int | None
+) -> tuple[tuple[Frame, ...], int]:
+    """Returns whole frames, and the bytes to pass over if the segment has no frame at this place."""
     try:
-        with _open(path) as file:
-            file.seek(skip)
-            data = file.read(size)
-            if len(data) >= _HEADER.size:
-                needed = _HEADER.size + _HEADER.unpack_from(data)[2]
-                if needed > len(data):
-                    data += file.read(needed - len(data))
+        file = os.open(_name(segment.start), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=base)
     except FileNotFoundError:  # dropped after the listing
-        return (), skip
-    frames: list[Frame] = []
+        return (), 0
+    try:
+        if owner is not None and os.fstat(file).st_uid not in (owner, os.geteuid()):
+            return (), segment.size - skip
+        data = os.pread(file, size, skip)
+        if len(data) >= _HEADER.size:
+            when, stream, length = _HEADER.unpack_from(data)
+            if not _is_header(when, stream, length):
+                return (), segment.size - skip
+            needed = _HEADER.size + length
+            if needed > len(data):
+                data += os.pread(file, needed - len(data), skip + len(data))
+    finally:
+        os.close(file)
+    found = itertools.islice(_parse(data), lines)
+    return tuple(Frame(when, stream, data[begin:end]) for when, stream, begin, end in found), 0
+
+
+def _parse(data: bytes) -> Iterator[tuple[float, int, int, int]]:
+    """Yields time, stream, begin and end of the line of each whole frame, up to the first bytes that are none."""
     at = 0
-    while len(frames) < lines and at + _HEADER.size <= len(data):
+    while at + _HEADER.size <= len(data):
         when, stream, length = _HEADER.unpack_from(data, at)
-        after = at + _HEADER.size + length
-        if after > len(data):
-            break
-        frames.append(Frame(when, stream, data[at + _HEADER.size : after]))
-        at = after
-    return tuple(frames), skip + at
+        begin = at + _HEADER.size
+        at = begin + length
+        if at > len(data) or not _is_header(when, stream, length):
+            return
+        yield when, stream, begin, at
 
 
-def _open(path: StrPath) -> BinaryIO:
-    """Opens a file for reading without waiting for a writer, because a task may have put a fifo there."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return open(descriptor, "rb")
+def _is_header(when: float, stream: int, length: int) -> bool:
+    return STDOUT <= stream <= AGENT and length <= MAX_FRAME_BYTES and 0 <= when < _MAX_TIME
+
+
+def _length(frame: Frame) -> int:
+    return _HEADER.size + len(frame.line)
+
+
+def _whole(file: int) -> int:
+    """Returns the number of bytes of the whole frames with which the file begins."""
+    at = 0
+    while True:
+        data = os.pread(file, MAX_FRAME_BYTES + _HEADER.size, at)
+        used = max((end for *_, end in _parse(data)), default=0)
+        if used == 0:
+            return at
+        at += used
+
+
+@contextmanager
+def _opened(folder: StrPath) -> Iterator[int]:
+    base = _open_folder(folder)
+    try:
+        yield base
+    finally:
+        os.close(base)
+
+
+def _open_folder(folder: StrPath) -> int:
+    # A task that may change the folder above could put a link there.
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def _check_own(file: int) -> None:
@@ -205,32 +308,33 @@ def _check_own(file: int) -> None:
         raise OSError(errno.EINVAL, "a segment is not a regular file of its own")
 
 
-def _whole(file: int) -> int:
-    at, size = 0, os.fstat(file).st_size
-    while at + _HEADER.size <= size:
-        after = at + _HEADER.size + _HEADER.unpack(os.pread(file, _HEADER.size, at))[2]
-        if after > size:
-            break
-        at = after
-    return int(at)
-
-
-def _segments(folder: StrPath) -> Iterator[tuple[int, int]]:
-    """Yields start and size of every segment, in order."""
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdecimal() and name.isascii():
+def _segments(base: int) -> list[Segment]:
+    """Returns the segments in order. Raises OSError for too many files, and for one that is no regular file."""
+    found = []
+    with os.scandir(base) as entries:
+        for count, entry in enumerate(entries):
+            if count == MAX_ENTRIES:
+                raise OSError(errno.EFBIG, f"more than {MAX_ENTRIES} files among the output")
+            if not _SEGMENT.fullmatch(entry.name):
+                continue
             try:
-                yield int(name.removesuffix(_SUFFIX)), os.stat(os.path.join(folder, name)).st_size
+                status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+            if not stat.S_ISREG(status.st_mode):
+                raise OSError(errno.EINVAL, "not a regular file", entry.name)
+            segment = Segment(int(entry.name.removesuffix(_SUFFIX)), status.st_size)
+            if segment.end <= _MAX_OFFSET:
+                found.append(segment)
+    return sorted(found)
 
 
-def _path(folder: StrPath, start: int) -> str:
-    return os.path.join(folder, f"{start:020d}{_SUFFIX}")
+def _name(start: int) -> str:
+    return f"{start:0{_DIGITS}d}{_SUFFIX}"
 
 
-def _remove(path: str) -> None:
+def _remove(base: int, start: int) -> None:
     try:
-        os.unlink(path)
+        os.unlink(_name(start), dir_fd=base)
     except FileNotFoundError:
         pass

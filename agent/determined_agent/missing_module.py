@@ -10,6 +10,8 @@ from determined_agent import log_segments
 from determined_agent.log_segments import AGENT
 
 ADVICE_START = "there is no module"
+MAX_BYTES = 32 << 20
+"""Largest part of the output in which they are searched."""
 LAST_LINES = 40
 """Number of last lines to examine; the program survived earlier import errors."""
 
@@ -51,9 +53,9 @@ def advice(lines: Iterable[str], workdir: Path) -> str:
 def last_lines(folder: RunFolder) -> list[str]:
     """Returns the end of the task's output that is still on disk. Blocking."""
     kept: deque[str] = deque(maxlen=LAST_LINES)
-    position = 0
+    position = log_segments.tail(folder.output, MAX_BYTES)
     while True:
-        chunk = log_segments.read(folder.output, position)
+        chunk = log_segments.read(folder.output, position, owner=folder.owner)
         if chunk.end <= position:
             return list(kept)
         kept.extend(frame.line.decode(errors="replace") for frame in chunk.frames if frame.stream != AGENT)

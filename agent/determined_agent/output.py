@@ -16,7 +16,7 @@ from determined_agent import log_segments
 from determined_agent.http import HttpClient, HttpError
 from determined_agent.line_parser import lines_of
 from determined_agent.log_segments import AGENT, Chunk
-from determined_launch.regular_files import read_regular
+from determined_launch.regular_files import read_regular, write_regular
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,8 @@ AGENT_LINES_SECONDS = 0.25
 """Longest time that the agent's lines before a task wait for the task's first line, with which they are sent."""
 FIRST_LINES_SECONDS = 0.1
 """Longest time that the task's first line waits for those that follow it."""
+MAX_LINES = 1000
+"""Number of lines of a batch."""
 MAX_LAST_LINES, MAX_LAST_BYTES = 8, 4096
 """So much output goes with the report of the container's end: a message less for each short task."""
 ANSWER_SECONDS = 1.0
@@ -75,16 +77,18 @@ class OutputShipper:
         """Wakes the shipper because there may be new output."""
         self._rung.set()
 
-    def finish(self, *, with_report: bool = False) -> None:
+    async def finish(self, *, with_report: bool = False) -> None:
         """Declares that no output will be added. ``with_report``: the container's end is reported next, and may take
         the last output with it."""
-        self._is_last = True
-        self._rung.set()
+        rest = None
         if with_report and self._is_idle and self._takes_last_output():
             with contextlib.suppress(Exception):  # ``run`` reads it again, and reports the error
-                self._offer = self._rest()
-        if self._offer is not None:
+                rest = await asyncio.to_thread(self._rest)
+        if rest is not None and self._is_idle and rest.start == self._position:
+            self._offer = rest
             self._answer = asyncio.get_running_loop().create_future()
+        self._is_last = True
+        self._rung.set()
 
     def take_offer(self) -> OutputBatch | None:
         """Returns, once, the output to send with the report of the end."""
@@ -146,8 +150,8 @@ class OutputShipper:
                 while not self._is_last:
                     self._rung.clear()
                     if not has_begun:
-                        frames = log_segments.read(self._folder.output, self._position).frames
-                        has_begun = any(frame.stream != AGENT for frame in frames)
+                        chunk = await asyncio.to_thread(self._read)
+                        has_begun = any(frame.stream != AGENT for frame in chunk.frames)
                         if has_begun:
                             limit.reschedule(asyncio.get_running_loop().time() + FIRST_LINES_SECONDS)
                     await self._rung.wait()
@@ -196,11 +200,11 @@ class OutputShipper:
     async def _wait_for_answer(self, answer: "asyncio.Future[int]") -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ANSWER_SECONDS):
-                self._move(await answer)
+                await self._move(await answer)
 
     async def _ship_some(self) -> bool:
         """Ships one batch; returns False if there is none."""
-        chunk = log_segments.read(self._folder.output, self._position)
+        chunk = await asyncio.to_thread(self._read)
         if chunk.end == self._position:
             return False
         batch = self._batch(chunk)
@@ -209,24 +213,34 @@ class OutputShipper:
             raise _Forgotten
         if answer.status != 200:
             raise HttpError(f"the master answered {answer.status}")
-        self._move(OutputAck.model_validate_json(answer.body).committed)
+        await self._move(OutputAck.model_validate_json(answer.body).committed)
         return True
 
+    def _read(self, lines: int = MAX_LINES) -> Chunk:
+        """Returns the next lines that are not acknowledged. Blocking."""
+        folder = self._folder
+        return log_segments.read(folder.output, self._position, lines=lines, owner=folder.owner)
+
     def _rest(self) -> OutputBatch | None:
-        """Returns the output that is not acknowledged; None if there is none, or too much for a report."""
-        chunk = log_segments.read(self._folder.output, self._position, lines=MAX_LAST_LINES)
-        is_short = 0 < chunk.end - self._position <= MAX_LAST_BYTES
-        is_all = is_short and chunk.end == log_segments.end_of(self._folder.output)
+        """Returns the output that is not acknowledged; None if there is none, or too much for a report. Blocking."""
+        chunk = self._read(MAX_LAST_LINES + 1)
+        is_all = 0 < chunk.end - chunk.start <= MAX_LAST_BYTES and len(chunk.frames) <= MAX_LAST_LINES
+        # One read stays in one segment.
+        is_all = is_all and log_segments.read(self._folder.output, chunk.end, lines=1).end == chunk.end
         return self._batch(chunk) if is_all else None
 
     def _batch(self, chunk: Chunk) -> OutputBatch:
-        return OutputBatch(**self._names, start=self._position, end=chunk.end, lines=lines_of(chunk))
+        return OutputBatch(**self._names, start=chunk.start, end=chunk.end, lines=lines_of(chunk))
 
-    def _move(self, committed: int) -> None:
+    async def _move(self, committed: int) -> None:
         self._position = committed
+        await asyncio.to_thread(self._forget, committed)
+
+    def _forget(self, committed: int) -> None:
+        """Removes what is acknowledged. Blocking."""
         log_segments.drop(self._folder.output, committed)
         with contextlib.suppress(OSError):  # a hint only
-            self._folder.acknowledged.write_text(str(committed))
+            write_regular(self._folder.path, self._folder.acknowledged.name, str(committed).encode(), owner=None)
 
 
 def _read_position(folder: RunFolder) -> int:

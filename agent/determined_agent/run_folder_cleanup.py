@@ -9,7 +9,6 @@ import contextlib
 import logging
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Set
 
@@ -18,6 +17,7 @@ from determined.link.stale_files import Entry, stale
 from determined_agent.agent_state import GONE, AgentState
 from determined_agent.end_tasks import is_running
 from determined_agent.settings import Settings
+from determined_agent.tree_removal import remove_tree
 
 logger = logging.getLogger(__name__)
 
@@ -69,15 +69,18 @@ class RunFolderCleanup:
             if is_running(folder):
                 return False
             folder = RunFolder(self._state.discard(folder))
-        shutil.rmtree(folder.path, ignore_errors=True)
-        return not folder.path.exists()
+        return remove_tree(folder.path)
 
 
 def _size(path: str) -> int:
     """Returns the bytes on disk below ``path``, without the targets of links."""
     total = 0
-    for base, _folders, files in os.walk(path):
-        for name in files:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(base, name)).st_blocks * 512
+    folders = [path]  # not os.walk, which is recursive: a task decides how deep it is
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
     return total

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from determined.client import certificates
 from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE, NO_VERIFY, Trust
@@ -49,6 +49,8 @@ _KEPT = frozenset(
 _USER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 _KEPT_PREFIXES = ("LC_", "NVIDIA_", "NCCL_", "HSA_", "MIOPEN_")
 
+MAX_SEGMENTS = 8192
+"""Largest number of files in which the output of a task is kept."""
 ENGINE_URLS = {"docker": "unix:///var/run/docker.sock", "podman": "unix:///run/podman/podman.sock"}
 _ENGINE_VARIABLES = {"docker": "DOCKER_HOST", "podman": "CONTAINER_HOST"}
 
@@ -115,9 +117,9 @@ class Settings(BaseModel):
     """Size of ``/dev/shm`` of containers that set no ``resources.shm_size``."""
     unsent_output_bytes: int = Field(default=1 << 30, ge=1 << 16)
     """Output of one task that is kept while the master is away; a task that prints more waits."""
-    output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12)
-    """Size of the files in which output is kept."""
-    output_line_bytes: int = Field(default=32768, ge=64)
+    output_segment_bytes: int = Field(default=16 << 20, ge=1 << 12, le=1 << 30)
+    """Size of the files in which output is kept; at least ``unsent_output_bytes`` divided by 8192."""
+    output_line_bytes: int = Field(default=32768, ge=64, le=1 << 20)
     """Longer lines of output are split."""
     stale_run_folder_seconds: float = Field(default=86400.0, ge=60)
     """Age in seconds after which run folders of unknown containers are removed."""
@@ -189,6 +191,14 @@ class Settings(BaseModel):
         if value not in ("", "refuse", "agent") and not is_user:
             raise ValueError(f"{value} is none of refuse, agent and UID:GID")
         return value
+
+    @field_validator("output_segment_bytes")
+    @classmethod
+    def _makes_few_segments(cls, size: int, info: ValidationInfo) -> int:
+        kept = info.data.get("unsent_output_bytes", 0)
+        if kept > size * MAX_SEGMENTS:
+            raise ValueError(f"at least {-(-kept // MAX_SEGMENTS)} for unsent_output_bytes of {kept}")
+        return size
 
     @field_validator("master")
     @classmethod

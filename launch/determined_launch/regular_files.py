@@ -20,6 +20,8 @@ def read_regular(path: "str | Path", limit: int, *, owner: "int | None" = None) 
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         if owner is not None and status.st_uid != owner:
             raise PermissionError(errno.EPERM, f"not a file of uid {owner}", str(path))
+        if status.st_size > limit:
+            raise OSError(errno.EFBIG, f"larger than {limit} bytes", str(path))
         pieces = []
         left = limit + 1  # a file may grow while it is read
         while left > 0 and (piece := os.read(descriptor, min(left, 1 << 20))):

@@ -78,7 +78,7 @@ async def test_lines_of_the_agent_are_sent_with_the_first_line_of_the_task(
     await asyncio.sleep(0)
     running.write(STDOUT, "loss 1")
     await running.master.received.wait()
-    running.shipper.finish()
+    await running.shipper.finish()
     await shipping
     assert running.master.lines == [["library: this one", "user: that one", "loss 1"]]
 
@@ -93,7 +93,7 @@ async def test_the_first_line_of_a_task_waits_for_those_that_follow_it(
         running.write(STDOUT, line)
         await asyncio.sleep(0)
     assert running.master.lines == []
-    running.shipper.finish()
+    await running.shipper.finish()
     await shipping
     assert running.master.lines == [["loss 1", "loss 2"]]
 
@@ -106,7 +106,7 @@ async def test_lines_of_the_agent_do_not_wait_long_for_a_task_that_prints_nothin
     shipping = asyncio.create_task(running.shipper.run())
     await running.master.received.wait()
     assert running.master.lines == [["pulling an image"]]
-    running.shipper.finish()
+    await running.shipper.finish()
     await shipping
 
 
@@ -115,7 +115,7 @@ async def test_a_container_that_ends_without_a_line_of_its_task_is_not_waited_fo
 ):
     monkeypatch.setattr(output, "AGENT_LINES_SECONDS", 3600.0)
     running.write(AGENT, "cannot start")
-    running.shipper.finish()
+    await running.shipper.finish()
     await running.shipper.run()
     assert running.master.lines == [["cannot start"]]
 
@@ -125,7 +125,7 @@ async def ended(running: Running) -> asyncio.Task[None]:
     running.write(STDOUT, "loss 1")
     shipping = asyncio.create_task(running.shipper.run())
     await asyncio.sleep(0)
-    running.shipper.finish(with_report=True)
+    await running.shipper.finish(with_report=True)
     await asyncio.sleep(0)
     return shipping
 
@@ -170,7 +170,7 @@ async def test_much_output_and_none_are_not_sent_with_the_report(running: Runnin
         running.write(STDOUT, line)
     shipping = asyncio.create_task(running.shipper.run())
     await asyncio.sleep(0)
-    running.shipper.finish(with_report=True)
+    await running.shipper.finish(with_report=True)
     assert running.shipper.take_offer() is None
     await shipping
     assert running.master.lines == ([lines] if lines else [])
@@ -192,7 +192,7 @@ async def test_output_that_is_being_sent_is_not_sent_with_the_report_too(
     running.write(STDOUT, "loss 1")
     shipping = asyncio.create_task(running.shipper.run())
     await running.master.received.wait()
-    running.shipper.finish(with_report=True)
+    await running.shipper.finish(with_report=True)
     assert running.shipper.take_offer() is None
     may_answer.set()
     await shipping
@@ -206,6 +206,6 @@ async def test_output_that_cannot_be_read_is_retried_and_reported(
     for segment in running.folder.output.iterdir():
         segment.unlink()
         segment.mkdir()
-    running.shipper.finish()
+    await running.shipper.finish()
     await running.shipper.run()
     assert "cannot read output; it is dropped" in caplog.text

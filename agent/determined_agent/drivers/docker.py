@@ -149,8 +149,7 @@ class DockerDriver:
 
     def stop(self, folder: RunFolder) -> None:
         # An end that nobody requested is another program's doing, and the trial continues.
-        with contextlib.suppress(OSError):
-            folder.stop.touch()
+        folder.request_stop()
         self._end(name_of(folder))
 
     async def close(self) -> None:
@@ -282,8 +281,7 @@ def end_container(folder: RunFolder) -> bool:
     """Ends a container without an agent; returns False if its engine does not. Blocking."""
     engine = Engine(engine_of(folder))
     try:
-        with contextlib.suppress(OSError):  # a full disk must not prevent the end of a task
-            folder.stop.touch()
+        folder.request_stop()
         engine.call_now(lambda api: api.stop(name_of(folder), timeout=int(STOP_SECONDS)))
         return True
     except (NoSuchObject, NotRunning):

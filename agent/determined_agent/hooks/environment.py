@@ -21,6 +21,7 @@ from determined_agent.namespaces import Mount
 from determined_agent.settings import Settings, task_python_of_agent
 from determined_agent.task_base import TaskBase, TaskBases, base_seen_at, built_base
 from determined_agent.task_python import OLDEST, PythonFacts, PythonProbe, choose, folders_of
+from determined_agent.tree_removal import remove_tree
 from determined_launch import environment as names
 
 PRIVATE_HARNESS, PRIVATE_BASE = Path("/run/detent/harness"), Path("/run/detent/base")
@@ -97,7 +98,7 @@ class EnvironmentHook:
         await asyncio.to_thread(self._bases.find, facts)
 
     async def undo(self, draft: Draft) -> None:
-        await asyncio.to_thread(shutil.rmtree, draft.folder.run / FOLDER, True)
+        await asyncio.to_thread(remove_tree, draft.folder.run / FOLDER)
 
     async def _harness(self, draft: Draft) -> Path:
         """Returns the copy of the in-task packages as the task sees it."""

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.environment import CERTIFICATE
 from determined_agent.hooks.hook import Draft
 from determined_agent.settings import Settings
+from determined_agent.tree_removal import remove_tree
 from determined_launch import environment as names
 from determined_launch.out_of_space import is_out_of_space
 
@@ -58,7 +58,7 @@ class FilesHook:
 
     async def undo(self, draft: Draft) -> None:
         for folder in (draft.folder.workdir, draft.folder.run / "train"):  # not below a link of the task
-            await asyncio.to_thread(shutil.rmtree, folder, True)
+            await asyncio.to_thread(remove_tree, folder)
 
 
 def _model_copy(draft: Draft) -> Path:

@@ -4,6 +4,7 @@ A restarted agent knows its containers only by these folders, so an agent reads 
 each path in its order file and imports nothing from here.
 """
 
+import contextlib
 import json
 import os
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from determined_launch.atomic_file import write_atomic
-from determined_launch.regular_files import read_regular
+from determined_launch.regular_files import read_regular, write_regular
 
 FORMAT = 1
 """Format number; increased after every change of a name or a meaning below."""
@@ -103,9 +104,12 @@ class RunFolder:
     def owner(self) -> int | None:
         """Returns the uid of a task that runs as another user than this process; None for the same user.
 
-        The task cannot replace the folder ``run`` itself.
+        Such a task cannot replace or remove the folder ``run`` itself.
         """
-        uid = os.lstat(self.run).st_uid
+        try:
+            uid = os.lstat(self.run).st_uid
+        except FileNotFoundError:
+            return None
         return None if uid == os.geteuid() else uid
 
     @property
@@ -142,6 +146,11 @@ class RunFolder:
             folder.mkdir(mode=0o700, exist_ok=True)
         if not self.wake.exists():
             os.mkfifo(self.wake, 0o600)
+
+    def request_stop(self) -> None:
+        """Creates the file ``stop``; does nothing on a full disk, which must not prevent the end of a task."""
+        with contextlib.suppress(OSError):
+            write_regular(self.path, self.stop.name, b"", owner=None)
 
     def read_record(self) -> dict[str, Any]:
         """Returns the record. Raises OSError, or ValueError for a broken record or an unreadable format."""
