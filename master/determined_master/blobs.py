@@ -1,6 +1,5 @@
 """Content-addressed storage of contexts: tar.zst files, each named by the SHA-256 of its bytes."""
 
-import asyncio
 import base64
 import contextlib
 import hashlib
@@ -15,6 +14,7 @@ from typing import IO
 from determined.context import check_archive, to_tgz
 from determined.errors import BadRequest, ContextError, NotFound
 from determined.link.stale_files import Entry
+from determined_master.threads import USER_FILES
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _INCOMING = re.compile(r"\.incoming-[A-Za-z0-9_]+")
@@ -77,13 +77,13 @@ class Blobs:
                 if size > limits.sent:
                     raise BadRequest(f"the context is larger than {limits.sent} bytes")
                 summing.update(chunk)
-                await asyncio.to_thread(file.write, chunk)
+                await USER_FILES.run(file.write, chunk)
             if summing.hexdigest() != digest:
                 raise BadRequest("the received bytes do not match the announced hash; send them again")
-            await asyncio.to_thread(_check_unpacked, file, limits.unpacked)
-            await asyncio.to_thread(self._keep, file, digest)
+            await USER_FILES.run(_check_unpacked, file, limits.unpacked)
+            await USER_FILES.run(self._keep, file, digest)
         finally:
-            await asyncio.to_thread(_discard, file)
+            await USER_FILES.run(_discard, file)
         return size
 
     def keep_bytes(self, data: bytes) -> str:

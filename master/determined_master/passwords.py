@@ -1,10 +1,11 @@
-"""Password hashes: the client's own hash, then argon2 over it, in a thread, two at a time."""
+"""Password hashes: the client's own hash, then argon2 over it, in threads of their own, two at a time."""
 
-import asyncio
 import hashlib
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
+
+from determined_master.threads import Threads
 
 CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
 
@@ -19,15 +20,13 @@ class Passwords:
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
-        self._places = asyncio.Semaphore(2)
+        self._threads = Threads("passwords", 2)
 
     async def hash(self, hashed: str) -> str:
-        async with self._places:
-            return await asyncio.to_thread(self._hasher.hash, hashed)
+        return await self._threads.run(self._hasher.hash, hashed)
 
     async def verify(self, stored: str, hashed: str) -> bool:
-        async with self._places:
-            return await asyncio.to_thread(self._matches, stored, hashed)
+        return await self._threads.run(self._matches, stored, hashed)
 
     def _matches(self, stored: str, hashed: str) -> bool:
         try:

@@ -4,8 +4,9 @@ import asyncio
 import json
 import os
 
-from determined.context import read
+from determined.context import small_files
 from determined.environments import Inputs, read_inputs
+from determined.environments.inputs import MAX_FILE_BYTES
 from determined.errors import ConfigError, ContextError
 from determined_agent.contexts import Contexts
 from determined_agent.drivers.driver import NotStarted
@@ -53,11 +54,8 @@ class RequirementsHook:
         path = await self._contexts.fetch(context)
 
         def find() -> Inputs:
-            def content(name: str) -> bytes | None:
-                found = read(path, name)
-                return None if found is None else found[0]
-
-            return read_inputs(venv["requirements"], venv.get("python"), content)
+            with small_files(path, MAX_FILE_BYTES) as content:
+                return read_inputs(venv["requirements"], venv.get("python"), content)
 
         try:
             return await asyncio.to_thread(find)

@@ -1,7 +1,8 @@
 """Reads a stored context from its archive without writing a file."""
 
 import tarfile
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +77,32 @@ def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | 
                 assert content is not None
                 return content.read(header.size if most is None else min(most, header.size)), header.size
     return None
+
+
+@contextmanager
+def small_files(path: Path, most: int) -> Iterator[Callable[[str], "bytes | None"]]:
+    """Reads the archive once; yields a function that returns the content of a file, or None if there is none.
+
+    A file with more than ``most`` bytes is cut off after the next one. Raises ContextError for a broken archive, and
+    the function for a name outside of the context.
+    """
+    places: dict[str, tuple[int, int]] = {}
+    with tempfile.TemporaryFile() as kept, _opened(path) as tar:
+        for header, name in _members(tar):
+            if header.isreg():
+                content = tar.extractfile(header)
+                assert content is not None
+                places[name] = (kept.tell(), min(header.size, most + 1))
+                kept.write(content.read(most + 1))
+
+        def content_of(name: str) -> "bytes | None":
+            place = places.get(clean(name))
+            if place is None:
+                return None
+            kept.seek(place[0])
+            return kept.read(place[1])
+
+        yield content_of
 
 
 def is_text(head: bytes) -> bool:

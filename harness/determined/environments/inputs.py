@@ -24,10 +24,22 @@ _BY_NAME: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
 """Kind by the name of the file, and the files beside it that are used too."""
 _REQUIRED_BESIDE = {"uv.lock": ("pyproject.toml",)}
 
+MAX_FILES = 50
+"""Number of files of one environment."""
+MAX_DEPTH = 10
+"""Number of files on a path of files that include each other."""
+MAX_FILE_BYTES = 4 << 20
+MAX_BYTES = 16 << 20
+"""Size of all files together."""
+
 _INCLUDE = re.compile(r"(?:-r|--requirement|-c|--constraint)(?:\s+|=)?(\S+)")
-_EDITABLE = re.compile(r"(?:-e|--editable)(?:\s+|=)(\S+)")
+_EDITABLE = re.compile(r"(?:-e\s*|--editable(?:\s+|=))(\S+)")
+_LOCATION = re.compile(r"(?:^|\s)(?:-[fi]\s*|--(?:find-links|index-url|pypi-url|extra-index-url)(?:\s+|=))(\S+)")
+"""Options of pip that say where packages are searched."""
 _NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?=$|[\[<>=!~;@, (])")
 _TOML_KEY = re.compile(r"""\s*["']?([A-Za-z0-9][A-Za-z0-9._-]*)["']?\s*=""")
+_TOML_SECTION = re.compile(r"\s*\[+([^\]#]+)\]")
+_TOML_PATH = re.compile(r"""(?:^|[{,\s])(?:path|file)\s*=\s*["']([^"']*)["']""")
 _QUOTED = re.compile(r"""["']([A-Za-z0-9][^"']*)["']""")
 
 
@@ -76,8 +88,11 @@ def files_of(context: Path) -> Read:
     """Returns what ``read_inputs`` reads with, for a context that is unpacked in a folder."""
 
     def content(name: str) -> "bytes | None":
-        path = context / name
-        return path.read_bytes() if path.is_file() else None
+        try:
+            with (context / name).open("rb") as file:
+                return file.read(MAX_FILE_BYTES + 1)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            return None
 
     return content
 
@@ -92,56 +107,104 @@ def read_inputs(main: str, python: str | None, read: Read) -> Inputs:
         read: returns a file of the context.
 
     Raises:
-        ConfigError: a file is missing, or a requirement is a path of the context.
+        ConfigError: a file is missing, the files are too large or too many, or a requirement is a path of the context.
     """
     kind, beside = _BY_NAME.get(posixpath.basename(main), ("requirements", ()))
     content = read(main)
     if content is None:
         raise ConfigError(f"{main} is not in the context")
-    files = {main: content}
+    files: dict[str, bytes] = {}
+    _add(files, main, content)
     if kind == "requirements":
-        _include(main, files, read)
+        _include_all(main, files, read)
+    elif kind != "uv_lock":
+        _refuse_table_paths(main, content)
     folder = posixpath.dirname(main)
     for name in beside:
         path = posixpath.join(folder, name)
         found = read(path)
         if found is not None:
-            files[path] = found
+            _add(files, path, found)
         elif name in _REQUIRED_BESIDE.get(posixpath.basename(main), ()):
             raise ConfigError(f"{main} needs {path}, which is not in the context")
     return Inputs(kind, main, files, python)
 
 
-def _include(name: str, files: dict[str, bytes], read: Read) -> None:
-    for line, text in _logical_lines(files[name]):
-        _refuse_path(name, line, text)
-        include = _INCLUDE.match(text)
-        if include is None:
-            continue
-        target = include[1]
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
-        if "://" in target or path.startswith(("..", "/")):
-            raise ConfigError(f"{name}:{line}: {target} is not in the context; copy it there")
-        if path in files:
-            continue
-        found = read(path)
-        if found is None:
-            raise ConfigError(f"{name}:{line}: {path} is not in the context")
-        files[path] = found
-        _include(path, files, read)
+def _include_all(main: str, files: dict[str, bytes], read: Read) -> None:
+    """Adds the files that ``main`` includes, and those that they include."""
+    depths = {main: 1}
+    waiting = [main]
+    while waiting:
+        name = waiting.pop()
+        for line, text in _logical_lines(files[name]):
+            _refuse_path(name, line, text)
+            include = _INCLUDE.match(text)
+            if include is None:
+                continue
+            target = include[1]
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+            if "://" in target or path.startswith(("..", "/")):
+                raise ConfigError(f"{name}:{line}: {target} is not in the context; copy it there")
+            if path in files:
+                continue
+            if depths[name] == MAX_DEPTH:
+                raise ConfigError(f"{name}:{line}: more than {MAX_DEPTH} files include each other; put them into one")
+            found = read(path)
+            if found is None:
+                raise ConfigError(f"{name}:{line}: {path} is not in the context")
+            _add(files, path, found)
+            depths[path] = depths[name] + 1
+            waiting.append(path)
+
+
+def _add(files: dict[str, bytes], path: str, content: bytes) -> None:
+    """Raises ConfigError if the files of an environment become too many or too large."""
+    files[path] = content
+    if len(files) > MAX_FILES:
+        raise ConfigError(f"{path} is the {len(files)}th file of one environment; {MAX_FILES} are allowed")
+    if len(content) > MAX_FILE_BYTES or sum(map(len, files.values())) > MAX_BYTES:
+        raise ConfigError(
+            f"{path}: the files of an environment have at most {MAX_FILE_BYTES >> 20} MiB each and "
+            f"{MAX_BYTES >> 20} MiB together"
+        )
 
 
 def _refuse_path(name: str, line: int, text: str) -> None:
-    """Raises ConfigError for a package of the context: an environment is shared by other contexts."""
+    """Raises ConfigError for a package, or a place of packages, in the context: an environment is shared by other
+    contexts."""
     editable = _EDITABLE.match(text)
-    target = editable[1] if editable else text.partition("@")[2].strip() or text.split()[0]
-    is_remote = "://" in target and not target.startswith("file:")
-    is_path = bool(editable) or target.startswith((".", "/", "file:")) or target.endswith((".whl", ".tar.gz", ".zip"))
-    if is_path and not is_remote:
-        raise ConfigError(
-            f"{name}:{line}: {target} is a path, and an environment is shared by other contexts: import the package "
-            "from the context, or install it in startup-hook.sh"
-        )
+    if editable:
+        targets = [editable[1]]
+    elif text.startswith("-"):
+        targets = _LOCATION.findall(text)
+    else:
+        targets = [text.partition("@")[2].strip() or text.split()[0]]
+    for target in targets:
+        is_remote = "://" in target and not target.startswith("file:")
+        is_named = not (editable or text.startswith("-"))
+        looks_like_path = "/" in target or target.startswith((".", "file:"))
+        is_path = looks_like_path or target.endswith((".whl", ".tar.gz", ".zip")) or not is_named
+        if is_path and not is_remote:
+            raise _path_refused(name, line, target)
+
+
+def _refuse_table_paths(name: str, content: bytes) -> None:
+    """Raises ConfigError for a package of a TOML file whose source is a path."""
+    section = ""
+    for number, text in enumerate(content.decode(errors="replace").splitlines(), 1):
+        header = _TOML_SECTION.match(text)
+        section = header[1] if header else section
+        source = _TOML_PATH.search(text)
+        is_source = not name.endswith("pyproject.toml") or section.startswith("tool.uv.sources")
+        if source is not None and is_source and "://" not in source[1]:
+            raise _path_refused(name, number, source[1])
+
+
+def _path_refused(name: str, line: int, target: str) -> ConfigError:
+    return ConfigError(
+        f"{name}:{line}: {target} is a path, and an environment is shared by other contexts: import the package from "
+        "the context, or install it in startup-hook.sh"
+    )
 
 
 def requirements(inputs: Inputs) -> list[Requirement]:

@@ -1,7 +1,6 @@
 """Reads the body of a submission with the files of its context. Large bodies are spooled to disk and read by another
 process, not on the event loop."""
 
-import asyncio
 import json
 import os
 import tempfile
@@ -17,6 +16,7 @@ from determined_master.api.request_normalizer import camel
 from determined_master.blobs import Blobs
 from determined_master.offloading import Offloader
 from determined_master.settings import Settings
+from determined_master.threads import USER_FILES
 
 SPOOL_ABOVE = 1_000_000
 BODY_LIMIT = 256 * 1024 * 1024
@@ -44,7 +44,7 @@ async def read_submission(
             if size > BODY_LIMIT:
                 raise BadRequest(f"the request is larger than {BODY_LIMIT} bytes")
             if size > SPOOL_ABOVE:
-                await asyncio.to_thread(spooled.write, chunk)
+                await USER_FILES.run(spooled.write, chunk)
             else:
                 spooled.write(chunk)
         if size <= SPOOL_ABOVE:
@@ -55,7 +55,7 @@ async def read_submission(
         return await offloader.run(_digest_file, path, files_key, blobs.folder, settings.context_limit, rest_limit)
     finally:
         if size > SPOOL_ABOVE:
-            await asyncio.to_thread(spooled.close)  # to free a large file takes more than ten milliseconds
+            await USER_FILES.run(spooled.close)  # to free a large file takes more than ten milliseconds
         else:
             spooled.close()
 

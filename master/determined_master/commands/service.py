@@ -82,7 +82,9 @@ class Commands:
                 raise NotFound(f"the master does not have context {submitted.context_hash}; send it again")
             size = found
         digest = submitted.context_hash
-        findings = await environment_check.findings(config, self._blobs.path(digest) if digest else None)
+        findings = await environment_check.findings(
+            config, self._blobs.path(digest) if digest else None, self._offloader
+        )
         if findings:
             raise BadRequest(f"the configuration of the command is invalid: {_texts(findings)}")
         spec = command_spec(

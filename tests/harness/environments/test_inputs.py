@@ -1,10 +1,13 @@
 """Which files make an environment, by which hash it is shared, and where each requirement is written."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from determined.environments import Inputs, read_inputs, requirements
+from determined.environments.inputs import MAX_FILE_BYTES
 from determined.errors import ConfigError
 
 
@@ -125,3 +128,94 @@ def test_places_of_requirements():
     pyproject = b'[project]\ndependencies = [\n  "Numpy>=2",\n  "torch",\n]\n'
     found = requirements(Inputs("pyproject", "pyproject.toml", {"pyproject.toml": pyproject}))
     assert [(each.name, each.line) for each in found if each.name in ("numpy", "torch")] == [("numpy", 3), ("torch", 4)]
+
+
+def chain(count: int) -> dict[str, str]:
+    return {f"r{number}.txt": f"-r r{number + 1}.txt" for number in range(count)} | {f"r{count}.txt": "numpy"}
+
+
+def test_files_that_include_each_other_deeper_than_ten_are_refused() -> None:
+    assert len(read_from(chain(9), "r0.txt").files) == 10
+    with pytest.raises(ConfigError, match=r"r9\.txt:1: more than 10 files include each other"):
+        read_from(chain(1500), "r0.txt")
+
+
+def test_more_than_fifty_files_are_refused() -> None:
+    files = {"r.txt": "\n".join(f"-r {number}.txt" for number in range(50))} | {f"{n}.txt": "" for n in range(50)}
+    with pytest.raises(ConfigError, match=r"is the 51th file of one environment; 50 are allowed"):
+        read_from(files, "r.txt")
+
+
+def test_files_that_all_include_each_other_are_each_read_once() -> None:
+    names = [f"{number}.txt" for number in range(40)]
+    read: list[str] = []
+
+    def content(name: str) -> bytes:
+        read.append(name)
+        return "\n".join(f"-r {each}" for each in names).encode()
+
+    read_inputs("0.txt", None, content)
+    assert sorted(read) == sorted(names)
+
+
+def test_a_file_larger_than_four_mebibytes_is_refused() -> None:
+    with pytest.raises(ConfigError, match="at most 4 MiB each and 16 MiB together"):
+        read_from({"r.txt": "#" * (MAX_FILE_BYTES + 1)}, "r.txt")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-e.",
+        "-e ./pkg",
+        "--editable=pkg",
+        "pkg/",
+        "sub/pkg[extra]",
+        "--find-links ./w",
+        "-f w",
+        "-fw",
+        "-f file:///w",
+        "--no-index --find-links=w",
+        "-i ./simple",
+        "--extra-index-url simple",
+        "pkg @ file:///w",
+        "x.whl",
+    ],
+)
+def test_a_line_that_names_a_path_is_refused(line: str) -> None:
+    with pytest.raises(ConfigError, match=r"r\.txt:2: .* is a path"):
+        read_from({"r.txt": f"numpy\n{line}\n"}, "r.txt")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "numpy>=1,<2",
+        'torch ; platform_machine != "a/b"',
+        "-i https://host/simple",
+        "--find-links https://host/w",
+        "pkg @ git+https://host/a/b.git@v1",
+        "git+https://host/a/b",
+        "-e git+https://host/a/b#egg=b",
+        "--no-index",
+    ],
+)
+def test_a_line_that_names_no_path_is_taken(line: str) -> None:
+    assert read_from({"r.txt": line}, "r.txt").main == "r.txt"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("Pipfile", '[packages]\npkg = {path = "./pkg", editable = true}\n', "Pipfile:2: ./pkg"),
+        ("pyproject.toml", '[tool.uv.sources]\npkg = { path = "../pkg" }\n', "pyproject.toml:2: ../pkg"),
+    ],
+)
+def test_a_path_as_the_source_of_a_package_is_refused(name: str, text: str, place: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(place) + " is a path"):
+        read_from({name: text}, name)
+
+
+def test_paths_of_a_project_that_are_no_packages_are_taken() -> None:
+    text = '[project]\nreadme = {file = "README.md"}\n[tool.hatch.version]\npath = "src/x.py"\n'
+    assert read_from({"pyproject.toml": text}, "pyproject.toml").kind == "pyproject"

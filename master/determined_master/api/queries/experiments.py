@@ -3,9 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, TypeVarTuple
 
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
-
 from determined.config import masking
 from determined.states import ExperimentState
 from determined_master.allocations import repository as allocation_rows
@@ -14,6 +11,7 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.display_state import display_state
 from determined_master.offloading import MAX_INLINE_CHARACTERS
+from determined_master.threads import Threads
 from determined_master.trials import totals_queries
 from determined_master.trials.totals_queries import TrialTotals
 from determined_master.users import list_queries as user_lists
@@ -21,7 +19,7 @@ from determined_master.users import list_queries as user_lists
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
 _MAY_HOLD_SLOTS = (ExperimentState.ACTIVE, ExperimentState.PAUSED)
-_limiter: RunVar[CapacityLimiter] = RunVar("threads that mask configurations")
+_threads = Threads("masking configurations", 1)
 
 
 async def show(session: ReadSession, rows: Sequence[ExperimentRow]) -> list[schemas.Experiment]:
@@ -58,11 +56,7 @@ async def _sized(row: ExperimentRow, work: Callable[[*Ts], R], *arguments: *Ts) 
     """Calls ``work``; for a long configuration in a thread, one at a time."""
     if len(row.original_config) <= MAX_INLINE_CHARACTERS:
         return work(*arguments)
-    limiter = _limiter.get(None)
-    if limiter is None:
-        limiter = CapacityLimiter(1)
-        _limiter.set(limiter)
-    return await to_thread.run_sync(work, *arguments, limiter=limiter)
+    return await _threads.run(work, *arguments)
 
 
 async def displayed(session: ReadSession, rows: Sequence[ExperimentRow]) -> dict[int, str]:

@@ -1,6 +1,5 @@
 """Files of an experiment's context: the tree, and single files from the stored archive."""
 
-import asyncio
 import base64
 import mimetypes
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import RowId, Time, Wire
 from determined_master.blobs import Blobs
 from determined_master.experiments import repository
+from determined_master.threads import USER_FILES
 
 router = APIRouter(route_class=JsonRoute, tags=["files"])
 MAX_TEXT_BYTES = 1_000_000
@@ -70,7 +70,7 @@ async def file_tree(
     if archive is None:
         return FileTree(files=[])
     try:
-        return await asyncio.to_thread(_tree, archive, MAX_THREAD_MEMBERS)
+        return await USER_FILES.run(_tree, archive, MAX_THREAD_MEMBERS)
     except TooManyMembers:
         pass
     try:
@@ -85,8 +85,8 @@ async def model_def_file(
     experiment_id: RowId, body: FileBody, _principal: Reader, session: Read, blobs: BlobsDep
 ) -> FileAnswer:
     archive = await _archive(session, blobs, experiment_id)
-    data, _size = await asyncio.to_thread(_content, archive, body.path, None)
-    return FileAnswer(file=await asyncio.to_thread(lambda: base64.b64encode(data).decode()))
+    data, _size = await USER_FILES.run(_content, archive, body.path, None)
+    return FileAnswer(file=await USER_FILES.run(lambda: base64.b64encode(data).decode()))
 
 
 @router.get("/detent/experiments/{experiment_id}/file")
@@ -94,7 +94,7 @@ async def context_file(
     experiment_id: RowId, path: Annotated[str, Query()], _principal: Reader, session: Read, blobs: BlobsDep
 ) -> ContextFile:
     archive = await _archive(session, blobs, experiment_id)
-    data, size = await asyncio.to_thread(_content, archive, path, MAX_TEXT_BYTES)
+    data, size = await USER_FILES.run(_content, archive, path, MAX_TEXT_BYTES)
     binary = not is_text(data)
     # A character that is split by the limit is dropped.
     text = "" if binary else data.decode("utf-8", "ignore")

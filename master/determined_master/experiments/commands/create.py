@@ -185,7 +185,7 @@ class Creator:
         async with self._database.read() as session:
             digest, _size = await self._context(session, submission)
         context = None if digest is None else self._blobs.path(digest)
-        findings = await environment_check.findings(config, context)
+        findings = await environment_check.findings(config, context, self._offloader)
         if findings:
             raise InvalidConfig(with_findings(found, submission.config, findings).checked)
 
