@@ -21,7 +21,7 @@ from determined_agent import processes
 from determined_agent.agent_state import AgentState, FolderInUse
 from determined_agent.drivers.docker import end_container, engine_of
 from determined_agent.drivers.exit_record import has_ended
-from determined_agent.drivers.process import open_shim
+from determined_agent.drivers.process import has_shim, open_shim
 from determined_launch.environment import CONTAINER_ID
 
 SHIM_SECONDS = 8.0
@@ -55,10 +55,7 @@ def is_running(folder: RunFolder) -> bool:
     """Returns True while the task or its shim lives."""
     if engine_of(folder):
         return not has_ended(folder)
-    shim = open_shim(folder)
-    if shim is not None:
-        os.close(shim[1])
-    return shim is not None or bool(processes.marked(CONTAINER_ID, folder.path.name))
+    return has_shim(folder) or bool(processes.marked(CONTAINER_ID, folder.path.name))
 
 
 def _send(descriptor: int, number: int) -> None:

@@ -21,13 +21,13 @@ from determined_launch.pid_lock import LockHeld, PidLock
 from determined_master import logging as logs
 from determined_master.app import create_app
 from determined_master.clock import SystemClock
-from determined_master.data_folder import PRIVATE_UMASK, make_private
+from determined_master.data_folder import PRIVATE_UMASK, DatabaseGone, make_private
 from determined_master.db import sqlite_file
 from determined_master.db.lease import DatabaseAway, DatabaseTaken
 from determined_master.db.migrate import MigrationFailed
 from determined_master.errors import StorageUnavailable
 from determined_master.http_server import Server, Sweeper, config_of, raise_descriptor_limit
-from determined_master.secrets import generated_password
+from determined_master.secrets import DamagedSecret, generated_password
 from determined_master.services import Services, build
 from determined_master.settings import Settings, SettingsError, environment, read_settings
 
@@ -60,27 +60,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"det-master: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        return _full_disk(error)
+        return _unusable_folder(error)
     with lock:
         try:
             make_private(settings.data, settings.url)
             settings = _with_password(settings)
             services = build(settings, announce=partial(_announce_upgrade, settings), umask=umask)
-        except (MigrationFailed, DatabaseTaken, DatabaseAway) as error:
+        except (MigrationFailed, DatabaseTaken, DatabaseAway, DatabaseGone, DamagedSecret) as error:
             print(f"det-master: {error}", file=sys.stderr)
             return 1
         except OSError as error:
-            return _full_disk(error)
+            return _unusable_folder(error)
         logs.configure(settings.log_level, services.own_log, as_json=settings.log_format == "json")
         _log_certificate(settings)
         return uvloop.run(serve(services))
 
 
-def _full_disk(error: OSError) -> int:
-    """Prints a line for a full disk and returns the exit code. Raises every other error again."""
+def _unusable_folder(error: OSError) -> int:
+    """Prints a line for a data folder that cannot be used, and returns the exit code."""
+    problem = "the disk is full; start the master again when there is space"
     if not is_out_of_space(error):
-        raise error
-    print(f"det-master: the disk is full; start the master again when there is space: {error}", file=sys.stderr)
+        problem = "the data folder cannot be used; make it writable for this user, or name another one with --data"
+    print(f"det-master: {problem}: {error}", file=sys.stderr)
     return 1
 
 
@@ -95,11 +96,6 @@ def _log_certificate(settings: Settings) -> None:
 def _announce_upgrade(settings: Settings, text: str) -> None:
     """Prints the line at which `det up` extends its start timeout."""
     print(f"upgrading: {text}", file=sys.stdout if settings.announce else sys.stderr, flush=True)
-
-
-def _explained(url: str, error: BaseException) -> str:
-    file = sqlite_file.file_of(url)
-    return f"cannot use the database: {error}" if file is None else sqlite_file.explained(file, error)
 
 
 def take_lock(data: Path) -> PidLock:
@@ -135,11 +131,13 @@ async def serve(services: Services) -> int:
     try:
         await services.begin()
     except DBAPIError as error:
-        print(f"det-master: {_explained(settings.url, error.orig or error)}", file=sys.stderr)
+        print(f"det-master: {sqlite_file.explained_at(settings.url, error.orig or error)}", file=sys.stderr)
         await services.database.close()
         return 1
-    except StorageUnavailable:
-        print(f"det-master: the disk of {settings.data} is full; start it again when there is space", file=sys.stderr)
+    except (StorageUnavailable, DatabaseGone) as error:
+        full = f"the disk of {settings.data} is full; start it again when there is space"
+        is_full = isinstance(error, StorageUnavailable) and not services.storage.is_damaged
+        print(f"det-master: {full if is_full else error}", file=sys.stderr)
         await services.database.close()
         return 1
     port = services.address.port = listening.getsockname()[1]

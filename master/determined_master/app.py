@@ -4,9 +4,9 @@ from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from determined_master import notifications
 from determined_master.api import agent_link, errors
@@ -35,6 +35,7 @@ from determined_master.api.detent import logs as log_pages
 from determined_master.api.fast.dispatch import FastPath, HotRoute
 from determined_master.api.fast.openapi import add_hot
 from determined_master.api.fast.routes import FastRoutes
+from determined_master.api.forwarded_headers import ForwardedHeaders
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.request_normalizer import RequestNormalizer
 from determined_master.api.schemas.base import WIRE_VERSION
@@ -126,6 +127,21 @@ HOT = (METRICS_PATH, REPORTS_PATH, LOGS_PATH, OUTPUT_PATH)
 RENDEZVOUS_PATH = "/api/v1/allocations/{allocation_id}/resources/{resources_id}/rendezvous"
 
 
+class RowIdConvertor(Convertor[int]):
+    """Matches the digits of an id in a path."""
+
+    regex = "[0-9]{1,19}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("row_id", RowIdConvertor())
+
+
 class App(FastAPI):
     """FastAPI behind the outermost middleware and the fast path, whose routes its OpenAPI document lists too."""
 
@@ -163,9 +179,11 @@ def create_app(services: Services) -> FastAPI:
     errors.install(app, services.storage.note_failure)
     app.add_middleware(RequestNormalizer)
     # Not by uvicorn, which would apply it to the fast path too.
-    app.add_middleware(ProxyHeadersMiddleware)
+    app.add_middleware(ForwardedHeaders, trusted=services.settings.trusted_proxies)
     app.router.routes.append(unsupported_operations.UnsupportedOperations())
-    app.router.routes.extend(Route(r.path, r.handler, methods=["POST"]) for r in app.hot if r.path in HOT)
+    # Not ``int``, which fails at a number of thousands of digits.
+    paths = ((r.path.replace(":int", ":row_id"), r.handler) for r in app.hot if r.path in HOT)
+    app.router.routes.extend(Route(path, handler, methods=["POST"]) for path, handler in paths)
     app.router.routes.append(Route(api_page.PATH, api_page.show))
     app.router.routes.append(WebSocketRoute(agent_link.PATH, _agent_endpoint(services).serve))
     for router in ROUTERS:

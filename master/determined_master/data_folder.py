@@ -6,11 +6,49 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from determined_master.db.sqlite_file import backup_folder, file_of
+from determined_launch.atomic_file import write_atomic
+from determined_master.db.sqlite_file import CLUSTER_ID, backup_folder, file_of
 
 logger = logging.getLogger(__name__)
 PRIVATE_UMASK = 0o077
 _FOLDERS = ("blobs", "logs", "agent")
+
+
+class DatabaseGone(Exception):
+    """The data folder belongs to a cluster whose database is not there. The text is one line."""
+
+
+def check_database(data: Path, database_url: str) -> None:
+    """Raises DatabaseGone if the folder knows its cluster and the SQLite file does not exist: it would be made anew,
+    as an empty cluster."""
+    file = file_of(database_url)
+    known = _known_cluster(data)
+    if known and file is not None and not file.exists():
+        raise DatabaseGone(f"{file} is gone, and {data} belongs to cluster {known}; {_advice(data)}")
+
+
+def check_cluster(data: Path, cluster_id: str) -> None:
+    """Raises DatabaseGone if the folder belongs to another cluster than its database."""
+    known = _known_cluster(data)
+    if known and known != cluster_id:
+        raise DatabaseGone(f"the database is not that of cluster {known}, to which {data} belongs; {_advice(data)}")
+
+
+def note_cluster(data: Path, cluster_id: str) -> None:
+    """Notes the cluster of the folder's database, once that is committed."""
+    if not _known_cluster(data):
+        write_atomic(data / CLUSTER_ID, cluster_id + "\n")
+
+
+def _known_cluster(data: Path) -> str:
+    try:
+        return (data / CLUSTER_ID).read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _advice(data: Path) -> str:
+    return f"restore it (`det-master restore`), or remove {data / CLUSTER_ID} to start another cluster"
 
 
 def make_private(data: Path, database_url: str) -> None:

@@ -39,6 +39,7 @@ class StorageUnavailable(MasterUnreachable, SharedFailure):
     RETRY_SECONDS = 5
     FAILING = "The master cannot write to its disk. See the master's log."
     AWAY = "The master cannot reach its database and tries again. Nothing that it has confirmed is lost."
+    DAMAGED = "The master's database is damaged. See the master's log, which says how to restore it."
     TAKEN = "Another master has taken over this master's database."
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from determined_launch.atomic_file import write_atomic
 
 TASK_TOKEN_PREFIX = "dta1"
+MIN_CHARACTERS = 32
+"""Of a secret in a file; the master makes 64."""
 AGENT_TOKEN = "agent-token"
 """Name of the file with the join token; agents have a copy of it."""
 
@@ -25,7 +27,13 @@ class Secrets:
 
     @classmethod
     def load(cls, data: Path) -> "Secrets":
-        return cls(bytes.fromhex(_kept(data / "secret")), _kept(data / AGENT_TOKEN), _kept(data / "operator-token"))
+        """Reads the secrets, and makes those that do not exist. Raises DamagedSecret."""
+        secret = _kept(data / "secret")
+        try:
+            key = bytes.fromhex(secret)
+        except ValueError:
+            raise DamagedSecret(data / "secret") from None
+        return cls(key, _kept(data / AGENT_TOKEN), _kept(data / "operator-token"))
 
     def task_token(self, allocation_id: str) -> str:
         return f"{TASK_TOKEN_PREFIX}.{allocation_id}.{self._derive('token', allocation_id)}"
@@ -64,9 +72,23 @@ def generated_password(length: int = 20) -> str:
             return password
 
 
+class DamagedSecret(Exception):
+    """A file of a secret is empty, cut off or changed. Whoever knows its content could forge tokens."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is damaged: it has less than {MIN_CHARACTERS} characters, or others than a secret has. Restore it "
+            f"from a backup (`det-master restore`), or remove it and start the master again, which makes a new one: "
+            f"then {'agents need a copy of it' if path.name == AGENT_TOKEN else 'running tasks are ended'}"
+        )
+
+
 def _kept(path: Path) -> str:
     if path.exists():
-        return path.read_text().strip()
+        value = path.read_text(errors="replace").strip()
+        if len(value) < MIN_CHARACTERS or not value.isascii() or not value.isprintable():
+            raise DamagedSecret(path)
+        return value
     value = secrets.token_hex(32)
     write_atomic(path, value)
     return value

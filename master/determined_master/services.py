@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
@@ -17,7 +18,9 @@ from determined_master.clock import Clock, SystemClock
 from determined_master.cluster import repository as cluster_rows
 from determined_master.cluster.identity import Identity
 from determined_master.commands.service import Commands
+from determined_master.data_folder import check_cluster, check_database, note_cluster
 from determined_master.database_url import is_postgresql
+from determined_master.db import sqlite_file
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.lease import Lease
 from determined_master.db.migrate import bring_up
@@ -114,6 +117,8 @@ class Services:
     async def raise_epoch(self) -> None:
         async with self.database.write() as session:
             row = await cluster_rows.raise_epoch(session)
+            check_cluster(self.settings.data, row.cluster_id)
+        note_cluster(self.settings.data, row.cluster_id)
         self.identity.epoch, self.identity.cluster_id = row.master_epoch, row.cluster_id
         self.authenticator.cookie = f"{COOKIE}_{row.cluster_id[:8]}"
 
@@ -127,10 +132,13 @@ def build(
     """Upgrades the database and builds the services. Blocking; called before the event loop runs.
 
     ``announce`` is called with one line before an upgrade of the database. ``umask`` is that of the user who started
-    the master, for tasks on this machine. Raises DatabaseTaken, DatabaseAway and MigrationFailed.
+    the master, for tasks on this machine. Raises DatabaseTaken, DatabaseAway, MigrationFailed, DatabaseGone and
+    DamagedSecret.
     """
     clock = clock or SystemClock()
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_database(settings.data, settings.url)
+    secrets = Secrets.load(settings.data)
     lease = Lease(settings.url) if is_postgresql(settings.url) else None
     if lease is not None:
         lease.take(patience=settings.database_wait_seconds)
@@ -142,10 +150,14 @@ def build(
         raise
     notifications = Notifications()
     storage = StorageHealth(
-        settings.data, folder_roots(allowed_roots(settings)), clock, notifications, settings.low_disk_bytes
+        settings.data,
+        folder_roots(allowed_roots(settings)),
+        clock,
+        notifications,
+        settings.low_disk_bytes,
+        partial(sqlite_file.explained_at, settings.url),
     )
-    database = Database(settings.url, notifications, storage.note_failure, lease)
-    secrets = Secrets.load(settings.data)
+    database = Database(settings.url, notifications, storage.note_failure, lease, storage.note_damage)
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation, settings.port_range)

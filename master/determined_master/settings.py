@@ -1,6 +1,7 @@
 """Settings of the master: flags, ``DET_*`` variables, master.yaml, in that order; read once, then frozen."""
 
 import argparse
+import ipaddress
 import json
 import os
 import ssl
@@ -100,6 +101,9 @@ class Settings(BaseModel):
     """Who may read the figures for Prometheus: every user with a token, or everybody without one."""
     base_path: str = Field(default="", pattern=r"^((/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?)?$", max_length=200)
     """Path prefix under which a proxy serves this master, unless the proxy sends X-Forwarded-Prefix."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks (``10.0.0.5``, ``10.1.0.0/16``) of the proxies in front of this master. From them alone
+    X-Forwarded-For is the address of a sender, which failed sign-ins are counted by; empty: from none."""
     low_disk_bytes: int = Field(default=1 << 30, ge=0)
     """A storage with fewer free bytes is reported as ``low``."""
     stale_file_seconds: float = Field(default=3600.0, ge=60)
@@ -115,6 +119,13 @@ class Settings(BaseModel):
     """Refuse work that needs more slots than its pool has; else it is accepted with a warning, and waits."""
     webui: Path | None = None
     """Folder of a built page that replaces the included one."""
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for each in proxies:
+            ipaddress.ip_network(each, strict=False)
+        return proxies
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,14 +46,24 @@ class StorageHealth:
     once. ``tick`` then tries a small write every few seconds and clears the mark when one succeeds."""
 
     def __init__(
-        self, data: Path, roots: Sequence[Path], clock: Clock, notifications: Notifications, low_bytes: int
+        self,
+        data: Path,
+        roots: Sequence[Path],
+        clock: Clock,
+        notifications: Notifications,
+        low_bytes: int,
+        explain: Callable[[BaseException], str] = str,
     ) -> None:
+        """``explain`` says of an error of a damaged database which file it is, and what to do."""
         self._data = data
         self._roots = [root for root in roots if root != data]
         self._clock = clock
         self._notifications = notifications
         self._low_bytes = low_bytes
         self.failing_since: datetime | None = None
+        self.is_damaged = False
+        """The database has answered that its file is damaged."""
+        self._explain = explain
         self._failure: Status = "full"
         self.found = self._look()
         self._published = [state.status for state in self.states]
@@ -67,6 +77,13 @@ class StorageHealth:
         """Returns the data folder, then the checkpoint folders."""
         data, *roots = self.found
         return [data if self.is_writable else replace(data, status=self._failure), *roots]
+
+    def note_damage(self, error: BaseException) -> None:
+        """Notes that the database is damaged. Only another database helps, so it stays so until the master ends. May be
+        called in any thread."""
+        if not self.is_damaged:
+            self.is_damaged = True
+            logger.critical("%s. Stop the master first", self._explain(error))
 
     def note_failure(self, text: str, is_full: bool = True) -> None:
         """Notes a failed write; ``is_full``: because the disk is full. May be called in any thread."""

@@ -16,6 +16,7 @@ from tests.contract.test_driver import make_launch, run, text_of
 from tests.support import live_processes
 from tests.support.waiting import eventually
 
+from determined_agent.drivers import process
 from determined_agent.drivers.driver import Ended, Launch
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.drivers.shim_forks import ShimForks
@@ -139,3 +140,16 @@ async def test_a_server_that_does_not_keep_up_holds_up_no_task(tmp_path: Path) -
 
 async def test_without_a_server_each_shim_is_a_python_of_its_own(tmp_path: Path) -> None:
     assert (await run(ProcessDriver(forks=ShimForks(tmp_path)), make_launch(tmp_path, "exit 4"))).code == 4
+
+
+async def test_a_stopped_server_is_killed_and_holds_up_no_task(
+    forks: ShimForks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "FORK_SECONDS", 0.2)
+    driver = ProcessDriver(forks=forks)
+    (server,) = await eventually(lambda: server_of(tmp_path / "data"))
+    os.kill(server, signal.SIGSTOP)
+    async with asyncio.timeout(60):
+        assert await run(driver, make_launch(tmp_path, "echo done")) == Ended("exited", code=0)
+    (again,) = await eventually(lambda: [pid for pid in server_of(tmp_path / "data") if pid != server])
+    assert again != server

@@ -271,7 +271,7 @@ def served(one: Cluster) -> set[tuple[str, str]]:
     for route in one.app.routes:
         if type(route) is Route:
             found |= {(method, route.path) for method in route.methods or ()}
-    return {(method, path.replace(":int}", "}")) for method, path in found}
+    return {(method, path.replace(":row_id}", "}")) for method, path in found}
 
 
 def write_routes(one: Cluster) -> set[tuple[str, str]]:

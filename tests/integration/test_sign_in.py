@@ -11,7 +11,7 @@ import pytest
 from tests.support.clock import FixedClock
 from tests.support.cluster import PASSWORD, Cluster, cluster, login
 
-from determined_master.api.rate_limit import MAX_FAILURES
+from determined_master.api.rate_limit import MAX_LINK_FAILURES
 
 
 def joined(one: Cluster) -> dict[str, str]:
@@ -159,7 +159,7 @@ async def test_two_masters_on_one_host_keep_a_browser_signed_in_at_both(tmp_path
 async def test_wrong_sign_in_links_are_rate_limited(tmp_path: Path):
     clock = FixedClock(datetime.now(UTC))
     async with cluster(tmp_path, clock) as one:
-        for _ in range(MAX_FAILURES):
+        for _ in range(MAX_LINK_FAILURES):
             assert (await use(one, "wrong")).status_code == 401
         right = await link(one)
         refused = await use(one, right)

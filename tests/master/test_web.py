@@ -1,5 +1,6 @@
 """What decides, without a server: who may write with a cookie, what a prefix may be, which file and form is sent."""
 
+import contextlib
 import doctest
 from datetime import UTC, datetime, timedelta
 
@@ -7,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from determined.errors import TooManyRequests
+from determined.errors import TooManyRequests, Unauthenticated
 from determined_master.api import proxy_prefix
-from determined_master.api.rate_limit import MAX_ADDRESSES, MAX_FAILURES, RateLimit
+from determined_master.api.rate_limit import MAX_FAILURES, MAX_KEYS, MAX_NAME, RateLimit
 from determined_master.web import assets, pages
 from determined_master.web.csrf import is_same, refusal
 
@@ -101,19 +102,38 @@ def test_the_page_has_these_addresses():
     assert not any(map(pages.is_address, ["/experimentsx", "/users/1", "/assets", "/api/v1/nothing", "/no-such-path"]))
 
 
-def test_the_rate_limit_refuses_and_recovers_after_a_time():
-    patience = RateLimit()
+def fail(limit: RateLimit, address: str, name: str, now: datetime = NOW) -> None:
+    with contextlib.suppress(Unauthenticated), limit.sign_in(address, name, now):
+        raise Unauthenticated("wrong")
+
+
+def test_the_rate_limit_refuses_one_name_of_one_address_for_a_minute():
+    limit = RateLimit()
     for _ in range(MAX_FAILURES):
-        patience.check("a", NOW)
-        patience.note_wrong("a", NOW)
+        fail(limit, "a", "ann")
+    with pytest.raises(TooManyRequests, match="10 failed sign-ins as ann from a in a minute"):
+        fail(limit, "a", "ann")
+    for address, name, now in (("b", "ann", NOW), ("a", "bob", NOW), ("a", "ann", NOW + timedelta(minutes=1))):
+        with limit.sign_in(address, name, now):
+            pass
+
+
+def test_attempts_count_from_their_begin_and_not_after_a_success():
+    limit = RateLimit()
+    with contextlib.ExitStack() as open_attempts:
+        for _ in range(MAX_FAILURES):
+            open_attempts.enter_context(limit.sign_in("a", "ann", NOW))
+        with pytest.raises(TooManyRequests):
+            fail(limit, "a", "ann")
+    for _ in range(MAX_FAILURES):
+        fail(limit, "a", "ann")
     with pytest.raises(TooManyRequests):
-        patience.check("a", NOW)
-    patience.check("b", NOW)
-    patience.check("a", NOW + timedelta(minutes=1))
+        fail(limit, "a", "ann")
 
 
-def test_the_rate_limit_remembers_a_bounded_number_of_addresses():
-    patience = RateLimit()
-    for number in range(2 * MAX_ADDRESSES):
-        patience.note_wrong(str(number), NOW)
-    assert len(patience._wrong) == MAX_ADDRESSES
+def test_the_rate_limit_remembers_a_bounded_number_of_keys_and_characters():
+    limit = RateLimit()
+    for number in range(MAX_KEYS + 10):
+        fail(limit, "a", f"{number}" + "x" * 10_000)
+    assert len(limit._attempts) == MAX_KEYS
+    assert max(len(name) for _, name in limit._attempts) == MAX_NAME

@@ -104,7 +104,7 @@ def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
         elif template in PAGES:
             yield rule, "GET", PAGES[template], None
         elif method != "SOCKET":
-            path = template.replace(":int", "")
+            path = template.replace(":row_id", "")
             key = "BULK" if "/projects/{project_id}/experiments/" in path and method != "GET" else f"{method} {path}"
             yield rule, method, them.path(path), sent.get(key, None if method == "GET" else {})
 

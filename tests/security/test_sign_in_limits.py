@@ -1,25 +1,57 @@
-"""Failed sign-ins are limited per address on every route, and the last admin cannot be locked out."""
+"""Failed sign-ins are limited per address and name on every route, and the last admin cannot be locked out."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster
+from tests.support.cluster import PASSWORD, Cluster, cluster
 
 from determined_master.api.rate_limit import MAX_FAILURES
 
 WRONG = [
     ("/api/v1/auth/login", {"username": "admin", "password": "Wrong-Password-1", "isHashed": False}),
     ("/detent/sign-in", {"username": "admin", "password": "Wrong-Password-1"}),
-    ("/detent/sign-in", {"token": "no-such-token"}),
 ]
 
 
-@pytest.mark.parametrize(("path", "body"), WRONG, ids=["login", "password on the page", "link"])
-async def test_guessing_is_slowed_down_and_counted_together(one: Cluster, path: str, body: dict[str, str]):
+RIGHT = {"username": "admin", "password": PASSWORD, "isHashed": False}
+
+
+@pytest.mark.parametrize(("path", "body"), WRONG, ids=["login", "password on the page"])
+async def test_guesses_at_one_name_are_counted_together_and_hold_up_no_other_name(
+    one: Cluster, path: str, body: dict[str, str]
+):
     for _ in range(MAX_FAILURES):
         assert (await one.client.post(path, json=body)).status_code == 401
     for other, wrong in WRONG:
         assert (await one.client.post(other, json=wrong)).status_code == 429
-    right = {"username": "admin", "password": "Correct-Horse-7", "isHashed": False}
-    assert (await one.client.post("/api/v1/auth/login", json=right)).status_code == 429
+    assert (await one.client.post("/api/v1/auth/login", json=RIGHT)).status_code == 429
+    colleague = await one.client.post("/api/v1/auth/login", json=RIGHT | {"username": "determined"})
+    assert colleague.status_code == 200
+
+
+async def test_of_300_wrong_passwords_at_once_ten_are_checked(one: Cluster):
+    path, body = WRONG[0]
+    answers = await asyncio.gather(*(one.client.post(path, json=body) for _ in range(300)))
+    assert Counter(answer.status_code for answer in answers) == {401: MAX_FAILURES, 429: 300 - MAX_FAILURES}
+
+
+async def test_an_address_in_a_header_is_believed_of_configured_proxies_only(tmp_path: Path):
+    path, body = WRONG[0]
+
+    async def statuses(one: Cluster) -> set[int]:
+        spoofed = [{"X-Forwarded-For": f"10.0.0.{number}"} for number in range(2 * MAX_FAILURES)]
+        return {(await one.client.post(path, json=body, headers=each)).status_code for each in spoofed}
+
+    for name in ("none", "other", "trusted"):
+        (tmp_path / name).mkdir()
+    async with cluster(tmp_path / "none") as one:
+        assert await statuses(one) == {401, 429}
+    async with cluster(tmp_path / "other", trusted_proxies=("10.1.0.0/16",)) as one:
+        assert await statuses(one) == {401, 429}
+    async with cluster(tmp_path / "trusted", trusted_proxies=("127.0.0.1",)) as one:
+        assert await statuses(one) == {401}
 
 
 @pytest.mark.parametrize("change", [{"admin": False}, {"active": False}])

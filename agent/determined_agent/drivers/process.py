@@ -24,6 +24,8 @@ from determined_launch.regular_files import read_regular
 
 # Run by its path; the agent never imports it.
 _SHIM = Path(__file__).resolve().parent.parent / "shim.py"
+FORK_SECONDS = 15.0
+"""A fork server that has not started a shim after this time is ended."""
 _ROOTS = os.pathsep.join(SOURCE_ROOTS)
 
 
@@ -40,12 +42,7 @@ class ProcessDriver:
         if launch.mounts:
             folder.root.mkdir(mode=0o700, exist_ok=True)
         write_atomic(folder.order, json.dumps(self._order(launch)))
-        ours = self._start_shim(folder)
-        try:
-            await _readable(ours)
-            has_started = bool(os.read(ours, 64))
-        finally:
-            os.close(ours)
+        has_started = await self._start_shim(folder)
         if not has_started:
             ended = await self.wait(folder)
             if ended.kind == "failed_to_start":
@@ -79,15 +76,23 @@ class ProcessDriver:
             _end(handle[1])
             os.close(handle[1])
 
-    def _start_shim(self, folder: RunFolder) -> int:
-        """Starts a shim in a session of its own; returns a pipe in which the shim reports that the task runs."""
-        ours, theirs = os.pipe()
-        try:
-            if self._forks is None or not self._forks.start(folder, theirs):
-                _spawn(folder, theirs)
-        finally:
-            os.close(theirs)
-        return ours
+    async def _start_shim(self, folder: RunFolder) -> bool:
+        """Starts a shim in a session of its own. Returns True once it has reported that the task runs, False if it has
+        ended before."""
+        forks = self._forks
+        if forks is not None:
+            with _Report() as report:
+                if forks.start(folder, report.theirs):
+                    if await report.comes(FORK_SECONDS):
+                        return report.has_started()
+                    forks.restart()
+                    if has_shim(folder):
+                        return True
+        # A shim that was forked all the same holds the lock, so that this one does nothing.
+        with _Report() as report:
+            _spawn(folder, report.theirs)
+            await report.comes()
+            return report.has_started()
 
     def _order(self, launch: Launch) -> dict[str, Any]:
         folder, limits = launch.folder, self._options.limits
@@ -116,6 +121,40 @@ class ProcessDriver:
             "output_limit": limits.unsent_bytes,
             "line_limit": limits.line_bytes,
         }
+
+
+class _Report:
+    """A pipe in which a shim reports that its task runs; it ends without a report if the task does not."""
+
+    def __enter__(self) -> "_Report":
+        self._ours, self.theirs = os.pipe()
+        self._is_open = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close_theirs()
+        os.close(self._ours)
+
+    async def comes(self, seconds: float | None = None) -> bool:
+        """Waits for the report or the end of the shim, which has the other end. Returns False after ``seconds``."""
+        self._close_theirs()
+        return await _readable(self._ours, seconds)
+
+    def has_started(self) -> bool:
+        return bool(os.read(self._ours, 64))
+
+    def _close_theirs(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            os.close(self.theirs)
+
+
+def has_shim(folder: RunFolder) -> bool:
+    """Returns True while the container's shim lives."""
+    handle = open_shim(folder)
+    if handle is not None:
+        os.close(handle[1])
+    return handle is not None
 
 
 def _spawn(folder: RunFolder, report: int) -> None:
@@ -163,12 +202,17 @@ def _has_ended(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-async def _readable(descriptor: int) -> None:
+async def _readable(descriptor: int, seconds: float | None = None) -> bool:
+    """Waits until the descriptor can be read. Returns False if it cannot within ``seconds``."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(descriptor, ready.set)
     try:
-        await ready.wait()
+        async with asyncio.timeout(seconds):
+            await ready.wait()
+        return True
+    except TimeoutError:
+        return False
     finally:
         loop.remove_reader(descriptor)
 

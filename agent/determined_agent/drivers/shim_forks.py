@@ -51,6 +51,15 @@ class ShimForks:
             return False
         return True
 
+    def restart(self) -> None:
+        """Kills a server that does not answer, so that it forks no shim later, and starts another. Shims continue."""
+        logger.warning("the fork server of this agent does not answer; it is killed and started again")
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+        self.close()
+        self._begin()
+
     def close(self) -> None:
         """Ends the server after the shims that it was asked for; they continue."""
         if self._socket is not None:

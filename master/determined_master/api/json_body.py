@@ -15,10 +15,13 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 def parse_json(data: bytes) -> object:
     """Parses JSON. Raises HTTPException, the only error that FastAPI passes on from the parsing of a body."""
     try:
-        value = json.loads(data)
+        # Decoded here, because ``json`` lets the bytes of lone surrogates pass.
+        value = json.loads(data.decode(json.detect_encoding(data)))
         # Surrogate pairs have been joined; remaining surrogates are not text and cannot be stored.
         if _SURROGATE_ESCAPE.search(data):
             json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise HTTPException(400, f"the body is not valid text: {error}") from error
     except UnicodeEncodeError as error:
         raise HTTPException(400, "the body has a lone surrogate, which is not valid text") from error
     except RecursionError as error:

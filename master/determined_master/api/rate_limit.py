@@ -1,4 +1,4 @@
-"""Rate limit for failed sign-ins, per address. In memory."""
+"""Rate limit for failed sign-ins, per address and name. In memory."""
 
 import contextlib
 from collections import deque
@@ -10,41 +10,58 @@ from fastapi import Request
 from determined.errors import TooManyRequests, Unauthenticated
 
 MAX_FAILURES = 10
+MAX_LINK_FAILURES = 100
+"""Of an address at sign-in links, which nobody can guess."""
 WINDOW = timedelta(minutes=1)
-MAX_ADDRESSES = 1000
+MAX_KEYS = 10_000
+MAX_NAME = 255
+"""Longer names belong to nobody; their first characters are counted."""
+
+Key = tuple[str, str]
 
 
 class RateLimit:
-    """Counts failures. Drops the oldest address beyond the limit, which bounds memory."""
+    """Counts failures of an address at one name: other people behind the same address are not held up.
+
+    An attempt counts from its begin, so that attempts at the same time cannot exceed the limit, and no longer once it
+    has succeeded. Drops the oldest key beyond the limit, which bounds memory.
+    """
 
     def __init__(self) -> None:
-        self._wrong: dict[str, deque[datetime]] = {}
+        self._attempts: dict[Key, deque[datetime]] = {}
 
     @contextlib.contextmanager
-    def sign_in(self, address: str, now: datetime) -> Iterator[None]:
+    def sign_in(self, address: str, name: str, now: datetime) -> Iterator[None]:
         """Counts the attempt as failed if the block raises Unauthenticated. Raises TooManyRequests at its start."""
-        self.check(address, now)
+        key = (address, name[:MAX_NAME])
+        self._begin(key, now, MAX_FAILURES if name else MAX_LINK_FAILURES)
         try:
             yield
         except Unauthenticated:
-            self.note_wrong(address, now)
             raise
+        except BaseException:
+            self._forget(key, now)
+            raise
+        self._forget(key, now)
 
-    def check(self, address: str, now: datetime) -> None:
-        """Raises TooManyRequests if the address has to wait."""
-        times = self._wrong.get(address, ())
-        if sum(now - at < WINDOW for at in times) >= MAX_FAILURES:
-            raise TooManyRequests(f"{MAX_FAILURES} failed sign-ins from {address} in a minute; try again in a minute")
-
-    def note_wrong(self, address: str, now: datetime) -> None:
-        times = self._wrong.pop(address, None) or deque(maxlen=MAX_FAILURES)
+    def _begin(self, key: Key, now: datetime, most: int) -> None:
+        times = self._attempts.pop(key, None) or deque(maxlen=most)
+        self._attempts[key] = times  # the newest key is the last
+        if sum(now - at < WINDOW for at in times) >= most:
+            raise TooManyRequests(
+                f"{most} failed sign-ins {f'as {key[1]}' if key[1] else 'by links'} from {key[0]} in a minute; "
+                "try again in a minute"
+            )
         times.append(now)
-        self._wrong[address] = times
-        if len(self._wrong) > MAX_ADDRESSES:
-            del self._wrong[next(iter(self._wrong))]
+        if len(self._attempts) > MAX_KEYS:
+            del self._attempts[next(iter(self._attempts))]
+
+    def _forget(self, key: Key, now: datetime) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._attempts[key].remove(now)
 
 
-def limited_sign_in(request: Request, now: datetime) -> contextlib.AbstractContextManager[None]:
-    """Returns the context in which a request tries to sign in, limited per address."""
+def limited_sign_in(request: Request, name: str, now: datetime) -> contextlib.AbstractContextManager[None]:
+    """Returns the context in which a request tries to sign in with a name, limited per address; "" for a link."""
     limit: RateLimit = request.app.state.rate_limit
-    return limit.sign_in(request.client.host if request.client else "", now)
+    return limit.sign_in(request.client.host if request.client else "", name, now)

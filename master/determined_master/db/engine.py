@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from determined_master.database_url import is_sqlite, normalized
-from determined_master.db import postgresql, text_search
+from determined_master.db import postgresql, sqlite_file, text_search
 from determined_master.db.bulk_insert import allow_copy
 from determined_master.db.nul import to_json
 from determined_master.db.sqlite_connection import NO_WAIT, SYNCED, WAIT, SqliteConnection
@@ -31,6 +31,9 @@ _PRAGMAS = (
 
 OnUnwritable = Callable[[str, bool], None]
 """Called when the database cannot write, in any thread: its message, and True if the disk is full."""
+
+OnDamage = Callable[[BaseException], None]
+"""Called when the database says that it is damaged, in any thread: its error."""
 
 _UNWRITABLE = frozenset(
     {
@@ -148,14 +151,17 @@ def _sqlite_engine(url: str, begin: str, *, pool_size: int, max_overflow: int, o
     return engine
 
 
-def report_unwritable(engine: Engine, on_unwritable: OnUnwritable) -> None:
-    """Makes ``engine`` raise StorageUnavailable if the database cannot write."""
+def report_failures(engine: Engine, on_unwritable: OnUnwritable, on_damage: OnDamage) -> None:
+    """Makes ``engine`` raise StorageUnavailable if the database cannot write, is damaged or away."""
 
     @event.listens_for(engine, "handle_error", retval=True)
     def _convert(context: ExceptionContext) -> BaseException | None:
         original = context.original_exception
         if postgresql.is_away(context):
             return StorageUnavailable(StorageUnavailable.AWAY)
+        if getattr(original, "sqlite_errorcode", 0) & sqlite_file.PRIMARY_CODE in sqlite_file.DAMAGE:
+            on_damage(original)
+            return StorageUnavailable(StorageUnavailable.DAMAGED)
         if not _is_unwritable(original):
             return None
         is_full = _is_full(original)

@@ -72,7 +72,9 @@ def bring_up(url: str, announce: Callable[[str], None] = lambda _text: None) -> 
                 sqlite_file.back_up(file, found)
     except sqlite_file.DatabaseUnusable as error:
         raise MigrationFailed(str(error)) from error
-    done = subprocess.run([sys.executable, "-P", "-m", __name__, url], capture_output=True, text=True, check=False)
+    # Not an argument, which every user of the machine can read: the URL may have a password.
+    argv = [sys.executable, "-P", "-m", __name__]
+    done = subprocess.run(argv, input=url, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines()
         reason = signal.Signals(-done.returncode).name if done.returncode < 0 else (said[-1] if said else "no reason")
@@ -152,4 +154,4 @@ def main(url: str) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1]))
+    raise SystemExit(main(sys.stdin.read()))

@@ -11,11 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from determined_master.database_url import is_sqlite
 from determined_master.db.base import Base
 from determined_master.db.engine import (
+    OnDamage,
     OnUnwritable,
     make_group_engine,
     make_read_engine,
     make_write_engine,
-    report_unwritable,
+    report_failures,
 )
 from determined_master.db.kept_sessions import KeptSessions
 from determined_master.db.lease import Lease
@@ -45,6 +46,7 @@ class Database:
         notifications: Notifications,
         on_unwritable: OnUnwritable = lambda _text, _is_full: None,
         lease: Lease | None = None,
+        on_damage: OnDamage = lambda _error: None,
     ) -> None:
         self.url = url
         self.notifications = notifications
@@ -52,7 +54,7 @@ class Database:
         self.write_engine: AsyncEngine = make_write_engine(url)
         self.group_engine: Engine = make_group_engine(url)
         for engine in (self.read_engine.sync_engine, self.write_engine.sync_engine, self.group_engine):
-            report_unwritable(engine, on_unwritable)
+            report_failures(engine, on_unwritable, on_damage)
             keep_symbol(engine)
         if lease is not None:
             lease.guard(self.write_engine.sync_engine)

@@ -16,10 +16,12 @@ from pathlib import Path
 from sqlalchemy.engine import Connection, make_url
 
 BACKUPS_KEPT = 3
+CLUSTER_ID = "cluster-id"
+"""File of the data folder that names the cluster of its database."""
 _HEADER = b"SQLite format 3\0"
 _BACKUP = re.compile(r"(?P<revision>\d+)-\d{8}T\d{6}Z")
-_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_PRIMARY_CODE = 0xFF
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+PRIMARY_CODE = 0xFF
 """The low byte of an extended result code of SQLite."""
 
 
@@ -119,9 +121,15 @@ def restore_advice(path: Path, newest: str) -> str:
 
 def explained(path: Path, error: BaseException) -> str:
     """Says in one line what an error of the database means, and what to do."""
-    if getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _DAMAGE:
+    if getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE in DAMAGE:
         return f"{path} is damaged ({error}); {_advice(path)}"
     return f"cannot use {path}: {error}"
+
+
+def explained_at(url: str, error: BaseException) -> str:
+    """Says the same of the database at ``url``, of whatever kind it is."""
+    file = file_of(url)
+    return f"cannot use the database: {error}" if file is None else explained(file, error)
 
 
 _VERSIONS = "alembic_version"
@@ -129,7 +137,10 @@ _VERSIONS = "alembic_version"
 
 def _advice(path: Path) -> str:
     if not backups(path):
-        return f"there is no backup in {backup_folder(path)}; move the file away to start with an empty database"
+        return (
+            f"there is no backup in {backup_folder(path)}; move the file and {CLUSTER_ID} of the data folder away to "
+            "start with an empty database"
+        )
     return restore_advice(path, backups(path)[0][0])
 
 

@@ -313,7 +313,7 @@ def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     """Decodes the body. Raises BadRequest, which names the position of the first error."""
     try:
         return decoder.decode(body or b"{}")
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise BadRequest(f"invalid body: {error}") from error
 
 

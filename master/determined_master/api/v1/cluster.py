@@ -72,20 +72,22 @@ async def info(identity: IdentityDep, settings: SettingsDep) -> dict[str, Any]:
 
 @router.get("/health", dependencies=[NoLogin])
 async def health(database: DatabaseDep, storage: StorageHealthDep, response: Response) -> dict[str, Any]:
-    """Answers 503 while the master cannot write or has lost its database. Sizes and paths of storages are in
-    ``/detent/storage``, for users."""
+    """Answers 503 while the master cannot write, and where its database is away or damaged. Sizes and paths of
+    storages are in ``/detent/storage``, for users."""
     has_database = True
     try:
         async with database.read() as session:
             await repository.ask(session)
     except StorageUnavailable:
         has_database = False
-    is_up = has_database and storage.is_writable
+    is_up = has_database and storage.is_writable and not storage.is_damaged
     if not is_up:
         response.status_code = 503
+    advice = {"advice": StorageUnavailable.DAMAGED} if storage.is_damaged else {}
     return {
+        **advice,
         "status": "up" if is_up else "down",
-        "database": "up" if has_database else "down",
+        "database": "damaged" if storage.is_damaged else "up" if has_database else "down",
         "resource_managers": [{"cluster_name": "", "status": "up"}],
         "storage": [{"name": each.name, "status": each.status} for each in storage.states],
     }

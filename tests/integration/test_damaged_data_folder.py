@@ -1,0 +1,128 @@
+"""What a master does on a data folder of which something is gone, damaged or read-only: one line says what to do."""
+
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.cluster import cluster
+from tests.support.small_disk import SmallDisk, disk_fixture
+
+from determined_master.__main__ import main
+from determined_master.data_folder import DatabaseGone
+from determined_master.db import migrate
+from determined_master.secrets import DamagedSecret, Secrets
+
+pytestmark = pytest.mark.sqlite
+
+disk = disk_fixture("16m", "made/data")
+
+
+@pytest.mark.parametrize("name", ["secret", "agent-token", "operator-token"])
+@pytest.mark.parametrize("content", ["", "\n", "abc", "\x00" * 64], ids=["empty", "blank", "short", "zeros"])
+def test_a_damaged_secret_is_refused_and_not_replaced(tmp_path: Path, name: str, content: str) -> None:
+    Secrets.load(tmp_path)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DamagedSecret, match=rf"{name} is damaged: .* remove it and start the master again"):
+        Secrets.load(tmp_path)
+    assert (tmp_path / name).read_text() == content
+
+
+async def test_a_database_that_is_gone_does_not_become_a_new_cluster(tmp_path: Path) -> None:
+    async with cluster(tmp_path) as one:
+        cluster_id = one.master.identity.cluster_id
+    data = tmp_path / "data"
+    for file in data.glob("master.sqlite*"):
+        file.unlink()
+    with pytest.raises(DatabaseGone, match=rf"master\.sqlite is gone, and .* belongs to cluster {cluster_id}"):
+        migrated(data)
+    assert not (data / "master.sqlite").exists()
+    (data / "cluster-id").unlink()
+    async with cluster(tmp_path) as one:
+        assert (data / "cluster-id").read_text().strip() == one.master.identity.cluster_id
+
+
+async def test_an_emptied_database_is_refused(tmp_path: Path) -> None:
+    async with cluster(tmp_path):
+        pass
+    data = tmp_path / "data"
+    with closing(sqlite3.connect(data / "master.sqlite")) as connection:
+        connection.execute("UPDATE cluster SET cluster_id = 'another'")
+        connection.commit()
+    with pytest.raises(DatabaseGone, match="the database is not that of cluster"):
+        async with cluster(tmp_path):
+            pass
+
+
+def migrated(data: Path) -> None:
+    from determined_master.services import build
+    from determined_master.settings import Settings
+
+    build(Settings(data=data))
+
+
+async def test_a_damaged_page_of_the_database_is_said_by_health(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(tmp_path) as one:
+        for _ in range(3):
+            await one.create()
+    file = tmp_path / "data" / "master.sqlite"
+    spoil(file, "experiments")
+    async with cluster(tmp_path) as one:
+        answer = await one.client.get("/api/v1/experiments")
+        assert answer.status_code == 503
+        assert "The master's database is damaged" in answer.json()["error"]["error"]
+        health = await one.client.get("/health")
+        assert health.status_code == 503
+        assert health.json()["database"] == "damaged"
+        assert "restore" in health.json()["advice"]
+    assert f"{file} is damaged" in caplog.text
+    assert "move the file and cluster-id of the data folder away" in caplog.text
+
+
+def spoil(file: Path, table: str) -> None:
+    """Overwrites the first page of a table."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with file.open("r+b") as raw:
+        raw.seek((page - 1) * size)
+        raw.write(b"\xff" * size)
+
+
+def test_a_read_only_data_folder_is_said_in_one_line(disk: SmallDisk, capsys: pytest.CaptureFixture[str]) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk.path)], check=True)
+    try:
+        assert main(["--data", str(disk.path)]) == 1
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk.path)], check=False)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("det-master: the data folder cannot be used; make it writable for this user")
+    assert "Read-only file system" in line
+
+
+def test_a_data_folder_below_a_file_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["--data", str(tmp_path / "file" / "data")]) == 1
+    assert "the data folder cannot be used" in capsys.readouterr().err
+
+
+def test_the_url_of_a_database_is_no_argument_of_its_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of the machine can read the arguments of a program."""
+    ran: list[list[str]] = []
+    run = subprocess.run
+
+    def record(argv: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        ran.append(argv)
+        return run(argv, **options)
+
+    monkeypatch.setattr(migrate.subprocess, "run", record)
+    file = tmp_path / "lab.sqlite"
+    migrate.bring_up(f"sqlite:///{file}")
+    assert file.stat().st_size > 0
+    assert ran
+    assert not any("lab.sqlite" in word for argv in ran for word in argv)
