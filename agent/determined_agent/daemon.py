@@ -29,6 +29,7 @@ from determined_agent.container import Boot, Container
 from determined_agent.drivers.driver import Driver
 from determined_agent.entry_command import boot_command
 from determined_agent.hooks.hook import Hook
+from determined_agent.host_access import ClusterFolders
 from determined_agent.http import HttpClient
 from determined_agent.leftover_reports import send_leftover_reports
 from determined_agent.output import OutputShipper
@@ -150,7 +151,8 @@ class Daemon:
         if not self._settings.host_address:
             self._address = address
         self._takes_last_output = welcome.takes_last_output
-        return self._memory.obey(welcome.cluster_id, welcome.master_epoch)
+        folders = ClusterFolders(tuple(welcome.storage_folders), welcome.data_folder)
+        return self._memory.obey(welcome.cluster_id, welcome.master_epoch, folders)
 
     def obey(self, desired: DesiredState) -> None:
         if desired.master_epoch < self._memory.master_epoch:

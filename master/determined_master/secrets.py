@@ -6,11 +6,10 @@ import secrets
 import string
 from pathlib import Path
 
+from determined.link.master_folder import AGENT_TOKEN, SECRET
 from determined_launch.atomic_file import write_atomic
 
 TASK_TOKEN_PREFIX = "dta1"
-AGENT_TOKEN = "agent-token"
-"""Name of the file with the join token; agents have a copy of it."""
 
 
 class Secrets:
@@ -25,7 +24,7 @@ class Secrets:
 
     @classmethod
     def load(cls, data: Path) -> "Secrets":
-        return cls(bytes.fromhex(_kept(data / "secret")), _kept(data / AGENT_TOKEN), _kept(data / "operator-token"))
+        return cls(bytes.fromhex(_kept(data / SECRET)), _kept(data / AGENT_TOKEN), _kept(data / "operator-token"))
 
     def task_token(self, allocation_id: str) -> str:
         return f"{TASK_TOKEN_PREFIX}.{allocation_id}.{self._derive('token', allocation_id)}"
