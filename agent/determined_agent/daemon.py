@@ -31,6 +31,7 @@ from determined_agent.entry_command import boot_command
 from determined_agent.hooks.hook import Hook
 from determined_agent.host_access import ClusterFolders
 from determined_agent.http import HttpClient
+from determined_agent.known_secrets import mask_of
 from determined_agent.leftover_reports import send_leftover_reports
 from determined_agent.output import OutputShipper
 from determined_agent.settings import Settings
@@ -297,6 +298,7 @@ class Daemon:
             task_id=record["spec"]["task_id"],
             on_done=lambda: self._note(False),
             takes_last_output=lambda: self._takes_last_output,
+            mask=mask_of(record["spec"]),
         )
         return Container(
             folder,
