@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from determined.link.master_folder import is_master_folder
 from determined_agent.drivers.driver import NotStarted
@@ -306,4 +306,3 @@ def _is_roots(folder: str) -> bool:
     except OSError:
         return False
     return found.st_uid == 0 and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-

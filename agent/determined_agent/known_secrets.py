@@ -32,7 +32,8 @@ def mask_of(spec: dict[str, Any]) -> Callable[[str], str]:
 
 def _known(spec: dict[str, Any]) -> list[str]:
     given = spec.get("environment") or {}
-    variables = [*(spec.get("user_environment") or ()), *sum((spec.get("device_environment") or {}).values(), [])]
+    by_device = (spec.get("device_environment") or {}).values()
+    variables = [*(spec.get("user_environment") or ()), *(pair for pairs in by_device for pair in pairs)]
     config = {
         "environment": {"environment_variables": variables, "registry_auth": spec.get("registry_auth")},
         "checkpoint_storage": spec.get("checkpoint_storage") or {},

@@ -57,8 +57,8 @@ class OutputShipper:
         mask: Callable[[str], str] = str,
     ) -> None:
         """Creates the shipper of the run folder ``folder``. ``on_done`` is called when all output is acknowledged.
-        ``takes_last_output``: whether the master takes output with the report of the container's end. ``mask``: replaces
-        in a line what others must not read."""
+        ``takes_last_output``: whether the master takes output with the report of the container's end. ``mask``:
+        replaces in a line what others must not read."""
         self._folder = folder
         self._client = client
         self._path = f"/detent/agents/{quote(agent_id, safe='')}/output"

@@ -189,7 +189,9 @@ class Settings(BaseModel):
         # Not resolved: a link to a Python makes it part of a virtual environment.
         return None if path is None else path.expanduser().absolute()
 
-    @field_validator("allowed_host_paths", "allowed_bind_mounts", "allowed_capabilities", "allowed_devices", mode="before")
+    @field_validator(
+        "allowed_host_paths", "allowed_bind_mounts", "allowed_capabilities", "allowed_devices", mode="before"
+    )
     @classmethod
     def _listed(cls, value: object) -> object:
         # Variables have no lists.

@@ -184,7 +184,9 @@ def test_a_device_that_is_not_listed_is_refused_also_by_a_link(tmp_path: Path) -
     for path in ("/dev/null", tmp_path / "null"):
         wanted = draft_of(tmp_path, devices=[{"host_path": str(path), "container_path": "/dev/x"}])
         text = refusal(access_of(tmp_path), wanted)
-        assert text.startswith("resources.devices[0].host_path: the administrator of this agent does not allow /dev/null")
+        assert text.startswith(
+            "resources.devices[0].host_path: the administrator of this agent does not allow /dev/null"
+        )
         assert text.endswith("allowed_devices: [/dev/null]")
         assert refusal(access_of(tmp_path, allowed_devices=["/dev/null"]), wanted) == ""
 
@@ -270,7 +272,9 @@ async def test_a_link_that_is_swapped_in_before_the_mount_does_not_get_through(
 async def test_a_folder_that_is_no_longer_allowed_is_refused_right_before_the_mount(tmp_path: Path) -> None:
     """The folder is the same, but the agent's administrator or the master now say that nobody gets it."""
     (tmp_path / "data").mkdir()
-    launch = await launch_of(access_of(tmp_path, allowed_host_paths=[tmp_path / "data"]), draft_of(tmp_path, **bind(tmp_path / "data")))
+    launch = await launch_of(
+        access_of(tmp_path, allowed_host_paths=[tmp_path / "data"]), draft_of(tmp_path, **bind(tmp_path / "data"))
+    )
     with pytest.raises(NotStarted, match="does not allow"):
         async with HostMounts(access_of(tmp_path), tmp_path / "agent").held(launch):
             pytest.fail("the engine is asked to mount it")

@@ -137,7 +137,11 @@ def _run(
 
 @contextmanager
 def official_cluster(
-    *, as_ordinary_user: bool = False, slots: int = 2, container_runtime: str = "process", host_paths: Sequence[Path] = ()
+    *,
+    as_ordinary_user: bool = False,
+    slots: int = 2,
+    container_runtime: str = "process",
+    host_paths: Sequence[Path] = (),
 ) -> Iterator[OfficialCluster]:
     """``det up`` in a folder of its own, ended whatever happens. ``host_paths``: folders that containers may get."""
     folder = Path(tempfile.mkdtemp(prefix="detent-official-"))
