@@ -290,6 +290,7 @@ class Daemon:
             logger.error("%s failed", life.get_name(), exc_info=life.exception())
 
     def _container(self, folder: RunFolder, record: dict[str, Any]) -> Container:
+        mask = mask_of(record["spec"])
         shipper = OutputShipper(
             folder,
             self._client,
@@ -298,7 +299,7 @@ class Daemon:
             task_id=record["spec"]["task_id"],
             on_done=lambda: self._note(False),
             takes_last_output=lambda: self._takes_last_output,
-            mask=mask_of(record["spec"]),
+            mask=mask,
         )
         return Container(
             folder,
@@ -308,6 +309,7 @@ class Daemon:
             boot=self._boot,
             shipper=shipper,
             on_change=self._note,
+            mask=mask,
             send_reports=lambda: send_leftover_reports(
                 folder, record["spec"]["environment"], self._settings.master, self._settings.trust
             ),

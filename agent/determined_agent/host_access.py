@@ -75,15 +75,12 @@ class HostRules:
         return Refusal(f"the administrator of this agent does not allow {path}", path)
 
     def is_named(self, path: str) -> bool:
-        """Returns True if an administrator named this very path, whose parents no task can exchange."""
+        """Returns True if an administrator named this very path."""
         return path in self.folders or path in self.storage
 
-    def listed_parents(self, path: str) -> list[str]:
-        """Returns the folders from the longest listed folder above ``path`` to its parent; empty for none."""
-        above = max((each for each in (*self.folders, *self.storage) if is_below(path, each)), key=len, default=None)
-        if above is None:
-            return []
-        return [parent for parent in map(str, PurePath(path).parents) if is_below(parent, above)]
+    def listed_above(self, path: str) -> str | None:
+        """Returns the innermost named folder that holds ``path``, or None."""
+        return max((each for each in (*self.folders, *self.storage) if is_below(path, each)), key=len, default=None)
 
 
 class HostAccess:
@@ -93,6 +90,10 @@ class HostAccess:
         """``told``: returns what the master said last."""
         self._settings = settings
         self._told = told
+        # Once: whoever may exchange a named folder for a link must not choose what is named.
+        self._folders = tuple(os.path.realpath(each) for each in settings.host_paths)
+        self._devices = {*settings.allowed_devices, *map(os.path.realpath, settings.allowed_devices)}
+        self._storage: dict[str, str] = {}
 
     def check(self, draft: Draft) -> None:
         """Raises NotStarted for what the container does not get, before anything is made for it. Blocking."""
@@ -128,11 +129,11 @@ class HostAccess:
         key = f"resources.devices[{index}].host_path"
         given = str(draft.spec.devices[index].get("host_path", ""))
         path = _resolved(key, given, None)
-        if not is_allowed_device(path, self._settings.allowed_devices):
+        if not is_allowed_device(path, self._devices):
             raise _refused(f"{key}: the administrator of this agent does not allow {path}", "allowed_devices", path)
         if not os.path.exists(path):
             raise NotStarted(f"{key}: {path} does not exist on this machine")
-        if not all(map(_is_roots, map(str, PurePath(path).parents))):
+        if not is_fixed(path):
             raise NotStarted(f"{key}: others than root can exchange {path}, because a folder above it is open to them")
         return path
 
@@ -148,10 +149,10 @@ class HostAccess:
         rules = self._rules(path, own_storage)
         refusal = rules.refusal(path, has_own_user=identity is not None)
         if refusal is None and not (rules.is_named(path) or can_mount_as_root()):
-            parents = rules.listed_parents(path)
+            listed = rules.listed_above(path)
             # Whoever can write to a folder above it can exchange it for a link while the engine mounts it.
             is_root = identity is None and os.geteuid() == 0
-            if is_root or not parents or not all(map(_is_roots, parents)):
+            if is_root or listed is None or not is_fixed(path, listed):
                 reason = (
                     f"{path} is not named itself, and this agent cannot hold it while the engine mounts it, for which "
                     "an agent needs root's rights on the engine's own machine (CAP_SYS_ADMIN)"
@@ -199,7 +200,8 @@ class HostAccess:
 
     def _rules(self, path: str, own_storage: str) -> HostRules:
         settings, told = self._settings, self._told()
-        storage = [*told.storage, own_storage]
+        storage = [self._storage.setdefault(each, os.path.realpath(each)) for each in told.storage]
+        storage += [os.path.realpath(own_storage)] if own_storage else []
         protected = {os.path.realpath(settings.data): "this agent's data folder"}
         for socket in _sockets(settings):
             protected[socket] = "the container engine's socket"
@@ -211,8 +213,8 @@ class HostAccess:
         for folder in found:
             protected[folder] = "the master's data folder"
         return HostRules(
-            tuple(os.path.realpath(each) for each in settings.host_paths),
-            tuple(os.path.realpath(each) for each in storage if each),
+            self._folders,
+            tuple(storage),
             protected,
         )
 
@@ -247,8 +249,7 @@ def is_allowed_device(path: str, allowed: Iterable[str]) -> bool:
     (True, False)
     """
     places = [path, *map(str, PurePath(path).parents)]
-    patterns = {*allowed, *map(os.path.realpath, allowed)}
-    return any(fnmatchcase(place, pattern.rstrip("/")) for place in places for pattern in patterns)
+    return any(fnmatchcase(place, pattern.rstrip("/")) for place in places for pattern in allowed)
 
 
 def _sockets(settings: Settings) -> Iterator[str]:
@@ -270,7 +271,7 @@ def _resolved(key: str, given: str, identity: Identity | None) -> str:
         with _rights(identity):
             return os.path.realpath(given)
     except OSError as error:
-        raise NotStarted(f"{key}: {given} has changed while it was looked at: {error.strerror}") from error
+        raise NotStarted(f"{key}: cannot follow the links of {given}: {error.strerror}") from error
 
 
 def _rights(identity: Identity | None) -> contextlib.AbstractContextManager[None]:
@@ -299,10 +300,20 @@ def _open_without_links(path: str, *, makes: bool) -> int:
     return current
 
 
-def _is_roots(folder: str) -> bool:
-    """Returns True if nobody but root can exchange what is in ``folder``."""
+def is_fixed(path: str, above: str = "/") -> bool:
+    """Returns True if nobody but root can exchange ``path``, or a folder between it and ``above``. Blocking."""
     try:
-        found = os.stat(folder)
+        child = os.lstat(path)
+        for folder in map(str, PurePath(path).parents):
+            if not is_below(folder, above):
+                break
+            parent = os.stat(folder)
+            is_open = parent.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            # In a folder such as /tmp nobody exchanges what is another's.
+            is_kept = parent.st_mode & stat.S_ISVTX and child.st_uid == 0
+            if parent.st_uid != 0 or (is_open and not is_kept):
+                return False
+            child = parent
     except OSError:
         return False
-    return found.st_uid == 0 and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return True

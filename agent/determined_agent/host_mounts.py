@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from determined_agent.drivers.driver import Launch, SystemFailure
-from determined_agent.host_access import HostAccess
+from determined_agent.host_access import HostAccess, is_fixed
 from determined_agent.mount_probe import can_mount_as_root
 from determined_agent.namespaces import (
     MNT_DETACH,
@@ -75,7 +75,7 @@ class HostMounts:
         own_storage = "" if mount.as_user else mount.source
         with self._access.opened(identity, mount.named_by, mount.source) as descriptor:
             rules = self._access.refuse(mount.source, mount.named_by, launch.identity, own_storage)
-            if rules.is_named(mount.source) or not can_mount_as_root():
+            if not can_mount_as_root() or (rules.is_named(mount.source) and is_fixed(mount.source)):
                 return mount  # no task can exchange it
             try:
                 _hold(descriptor, place, is_shared=mount.propagation in _SHARED)

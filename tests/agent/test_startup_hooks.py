@@ -151,16 +151,16 @@ async def test_secrets_of_the_configuration_that_a_task_prints_are_masked_in_its
     config = {"data": {"secrets": {"key": "from-data-secrets"}}}
     exit_, lines, _ = await outcome(
         tmp_path,
-        'set -x; echo "$WANDB_API_KEY $DET_SESSION_TOKEN $PLAIN"; echo from-data-secrets; echo "a registry-password b" >&2',
+        'set -x; echo "$WANDB_API_KEY $DET_SESSION_TOKEN $PLAIN"; echo from-data-secrets; echo "a registry-password b" >&2; exit 3',
         user_environment=["WANDB_API_KEY=0123456789abcdef", "PLAIN=shown as it is"],
         environment={"DET_SESSION_TOKEN": "dta1.token-of-the-task", "DET_EXPERIMENT_CONFIG": json.dumps(config)},
         registry_auth={"username": "me", "password": "registry-password"},
     )
-    assert exit_.code == 0
+    assert exit_.code == 3
     assert "******** ******** shown as it is" in lines
     assert "a ******** b" in lines
     secrets = ("0123456789abcdef", "token-of-the-task", "from-data-secrets", "registry-password")
-    assert not any(secret in line for secret in secrets for line in lines)
+    assert not any(secret in line for secret in secrets for line in [*lines, exit_.model_dump_json()])
 
 
 def test_words_and_more_secrets_than_the_bound_are_not_masked() -> None:
