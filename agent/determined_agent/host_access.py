@@ -27,6 +27,8 @@ from determined_agent.mount_probe import can_mount_as_root
 from determined_agent.settings import ENGINE_URLS, Settings
 
 STORAGE_KEY = "checkpoint_storage.host_path"
+PROCESSES = "/proc"
+"""Where all users of a machine read each other's command lines; a task sees only its own processes."""
 CAPABILITIES_KEY = "environment.add_capabilities"
 _UNIX = "unix://"
 _CONTAINERD = "/run/containerd/containerd.sock"
@@ -202,7 +204,7 @@ class HostAccess:
         settings, told = self._settings, self._told()
         storage = [self._storage.setdefault(each, os.path.realpath(each)) for each in told.storage]
         storage += [os.path.realpath(own_storage)] if own_storage else []
-        protected = {os.path.realpath(settings.data): "this agent's data folder"}
+        protected = {os.path.realpath(settings.data): "this agent's data folder", PROCESSES: "the machine's processes"}
         for socket in _sockets(settings):
             protected[socket] = "the container engine's socket"
         if settings.token_file is not None:

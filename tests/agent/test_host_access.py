@@ -170,6 +170,13 @@ def test_the_engines_socket_is_refused_with_all_folders_above_it(tmp_path: Path,
     assert "contains" in text or "is the container engine's socket" in text, text
 
 
+@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=as_root)])
+def test_the_processes_of_the_machine_are_not_shown_to_a_container(tmp_path: Path, is_users: bool) -> None:
+    access = access_of(tmp_path, allowed_host_paths=["/"])
+    text = refusal(access, draft_of(tmp_path, ADA if is_users else None, **bind("/proc")))
+    assert "/proc is the machine's processes" in text
+
+
 def test_capabilities_are_allowed_with_and_without_prefix_in_any_case(tmp_path: Path) -> None:
     wanted = draft_of(tmp_path, add_capabilities=["CAP_SYS_PTRACE", "sys_admin"])
     text = refusal(access_of(tmp_path, allowed_capabilities=["cap_sys_ptrace"]), wanted)
