@@ -84,7 +84,9 @@ async def run(settings: Settings, umask: int) -> int:
             idle_seconds=settings.slot_idle_seconds,
         )
     )
-    runtime = make_runtime(settings, memory.agent_id, slots, token, umask, monitor)
+    runtime = make_runtime(
+        settings, memory.agent_id, slots, token, umask, monitor, cluster_folders=lambda: memory.cluster_folders
+    )
     daemon = Daemon(settings, token, memory, slots, runtime.driver, runtime.hooks)
     daemon.adopt()
     connection = Connection(settings.master, lambda: token, daemon, settings.trust)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from determined.errors import DeterminedError
 from determined.link.run_folder import RunFolder
+from determined_agent.host_access import ClusterFolders
 from determined_agent.tree_removal import remove_tree
 from determined_launch.atomic_file import write_atomic
 from determined_launch.pid_lock import LockHeld, PidLock
@@ -41,6 +42,10 @@ class AgentState:
         self.folder_id = str(kept.get("folder_id", "")) or uuid.uuid4().hex
         """Tells this folder from that of another agent with the same id."""
         self._kept_folder_id = str(kept.get("folder_id", ""))
+        self.cluster_folders = ClusterFolders(
+            tuple(map(str, kept.get("storage_folders") or ())), str(kept.get("master_folder", ""))
+        )
+        """What the master said last; containers are prepared before an agent that was restarted hears it again."""
 
     def name(self, agent_id: str) -> None:
         """Sets the agent's id."""
@@ -48,12 +53,12 @@ class AgentState:
             self.agent_id = agent_id
             self._keep()
 
-    def obey(self, cluster_id: str, master_epoch: int) -> bool:
-        """Records a master's epoch. Returns False if a newer epoch of the same cluster was seen."""
+    def obey(self, cluster_id: str, master_epoch: int, folders: ClusterFolders = ClusterFolders()) -> bool:
+        """Records a master's epoch and folders. Returns False if a newer epoch of the same cluster was seen."""
         if cluster_id == self.cluster_id and master_epoch < self.master_epoch:
             return False
-        if (cluster_id, master_epoch) != (self.cluster_id, self.master_epoch):
-            self.cluster_id, self.master_epoch = cluster_id, master_epoch
+        if (cluster_id, master_epoch, folders) != (self.cluster_id, self.master_epoch, self.cluster_folders):
+            self.cluster_id, self.master_epoch, self.cluster_folders = cluster_id, master_epoch, folders
             self._keep()
         return True
 
@@ -87,6 +92,8 @@ class AgentState:
             "cluster_id": self.cluster_id,
             "master_epoch": self.master_epoch,
             "folder_id": self.folder_id,
+            "storage_folders": self.cluster_folders.storage,
+            "master_folder": self.cluster_folders.data,
         }
         write_atomic(self._file, json.dumps(kept))
         self._kept_folder_id = self.folder_id

@@ -13,7 +13,7 @@ from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, SystemFailure
 from determined_agent.entry_command import program_of
-from determined_agent.exit_report import bounded, exit_of, log_text
+from determined_agent.exit_report import bounded, exit_of, log_text, masked
 from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.hooks.identity import hand_over
 from determined_agent.output import OutputShipper
@@ -41,6 +41,7 @@ class Container:
         shipper: OutputShipper,
         on_change: Callable[[bool], None],
         send_reports: Callable[[], Awaitable[object]],
+        mask: Callable[[str], str] = str,
     ) -> None:
         """Creates the container.
 
@@ -53,6 +54,7 @@ class Container:
             shipper: sends its output.
             on_change: called after each change; True if somebody waits for it.
             send_reports: sends the reports that the task left when it ended.
+            mask: replaces in a line of the task what others must not read.
         """
         self.container_id = folder.path.name
         self.folder = folder
@@ -66,6 +68,7 @@ class Container:
         self._draft = self._new_draft()
         self._is_ready = folder.order.exists() and self._knows_rendezvous()
         self._send_reports = send_reports
+        self._mask = mask
         self._preparing: asyncio.Task[Launch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
         self._is_stopping = folder.stop.exists()
@@ -132,7 +135,7 @@ class Container:
                 logger.exception(
                     "cannot send the remaining metric reports of a container; they are lost", extra=self._ids
                 )
-            self.exit = await asyncio.to_thread(exit_of, ended, self.folder)
+            self.exit = masked(await asyncio.to_thread(exit_of, ended, self.folder), self._mask)
             logger.info("container ended: %s %s", self.exit.kind, self.exit.message, extra=self._ids)
             await asyncio.to_thread(self._record_exit, self.exit)
             await self._shipper.finish(with_report=True)

@@ -29,7 +29,9 @@ from determined_agent.container import Boot, Container
 from determined_agent.drivers.driver import Driver
 from determined_agent.entry_command import boot_command
 from determined_agent.hooks.hook import Hook
+from determined_agent.host_access import ClusterFolders
 from determined_agent.http import HttpClient
+from determined_agent.known_secrets import mask_of
 from determined_agent.leftover_reports import send_leftover_reports
 from determined_agent.output import OutputShipper
 from determined_agent.settings import Settings
@@ -150,7 +152,8 @@ class Daemon:
         if not self._settings.host_address:
             self._address = address
         self._takes_last_output = welcome.takes_last_output
-        return self._memory.obey(welcome.cluster_id, welcome.master_epoch)
+        folders = ClusterFolders(tuple(welcome.storage_folders), welcome.data_folder)
+        return self._memory.obey(welcome.cluster_id, welcome.master_epoch, folders)
 
     def obey(self, desired: DesiredState) -> None:
         if desired.master_epoch < self._memory.master_epoch:
@@ -287,6 +290,7 @@ class Daemon:
             logger.error("%s failed", life.get_name(), exc_info=life.exception())
 
     def _container(self, folder: RunFolder, record: dict[str, Any]) -> Container:
+        mask = mask_of(record["spec"])
         shipper = OutputShipper(
             folder,
             self._client,
@@ -295,6 +299,7 @@ class Daemon:
             task_id=record["spec"]["task_id"],
             on_done=lambda: self._note(False),
             takes_last_output=lambda: self._takes_last_output,
+            mask=mask,
         )
         return Container(
             folder,
@@ -304,6 +309,7 @@ class Daemon:
             boot=self._boot,
             shipper=shipper,
             on_change=self._note,
+            mask=mask,
             send_reports=lambda: send_leftover_reports(
                 folder, record["spec"]["environment"], self._settings.master, self._settings.trust
             ),

@@ -55,7 +55,10 @@ def with_hooks(draft: Draft, command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _script(sourced: list[Path], workdir: Path, command: tuple[str, ...]) -> str:
-    lines = ["set -e -x", *(f"source {shlex.quote(str(path))}" for path in sourced)]
+    # The place of the command that failed, and not the command: all users may read the log, and it may hold a secret.
+    report = 'echo "ERROR: ${BASH_SOURCE[0]##*/}, line $LINENO: exit code $?" >&2'
+    lines = [f"trap 'case $- in *e*) {report};; esac' ERR", "set -e -E"]
+    lines += [f"source {shlex.quote(str(path))}" for path in sourced]
     # The task does not inherit the options and the folder of the shell.
-    lines += [f"{{ cd {shlex.quote(str(workdir))}; set +e +x; }} 2>/dev/null", f"exec {shlex.join(command)}"]
+    lines += [f"set +e +E; trap - ERR; cd {shlex.quote(str(workdir))}", f"exec {shlex.join(command)}"]
     return "\n".join(lines) + "\n"

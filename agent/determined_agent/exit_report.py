@@ -8,7 +8,7 @@ import logging
 import math
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -49,6 +49,12 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
         lines = _last_output(folder)
     message = "\n".join(filter(None, (_message(ended, ranks, lines), _advice(ended, lines, folder))))
     return bounded(ContainerExit(kind="exited", code=ended.code, signal=ended.signal, ranks=ranks, message=message))
+
+
+def masked(exit_: ContainerExit, mask: Callable[[str], str]) -> ContainerExit:
+    """Returns the exit with each line of the task as ``mask`` shows it."""
+    ranks = [rank.model_copy(update={"last_lines": list(map(mask, rank.last_lines))}) for rank in exit_.ranks]
+    return exit_.model_copy(update={"message": mask(exit_.message), "ranks": ranks})
 
 
 def log_text(exit_: ContainerExit) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 
 from determined.link.messages import OutputLine
 from determined_agent.log_segments import AGENT, STDERR, Chunk, Frame
@@ -10,9 +11,12 @@ _RANK = re.compile(r"\[rank=(\d{1,9})\] ?")
 _LEVEL = re.compile(r"(TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL): ?")
 
 
-def parse(frame: Frame) -> OutputLine:
-    """Returns the line of a frame. Undecodable bytes and NUL, which databases refuse, become U+FFFD."""
-    text = frame.line.decode("utf-8", "replace").replace("\0", "\ufffd")
+def parse(frame: Frame, mask: Callable[[str], str] = str) -> OutputLine:
+    """Returns the line of a frame. Undecodable bytes and NUL, which databases refuse, become U+FFFD.
+
+    ``mask``: replaces what others must not read.
+    """
+    text = mask(frame.line.decode("utf-8", "replace").replace("\0", "\ufffd"))
     rank: int | None = None
     level = ""
     if found := _RANK.match(text):
@@ -29,8 +33,11 @@ def parse(frame: Frame) -> OutputLine:
     )
 
 
-def lines_of(chunk: Chunk) -> list[OutputLine]:
-    """Returns the lines of a chunk; the first ones say how many bytes before them were dropped or skipped."""
+def lines_of(chunk: Chunk, mask: Callable[[str], str] = str) -> list[OutputLine]:
+    """Returns the lines of a chunk; the first ones say how many bytes before them were dropped or skipped.
+
+    ``mask``: replaces what others must not read.
+    """
     gaps = (
         (chunk.missing, "dropped here: the agent's buffer for unsent output was full"),
         (chunk.unreadable, "skipped here: the task or a damaged disk has changed the files of its output"),
@@ -41,4 +48,4 @@ def lines_of(chunk: Chunk) -> list[OutputLine]:
         for count, why in gaps
         if count
     ]
-    return [*before, *map(parse, chunk.frames)]
+    return [*before, *(parse(frame, mask) for frame in chunk.frames)]

@@ -21,9 +21,10 @@ from determined_agent.processes import libc
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWPID = 0x20000000
-_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_SLAVE = 1, 32, 4096, 16384, 1 << 19
-_MS_NOSUID, _MS_NODEV = 2, 4
-_MNT_DETACH = 2
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC = 1, 32, 4096, 16384
+MS_PRIVATE, MS_SLAVE = 1 << 18, 1 << 19
+MS_NOSUID, MS_NODEV = 2, 4
+MNT_DETACH = 2
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 
 
@@ -37,6 +38,8 @@ class Mount(NamedTuple):
     """Propagation of mounts made later below ``source``; only a container engine applies another one."""
     as_user: bool = False
     """Opens ``source`` with the rights of the task's user, who named it, instead of the agent's."""
+    named_by: str = ""
+    """Key of the configuration that names ``source``; the driver of containers looks at such a source again."""
 
 
 class Namespace(NamedTuple):
@@ -70,7 +73,7 @@ class Namespace(NamedTuple):
         elif self.mounts:
             _Root(self.root).build(self.mounts)
         if proc:
-            _mount("proc", "/proc", "proc", 0)
+            call_mount("proc", "/proc", "proc", 0)
 
     def _enter_for(self, identity: Identity, *, proc: bool) -> None:
         """Enters with a private /dev/shm, and a /proc that shows no other user's processes."""
@@ -83,9 +86,9 @@ class Namespace(NamedTuple):
                 f"a task of uid {identity.uid} needs private mounts, and this agent may not make any although it runs "
                 f"as root ({error.strerror}); it needs the capability CAP_SYS_ADMIN",
             ) from error
-        _mount(None, "/", None, _MS_REC | _MS_SLAVE)
+        call_mount(None, "/", None, MS_REC | MS_SLAVE)
         _Root(self.root, identity).build(self.mounts, self.reachable)
-        _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV, None if proc else "hidepid=2")
+        call_mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV, None if proc else "hidepid=2")
 
 
 def new_pids() -> bool:
@@ -96,7 +99,7 @@ def new_pids() -> bool:
 def _new_mounts() -> None:
     if os.geteuid() == 0 and libc.unshare(_CLONE_NEWNS) == 0:
         # Later mounts of the machine, such as a network drive, reach the task; its own do not reach the machine.
-        _mount(None, "/", None, _MS_REC | _MS_SLAVE)
+        call_mount(None, "/", None, MS_REC | MS_SLAVE)
         return
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) != 0:
@@ -115,7 +118,7 @@ def _bind_in_place(mounts: tuple[Mount, ...]) -> None:
     sources = [os.open(mount.source, os.O_PATH | os.O_CLOEXEC) for mount in mounts]
     for mount, source in zip(mounts, sources, strict=True):
         target = os.path.realpath(mount.target)
-        _mount(f"/proc/self/fd/{source}", target, None, _MS_BIND | _MS_REC)
+        call_mount(f"/proc/self/fd/{source}", target, None, MS_BIND | MS_REC)
         if mount.read_only:
             _protect(target)
         os.close(source)
@@ -133,16 +136,16 @@ class _Root:
         root = self._path
         sources = [self._open(mount) for mount in mounts]
         closed = self._closed(reachable)
-        _mount("tmpfs", root, "tmpfs", 0, "mode=0755,size=16m")
+        call_mount("tmpfs", root, "tmpfs", 0, "mode=0755,size=16m")
         _mirror("/", root)
         for gate, folders in closed.items():
             self._open_way(gate, folders)
         if self._identity is not None and os.path.isdir("/dev/shm"):
-            _mount("tmpfs", f"{root}/dev/shm", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=1777")
+            call_mount("tmpfs", f"{root}/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
         for mount, source in zip(mounts, sources, strict=True):
             path = os.path.realpath(mount.target)
             self._make_place(path, is_folder=stat.S_ISDIR(os.fstat(source).st_mode))
-            _mount(f"/proc/self/fd/{source}", root + path, None, _MS_BIND | _MS_REC)
+            call_mount(f"/proc/self/fd/{source}", root + path, None, MS_BIND | MS_REC)
             if mount.read_only:
                 _protect(root + path)
             os.close(source)
@@ -170,11 +173,11 @@ class _Root:
     def _open_way(self, gate: str, folders: Mapping[str, int]) -> None:
         """Replaces the closed folder ``gate`` by one that leads to ``folders`` only."""
         root = self._path
-        _mount("tmpfs", root + gate, "tmpfs", 0, "mode=0755,size=16m")
+        call_mount("tmpfs", root + gate, "tmpfs", 0, "mode=0755,size=16m")
         for folder, source in folders.items():
             if not os.path.exists(root + folder):  # else it is below another one
                 os.makedirs(root + folder)
-                _mount(f"/proc/self/fd/{source}", root + folder, None, _MS_BIND | _MS_REC)
+                call_mount(f"/proc/self/fd/{source}", root + folder, None, MS_BIND | MS_REC)
                 _protect(root + folder)
             os.close(source)
         self._mirrors.append(root + gate)
@@ -199,7 +202,7 @@ class _Root:
                     _create(folder, name, is_folder=is_folder)
                 return
             if is_bound:
-                _mount("tmpfs", root + parent, "tmpfs", 0, "mode=0755,size=16m")
+                call_mount("tmpfs", root + parent, "tmpfs", 0, "mode=0755,size=16m")
                 _mirror(f"/proc/self/fd/{folder}/.", root + parent)
                 self._mirrors.append(root + parent)
         finally:
@@ -248,7 +251,7 @@ def _change_root(root: str) -> None:
     if machine not in _PIVOT_ROOT:
         raise OSError(f"private mounts are not supported on {machine}")
     _check(libc.syscall(_PIVOT_ROOT[machine], b".", b"."), "pivot_root")
-    _check(libc.umount2(b".", _MNT_DETACH), "umount2")
+    _check(libc.umount2(b".", MNT_DETACH), "umount2")
     os.chdir("/")
 
 
@@ -264,7 +267,7 @@ def _mirror(folder: str, copy: str) -> None:
         else:
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
         try:
-            _mount(entry.path, place, None, _MS_BIND | _MS_REC)
+            call_mount(entry.path, place, None, MS_BIND | MS_REC)
         except OSError:
             if entry.is_dir():
                 os.rmdir(place)
@@ -273,7 +276,7 @@ def _mirror(folder: str, copy: str) -> None:
 
 
 def _protect(path: str) -> None:
-    _mount(None, path, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _kept_flags(path))
+    call_mount(None, path, None, MS_BIND | MS_REMOUNT | MS_RDONLY | _kept_flags(path))
 
 
 def _kept_flags(path: str) -> int:
@@ -282,7 +285,8 @@ def _kept_flags(path: str) -> int:
     return flags & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_NODIRATIME | os.ST_RELATIME)
 
 
-def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+def call_mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    """Makes or changes a mount, as ``mount(2)``. Raises OSError."""
     arguments = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
     result = libc.mount(arguments[0], arguments[1], arguments[2], ctypes.c_ulong(flags), arguments[3])
     _check(result, f"mount {source or ''} at {target}")

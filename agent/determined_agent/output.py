@@ -54,15 +54,18 @@ class OutputShipper:
         task_id: str,
         on_done: Callable[[], None],
         takes_last_output: Callable[[], bool] = lambda: False,
+        mask: Callable[[str], str] = str,
     ) -> None:
         """Creates the shipper of the run folder ``folder``. ``on_done`` is called when all output is acknowledged.
-        ``takes_last_output``: whether the master takes output with the report of the container's end."""
+        ``takes_last_output``: whether the master takes output with the report of the container's end. ``mask``:
+        replaces in a line what others must not read."""
         self._folder = folder
         self._client = client
         self._path = f"/detent/agents/{quote(agent_id, safe='')}/output"
         self._names = {"container_id": folder.path.name, "allocation_id": allocation_id, "task_id": task_id}
         self._on_done = on_done
         self._takes_last_output = takes_last_output
+        self._mask = mask
         self._rung = asyncio.Event()
         self._is_last = False
         self._is_idle = True
@@ -230,7 +233,7 @@ class OutputShipper:
         return self._batch(chunk) if is_all else None
 
     def _batch(self, chunk: Chunk) -> OutputBatch:
-        return OutputBatch(**self._names, start=chunk.start, end=chunk.end, lines=lines_of(chunk))
+        return OutputBatch(**self._names, start=chunk.start, end=chunk.end, lines=lines_of(chunk, self._mask))
 
     async def _move(self, committed: int) -> None:
         self._position = committed

@@ -17,7 +17,7 @@ from determined_agent.engine import Engine
 from determined_agent.environments import Environments
 from determined_agent.harness_copy import keep_shim
 from determined_agent.hooks.container_environment import ContainerEnvironmentHook
-from determined_agent.hooks.container_mounts import ContainerMountsHook
+from determined_agent.hooks.container_mounts import ContainerMountsHook, HostAccessHook
 from determined_agent.hooks.container_network import ContainerNetworkHook
 from determined_agent.hooks.devices import DevicesHook
 from determined_agent.hooks.environment import EnvironmentHook
@@ -27,6 +27,8 @@ from determined_agent.hooks.identity import IdentityHook
 from determined_agent.hooks.mounts import MountsHook
 from determined_agent.hooks.proxy_ports import ProxyPortsHook
 from determined_agent.hooks.requirements import RequirementsHook
+from determined_agent.host_access import ClusterFolders, HostAccess
+from determined_agent.host_mounts import HostMounts
 from determined_agent.image_cleanup import ImageCleanup
 from determined_agent.images import DEFAULT_IMAGES, Images
 from determined_agent.mount_probe import can_mount
@@ -101,13 +103,16 @@ class ContainerRuntime(Runtime):
         environment: WarmHook,
         others: Sequence[Hook],
         image_cleanup: ImageCleanup,
+        host_mounts: HostMounts,
     ) -> None:
         super().__init__(driver, first, environment, others)
         self._driver = driver
+        self._host_mounts = host_mounts
         self._image_cleanup = image_cleanup
 
     async def start(self, known: Callable[[], Set[str]]) -> None:
         await self._driver.remove_others(known)
+        await asyncio.to_thread(self._host_mounts.remove_leftovers)
 
     async def clean_up(self) -> None:
         await self._image_cleanup.run()
@@ -123,8 +128,12 @@ def make_runtime(
     token: str,
     umask: int = 0o022,
     monitor: SlotMonitor | None = None,
+    cluster_folders: Callable[[], ClusterFolders] = ClusterFolders,
 ) -> Runtime:
-    """Returns the runtime that the settings select. ``umask`` is for tasks. Raises DeterminedError."""
+    """Returns the runtime that the settings select. Raises DeterminedError.
+
+    ``umask`` is for tasks; ``cluster_folders`` returns what the master said last.
+    """
     limits = OutputLimits(settings.output_segment_bytes, settings.unsent_output_bytes, settings.output_line_bytes)
     devices = DevicesHook(slots, monitor.occupation, monitor.device_files) if monitor else DevicesHook(slots)
     contexts = Contexts(settings, token)
@@ -148,15 +157,26 @@ def make_runtime(
     # The data folder tells two agents apart that share an engine.
     labels = {"detent.agent": agent_id, "detent.data": str(settings.data)}
     user = "" if os.geteuid() == 0 else f"{os.geteuid()}:{os.getegid()}"
-    containers = DockerDriver(engine, keep_shim(settings.data), labels=labels, limits=limits, umask=umask, user=user)
+    access = HostAccess(settings, cluster_folders)
+    host_mounts = HostMounts(access, settings.data)
+    containers = DockerDriver(
+        engine,
+        keep_shim(settings.data),
+        labels=labels,
+        limits=limits,
+        umask=umask,
+        user=user,
+        host_mounts=host_mounts,
+    )
     hooks = (
         files,
         devices,
-        ContainerMountsHook(settings.allowed_bind_mounts),
+        ContainerMountsHook(access),
         ContainerNetworkHook(is_master_local=settings.is_master_local, proxy_ports=proxy_ports),
     )
     environment_hook = ContainerEnvironmentHook(settings, agent_id, slots, images)
-    return ContainerRuntime(containers, (identity,), environment_hook, hooks, image_cleanup)
+    first = (identity, HostAccessHook(access))
+    return ContainerRuntime(containers, first, environment_hook, hooks, image_cleanup, host_mounts)
 
 
 def _check_package() -> None:

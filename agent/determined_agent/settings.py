@@ -105,8 +105,16 @@ class Settings(BaseModel):
     """Image of a task that names none, by type of slot (``cpu``, ``cuda``, ``rocm``)."""
     image_aliases: dict[str, str] = Field(default_factory=dict)
     """Replacement for images by a pattern of their names (``lab/old-*``); an empty one is the default image."""
-    allowed_bind_mounts: list[Path] | None = None
-    """Folders of this machine that ``bind_mounts`` may name, with all below them; default: every folder."""
+    allowed_host_paths: list[Path] = Field(default_factory=list)
+    """Folders of this machine that containers may get, with all below them; default: only the cluster's own checkpoint
+    storage, and what a linked user reaches in a container that runs as this user."""
+    allowed_bind_mounts: list[Path] = Field(default_factory=list)
+    """Earlier name of ``allowed_host_paths``; the folders of both count."""
+    allowed_capabilities: list[str] = Field(default_factory=list)
+    """Linux capabilities that ``environment.add_capabilities`` may add (``SYS_PTRACE``); default: none."""
+    allowed_devices: list[str] = Field(default_factory=list)
+    """Devices that ``resources.devices`` may name: files, folders with all below them, or patterns
+    (``/dev/infiniband``, ``/dev/nvidia*``); default: none. Accelerators of slots need no entry."""
     memory_bytes: int | None = Field(default=None, ge=6 << 20)
     """Memory limit of each container; default: none."""
     cpus: float | None = Field(default=None, gt=0)
@@ -150,6 +158,11 @@ class Settings(BaseModel):
         return Trust(self.master_cert_file, self.master_cert_name)
 
     @property
+    def host_paths(self) -> list[Path]:
+        """Returns the folders that containers may get."""
+        return [*self.allowed_host_paths, *self.allowed_bind_mounts]
+
+    @property
     def engine_address(self) -> str:
         """Returns the address of the container engine."""
         return self.engine_url or ENGINE_URLS.get(self.container_runtime, "")
@@ -175,6 +188,31 @@ class Settings(BaseModel):
     def _whole(cls, path: Path | None) -> Path | None:
         # Not resolved: a link to a Python makes it part of a virtual environment.
         return None if path is None else path.expanduser().absolute()
+
+    @field_validator(
+        "allowed_host_paths", "allowed_bind_mounts", "allowed_capabilities", "allowed_devices", mode="before"
+    )
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        # Variables have no lists.
+        return [each.strip() for each in value.split(",") if each.strip()] if isinstance(value, str) else value
+
+    @field_validator("allowed_host_paths", "allowed_bind_mounts")
+    @classmethod
+    def _are_absolute(cls, paths: list[Path]) -> list[Path]:
+        found = [path.expanduser() for path in paths]
+        for path in found:
+            if not path.is_absolute():
+                raise ValueError(f"{path} is not an absolute path")
+        return found
+
+    @field_validator("allowed_devices")
+    @classmethod
+    def _are_devices(cls, paths: list[str]) -> list[str]:
+        for path in paths:
+            if not path.startswith("/"):
+                raise ValueError(f"{path} is not an absolute path")
+        return paths
 
     @field_validator("task_python")
     @classmethod

@@ -20,14 +20,14 @@ from typing import IO, Any
 
 import zstandard
 
+from determined.link.master_folder import AGENT_TOKEN, SECRET
 from determined_master.db import sqlite_file
 from determined_master.db.migrate import newest_revision
-from determined_master.secrets import AGENT_TOKEN
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 DATABASE = "master.sqlite"
-SECRETS = ("secret", AGENT_TOKEN, "operator-token", "password")
+SECRETS = (SECRET, AGENT_TOKEN, "operator-token", "password")
 CONTEXTS, CHECKPOINTS = "blobs", "checkpoints"
 _PIECE = 1 << 20
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from determined.link.master_folder import AGENT_TOKEN
 from determined_launch.pid_lock import LockHeld, PidLock
 from determined_master import backup
 from determined_master.database_url import is_postgresql, is_sqlite, usable_url
@@ -17,7 +18,6 @@ from determined_master.db import copying, sqlite_file
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
 from determined_master.db.migrate import MigrationFailed, bring_up, downgrade, known_revisions, revision_of
-from determined_master.secrets import AGENT_TOKEN
 from determined_master.settings import Settings, SettingsError, environment, read_settings
 
 

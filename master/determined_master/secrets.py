@@ -6,13 +6,12 @@ import secrets
 import string
 from pathlib import Path
 
+from determined.link.master_folder import AGENT_TOKEN, SECRET
 from determined_launch.atomic_file import write_atomic
 
 TASK_TOKEN_PREFIX = "dta1"
 MIN_CHARACTERS = 32
 """Of a secret in a file; the master makes 64."""
-AGENT_TOKEN = "agent-token"
-"""Name of the file with the join token; agents have a copy of it."""
 
 
 class Secrets:
@@ -28,11 +27,11 @@ class Secrets:
     @classmethod
     def load(cls, data: Path) -> "Secrets":
         """Reads the secrets, and makes those that do not exist. Raises DamagedSecret."""
-        secret = _kept(data / "secret")
+        secret = _kept(data / SECRET)
         try:
             key = bytes.fromhex(secret)
         except ValueError:
-            raise DamagedSecret(data / "secret") from None
+            raise DamagedSecret(data / SECRET) from None
         return cls(key, _kept(data / AGENT_TOKEN), _kept(data / "operator-token"))
 
     def task_token(self, allocation_id: str) -> str:

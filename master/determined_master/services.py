@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from determined.link.master_folder import AGENT_TOKEN
 from determined_master.agents.registry import Registry
 from determined_master.agents.service import Agents
 from determined_master.allocations.containers import Containers
@@ -48,7 +49,7 @@ from determined_master.providers.master_address import MasterAddress
 from determined_master.providers.provider import Provider
 from determined_master.resource_managers.agent_manager import AgentManager
 from determined_master.resource_managers.managers import ResourceManagers
-from determined_master.secrets import AGENT_TOKEN, Secrets
+from determined_master.secrets import Secrets
 from determined_master.settings import Settings, environment
 from determined_master.storage_health import StorageHealth
 from determined_master.tasks.service import Tasks

@@ -258,6 +258,12 @@ class Settings(BaseModel):
         return self.checkpoint_storage or {"type": "shared_fs", "host_path": self.own_checkpoints}
 
     @property
+    def storage_folders(self) -> list[str]:
+        """Returns the folders of the cluster's own checkpoint storage, which every container may get."""
+        folder = self.checkpoint_storage.get("host_path")
+        return [self.own_checkpoints, *([str(folder)] if folder else [])]
+
+    @property
     def own_checkpoints(self) -> str:
         """Returns the checkpoint folder that the master chooses if its settings name none."""
         return str(self.data / "checkpoints")

@@ -81,7 +81,8 @@ async def test_bind_mounts_are_there_and_read_only_where_wanted(tmp_path: Path) 
         {"host_path": str(tmp_path / "data"), "container_path": "relative"},
     ]
     script = "cat /data/file; echo; touch /data/x || echo refused; touch relative/made"
-    assert await lines_of(tmp_path, script, bind_mounts=mounts) == [
+    settings = {"allowed_host_paths": [tmp_path / "data"]}
+    assert await lines_of(tmp_path, script, bind_mounts=mounts, settings=settings) == [
         "here",
         "touch: cannot touch '/data/x': Read-only file system",
         "refused",
@@ -93,7 +94,8 @@ async def test_bind_mounts_are_there_and_read_only_where_wanted(tmp_path: Path) 
     ("mount", "text"),
     [
         ({"host_path": "relative", "container_path": "/x"}, "is not an absolute path"),
-        ({"host_path": "/nowhere/at/all", "container_path": "/x"}, "does not exist on this machine"),
+        ({"host_path": "NOWHERE", "container_path": "/x"}, "does not exist on this machine"),
+        ({"host_path": "/nowhere/at/all", "container_path": "/x"}, "does not allow /nowhere/at/all"),
         ({"host_path": "/etc", "container_path": "/x"}, "the administrator of this agent does not allow /etc"),
         ({"host_path": "LINK", "container_path": "/x"}, "the administrator of this agent does not allow /etc"),
         ({"host_path": "ALLOWED", "container_path": "/x", "propagation": "odd"}, "propagation odd is none of"),
@@ -105,7 +107,7 @@ async def test_a_mount_that_cannot_be_is_refused_in_plain_words(
     allowed = tmp_path / "allowed"
     allowed.mkdir()
     (allowed / "link").symlink_to("/etc")
-    places = {"LINK": str(allowed / "link"), "ALLOWED": str(allowed)}
+    places = {"LINK": str(allowed / "link"), "ALLOWED": str(allowed), "NOWHERE": str(allowed / "nowhere")}
     mount["host_path"] = places.get(mount["host_path"], mount["host_path"])
     exit_, _, _ = await run_in_container(
         tmp_path, "true", bind_mounts=[mount], settings={"allowed_bind_mounts": [allowed]}
@@ -130,7 +132,13 @@ async def test_resources_and_rights_of_a_container_are_those_of_the_configuratio
         devices=[{"host_path": "/dev/null", "container_path": "/dev/of-the-user", "mode": "rw"}],
         add_capabilities=["SYS_ADMIN"],
         drop_capabilities=["CHOWN"],
-        settings={"memory_bytes": 512 << 20, "pids": 50, "cpus": 0.5},
+        settings={
+            "memory_bytes": 512 << 20,
+            "pids": 50,
+            "cpus": 0.5,
+            "allowed_devices": ["/dev/null"],
+            "allowed_capabilities": ["CAP_SYS_ADMIN"],
+        },
     ) == [str(64 << 20), "device", str(512 << 20), "50", "no chown", "mounted"]
 
 
@@ -150,7 +158,8 @@ async def test_a_shm_size_of_zero_is_the_agents_own(tmp_path: Path) -> None:
     ],
 )
 async def test_a_right_or_device_that_there_is_not_is_named(tmp_path: Path, wanted: dict[str, Any], text: str) -> None:
-    exit_, _, _ = await run_in_container(tmp_path, "true", **wanted)
+    settings = {"allowed_devices": ["/dev/nothing"], "allowed_capabilities": ["FLYING"]}
+    exit_, _, _ = await run_in_container(tmp_path, "true", settings=settings, **wanted)
     assert exit_.kind == "failed_to_start"
     assert text in exit_.message
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import errno
 import json
 import uuid
@@ -18,16 +19,28 @@ from determined_agent.drivers import docker
 from determined_agent.drivers.docker import DockerDriver
 from determined_agent.drivers.driver import ContainerOptions, Ended, Launch, NotStarted, PublishedPort, SystemFailure
 from determined_agent.engine import Engine
+from determined_agent.host_access import ClusterFolders, HostAccess
+from determined_agent.host_mounts import HostMounts
 from determined_agent.namespaces import Mount
+from determined_agent.settings import Settings
 
 LABELS = {"detent.agent": "one", "detent.data": "/data"}
 
 
 @contextlib.asynccontextmanager
-async def driver_on(folder: Path, *, seconds: int = 5, **given: Any) -> AsyncIterator[tuple[FakeEngine, DockerDriver]]:
+async def driver_on(
+    folder: Path, *, seconds: int = 5, user: str = "", host_mounts: HostMounts | None = None, **given: Any
+) -> AsyncIterator[tuple[FakeEngine, DockerDriver]]:
     path = folder / "engine.sock"
     async with fake_engine(path, **given) as engine:
-        driver = DockerDriver(Engine(f"unix://{path}", seconds=seconds), Path("/shim"), labels=LABELS, stop_seconds=0.2)
+        driver = DockerDriver(
+            Engine(f"unix://{path}", seconds=seconds),
+            Path("/shim"),
+            labels=LABELS,
+            user=user,
+            host_mounts=host_mounts,
+            stop_seconds=0.2,
+        )
         try:
             yield engine, driver
         finally:
@@ -148,6 +161,36 @@ async def test_a_container_is_created_with_exactly_this(tmp_path: Path) -> None:
         "PidsLimit": 100,
     }
     assert "token" not in json.dumps(call.body)
+
+
+@pytest.mark.parametrize(("user", "options"), [("1000:1000", ["no-new-privileges"]), ("", None)])
+async def test_a_container_that_does_not_run_as_root_cannot_become_root(
+    tmp_path: Path, user: str, options: list[str] | None
+) -> None:
+    """An image may hold programs that make their caller root, beside folders that only their owners may read."""
+    async with driver_on(tmp_path, user=user) as (engine, driver):
+        await driver.start(make_launch(tmp_path))
+    (call,) = [each for each in engine.calls if each.line == "POST /containers/create"]
+    assert call.body["HostConfig"].get("SecurityOpt") == options
+
+
+async def test_a_folder_that_nobody_looks_at_again_is_not_mounted(tmp_path: Path) -> None:
+    async with driver_on(tmp_path) as (engine, driver):
+        launch = make_launch(tmp_path)
+        named = launch.mounts[0]._replace(named_by="bind_mounts[0].host_path")
+        with pytest.raises(NotStarted, match="looks at no folders"):
+            await driver.start(dataclasses.replace(launch, mounts=(named,)))
+    assert engine.calls == []
+
+
+async def test_an_engine_that_does_not_see_the_mounts_of_its_agent_is_answered_with_what_to_do(tmp_path: Path) -> None:
+    mounts = HostMounts(HostAccess(Settings(data=tmp_path), ClusterFolders), tmp_path)
+    refuses = answering("POST /containers/create", 400, f"bind source path does not exist: {tmp_path}/mounts/c/0")
+    async with driver_on(tmp_path, rules=[refuses], host_mounts=mounts) as (_, driver):
+        with pytest.raises(
+            NotStarted, match=r"does not exist.*name the mounted folder itself in .* allowed_host_paths"
+        ):
+            await driver.start(make_launch(tmp_path))
 
 
 def answering(line: str, status: int, message: str, times: int = 100) -> Any:

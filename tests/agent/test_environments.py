@@ -17,8 +17,12 @@ from determined.link.messages import ContainerSpec
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.environments import Environments, facts_of
+from determined_agent.hooks.environment import EnvironmentHook
 from determined_agent.hooks.hook import Draft
+from determined_agent.identity import Identity
+from determined_agent.settings import Settings
 from determined_agent.task_base import built_base
+from determined_agent.task_python import PythonProbe
 
 KEY = "0123456789abcdef"
 DAY = 86400.0
@@ -141,3 +145,18 @@ def test_programs_behind_links_are_not_read(tmp_path: Path):
     scripts = built_base(facts_of(folder)).scripts
     assert scripts["own"] == b"own\n"
     assert "taken" not in scripts
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root opens folders for other users")
+async def test_the_python_link_of_a_users_environment_opens_no_folder_that_is_closed_to_them(tmp_path: Path):
+    """The task would see the folders of its Python even if their parents are closed to its user."""
+    (tmp_path / "closed" / "open" / "bin").mkdir(parents=True)
+    folder = make(environments(tmp_path), KEY)
+    (folder / "bin" / "python").unlink()
+    (folder / "bin" / "python").symlink_to(tmp_path / "closed" / "open" / "bin" / "nothing")
+    made = draft("one", tmp_path)
+    made.built, made.identity = facts_of(folder), Identity(54001, 54001, (54001,), "ada", "ada", "/home/ada")
+    settings = Settings(data=tmp_path / "agent", base_environment={"PATH": os.defpath})
+    await EnvironmentHook(settings, "agent", 1, PythonProbe(settings.base_environment)).do(made)
+    assert made.reachable
+    assert not any(str(path).startswith(str(tmp_path)) for path in made.reachable)

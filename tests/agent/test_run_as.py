@@ -103,6 +103,14 @@ async def test_a_path_that_is_closed_to_the_user_is_not_mounted(tmp_path: Path, 
     assert f"uid 54001 cannot use {secret}" in ended.message
 
 
+async def test_the_processes_of_the_machine_are_not_mounted(tmp_path: Path, runtime: dict[str, Any]) -> None:
+    """A task sees its own processes only; the command lines of others may hold their keys."""
+    bind = [{"host_path": "/proc", "container_path": "/stolen"}]
+    ended, lines, _ = await outcome(tmp_path, "cat /stolen/*/cmdline", run_as=ADA, bind_mounts=bind, settings=runtime)
+    assert (ended.kind, lines) == ("failed_to_start", [])
+    assert "machine's processes" in ended.message
+
+
 async def test_the_clusters_storage_is_open_to_all_and_its_checkpoints_to_their_owners(
     tmp_path: Path, runtime: dict[str, Any]
 ) -> None:

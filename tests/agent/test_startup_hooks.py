@@ -2,6 +2,8 @@
 
 import base64
 import io
+import json
+import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +14,12 @@ from tests.support.agents import make_context, outcome
 from tests.support.container_engine import BASE_IMAGE, need_engine
 from tests.support.fake_link_master import FakeLinkMaster
 
+from determined_agent.known_secrets import MAX_SECRETS, mask_of
+
 
 @dataclass(frozen=True)
 class Kind:
-    """A hook, the task after it, and what is seen; lines that bash traces are left out."""
+    """A hook, the task after it, and what is seen; the line that names the place of a failure is left out."""
 
     hook: str
     task: str | list[str] = "echo task"
@@ -37,6 +41,7 @@ def _wheel() -> str:
     return base64.b64encode(data.getvalue()).decode()
 
 
+PLACE = re.compile(r"startup-hook\.sh, line \d+: exit code \d+$")
 WHEEL = "tinypackage-1-py3-none-any.whl"
 PIP = "python3 -m pip install --quiet --no-index --break-system-packages --disable-pip-version-check --root-user-action=ignore"
 KINDS = {
@@ -115,5 +120,51 @@ async def test_a_hook_does_the_same_in_a_process_and_in_a_container(
     exit_, lines, _ = await outcome(
         tmp_path, kind.task, master=master, context=context, user_environment=["FROM_CONFIG=1"], settings=settings
     )
-    seen = tuple(line.rstrip("\r") for line in lines if not line.startswith("+"))
+    seen = tuple(line.rstrip("\r") for line in lines if not PLACE.match(line))
     assert (exit_.code, seen) == (kind.code, kind.lines), exit_.message
+
+
+@pytest.mark.parametrize("settings", RUNTIMES)
+async def test_the_log_of_a_hook_has_none_of_its_commands_and_the_place_of_its_failure(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """All users may read the log."""
+    if settings:
+        need_engine()
+    master = FakeLinkMaster()
+    hook = "export WANDB_API_KEY=0123456789abcdef\nfetch() {\n  curl-is-not-here -u me:$WANDB_API_KEY 2>/dev/null\n}\nfetch"
+    exit_, lines, notes = await outcome(
+        tmp_path,
+        "echo never",
+        master=master,
+        context=make_context(master, startup_hook_sh=hook),
+        startup_hook="export POOL_PASSWORD=fedcba9876543210",
+        settings=settings,
+    )
+    assert exit_.code == 127
+    assert lines[0] == "startup-hook.sh, line 3: exit code 127"
+    written = "\n".join([*lines, *notes, exit_.message])
+    assert not any(word in written for word in ("WANDB", "0123456789abcdef", "POOL_PASSWORD", "fedcba9876543210"))
+
+
+async def test_secrets_of_the_configuration_that_a_task_prints_are_masked_in_its_log(tmp_path: Path) -> None:
+    config = {"data": {"secrets": {"key": "from-data-secrets"}}}
+    exit_, lines, _ = await outcome(
+        tmp_path,
+        'set -x; echo "$WANDB_API_KEY $DET_SESSION_TOKEN $PLAIN"; echo from-data-secrets; echo "a registry-password b" >&2; exit 3',
+        user_environment=["WANDB_API_KEY=0123456789abcdef", "PLAIN=shown as it is"],
+        environment={"DET_SESSION_TOKEN": "dta1.token-of-the-task", "DET_EXPERIMENT_CONFIG": json.dumps(config)},
+        registry_auth={"username": "me", "password": "registry-password"},
+    )
+    assert exit_.code == 3
+    assert "******** ******** shown as it is" in lines
+    assert "a ******** b" in lines
+    secrets = ("0123456789abcdef", "token-of-the-task", "from-data-secrets", "registry-password")
+    assert not any(secret in line for secret in secrets for line in [*lines, exit_.model_dump_json()])
+
+
+def test_words_and_more_secrets_than_the_bound_are_not_masked() -> None:
+    variables = ["A_TOKEN=short", *(f"KEY_{number}_TOKEN={number:08}" + "x" * (number % 7) for number in range(300))]
+    mask = mask_of({"user_environment": variables})
+    assert mask("short 00000006xxxxxx") == "short ********"
+    assert sum(mask(f"{number:08}" + "x" * (number % 7)) == "********" for number in range(300)) == MAX_SECRETS

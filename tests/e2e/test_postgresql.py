@@ -41,7 +41,8 @@ def test_a_trial_is_paused_activated_and_ends_the_same(lab, tmp_path, same_as_st
     if runtime == "docker":
         need_task_image()
         seen = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
-    agent = lab.start_agent(runtime, arguments=("--container-runtime", "docker") if runtime == "docker" else ())
+    arguments = ("--container-runtime", "docker") if runtime == "docker" else ()
+    agent = lab.start_agent(runtime, arguments=arguments, host_paths=(tmp_path, IDLE_COMPILER))
     experiment = create(lab, MODELS["digits"], tmp_path, gates=("train-17",), bind_mounts=seen)
     experiment.at_gate("train-17")
     experiment.pause()

@@ -39,6 +39,15 @@ async def test_an_agent_that_connects_again_replaces_its_old_connection(one: Clu
                 assert answer["kind"] == "wish"
 
 
+@pytest.mark.parametrize("storage", [{}, {"type": "shared_fs", "host_path": "/mnt/shared", "storage_path": "runs"}])
+async def test_an_agent_learns_the_clusters_own_storage_and_the_data_folder(tmp_path: Path, storage: dict[str, str]):
+    async with cluster(tmp_path, checkpoint_storage=storage) as one, agent_socket(one) as socket:
+        welcome = await socket.answer()
+        data = one.master.settings.data
+    assert welcome["data_folder"] == str(data)
+    assert welcome["storage_folders"] == [str(data / "checkpoints"), *([storage["host_path"]] if storage else [])]
+
+
 async def test_an_agent_of_a_pool_that_was_removed_is_told_which_there_are(one: Cluster):
     async with agent_socket(one, pool="gone") as socket:
         refusal = await socket.answer()

@@ -61,7 +61,7 @@ async def agent_on(
     memory = AgentState(data)
     memory.name("agent-1")
     found = find_slots(slots)
-    runtime = make_runtime(told, "agent-1", found, TOKEN)
+    runtime = make_runtime(told, "agent-1", found, TOKEN, cluster_folders=lambda: memory.cluster_folders)
     daemon = Daemon(told, TOKEN, memory, found, driver or runtime.driver, runtime.hooks, boot=boot)
     daemon.adopt()
     link = asyncio.create_task(Connection(url, lambda: TOKEN, daemon).run())

@@ -39,6 +39,8 @@ class FakeLinkMaster:
         self.cluster_id = "cluster"
         self.refuse: Refuse | None = None
         self.takes_last_output = False
+        self.storage_folders: list[str] = []
+        self.data_folder = ""
         self.stores_last_output = True
         """False: answers that nothing of it is stored."""
         self.stored_output: dict[str, int] = {}
@@ -118,6 +120,8 @@ class FakeLinkMaster:
                 cluster_id=self.cluster_id,
                 heartbeat_seconds=self.heartbeat_seconds,
                 takes_last_output=self.takes_last_output,
+                storage_folders=self.storage_folders,
+                data_folder=self.data_folder,
             )
             await link.send_text(welcome.model_dump_json())
             self._links.add(link)

@@ -138,15 +138,18 @@ class LiveCluster:
         wait: bool = True,
         prefix: Sequence[str] = (),
         arguments: Sequence[str] = (),
+        host_paths: Sequence[Path] = (),
     ) -> Program:
         """``master``: the address that agent and tasks use, where it is not the master's own. ``prefix``: what is put
-        in front of its command, to run it on another machine. ``arguments``: more of its settings."""
+        in front of its command, to run it on another machine. ``arguments``: more of its settings. ``host_paths``:
+        folders that its containers may get."""
         argv = python(
             "determined_agent", "--master", master or self.url, "--token-file", str(self.data / "agent-token")
         )
         argv += ["--tasks-as-me", "--data", str(self.folder / name), "--id", name, "--slots", str(slots), *arguments]
+        variables = {"DET_AGENT_ALLOWED_HOST_PATHS": ",".join(map(str, host_paths))} if host_paths else {}
         self._agents_started[name] = functools.partial(
-            Program, [*prefix, *argv], self.folder / f"{name}.log", self.environment
+            Program, [*prefix, *argv], self.folder / f"{name}.log", self.environment | variables
         )
         return self.restart_agent(name, wait=wait)
 

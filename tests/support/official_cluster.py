@@ -137,15 +137,21 @@ def _run(
 
 @contextmanager
 def official_cluster(
-    *, as_ordinary_user: bool = False, slots: int = 2, container_runtime: str = "process"
+    *,
+    as_ordinary_user: bool = False,
+    slots: int = 2,
+    container_runtime: str = "process",
+    host_paths: Sequence[Path] = (),
 ) -> Iterator[OfficialCluster]:
-    """``det up`` in a folder of its own, ended whatever happens."""
+    """``det up`` in a folder of its own, ended whatever happens. ``host_paths``: folders that containers may get."""
     folder = Path(tempfile.mkdtemp(prefix="detent-official-"))
     folder.chmod(0o755)
     if as_ordinary_user:
         os.chown(folder, ordinary_user.USER, ordinary_user.GROUP)
     home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment = without_cluster() | home
+    if host_paths:
+        environment["DET_AGENT_ALLOWED_HOST_PATHS"] = ",".join(map(str, host_paths))
     argv = [sys.executable, "-m", "determined_cli", "up", "--port", "0", "--data", str(folder / "data")]
     argv += ["--slots", str(slots), "--grace", "1", "--container-runtime", container_runtime]
     if as_ordinary_user:

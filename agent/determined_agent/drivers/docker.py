@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Set
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ from determined_agent.engine import (
     NotRunning,
     attached,
 )
+from determined_agent.host_mounts import HostMounts
+from determined_agent.namespaces import Mount
 from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 
@@ -59,6 +62,7 @@ class DockerDriver:
         limits: OutputLimits | None = None,
         umask: int = 0o022,
         user: str = "",
+        host_mounts: HostMounts | None = None,
         stop_seconds: float = STOP_SECONDS,
     ) -> None:
         """Creates the driver.
@@ -70,6 +74,7 @@ class DockerDriver:
             limits: bounds of the output that is kept on disk.
             umask: umask of the tasks.
             user: ``UID:GID`` of every container; empty for root, which an agent that is root needs.
+            host_mounts: look at folders of the machine that configurations name; without them there may be none.
             stop_seconds: time for a shim to end its task before the engine kills the container.
         """
         self._engine = engine
@@ -78,6 +83,7 @@ class DockerDriver:
         self._limits = limits or OutputLimits()
         self._umask = umask
         self._user = user
+        self._host_mounts = host_mounts
         self._stop_seconds = stop_seconds
         self._events = EngineEvents(engine.url, [f"{name}={value}" for name, value in self._labels.items()])
         self._ending: set[str] = set()
@@ -95,6 +101,15 @@ class DockerDriver:
             launch.folder.order.chmod(0o440)
         if launch.folder.exit.exists():
             return  # a restarted agent considered this container dead before it had started
+        async with self._mounts_of(launch) as mounts:
+            has_started = await self._create_and_start(replace(launch, mounts=mounts))
+        if not has_started:
+            ended = await self.wait(launch.folder)
+            if ended.kind == "failed_to_start":
+                raise NotStarted(ended.message)
+
+    async def _create_and_start(self, launch: Launch) -> bool:
+        """Creates a container and starts it. Returns False if it ended before its task ran."""
         name = name_of(launch.folder)
         config = docker_config.container_config(
             launch, shim=self._shim, labels=self._labels, user=self._user, name=name
@@ -103,18 +118,23 @@ class DockerDriver:
             await self._create(config)
             if launch.identity is not None:
                 await add_account(self._engine, name, launch.identity)
-            has_started = await self._engine.call(lambda api: _start(api, name))
+            return await self._engine.call(lambda api: _start(api, name))
         except EngineUnavailable as problem:
             self._in_background(name, self._remove_until_gone(name))  # the engine may have done what it was asked for
             raise SystemFailure(problem.message) from problem
         except EngineError as problem:
             with contextlib.suppress(EngineError):
                 await self._remove(name)
-            raise NotStarted(f"cannot start a container of {config.image}: {problem.message}") from problem
-        if not has_started:
-            ended = await self.wait(launch.folder)
-            if ended.kind == "failed_to_start":
-                raise NotStarted(ended.message)
+            said = self._host_mounts.explain(problem.message) if self._host_mounts else problem.message
+            raise NotStarted(f"cannot start a container of {config.image}: {said}") from problem
+
+    def _mounts_of(self, launch: Launch) -> contextlib.AbstractAsyncContextManager[tuple[Mount, ...]]:
+        """Returns the mounts of a container as its engine has to make them."""
+        if self._host_mounts is not None:
+            return self._host_mounts.held(launch)
+        if any(mount.named_by for mount in launch.mounts):
+            raise NotStarted("this agent looks at no folders of its machine, so it mounts none")
+        return contextlib.nullcontext(launch.mounts)
 
     async def wait(self, folder: RunFolder) -> Ended:
         name = name_of(folder)

@@ -84,7 +84,7 @@ def arguments(api: "APIClient", config: ContainerConfig) -> dict[str, Any]:
         pids_limit=options.pids,
         group_add=[str(group) for group in identity.groups] if identity else None,
         # An image may hold programs that make their caller root.
-        security_opt=["no-new-privileges"] if identity else None,
+        security_opt=["no-new-privileges"] if identity or config.user else None,
     )
     return {
         "image": config.image,

@@ -2,62 +2,95 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, Draft
-from determined_agent.hooks.mounts import check_source, storage_folder
+from determined_agent.host_access import STORAGE_KEY, HostAccess
 from determined_agent.namespaces import Mount
 
 PROPAGATIONS = ("private", "rprivate", "shared", "rshared", "slave", "rslave")
 
 
+class HostAccessHook:
+    """Refuses what the container does not get of the machine, before its image is pulled."""
+
+    def __init__(self, access: HostAccess) -> None:
+        self._access = access
+
+    async def do(self, draft: Draft) -> None:
+        await asyncio.to_thread(self._access.check, draft)
+
+    async def undo(self, draft: Draft) -> None:
+        """Does nothing: nothing was made."""
+
+
 class ContainerMountsHook:
-    def __init__(self, allowed: Sequence[Path] | None) -> None:
-        """``allowed``: folders of the machine that a configuration may mount, with all below; None for every folder."""
-        self._allowed = None if allowed is None else [Path(os.path.realpath(path)) for path in allowed]
+    """Adds the mounts and devices of a container."""
+
+    def __init__(self, access: HostAccess) -> None:
+        self._access = access
 
     async def do(self, draft: Draft) -> None:
         draft.mounts.append(Mount(str(draft.folder.run), str(PRIVATE_RUN)))
-        storage = draft.spec.checkpoint_storage
-        source = await asyncio.to_thread(storage_folder, draft)
-        if source:
-            draft.mounts.append(Mount(source, PRIVATE_SHARED_FS, propagation=storage.get("propagation") or "rprivate"))
-        for wanted in draft.spec.bind_mounts:
-            draft.mounts.append(await asyncio.to_thread(self._mount, draft, wanted))
+        await asyncio.to_thread(self._add_storage, draft)
+        for index in range(len(draft.spec.bind_mounts)):
+            draft.mounts.append(await asyncio.to_thread(self._mount, draft, index))
         if draft.container is not None:
-            devices = tuple(map(_device, draft.spec.devices))
+            devices = [self._device(draft, index) for index in range(len(draft.spec.devices))]
             draft.container = replace(draft.container, devices=(*draft.container.devices, *devices))
 
     async def undo(self, draft: Draft) -> None:
         """Does nothing: mounts end with the container."""
 
-    def _mount(self, draft: Draft, wanted: Mapping[str, Any]) -> Mount:
-        source, target = str(wanted.get("host_path", "")), str(wanted.get("container_path", ""))
-        if not os.path.isabs(source):
-            raise NotStarted(f"bind_mounts: host_path {source or '(empty)'} is not an absolute path")
-        check_source(draft, source)
-        if self._allowed is not None:
-            # Resolved, so that a link inside an allowed folder leads to nothing else.
-            source = os.path.realpath(source)
-            if not any(Path(source).is_relative_to(folder) for folder in self._allowed):
-                allowed = ", ".join(map(str, self._allowed)) or "none"
-                raise NotStarted(
-                    f"bind_mounts: the administrator of this agent does not allow {source}; allowed: {allowed}"
-                )
-        propagation = str(wanted.get("propagation") or "rprivate")
-        if propagation not in PROPAGATIONS:
-            raise NotStarted(f"bind_mounts: propagation {propagation} is none of {', '.join(PROPAGATIONS)}")
+    def _add_storage(self, draft: Draft) -> None:
+        """Adds the mount of the checkpoint storage, whose folder is created if it is missing.
+
+        The folder that the master itself chose is open to all owners, like /tmp: each sees only its own checkpoints.
+        Any other folder is created and reached with the rights of the task's user.
+        """
+        source, spec = self._access.storage(draft), draft.spec
+        if not source:
+            return
+        propagation = _propagation(STORAGE_KEY, spec.checkpoint_storage.get("propagation"))
+        identity = None if spec.is_cluster_storage else draft.identity
+        with self._access.opened(identity, STORAGE_KEY, source, makes=True) as descriptor:
+            is_agents = os.fstat(descriptor).st_uid == os.geteuid()
+            if draft.identity is not None and spec.is_cluster_storage and is_agents:
+                os.chmod(f"/proc/self/fd/{descriptor}", 0o1777)
+        draft.mounts.append(
+            Mount(
+                source,
+                PRIVATE_SHARED_FS,
+                propagation=propagation,
+                as_user=not spec.is_cluster_storage,
+                named_by=STORAGE_KEY,
+            )
+        )
+
+    def _mount(self, draft: Draft, index: int) -> Mount:
+        wanted = draft.spec.bind_mounts[index]
+        source, target = self._access.bind_mount(draft, index), str(wanted.get("container_path", ""))
+        propagation = _propagation("bind_mounts", wanted.get("propagation"))
         if not os.path.isabs(target):
             target = str(draft.workdir / target)
-        return Mount(source, os.path.normpath(target), bool(wanted.get("read_only", False)), propagation)
+        return Mount(
+            source,
+            os.path.normpath(target),
+            bool(wanted.get("read_only", False)),
+            propagation,
+            as_user=True,
+            named_by=f"bind_mounts[{index}].host_path",
+        )
+
+    def _device(self, draft: Draft, index: int) -> str:
+        wanted = draft.spec.devices[index]
+        source = self._access.device(draft, index)
+        return f"{source}:{wanted.get('container_path') or source}:{wanted.get('mode') or 'mrw'}"
 
 
-def _device(wanted: Mapping[str, Any]) -> str:
-    source = str(wanted.get("host_path", ""))
-    if not os.path.exists(source):
-        raise NotStarted(f"resources.devices: {source or '(empty)'} does not exist on this machine")
-    return f"{source}:{wanted.get('container_path') or source}:{wanted.get('mode') or 'mrw'}"
+def _propagation(key: str, given: object) -> str:
+    propagation = str(given or "rprivate")
+    if propagation not in PROPAGATIONS:
+        raise NotStarted(f"{key}: propagation {propagation} is none of {', '.join(PROPAGATIONS)}")
+    return propagation

@@ -82,6 +82,10 @@ class EnvironmentHook:
         draft.bash = shutil.which("bash", path=environment.get("PATH", os.defpath))
         if draft.built is not None:
             base = await asyncio.to_thread(self._built_base, draft, draft.built)
+            if draft.identity is not None:
+                # Of the agent's Python, under which it was built: its own links are the user's, and lead anywhere.
+                facts = await self._probe.ask(self._settings.task_python or task_python_of_agent())
+                draft.reachable += await asyncio.to_thread(_python_folders, facts)
         else:
             base = await self._base(draft, facts, is_users=is_users)
         seen_as = draft.run_dir / FOLDER
@@ -125,7 +129,6 @@ class EnvironmentHook:
             return base
         build = facts.prefix.parent
         draft.mounts.append(Mount(str(build), str(PRIVATE_BUILD), True))
-        draft.reachable += [folder for folder in folders_of(facts.interpreter) if folder.is_dir()]
         sites = tuple(PRIVATE_BUILD / site.relative_to(build) for site in base.site_folders)
         scripts = PRIVATE_BUILD / base.scripts_folder.relative_to(build)
         return replace(base, site_folders=sites, scripts_folder=scripts)
@@ -139,14 +142,15 @@ class EnvironmentHook:
 
         base = await asyncio.to_thread(find)
         if draft.identity is not None and not is_users:
-            draft.reachable += [
-                *folders_of(facts.interpreter),
-                *folders_of(task_python_of_agent()),
-                *facts.site_folders,
-            ]
+            draft.reachable += [*await asyncio.to_thread(_python_folders, facts), *facts.site_folders]
             base, mount = base_seen_at(PRIVATE_BASE, base, self._settings.data)
             draft.mounts.extend([mount] if mount else [])
         return base
+
+
+def _python_folders(facts: PythonFacts) -> list[Path]:
+    """Returns the folders of a Python that the agent chose, and of the agent's own. Blocking."""
+    return [*folders_of(facts.interpreter), *folders_of(task_python_of_agent())]
 
 
 def _container_settings(spec: ContainerSpec) -> list[str]:

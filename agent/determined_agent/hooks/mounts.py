@@ -9,6 +9,7 @@ from typing import Any
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, Draft
 from determined_agent.hooks.identity import private_mounts
+from determined_agent.host_access import PROCESSES, is_below
 from determined_agent.namespaces import Mount
 
 
@@ -60,6 +61,10 @@ def _mount(draft: Draft, wanted: Mapping[str, Any], *, can_mount: bool) -> Mount
         target = str(draft.workdir / target)
     read_only = bool(wanted.get("read_only", False))
     if draft.identity is not None:
+        if is_below(os.path.realpath(source), PROCESSES):
+            raise NotStarted(
+                f"bind_mounts: host_path {source} shows the machine's processes, which other users started"
+            )
         return Mount(source, os.path.normpath(target), read_only, as_user=True)
     if not read_only and os.path.realpath(source) == os.path.realpath(target):
         return None

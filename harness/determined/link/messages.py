@@ -246,6 +246,10 @@ class Welcome(_Message):
     reconnect_seconds: float = 25.0
     takes_last_output: bool = False
     """True if this master stores ``ReportedState.last_output``; False from earlier versions."""
+    storage_folders: list[str] = Field(default_factory=list)
+    """The cluster's own checkpoint storage, as folders of each agent's machine; empty from earlier versions."""
+    data_folder: str = ""
+    """Data folder of the master, by its path on the master's machine; empty from earlier versions."""
 
 
 class Refuse(_Message):

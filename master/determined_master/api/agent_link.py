@@ -79,6 +79,8 @@ class AgentEndpoint:
                     heartbeat_seconds=self.settings.heartbeat_seconds,
                     reconnect_seconds=self.settings.agent_reconnect_wait,
                     takes_last_output=True,
+                    storage_folders=self.settings.storage_folders,
+                    data_folder=str(self.settings.data),
                 ).model_dump_json()
             )
             await self._talk(socket, link)

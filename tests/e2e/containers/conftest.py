@@ -35,8 +35,9 @@ class ContainerCluster(LiveCluster):
         return containers(self.label)
 
     def start_containers(self, *arguments: str) -> None:
-        """Starts the agent. ``arguments``: more of its settings."""
-        self.start_agent("agent-1", slots=2, arguments=(*DOCKER, *arguments))
+        """Starts the agent, whose containers may get the folders of tests. ``arguments``: more of its settings."""
+        seen = (self.folder.parent, IDLE_COMPILER)
+        self.start_agent("agent-1", slots=2, arguments=(*DOCKER, *arguments), host_paths=seen)
 
     def mend(self) -> None:
         if self.master is None or not self.master.is_running:

@@ -49,7 +49,8 @@ class Lab:
         # As the page says: the agent sees the folders that tasks mount.
         override = folder / "override.yml"
         seen = [f"{path}:{path}" for path in (folder, IDLE_COMPILER)]
-        override.write_text(yaml.safe_dump({"services": {"agent": {"volumes": seen}}}))
+        allowed = {"DET_AGENT_ALLOWED_HOST_PATHS": f"{folder},{IDLE_COMPILER}"}
+        override.write_text(yaml.safe_dump({"services": {"agent": {"volumes": seen, "environment": allowed}}}))
         self.compose = Compose(f"detent-test-{os.getpid()}", self.variables, "docker-compose.yml", override)
         self.url = f"http://{net.gateway}:{PORT}"
         self.folder = folder

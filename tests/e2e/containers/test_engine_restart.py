@@ -30,7 +30,7 @@ def cluster(engine_of_its_own: OwnEngine, tmp_path_factory: pytest.TempPathFacto
     try:
         made.start_master()
         arguments = ("--container-runtime", "docker", "--engine-url", engine_of_its_own.url)
-        made.start_agent(slots=1, arguments=arguments)
+        made.start_agent(slots=1, arguments=arguments, host_paths=(made.folder.parent,))
         yield made
     finally:
         made.close()

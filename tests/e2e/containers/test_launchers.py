@@ -40,7 +40,8 @@ def pair(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pai
     try:
         cluster.start_master()
         for name in AGENTS:
-            cluster.start_agent(name, slots=1, arguments=("--container-runtime", "docker"))
+            seen = (cluster.folder.parent, IDLE_COMPILER)
+            cluster.start_agent(name, slots=1, arguments=("--container-runtime", "docker"), host_paths=seen)
         yield cluster
     finally:
         cluster.close()

@@ -18,9 +18,11 @@ _FINAL = re.compile(r"final parameters sha256: ([0-9a-f]{64})")
 
 
 @pytest.fixture(scope="module")
-def official(engine: None) -> Iterator[OfficialCluster]:
+def official(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OfficialCluster]:
     assert (OFFICIAL / "bin" / "det").exists(), f"no official client in {OFFICIAL}: run make official"
-    with official_cluster(container_runtime="docker") as cluster:
+    with official_cluster(
+        container_runtime="docker", host_paths=(tmp_path_factory.getbasetemp(), IDLE_COMPILER)
+    ) as cluster:
         try:
             yield cluster
         finally:

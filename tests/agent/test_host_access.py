@@ -1,0 +1,358 @@
+"""What containers get of their machine: the rules, and the second look right before a mount. No engine is asked."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.agents import make_wish
+
+from determined.link.run_folder import RunFolder
+from determined_agent import host_access
+from determined_agent.agent_state import AgentState
+from determined_agent.drivers.driver import Launch, NotStarted
+from determined_agent.hooks.container_mounts import ContainerMountsHook, HostAccessHook
+from determined_agent.hooks.hook import Draft
+from determined_agent.host_access import ClusterFolders, HostAccess, HostRules, is_allowed_device
+from determined_agent.host_mounts import HostMounts
+from determined_agent.identity import Identity
+from determined_agent.mount_probe import can_mount_as_root
+from determined_agent.settings import Settings
+
+ADA = Identity(54001, 54101, (54101,), "ada", "lab")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run tasks as other users")
+can_hold = pytest.mark.skipif(not can_mount_as_root(), reason="only root can hold a folder by a mount")
+
+
+def access_of(tmp_path: Path, told: ClusterFolders = ClusterFolders(), **settings: Any) -> HostAccess:
+    (tmp_path / "agent").mkdir(exist_ok=True)
+    return HostAccess(Settings(data=tmp_path / "agent", container_runtime="docker", **settings), lambda: told)
+
+
+def draft_of(tmp_path: Path, identity: Identity | None = None, **spec: Any) -> Draft:
+    folder = RunFolder(tmp_path / "agent" / "run")
+    folder.make()
+    found = make_wish(**spec).spec
+    assert found is not None
+    return Draft("c", found, folder, identity=identity)
+
+
+def bind(path: object) -> dict[str, Any]:
+    return {"bind_mounts": [{"host_path": str(path), "container_path": "/x"}]}
+
+
+def store(path: object) -> dict[str, Any]:
+    return {"checkpoint_storage": {"type": "shared_fs", "host_path": str(path)}}
+
+
+def refusal(access: HostAccess, draft: Draft) -> str:
+    try:
+        access.check(draft)
+    except NotStarted as problem:
+        return str(problem)
+    return ""
+
+
+RULES = HostRules(
+    ("/data", "/m/named"), ("/m/checkpoints", "/nfs"), {"/m": "the master's data folder", "/data/e.sock": "the socket"}
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_allowed", "is_allowed_as_own_user"),
+    [
+        ("/data/x", True, True),
+        ("/datax", False, True),
+        ("/nfs", True, True),
+        ("/home/ada", False, True),
+        ("/m", False, False),
+        ("/m/blobs", False, False),
+        ("/m/checkpoints/1", True, True),
+        ("/m/named/x", True, True),
+        ("/", False, False),
+        ("/data", False, False),
+        ("/data/e.sock", False, False),
+    ],
+)
+def test_a_folder_is_allowed_if_it_is_named_or_the_users_and_protected_unless_that_very_path_is_named(
+    path: str, is_allowed: bool, is_allowed_as_own_user: bool
+) -> None:
+    assert (RULES.refusal(path, has_own_user=False) is None) is is_allowed
+    assert (RULES.refusal(path, has_own_user=True) is None) is is_allowed_as_own_user
+
+
+def test_the_masters_storage_setting_does_not_open_its_data_folder() -> None:
+    rules = HostRules(storage=("/m",), protected={"/m": "the master's data folder"})
+    assert rules.refusal("/m", has_own_user=False) == ("/m is the master's data folder", "/m")
+
+
+def test_a_protected_folder_is_allowed_if_the_settings_name_it() -> None:
+    rules = HostRules(("/run", "/run/e.sock"), (), {"/run/e.sock": "the socket"})
+    assert rules.refusal("/run", has_own_user=False) is None
+    assert rules.refusal("/run/e.sock", has_own_user=False) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed", "is_allowed"),
+    [
+        ("/dev/infiniband/uverbs0", ["/dev/infiniband"], True),
+        ("/dev/infiniband", ["/dev/infiniband/"], True),
+        ("/dev/infiniband", ["/dev/infiniband/uverbs0"], False),
+        ("/dev/infinibandx", ["/dev/infiniband"], False),
+        ("/dev/nvidia3", ["/dev/nvidia*"], True),
+        ("/dev/sda", [], False),
+    ],
+)
+def test_a_device_is_allowed_if_a_file_a_folder_or_a_pattern_names_it(
+    path: str, allowed: list[str], is_allowed: bool
+) -> None:
+    assert is_allowed_device(path, allowed) is is_allowed
+
+
+@pytest.mark.parametrize("key", [bind, store])
+def test_a_folder_that_nobody_named_is_refused_with_the_line_that_allows_it(
+    tmp_path: Path, key: Callable[[object], dict[str, Any]]
+) -> None:
+    (tmp_path / "data").mkdir()
+    text = refusal(access_of(tmp_path), draft_of(tmp_path, **key(tmp_path / "data")))
+    assert "host_path: the administrator of this agent does not allow" in text
+    assert text.endswith(f"adds to agent.yaml: allowed_host_paths: [{tmp_path / 'data'}]")
+    for name in ("allowed_host_paths", "allowed_bind_mounts"):
+        allowed = access_of(tmp_path, **{name: [tmp_path / "data"]})
+        assert refusal(allowed, draft_of(tmp_path, **key(tmp_path / "data"))) == ""
+
+
+def test_the_clusters_own_storage_is_allowed_as_the_master_names_it(tmp_path: Path) -> None:
+    told = ClusterFolders((str(tmp_path / "storage"),), "")
+    assert refusal(access_of(tmp_path, told), draft_of(tmp_path, **store(tmp_path / "storage"))) == ""
+    assert refusal(access_of(tmp_path, told), draft_of(tmp_path, **store(tmp_path / "other"))) != ""
+    earlier = draft_of(tmp_path, is_cluster_storage=True, **store(tmp_path / "storage"))
+    assert refusal(access_of(tmp_path), earlier) == "", "a master of an earlier version says it with the task"
+
+
+@pytest.mark.parametrize("key", [bind, store])
+@pytest.mark.parametrize("path", ["master", "master/blobs", "master/../master", "link", ".", "agent", "token"])
+@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=as_root)])
+def test_folders_of_master_and_agent_are_refused_although_a_folder_above_them_is_named(
+    tmp_path: Path, key: Callable[[object], dict[str, Any]], path: str, is_users: bool
+) -> None:
+    master = tmp_path / "master"
+    for name in ("blobs", "checkpoints"):
+        (master / name).mkdir(parents=True)
+    for name in ("secret", "agent-token"):
+        (master / name).touch()
+    (tmp_path / "link").symlink_to(master)
+    (tmp_path / "token").touch()
+    told = ClusterFolders((str(master / "checkpoints"),), str(master))
+    access = access_of(tmp_path, told, allowed_host_paths=[tmp_path], token_file=tmp_path / "token")
+    draft = draft_of(tmp_path, ADA if is_users else None, **key(f"{tmp_path}/{path}"))
+    text = refusal(access, draft)
+    assert "data folder" in text or "join token" in text, text
+    assert "adds to agent.yaml: allowed_host_paths:" in text
+    assert refusal(access, draft_of(tmp_path, **key(master / "checkpoints"))) == ""
+
+
+def test_the_data_folder_of_another_master_on_the_machine_is_recognised_by_its_files(tmp_path: Path) -> None:
+    (tmp_path / "data" / "other" / "blobs").mkdir(parents=True)
+    for name in ("secret", "agent-token"):
+        (tmp_path / "data" / "other" / name).touch()
+    access = access_of(tmp_path, allowed_host_paths=[tmp_path / "data"])
+    text = refusal(access, draft_of(tmp_path, **bind(tmp_path / "data" / "other" / "blobs")))
+    assert f"{tmp_path}/data/other/blobs is in the master's data folder" in text
+
+
+@pytest.mark.parametrize("path", ["/", "/run", "/var/run", "/var/run/docker.sock", "/run/../run", "/proc/self/root"])
+@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=as_root)])
+def test_the_engines_socket_is_refused_with_all_folders_above_it(tmp_path: Path, path: str, is_users: bool) -> None:
+    access = access_of(tmp_path, allowed_host_paths=["/"])
+    text = refusal(access, draft_of(tmp_path, ADA if is_users else None, **store(path)))
+    assert "contains" in text or "is the container engine's socket" in text, text
+
+
+@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=as_root)])
+def test_the_processes_of_the_machine_are_not_shown_to_a_container(tmp_path: Path, is_users: bool) -> None:
+    access = access_of(tmp_path, allowed_host_paths=["/"])
+    text = refusal(access, draft_of(tmp_path, ADA if is_users else None, **bind("/proc")))
+    assert "/proc is the machine's processes" in text
+
+
+def test_capabilities_are_allowed_with_and_without_prefix_in_any_case(tmp_path: Path) -> None:
+    wanted = draft_of(tmp_path, add_capabilities=["CAP_SYS_PTRACE", "sys_admin"])
+    text = refusal(access_of(tmp_path, allowed_capabilities=["cap_sys_ptrace"]), wanted)
+    assert "environment.add_capabilities: the administrator of this agent does not allow SYS_ADMIN" in text
+    assert text.endswith("allowed_capabilities: [SYS_ADMIN]")
+    assert refusal(access_of(tmp_path, allowed_capabilities=["SYS_PTRACE", "CAP_SYS_ADMIN"]), wanted) == ""
+    assert "does not allow ALL" in refusal(access_of(tmp_path), draft_of(tmp_path, add_capabilities=["ALL"]))
+
+
+def test_a_device_that_is_not_listed_is_refused_also_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "null").symlink_to("/dev/null")
+    for path in ("/dev/null", tmp_path / "null"):
+        wanted = draft_of(tmp_path, devices=[{"host_path": str(path), "container_path": "/dev/x"}])
+        text = refusal(access_of(tmp_path), wanted)
+        assert text.startswith(
+            "resources.devices[0].host_path: the administrator of this agent does not allow /dev/null"
+        )
+        assert text.endswith("allowed_devices: [/dev/null]")
+        assert refusal(access_of(tmp_path, allowed_devices=["/dev/null"]), wanted) == ""
+
+
+def test_settings_in_variables_are_separated_by_commas(tmp_path: Path) -> None:
+    found = Settings(data=tmp_path, allowed_host_paths="/a, /b", allowed_capabilities="SYS_PTRACE")  # type: ignore[arg-type]
+    assert (found.host_paths, found.allowed_capabilities) == ([Path("/a"), Path("/b")], ["SYS_PTRACE"])
+    with pytest.raises(ValueError, match="relative is not an absolute path"):
+        Settings(data=tmp_path, allowed_host_paths=[Path("relative")])
+
+
+def test_what_the_master_said_is_known_to_an_agent_that_starts_again(tmp_path: Path) -> None:
+    state, told = AgentState(tmp_path), ClusterFolders(("/storage",), "/master")
+    assert state.obey("cluster", 1, told)
+    state.close()
+    again = AgentState(tmp_path)
+    assert again.cluster_folders == told
+    again.close()
+
+
+async def test_what_is_refused_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    draft = draft_of(tmp_path, **store(tmp_path / "new"))
+    with pytest.raises(NotStarted):
+        await HostAccessHook(access_of(tmp_path)).do(draft)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture
+def home() -> Any:
+    """A folder of ada's, and one behind a folder that is closed to her, below a place that only root can change."""
+    import shutil
+    import tempfile
+
+    place = Path(tempfile.mkdtemp(prefix="detent-homes-"))
+    place.chmod(0o755)
+    for name in ("ada", "ada/work", "closed", "closed/open"):
+        (place / name).mkdir()
+    (place / "ada" / "work" / "file").write_text("mine")
+    (place / "closed" / "open" / "file").write_text("secret")
+    (place / "closed").chmod(0o700)
+    for path in (place / "ada", place / "ada" / "work"):
+        os.chown(path, ADA.uid, ADA.gid)
+    yield place
+    shutil.rmtree(place)
+
+
+async def launch_of(access: HostAccess, draft: Draft) -> Launch:
+    await ContainerMountsHook(access).do(draft)
+    mounts = tuple(mount for mount in draft.mounts if mount.named_by)
+    return Launch(draft.folder, ("true",), {}, draft.workdir, mounts, None, draft.identity)
+
+
+def swap(folder: Path, target: Path) -> None:
+    folder.rename(folder.with_name("former"))
+    folder.symlink_to(target)
+
+
+@as_root
+async def test_a_user_gets_a_folder_that_their_own_rights_reach_and_no_other(tmp_path: Path, home: Path) -> None:
+    access = access_of(tmp_path)
+    assert refusal(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work"))) == ""
+    text = refusal(access, draft_of(tmp_path, ADA, **bind(home / "closed" / "open")))
+    assert f"uid 54001 may not reach host_path {home}/closed/open" in text
+    (home / "ada" / "link").symlink_to(home / "closed" / "open")
+    text = refusal(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "link")))
+    assert f"uid 54001 may not reach host_path {home}/closed/open" in text
+
+
+@as_root
+@pytest.mark.parametrize("key", [bind, store])
+async def test_a_link_that_is_swapped_in_before_the_mount_does_not_get_through(
+    tmp_path: Path, home: Path, key: Callable[[object], dict[str, Any]]
+) -> None:
+    access = access_of(tmp_path)
+    launch = await launch_of(access, draft_of(tmp_path, ADA, **key(home / "ada" / "work")))
+    swap(home / "ada" / "work", home / "closed" / "open")
+    with pytest.raises(NotStarted, match="has become a link"):
+        async with HostMounts(access, tmp_path / "agent").held(launch):
+            pytest.fail("the engine is asked to mount a link")
+
+
+@as_root
+async def test_a_folder_that_is_no_longer_allowed_is_refused_right_before_the_mount(tmp_path: Path) -> None:
+    """The folder is the same, but the agent's administrator or the master now say that nobody gets it."""
+    (tmp_path / "data").mkdir()
+    launch = await launch_of(
+        access_of(tmp_path, allowed_host_paths=[tmp_path / "data"]), draft_of(tmp_path, **bind(tmp_path / "data"))
+    )
+    with pytest.raises(NotStarted, match="does not allow"):
+        async with HostMounts(access_of(tmp_path), tmp_path / "agent").held(launch):
+            pytest.fail("the engine is asked to mount it")
+
+
+@can_hold
+async def test_a_link_that_is_swapped_in_during_the_mount_does_not_get_through(tmp_path: Path, home: Path) -> None:
+    access = access_of(tmp_path)
+    launch = await launch_of(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work")))
+    async with HostMounts(access, tmp_path / "agent").held(launch) as (mount,):
+        swap(home / "ada" / "work", home / "closed" / "open")
+        assert (Path(mount.source) / "file").read_text() == "mine"
+        place = Path(mount.source).parent
+    assert not place.exists()
+    assert (home / "ada" / "former" / "file").read_text() == "mine", "the end of the mount removes no file"
+
+
+@can_hold
+async def test_a_single_file_is_held_as_well_and_leftovers_are_removed(tmp_path: Path, home: Path) -> None:
+    access = access_of(tmp_path)
+    mounts = HostMounts(access, tmp_path / "agent")
+    launch = await launch_of(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work" / "file")))
+    (held,) = mounts._look_again(launch, tmp_path / "agent" / "mounts" / "left")
+    assert Path(held.source).read_text() == "mine"
+    mounts.remove_leftovers()
+    assert list((tmp_path / "agent" / "mounts").iterdir()) == []
+    assert (home / "ada" / "work" / "file").read_text() == "mine"
+
+
+@can_hold
+async def test_a_folder_that_is_named_itself_is_mounted_by_its_own_path_unless_users_can_exchange_it(
+    tmp_path: Path, home: Path
+) -> None:
+    (tmp_path / "link").symlink_to(home)
+    access = access_of(tmp_path, allowed_host_paths=[tmp_path / "link", home / "ada" / "work"])
+    for named, is_its_own in ((home, True), (home / "ada" / "work", False)):
+        launch = await launch_of(access, draft_of(tmp_path, **bind(named)))
+        async with HostMounts(access, tmp_path / "agent").held(launch) as (mount,):
+            assert (mount.source == str(named)) is is_its_own
+
+
+@as_root
+def test_a_user_who_exchanges_a_listed_folder_for_a_link_does_not_choose_what_is_listed(
+    tmp_path: Path, home: Path
+) -> None:
+    access = access_of(tmp_path, allowed_host_paths=[home / "ada" / "work"])
+    assert refusal(access, draft_of(tmp_path, **bind(home / "ada" / "work"))) == ""
+    swap(home / "ada" / "work", home / "closed" / "open")
+    text = refusal(access, draft_of(tmp_path, **bind(home / "ada" / "work")))
+    assert f"does not allow {home}/closed/open" in text
+
+
+async def test_an_agent_that_cannot_hold_a_folder_mounts_named_ones_and_those_that_only_root_can_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_access, "can_mount_as_root", lambda: False)
+    (tmp_path / "data" / "deep" / "er").mkdir(parents=True)
+    access = access_of(tmp_path, allowed_host_paths=[tmp_path / "data"])
+    assert refusal(access, draft_of(tmp_path, **bind(tmp_path / "data"))) == ""
+    text = refusal(access, draft_of(tmp_path, **bind(tmp_path / "data" / "deep")))
+    if os.geteuid() == 0:
+        assert f"{tmp_path}/data/deep is not named itself" in text, "tasks run as root, who can exchange everything"
+        tmp_path.chmod(0o755)
+        for folder in (tmp_path / "data", tmp_path / "data" / "deep"):
+            folder.chmod(0o755)
+        # Whether ada passes the folders above tmp_path is not the question here.
+        access.refuse(str(tmp_path / "data" / "deep"), "bind_mounts[0].host_path", ADA)
+        (tmp_path / "data").chmod(0o777)
+        with pytest.raises(NotStarted, match="is not named itself"):
+            access.refuse(str(tmp_path / "data" / "deep"), "bind_mounts[0].host_path", ADA)
+        with pytest.raises(NotStarted, match="is not named itself"):
+            access.refuse("/usr/share", "bind_mounts[0].host_path", ADA)
+    else:
+        assert f"{tmp_path}/data/deep is not named itself" in text, "the folder above it is the agent's own"

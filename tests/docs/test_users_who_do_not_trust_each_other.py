@@ -1,0 +1,113 @@
+"""The page about users who do not trust each other: its settings are real, and what it says is refused is refused."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.agents import make_wish
+
+from determined.config import check
+from determined.link.run_folder import RunFolder
+from determined_agent import settings as agent_settings
+from determined_agent.drivers.driver import NotStarted
+from determined_agent.hooks.hook import Draft
+from determined_agent.host_access import ClusterFolders, HostAccess
+from determined_master import settings as master_settings
+from determined_master.tasks.container_settings import container_settings
+
+PAGE = Path(__file__).parents[2] / "docs" / "operations" / "users-who-do-not-trust-each-other.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+BLOCKS = dict(re.findall(r"```\{code-block\} (?:yaml|text)\n:caption: (\S+)\n\n(.*?)```", TEXT, re.DOTALL))
+CONFIGURATIONS = sorted(name for name in BLOCKS if name.endswith(".yaml"))
+SETTINGS = re.findall(r"`((?:agent|master)\.yaml)`[^\n]*:\n\n```yaml\n(.*?)```", TEXT, re.DOTALL)
+FIRST, INFINIBAND, PROFILERS = (text for name, text in SETTINGS if name == "agent.yaml")
+(MASTER,) = (text for name, text in SETTINGS if name == "master.yaml")
+REFUSED = sorted(name.removesuffix(".txt") for name in BLOCKS if name.endswith(".txt"))
+SETTINGS_TABLE = re.compile(r"\| (agent|master) setting \| default \| .*?\n\|[-|]+\n((?:\|.*\n)+)")
+
+
+def agent_of(tmp_path: Path, text: str) -> agent_settings.Settings:
+    file = tmp_path / "agent.yaml"
+    file.write_text(text)
+    return agent_settings.read_settings(["--config", str(file), "--data", str(tmp_path / "agent")], {})
+
+
+def effective(name: str) -> dict[str, Any]:
+    found = check(
+        BLOCKS[name],
+        defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/mnt/c"}}],
+        has_containers=True,
+    )
+    assert found.config is not None, found.render()
+    assert found.diagnostics == (), found.render()
+    config: dict[str, Any] = found.config.to_json()
+    return config
+
+
+def refusal(tmp_path: Path, agent: str, configuration: str) -> str:
+    """Returns why a container as root does not start with a configuration of the page, on an agent of the page."""
+    config = effective(configuration)
+    storage = config["checkpoint_storage"]
+    spec = make_wish(checkpoint_storage=storage, **container_settings(config)).spec
+    assert spec is not None
+    settings, told = agent_of(tmp_path, agent), ClusterFolders(("/mnt/c",), "")
+    try:
+        HostAccess(settings, lambda: told).check(Draft("c", spec, RunFolder(tmp_path)))
+    except NotStarted as problem:
+        return str(problem)
+    return ""
+
+
+@pytest.mark.parametrize("text", [FIRST, INFINIBAND, PROFILERS])
+def test_each_agent_yaml_of_the_page_is_read_by_the_agent(tmp_path: Path, text: str) -> None:
+    assert agent_of(tmp_path, text).data == tmp_path / "agent"
+
+
+def test_the_master_yaml_of_the_page_is_read_by_the_master(tmp_path: Path) -> None:
+    (tmp_path / "master.yaml").write_text(MASTER)
+    arguments = ["--config", str(tmp_path / "master.yaml"), "--data", str(tmp_path / "data")]
+    assert master_settings.read_settings(arguments, {}).storage_default["host_path"] == "/mnt/checkpoints"
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_each_configuration_of_the_page_is_accepted_by_the_master(name: str) -> None:
+    assert effective(name)["entrypoint"] == "python3 train.py"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_page_says_is_refused_is_refused_with_these_words(tmp_path: Path, name: str) -> None:
+    if name == "refused-storage" and os.path.realpath("/var/run") != "/run":
+        pytest.skip("/var/run of this machine is no link to /run")
+    assert refusal(tmp_path, FIRST, f"{name}.yaml") == " ".join(BLOCKS[f"{name}.txt"].split())
+
+
+@pytest.mark.parametrize(
+    ("agent", "configuration", "devices"),
+    [(INFINIBAND, "infiniband.yaml", 1), (PROFILERS, "profiled.yaml", 0)],
+)
+def test_the_lines_for_infiniband_and_profilers_open_what_they_are_for(
+    tmp_path: Path, agent: str, configuration: str, devices: int
+) -> None:
+    text = refusal(tmp_path, agent, configuration)
+    # The device may be missing on the machine of the test, and is the only thing that may be.
+    assert text in ("", "resources.devices[0].host_path: /dev/infiniband does not exist on this machine" * devices)
+    assert "does not allow" in refusal(tmp_path, FIRST, configuration)
+
+
+def test_each_default_of_the_page_is_that_of_the_code() -> None:
+    rows: list[tuple[Callable[..., Any], str, str]] = []
+    for kind, table in SETTINGS_TABLE.findall(TEXT):
+        settings = agent_settings.Settings if kind == "agent" else master_settings.Settings
+        rows += [
+            (settings, *(cell.strip(" `") for cell in line.split("|")[1:3]))  # type: ignore[misc]
+            for line in table.splitlines()
+        ]
+    assert len(rows) == 18
+    for settings, name, default in rows:
+        found = settings.model_fields[name].get_default(call_default_factory=True)  # type: ignore[attr-defined]
+        written = "" if default == "empty" else yaml.safe_load(default)
+        assert (found or "") == ("" if written in ("none", False) else written), name

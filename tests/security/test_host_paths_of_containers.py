@@ -1,0 +1,178 @@
+"""Attacks on the machine by what a configuration asks of a real container engine. Each names paths of the test only."""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.agents import agent_on, is_done, make_wish, outcome
+from tests.support.container_engine import BASE_IMAGE, need_engine
+from tests.support.fake_link_master import FakeLinkMaster, serving
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.xdist_group("container-engine")
+
+ADA = {"uid": 54001, "gid": 54101, "user": "ada", "group": "lab"}
+DOCKER = {"container_runtime": "docker", "default_images": {"cpu": BASE_IMAGE}}
+SECRET = "the password of the admin"
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def engine() -> None:
+    need_engine()
+
+
+@pytest.fixture
+def master_folder(tmp_path: Path) -> Path:
+    """The data folder of a master, as it is on its machine."""
+    folder = tmp_path / "master"
+    (folder / "checkpoints").mkdir(parents=True)
+    for name in ("secret", "agent-token", "password"):
+        (folder / name).write_text(SECRET)
+    folder.chmod(0o700)
+    return folder
+
+
+def storage(path: object) -> dict[str, Any]:
+    return {"checkpoint_storage": {"type": "shared_fs", "host_path": str(path)}}
+
+
+def bind(path: object) -> dict[str, Any]:
+    return {"bind_mounts": [{"host_path": str(path), "container_path": "/determined_shared_fs"}]}
+
+
+def told_by(master_folder: Path) -> FakeLinkMaster:
+    master = FakeLinkMaster()
+    master.data_folder, master.storage_folders = str(master_folder), [str(master_folder / "checkpoints")]
+    return master
+
+
+async def attack(tmp_path: Path, master_folder: Path, script: str, **spec: Any) -> tuple[str, list[str]]:
+    """Returns the reason for which a task did not start, and what it wrote."""
+    ended, lines, _ = await outcome(tmp_path, script, master=told_by(master_folder), settings=DOCKER, **spec)
+    assert not any(SECRET in line for line in lines), lines
+    return (ended.message if ended.kind == "failed_to_start" else ""), lines
+
+
+async def reasons(tmp_path: Path, master_folder: Path, script: str, attacks: list[dict[str, Any]]) -> list[str]:
+    """Returns the reasons for which these tasks of one agent did not start."""
+    # The image is nowhere: a task that gets as far as to ask for it was not refused in time.
+    wishes = [make_wish(script, **attack, images={"cpu": "localhost:1/nothing:there"}) for attack in attacks]
+    master = told_by(master_folder)
+    async with serving(master.app()) as url, agent_on(url, tmp_path / "data", **DOCKER):
+        await master.wish(*wishes)
+        await eventually(lambda: all(is_done(master, wish) for wish in wishes))
+    found = []
+    for wish in wishes:
+        truth = master.truth_of(wish.container_id)
+        assert truth is not None
+        assert truth.exit is not None
+        assert truth.exit.kind == "failed_to_start"
+        assert master.text_of(wish.container_id) == []
+        found.append(truth.exit.message)
+    return found
+
+
+async def test_no_task_sees_the_folders_of_the_cluster_or_the_engines_socket(
+    tmp_path: Path, master_folder: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(master_folder)
+    paths = (master_folder, f"{master_folder}/checkpoints/..", link, tmp_path, "/var/run", tmp_path / "data")
+    asked = [way(path) | {"run_as": who} for path in paths for way in (storage, bind) for who in (None, ADA)]
+    script = "cat /determined_shared_fs/password /determined_shared_fs/master/password; ls /determined_shared_fs"
+    for given, reason in zip(asked, await reasons(tmp_path, master_folder, script, asked), strict=True):
+        assert "host_path: " in reason, (given, reason)
+        assert "To allow it, an administrator adds to agent.yaml: allowed_host_paths: [" in reason, (given, reason)
+
+
+async def test_no_task_gets_a_capability_or_a_device_that_is_not_listed(tmp_path: Path, master_folder: Path) -> None:
+    attacks: list[tuple[dict[str, Any], str]] = [
+        ({"add_capabilities": ["SYS_ADMIN"]}, "allowed_capabilities: [SYS_ADMIN]"),
+        ({"add_capabilities": ["cap_all"]}, "allowed_capabilities: [ALL]"),
+        ({"devices": [{"host_path": "/dev/null", "container_path": "/dev/x"}]}, "allowed_devices: [/dev/null]"),
+        ({"devices": [{"host_path": "/dev", "container_path": "/dev/x"}]}, "allowed_devices: [/dev]"),
+    ]
+    asked = [given | {"run_as": who} for given, _ in attacks for who in (None, ADA)]
+    lines = [line for _, line in attacks for _ in (None, ADA)]
+    for line, reason in zip(lines, await reasons(tmp_path, master_folder, "true", asked), strict=True):
+        assert reason.endswith(f"To allow it, an administrator adds to agent.yaml: {line}")
+
+
+async def test_a_task_that_runs_as_root_gets_the_clusters_storage_and_no_folder_beside_it(
+    tmp_path: Path, master_folder: Path
+) -> None:
+    own = storage(master_folder / "checkpoints")
+    reason, lines = await attack(tmp_path / "a", master_folder, "touch /determined_shared_fs/x && echo kept", **own)
+    assert (reason, lines) == ("", ["kept"])
+    assert (master_folder / "checkpoints" / "x").exists()
+    (tmp_path / "beside").mkdir()
+    reason, _ = await attack(tmp_path / "b", master_folder, "true", **storage(tmp_path / "beside"))
+    assert f"the administrator of this agent does not allow {tmp_path}/beside" in reason
+
+
+@pytest.fixture
+def homes() -> Iterator[Path]:
+    """Ada's folder, and a folder that all may read behind one that is closed to her."""
+    place = Path(tempfile.mkdtemp(prefix="detent-homes-"))
+    place.chmod(0o755)
+    for name in ("ada", "ada/work", "closed", "closed/open"):
+        (place / name).mkdir()
+    (place / "closed" / "open" / "file").write_text(SECRET)
+    (place / "closed").chmod(0o700)
+    (place / "ada" / "work" / "file").write_text("mine")
+    (place / "ada" / "link").symlink_to(place / "closed" / "open")
+    for path in (place / "ada", place / "ada" / "work", place / "ada" / "link"):
+        os.chown(path, ADA["uid"], ADA["gid"], follow_symlinks=False)  # type: ignore[arg-type]
+    yield place
+    shutil.rmtree(place)
+
+
+async def test_a_linked_user_mounts_their_own_folder_and_not_what_lies_behind_a_closed_one(
+    tmp_path: Path, master_folder: Path, homes: Path
+) -> None:
+    script = "cat /determined_shared_fs/file; touch /determined_shared_fs/made"
+    reason, lines = await attack(tmp_path / "a", master_folder, script, run_as=ADA, **bind(homes / "ada" / "work"))
+    assert (reason, lines) == ("", ["mine"])
+    assert (homes / "ada" / "work" / "made").stat().st_uid == ADA["uid"]
+    for number, path in enumerate(("closed/open", "ada/link")):
+        reason, _ = await attack(tmp_path / str(number), master_folder, script, run_as=ADA, **bind(homes / path))
+        assert f"uid 54001 may not reach host_path {homes}/closed/open" in reason
+
+
+@contextlib.contextmanager
+def exchanged_once_it_is_checked(data: Path, one: Path, other: Path) -> Iterator[None]:
+    """Exchanges two names at the moment at which the agent has checked them and turns to its engine."""
+    libc, done = ctypes.CDLL(None), threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            if any(data.glob("runs/*/shim.json")):
+                libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+                return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("way", [bind, storage])
+async def test_a_link_that_takes_the_place_of_a_checked_folder_does_not_get_through(
+    tmp_path: Path, master_folder: Path, homes: Path, way: Any
+) -> None:
+    wanted, script = way(homes / "ada" / "work"), "cat /determined_shared_fs/file"
+    with exchanged_once_it_is_checked(tmp_path / "data", homes / "ada" / "work", homes / "ada" / "link"):
+        reason, lines = await attack(tmp_path, master_folder, script, run_as=ADA, **wanted)
+    assert (homes / "ada" / "work").is_symlink()
+    assert lines == ["mine"] or "host_path: " in reason, (reason, lines)
