@@ -11,6 +11,8 @@ from determined_master.db.prepared import Prepared, insert_rows
 from determined_master.db.session import ReadSession, WriteSession
 
 _EVENTS = table_of(SearchEventRow)
+LOT = "lot"
+"""Kind of the event after which a search creates more trials."""
 
 
 async def add_event(
@@ -28,6 +30,17 @@ async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], r
         for experiment_id, trial_id in trials
     ]
     await insert_rows(session, _EVENTS, [row | {"heard": False} for row in rows])
+
+
+async def drop_lot(session: WriteSession, experiment_id: int) -> None:
+    """Takes back that a search is to create more trials, in the transaction that stops it."""
+    await session.execute(
+        delete(SearchEventRow).where(
+            SearchEventRow.experiment_id == experiment_id,
+            SearchEventRow.processed.is_(False),
+            SearchEventRow.kind == LOT,
+        )
+    )
 
 
 async def events_after(
