@@ -37,7 +37,7 @@ def write_holds(database: Database) -> Iterator[Holds]:
     found = Holds()
     lock = database.write_lock
     acquire, release = lock.acquire, lock.release
-    start = (0.0, 0.0)
+    start: tuple[float, float] | None = None
 
     async def measured_acquire() -> bool:
         nonlocal start
@@ -46,9 +46,10 @@ def write_holds(database: Database) -> Iterator[Holds]:
         return True
 
     def measured_release() -> None:
-        seconds = min(time.monotonic() - start[0], time.process_time() - start[1])
-        task = asyncio.current_task()
-        found.seconds.append((seconds, task.get_name() if task else ""))
+        if start is not None:  # else it was acquired before
+            seconds = min(time.monotonic() - start[0], time.process_time() - start[1])
+            task = asyncio.current_task()
+            found.seconds.append((seconds, task.get_name() if task else ""))
         release()
 
     vars(lock).update(acquire=measured_acquire, release=measured_release)

@@ -22,6 +22,8 @@ MAX_SLOTS = 4096
 """Maximum number of slots of an agent."""
 MAX_CONTAINERS = 4096
 """Maximum number of containers in a report of an agent."""
+MAX_LINES = 10_000
+"""Maximum number of lines of a batch of output; an agent sends a tenth of it."""
 MAX_RUNTIME_ID = 128
 """Maximum length of a container engine's id."""
 
@@ -145,7 +147,7 @@ class OutputBatch(_Message):
     task_id: str
     start: int
     end: int
-    lines: list[OutputLine]
+    lines: Annotated[list[OutputLine], Field(max_length=MAX_LINES)]
 
 
 class OutputAck(_Message):

@@ -154,7 +154,8 @@ class Search:
             return
         if at is None or kept is None:
             async with self._database.write() as session:
-                await search_event_repository.drop(session, experiment_id)
+                await search_event_repository.drop_some(session, experiment_id, EVENTS_A_STEP)
+                notify(session, notifications.SEARCH)
             return
         decision = decide(kept.method, view)
         async with self._database.write() as session:
@@ -250,6 +251,8 @@ class Search:
         async with self._database.write() as session:
             if news:
                 await search_event_repository.mark_processed(session, experiment_id, news[-1].id)
+            if len(news) == EVENTS_A_STEP:
+                notify(session, notifications.SEARCH)
             await self._finish(session, await repository.get(session, experiment_id))
 
     async def _finish(self, session: WriteSession, row: ExperimentRow) -> None:

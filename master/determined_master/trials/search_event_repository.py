@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, bindparam, delete, select, update
 from determined_master.db.base import MAX_INT64, table_of
 from determined_master.db.models import SearchEventRow
 from determined_master.db.prepared import Prepared, insert_rows
-from determined_master.db.session import ReadSession, WriteSession
+from determined_master.db.session import ReadSession, WriteSession, delete_rows
 
 _EVENTS = table_of(SearchEventRow)
 LOT = "lot"
@@ -75,6 +75,7 @@ _MARK: Prepared[()] = Prepared(
 )
 
 
-async def drop(session: WriteSession, experiment_id: int) -> None:
-    """Removes the events of a deleted experiment."""
-    await session.execute(delete(SearchEventRow).where(SearchEventRow.experiment_id == experiment_id))
+async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:
+    """Deletes up to ``most`` events of an experiment and returns their number."""
+    some = select(SearchEventRow.id).where(SearchEventRow.experiment_id == experiment_id).limit(most)
+    return await delete_rows(session, SearchEventRow, some)

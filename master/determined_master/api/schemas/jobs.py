@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from determined_master.api.schemas.base import BoundedInt, Name, Pagination, Time, Wire
 from determined_master.experiments.commands.queue_update import QueueChange
 
-MAX_CHANGES = 1000
+MAX_CHANGES = 100
 """Changes in one request."""
 
 
