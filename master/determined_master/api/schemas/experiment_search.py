@@ -41,7 +41,7 @@ _DISPLAY_STATES: dict[str, ShownState] = {each: each for each in get_args(ShownS
 
 Question = Annotated[str, Field(max_length=MAX_LENGTH)]
 """A filter or an order."""
-ColumnName = Annotated[str, Field(max_length=4096)]
+ColumnName = Annotated[str, Field(max_length=MAX_LENGTH)]
 SearchText = Annotated[str, Field(max_length=100_000)]
 ExperimentIds = Annotated[list[int], Field(max_length=MAX_EXPERIMENTS)]
 ChangedLabels = Annotated[list[Name], Field(max_length=100)]
