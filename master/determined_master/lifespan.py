@@ -22,6 +22,7 @@ from determined_master.loops.providers import ProviderLoop
 from determined_master.loops.retention import Retention
 from determined_master.loops.search_tasks import SearchTasks
 from determined_master.loops.tasks import TaskLoop
+from determined_master.loops.trial_states import TrialStates
 from determined_master.loops.trials import TrialLoop
 from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.services import Services
@@ -94,6 +95,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     builds = EnvironmentBuilds(services)
     searches = SearchTasks(services)
     trials = TrialLoop(services.database, services.clock, services.trials)
+    trial_states = TrialStates(services.database, services.trials)
     tasks = TaskLoop(services.database, services.clock, services.tasks)
     providers = ProviderLoop(
         services.database,
@@ -107,6 +109,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     loops: list[tuple[str, tuple[str, ...], Callable[[], Coroutine[Any, Any, float | None]]]] = [
         ("search", (notifications.SEARCH,), services.search.tick),
         ("trials", (notifications.TRIALS, notifications.ATTEMPTS), trials.tick),
+        ("trial states", (notifications.TRIAL_STATES,), trial_states.tick),
         ("tasks", (notifications.TASKS, notifications.ATTEMPTS), tasks.tick),
         ("schedule", (notifications.SCHEDULE,), services.managers.observe),
         ("deadlines", (notifications.ALLOCATIONS,), deadlines.tick),

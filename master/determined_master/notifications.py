@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 
 SEARCH = "search"
 TRIALS = "trials"
+TRIAL_STATES = "trial-states"
+"""An experiment was paused, activated or stopped, and more of its trials have to follow than one transaction moves."""
 SEARCH_TASKS = "search-tasks"
 """The state of an experiment changed, so the task of its search may have to start or end."""
 TASKS = "tasks"

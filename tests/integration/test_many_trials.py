@@ -16,10 +16,11 @@ from determined.states import AllocationState, ExitReason, ExperimentState, Tria
 from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, TaskRow, TrialRow
 from determined_master.events.repository import SYSTEM
 from determined_master.principal import Principal
+from determined_master.searcher.actions import Create, CreateMore, LotDue
 from determined_master.searcher.methods import make
 from determined_master.trials.repository import task_of
 
-COUNT, LONG_COUNT = 300, 10_000
+COUNT, LONG_COUNT = 200, 10_000
 MAX_STATEMENTS = 40
 ADMIN = Principal(user_id=1, username="admin", admin=True)
 
@@ -35,6 +36,8 @@ async def add_search(one: Cluster, count: int) -> int:
     }
     search = make(config, None)
     actions = search.initial()
+    while isinstance(actions[-1], CreateMore):
+        actions = actions[:-1] + search.on_event(LotDue())
     async with one.master.database.write() as session:
         row = await add_experiment(
             session,
@@ -55,6 +58,7 @@ async def add_search(one: Cluster, count: int) -> int:
                 start_time=row.start_time,
             )
             for action in actions
+            if isinstance(action, Create)
         ]
         session.add_all([*made, *(TaskRow(**task_of(row, trial)) for trial in made)])
     return row.id

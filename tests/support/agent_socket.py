@@ -34,8 +34,8 @@ class AgentSocket:
 
 
 @asynccontextmanager
-async def agent_socket(one: Cluster, agent_id: str = "one", **hello: Any) -> AsyncIterator[AgentSocket]:
-    """A connection whose agent has said hello."""
+async def agent_socket(one: Cluster, agent_id: str = "one", text: str = "", **hello: Any) -> AsyncIterator[AgentSocket]:
+    """A connection whose agent has said hello; ``text``: in these words."""
     socket = AgentSocket()
     scope = {
         "type": "websocket",
@@ -49,7 +49,7 @@ async def agent_socket(one: Cluster, agent_id: str = "one", **hello: Any) -> Asy
         "client": ("127.0.0.1", 2),
     }
     socket.to_master.put_nowait({"type": "websocket.connect"})
-    socket.send(Hello(**{"agent_id": agent_id, "slots": [SlotFacts(id=0)]} | hello).model_dump_json())
+    socket.send(text or Hello(**{"agent_id": agent_id, "slots": [SlotFacts(id=0)]} | hello).model_dump_json())
     serving = asyncio.create_task(one.app(scope, socket.to_master.get, socket.from_master.put))
     try:
         yield socket

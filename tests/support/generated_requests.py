@@ -1,6 +1,7 @@
 """Requests generated from the OpenAPI document with a seed: valid ones, of which one or more parts are made hostile."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -48,6 +49,7 @@ QUERIES: tuple[str, ...] = (
     "limit=+1",
     "%",
 )
+_NAMES = re.compile(r"\{([^}]*)\}")
 WAITING = ("follow", "timeoutSeconds", "periodSeconds")
 """Parameters with which a request may take long by design; they stay as they are by default."""
 
@@ -80,6 +82,12 @@ class Generator:
         operations = [each for each in self._operations if is_chosen(each[1])]
         for number in range(count):
             yield self._request(*operations[number % len(operations)])
+
+    def reaching(self, path: str) -> str:
+        """Returns the URL of an operation with parameters that reach what exists, where something is known."""
+        for name in _NAMES.findall(path):
+            path = path.replace("{" + name + "}", _quoted(self._known[name][0] if name in self._known else "1"))
+        return path
 
     def _request(self, method: str, path: str, operation: Mapping[str, Any]) -> Request:
         query: list[str] = []

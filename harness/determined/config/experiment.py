@@ -15,6 +15,7 @@ from determined.config.storage import AbsolutePath, AnyStorage
 
 ZERO = Length(batches=0)
 UINT32 = 2**32 - 1
+MAX_LABELS = 10_000
 _LOOKAROUND = re.compile(r"\(\?<?[=!]|\\[1-9]")
 MAX_PREEMPTION_TIMEOUT_SECONDS = 2**31 - 1
 """Maximum of a 32-bit column; 68 years, so that adding it to a date never overflows."""
@@ -137,7 +138,7 @@ class ExperimentConfig(Model):
 
     name: Annotated[str, Field(min_length=1)]
     description: str | None = None
-    labels: Annotated[list[str], BeforeValidator(_labels)] = []
+    labels: Annotated[list[str], BeforeValidator(_labels), Field(max_length=MAX_LABELS)] = []
     data: dict[str, Any] = {}
     workspace: str = ""
     project: str = ""

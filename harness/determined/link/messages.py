@@ -18,6 +18,12 @@ from determined.states import ContainerState
 
 PROTOCOL = 1
 """Protocol version; a master supports this one and the one before."""
+MAX_SLOTS = 4096
+"""Maximum number of slots of an agent."""
+MAX_CONTAINERS = 4096
+"""Maximum number of containers in a report of an agent."""
+MAX_LINES = 10_000
+"""Maximum number of lines of a batch of output; an agent sends a tenth of it."""
 MAX_RUNTIME_ID = 128
 """Maximum length of a container engine's id."""
 
@@ -26,13 +32,16 @@ class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
+Name = Annotated[str, Field(max_length=255)]
+
+
 class SlotFacts(_Message):
     """One slot of an agent. ``id`` is the device index, which is stable over restarts."""
 
-    id: int
+    id: Annotated[int, Field(ge=0, lt=2**31)]
     type: Literal["cpu", "cuda", "rocm"] = "cpu"
-    brand: str = ""
-    uuid: str = ""
+    brand: Name = ""
+    uuid: Name = ""
 
 
 class SlotStatus(_Message):
@@ -94,18 +103,18 @@ class ReportedContainer(_Message):
 class Hello(_Message):
     kind: Literal["hello"] = "hello"
     protocol: int = PROTOCOL
-    agent_id: str
-    pool: str = "default"
-    version: str = ""
-    hostname: str = ""
-    slots: list[SlotFacts]
-    containers: list[ReportedContainer] = Field(default_factory=list)
+    agent_id: Name
+    pool: Name = "default"
+    version: Annotated[str, Field(max_length=64)] = ""
+    hostname: Name = ""
+    slots: Annotated[list[SlotFacts], Field(max_length=MAX_SLOTS)]
+    containers: Annotated[list[ReportedContainer], Field(max_length=MAX_CONTAINERS)] = Field(default_factory=list)
     master_epoch: int = 0
     """Newest epoch that this agent has obeyed; a master of the same cluster with an older one must step down."""
     cluster_id: str = ""
     """Cluster of that epoch; empty if the agent has obeyed none yet."""
     draining: str = ""
-    container_runtime: str = "process"
+    container_runtime: Annotated[str, Field(max_length=16)] = "process"
     """``process``, or the engine whose containers this agent starts."""
     folder_id: str = Field(default="", max_length=64)
     """Random id of the agent's data folder, which tells it from another agent with the same id; empty from earlier
@@ -138,7 +147,7 @@ class OutputBatch(_Message):
     task_id: str
     start: int
     end: int
-    lines: list[OutputLine]
+    lines: Annotated[list[OutputLine], Field(max_length=MAX_LINES)]
 
 
 class OutputAck(_Message):
@@ -149,8 +158,8 @@ class ReportedState(_Message):
     kind: Literal["truth"] = "truth"
     wish_sequence: int = 0
     """Sequence number of the newest desired state that this report takes into account."""
-    containers: list[ReportedContainer]
-    slots: list[SlotStatus] = Field(default_factory=list)
+    containers: Annotated[list[ReportedContainer], Field(max_length=MAX_CONTAINERS)]
+    slots: Annotated[list[SlotStatus], Field(max_length=MAX_SLOTS)] = Field(default_factory=list)
     """Slots that are not free; empty from agents that do not watch them."""
     last_output: list[OutputBatch] = Field(default_factory=list)
     """The end of the output of containers that have ended, which is stored with their end; sent once, to a master that

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from determined.errors import NotFound
-from determined.link.messages import SlotFacts
+from determined.link.messages import SlotFacts, SlotStatus
 from determined_master import notifications
+from determined_master.db.base import table_of
 from determined_master.db.models import AgentRow, AgentSlotRow
-from determined_master.db.prepared import Prepared, get_row
+from determined_master.db.prepared import Prepared, get_row, insert_rows
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 Order = Literal["id", "registered_at"]
@@ -119,10 +120,38 @@ async def set_slots(session: WriteSession, agent_id: str, facts: Sequence[SlotFa
         await session.execute(
             delete(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id.in_(gone))
         )
-    for fact in facts:
-        values = {"type": fact.type, "brand": fact.brand, "uuid": fact.uuid}
-        if fact.id in known:
-            await change_slot(session, agent_id, fact.id, **values)
-        else:
-            session.add(AgentSlotRow(agent_id=agent_id, slot_id=fact.id, enabled=True, draining=False, **values))
-    await session.flush()
+    # By number: a slot that is reported twice is stored once.
+    now = {fact.id: {"type": fact.type, "brand": fact.brand, "uuid": fact.uuid} for fact in facts}
+    fresh = [{"agent_id": agent_id, "slot_id": id_, **values} for id_, values in now.items() if id_ not in known]
+    await insert_rows(session, table_of(AgentSlotRow), fresh)
+    changed = [
+        {"of_agent": agent_id, "of_slot": id_} | {f"to_{name}": value for name, value in values.items()}
+        for id_, values in now.items()
+        if id_ in known and any(getattr(known[id_], name) != value for name, value in values.items())
+    ]
+    if changed:
+        await _SET_FACTS.execute(session, changed)
+    notify(session, notifications.CLUSTER)
+
+
+_SLOT_ROWS = table_of(AgentSlotRow)
+_IS_SLOT = (_SLOT_ROWS.c.agent_id == bindparam("of_agent"), _SLOT_ROWS.c.slot_id == bindparam("of_slot"))
+_SET_FACTS: Prepared[()] = Prepared(
+    update(_SLOT_ROWS)
+    .where(*_IS_SLOT)
+    .values(type=bindparam("to_type"), brand=bindparam("to_brand"), uuid=bindparam("to_uuid"))
+)
+_SET_STATUS: Prepared[()] = Prepared(
+    update(_SLOT_ROWS).where(*_IS_SLOT).values(status=bindparam("to_status"), status_reason=bindparam("to_reason"))
+)
+
+
+async def set_statuses(session: WriteSession, agent_id: str, statuses: Sequence[SlotStatus]) -> None:
+    """Stores what an agent sees of some of its slots, in one statement."""
+    rows = [
+        {"of_agent": agent_id, "of_slot": each.id, "to_status": each.status, "to_reason": each.reason}
+        for each in statuses
+    ]
+    if rows:
+        await _SET_STATUS.execute(session, rows)
+        notify(session, notifications.CLUSTER)

@@ -1,7 +1,7 @@
 """Agent life cycle: register, report, disconnect, expire; enabling and disabling slots."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -12,6 +12,7 @@ from determined.link.messages import Hello, ReportedContainer, SlotStatus
 from determined_master import notifications
 from determined_master.agents import clock_skew, repository
 from determined_master.clock import Clock
+from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
 from determined_master.errors import StorageUnavailable
@@ -20,6 +21,9 @@ from determined_master.logs.store import Lines
 from determined_master.principal import Principal
 
 logger = logging.getLogger(__name__)
+
+CONTAINERS_A_LOT = 25
+"""Containers whose reports or ends one transaction stores: each takes several statements."""
 
 
 @dataclass
@@ -77,14 +81,22 @@ class Containers(Protocol):
         """
         ...
 
-    async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None: ...
-
-    async def lose(self, session: WriteSession, agent_id: str, *, why: str) -> None:
-        """Declares the containers of the agent as ended. ``why`` is shown to the owners."""
+    async def end_unknown(
+        self, session: WriteSession, agent_id: str, known: Collection[str], most: int | None = None
+    ) -> bool:
+        """Ends containers that are not among those that the agent knows. Returns False if more than ``most`` are."""
         ...
 
-    async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:
-        """Kills the containers on the agent, or on one slot of it. ``why`` is shown to the owners."""
+    async def lose(self, session: WriteSession, agent_id: str, *, why: str, most: int | None = None) -> bool:
+        """Declares the containers of the agent as ended. ``why`` is shown to the owners. Returns False if there may be
+        more than ``most``."""
+        ...
+
+    async def kill(
+        self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str, most: int | None = None
+    ) -> bool:
+        """Kills the containers on the agent, or on one slot of it, which are not being killed. ``why`` is shown to the
+        owners. Returns False if there may be more than ``most``."""
         ...
 
 
@@ -97,7 +109,9 @@ class Agents:
         self._items = Isolation("agents", logger)
 
     async def welcome(self, hello: Hello) -> None:
-        """Registers an agent: stores its slots and applies the reported state of its containers."""
+        """Registers an agent: stores its slots and applies the reported state of its containers, many in lots. An agent
+        whose connection ends between them says hello again."""
+        known = {each.container_id for each in hello.containers}
         async with self._database.write() as session:
             row = await repository.find(session, hello.agent_id)
             if row is None:
@@ -110,9 +124,16 @@ class Agents:
             row.disconnected_at, row.lost = None, False
             await repository.save(session, row)
             await repository.set_slots(session, hello.agent_id, hello.slots)
-            await self._containers.welcome(session, hello.agent_id, hello.containers)
+            is_done = await self._containers.end_unknown(session, hello.agent_id, known, CONTAINERS_A_LOT)
+            await self._containers.on_report(session, hello.agent_id, hello.containers[:CONTAINERS_A_LOT])
             await self._record(session, hello.agent_id, "connected", events.SYSTEM)
             notify(session, notifications.SCHEDULE)
+        while not is_done:
+            async with self._database.write() as session:
+                is_done = await self._containers.end_unknown(session, hello.agent_id, known, CONTAINERS_A_LOT)
+        for some in batched(hello.containers[CONTAINERS_A_LOT:], CONTAINERS_A_LOT):
+            async with self._database.write() as session:
+                await self._containers.on_report(session, hello.agent_id, some)
 
     async def on_report(
         self,
@@ -148,6 +169,11 @@ class Agents:
         if not news and not changed and not has_moved:
             stored.clock_skew, stored.slots = found, slots
             return False
+        *lots, news = list(batched(news, CONTAINERS_A_LOT)) or [news]
+        for some in lots:
+            store = partial(self._store, agent_id, some, None, None, stored, last_output)
+            if not await self._stored_together(store):
+                await store(is_isolated=True)
         store = partial(
             self._store, agent_id, news, slots if changed else None, skew if has_moved else None, stored, last_output
         )
@@ -197,9 +223,12 @@ class Agents:
                 await self._change_statuses(session, agent_id, slots)
 
     async def _change_statuses(self, session: WriteSession, agent_id: str, slots: Sequence[SlotStatus]) -> None:
-        for new in changed_statuses(await repository.slots(session, agent_id), slots):
-            await repository.change_slot(session, agent_id, new.id, status=new.status, status_reason=new.reason)
-            await self._record(session, agent_id, f"slot_{new.id}_{new.status}", events.SYSTEM, new.reason)
+        changed = changed_statuses(await repository.slots(session, agent_id), slots)
+        await repository.set_statuses(session, agent_id, changed)
+        rows = [
+            (f"slot_{new.id}_{new.status}", agent_id, {"reason": new.reason} if new.reason else {}) for new in changed
+        ]
+        await events.record_all(session, self._clock, actor=events.SYSTEM, target_type="agent", rows=rows)
         notify(session, notifications.SCHEDULE)
 
     async def disconnected(self, agent_id: str) -> None:
@@ -236,13 +265,16 @@ class Agents:
         async with self._database.write() as session:
             row = await repository.get(session, agent_id)
             await repository.change(session, agent_id, enabled=enabled, draining=not enabled and drain)
-            if not enabled and not drain:
-                await self._containers.kill(
-                    session, agent_id, why=f"agent {agent_id} was disabled by {principal.username}"
-                )
+            why = f"agent {agent_id} was disabled by {principal.username}"
+            is_done = enabled or drain
+            if not is_done:
+                is_done = await self._containers.kill(session, agent_id, why=why, most=CONTAINERS_A_LOT)
             await self._record(session, agent_id, "enabled" if enabled else "disabled", principal.username)
             notify(session, notifications.SCHEDULE)
             await session.refresh(row)
+        while not is_done:
+            async with self._database.write() as session:
+                is_done = await self._containers.kill(session, agent_id, why=why, most=CONTAINERS_A_LOT)
         return row
 
     async def set_slot_enabled(
@@ -269,16 +301,19 @@ class Agents:
             notify(session, notifications.SCHEDULE)
 
     async def _lose(self, agent_id: str) -> None:
-        async with self._database.write() as session:
-            row = await repository.find(session, agent_id)
-            if row is None or row.disconnected_at is None:
-                return
-            await repository.change(session, agent_id, lost=True)
-            await self._containers.lose(
-                session, agent_id, why=f"agent {agent_id} was lost: it did not reconnect in time"
-            )
-            await self._record(session, agent_id, "lost", events.SYSTEM)
-            notify(session, notifications.SCHEDULE)
+        """Ends the containers of an agent in lots; it is lost with the last one. Nothing is placed on it meanwhile."""
+        why = f"agent {agent_id} was lost: it did not reconnect in time"
+        is_done = False
+        while not is_done:
+            async with self._database.write() as session:
+                row = await repository.find(session, agent_id)
+                if row is None or row.disconnected_at is None:
+                    return
+                is_done = await self._containers.lose(session, agent_id, why=why, most=CONTAINERS_A_LOT)
+                if is_done:
+                    await repository.change(session, agent_id, lost=True)
+                    await self._record(session, agent_id, "lost", events.SYSTEM)
+                notify(session, notifications.SCHEDULE)
 
     async def _record(self, session: WriteSession, agent_id: str, kind: str, actor: str, reason: str = "") -> None:
         payload = {"reason": reason} if reason else None

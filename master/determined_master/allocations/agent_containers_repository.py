@@ -7,20 +7,29 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, func, or_, select
 
 from determined.states import AllocationState, ContainerState
+from determined_master.allocations.repository import LIVE
 from determined_master.db.models import AllocationRow, ContainerRow, TaskRow, TrialRow, UserRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
 from determined_master.principal import Principal
 
 
-async def live_on_agent(session: ReadSession, agent_id: str) -> Sequence[tuple[ContainerRow, AllocationRow]]:
-    """Returns the containers that have not ended, each with its allocation."""
+async def live_on_agent(
+    session: ReadSession, agent_id: str, *, most: int | None = None, with_killed: bool = True
+) -> Sequence[tuple[ContainerRow, AllocationRow]]:
+    """Returns the containers that have not ended, each with its allocation; the first ``most`` of them.
+
+    ``with_killed`` False: only of allocations that have not ended and are not being killed.
+    """
     query = (
         select(ContainerRow, AllocationRow)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .where(ContainerRow.agent_id == agent_id, ContainerRow.is_live())
         .order_by(ContainerRow.id)
+        .limit(most)
     )
+    if not with_killed:
+        query = query.where(AllocationRow.kill_requested_at.is_(None), AllocationRow.state.in_(LIVE))
     return [(c, a) for c, a in (await session.execute(query)).all()]
 
 

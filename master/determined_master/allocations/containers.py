@@ -1,7 +1,7 @@
 """Applies registrations, reports and losses of agents to containers and allocations."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from determined.link.isolation import Isolation
@@ -55,30 +55,39 @@ class Containers:
         async with session.begin_nested():
             await observe(session, self._clock, self._allocations, agent_id, [report])
 
-    async def welcome(self, session: WriteSession, agent_id: str, reports: Sequence[ReportedContainer]) -> None:
+    async def end_unknown(
+        self, session: WriteSession, agent_id: str, known: Collection[str], most: int | None = None
+    ) -> bool:
         """Ends containers past their assignment that the agent does not know: its data folder was lost. One that had
         ended is unknown once all of its output was sent, whose end this master may not have stored."""
-        known = {report.container_id for report in reports}
+        left = 0
         for container, _ in await agent_containers_repository.live_on_agent(session, agent_id):
             if container.id not in known and container.state is not ContainerState.ASSIGNED:
+                left += 1
+                if most is not None and left > most:
+                    return False
                 exit_ = ContainerExit(kind="system", message=f"agent {agent_id} reconnected without this container")
                 await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.SYSTEM)
         for container, allocation in await agent_containers_repository.with_output_on_agent(session, agent_id):
             if container.id not in known:
                 await end_output(session, container, allocation)
-        await self.on_report(session, agent_id, reports)
+        return True
 
-    async def lose(self, session: WriteSession, agent_id: str, *, why: str) -> None:
-        """Declares the containers of the agent as ended. ``why`` is shown to the owners."""
-        for container, _ in await agent_containers_repository.live_on_agent(session, agent_id):
+    async def lose(self, session: WriteSession, agent_id: str, *, why: str, most: int | None = None) -> bool:
+        live = await agent_containers_repository.live_on_agent(session, agent_id, most=most)
+        for container, _ in live:
             exit_ = ContainerExit(kind="system", message=why)
             await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.AGENT_LOST)
+        return len(live) != most
 
-    async def kill(self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str) -> None:
-        """Kills what runs on the agent, or on one slot of it. ``why`` is shown to the owners."""
-        for container, allocation in await agent_containers_repository.live_on_agent(session, agent_id):
+    async def kill(
+        self, session: WriteSession, agent_id: str, slot_id: int | None = None, *, why: str, most: int | None = None
+    ) -> bool:
+        live = await agent_containers_repository.live_on_agent(session, agent_id, most=most, with_killed=False)
+        for container, allocation in live:
             if slot_id is None or slot_id in container.slot_ids:
                 await self._allocations.kill(session, allocation, why=why)
+        return len(live) != most
 
 
 def _is_news(report: ReportedContainer, known: LastReport | None) -> bool:

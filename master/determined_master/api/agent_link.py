@@ -95,7 +95,12 @@ class AgentEndpoint:
             return None
         try:
             message = AGENT_MESSAGE.validate_json(await socket.receive_text())
-        except (ValidationError, WebSocketDisconnect, KeyError) as error:
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
+            said = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in problems[:3])
+            await _refuse(socket, f"invalid hello message: {said}", final=False)
+            return None
+        except (WebSocketDisconnect, KeyError) as error:
             await _refuse(socket, f"invalid hello message: {error}", final=False)
             return None
         if not isinstance(message, Hello):

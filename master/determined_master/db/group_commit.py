@@ -25,6 +25,8 @@ SIBLINGS = 4
 PATIENCE_SECONDS = 0.0002
 REPEAT_SECONDS = 0.05
 MAX_REPEATS = 100
+MAX_GROUP_BYTES = 1 << 20
+"""A group takes no further request after so many bytes: changes of states wait for it."""
 
 
 Operation = TypeVar("Operation", contravariant=True)
@@ -57,6 +59,7 @@ class Store(Protocol[Operation, Answer]):
 class _Waiting:
     store: Store[Any, Any]
     operation: object
+    size: int
     answer: "asyncio.Future[Any]"
 
 
@@ -77,10 +80,13 @@ class GroupWriter:
         """Returns the number of operations that no group has taken yet."""
         return self._queue.qsize()
 
-    async def write(self, store: Store[Sent, Given], operation: Sent) -> Given:
-        """Returns the store's answer after the commit. Cancelling the caller cancels its wait, not its row."""
+    async def write(self, store: Store[Sent, Given], operation: Sent, size: int = 0) -> Given:
+        """Returns the store's answer after the commit. Cancelling the caller cancels its wait, not its row.
+
+        ``size``: bytes of the request, of which a group takes a limited number.
+        """
         answer: asyncio.Future[Given] = asyncio.get_running_loop().create_future()
-        await self._queue.put(_Waiting(store, operation, answer))
+        await self._queue.put(_Waiting(store, operation, size, answer))
         return await answer
 
     async def run(self) -> None:
@@ -104,8 +110,10 @@ class GroupWriter:
         group = [await self._queue.get()]
         if last >= SIBLINGS:
             await asyncio.sleep(PATIENCE_SECONDS)
-        while len(group) < self._most and not self._queue.empty():
+        size = group[0].size
+        while len(group) < self._most and size < MAX_GROUP_BYTES and not self._queue.empty():
             group.append(self._queue.get_nowait())
+            size += group[-1].size
         return group
 
     async def _serve(self, group: list[_Waiting]) -> None:

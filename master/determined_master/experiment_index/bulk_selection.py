@@ -1,6 +1,7 @@
 """Applies an action to selected experiments; each has its own result."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 MAX_EXPERIMENTS = 10_000
 MAX_LABEL_LENGTH = 255
+LOT_SECONDS = 0.05
+"""Time after which a transaction takes no further experiment: others wait for the write lock meanwhile."""
 
 Verb = Callable[[int, WriteSession | None], Awaitable[Any]]
 """An action on one experiment in a given session, or with None in a transaction of its own."""
@@ -38,7 +41,7 @@ class Selected:
         expected_count: int | None = None,
         listed: Listed | None = None,
     ) -> None:
-        """``listed`` returns the experiments that a filter selects, in the transaction that changes them."""
+        """``listed`` returns the experiments that a filter selects, also in the transactions that change them."""
         if listed is not None and ids:
             raise BadRequest("experimentIds and filters exclude each other")
         if len(ids) > MAX_EXPERIMENTS:
@@ -81,9 +84,23 @@ class Selected:
         return results
 
     async def _each_listed(self, database: Database, verb: Verb, listed: Listed) -> list[Result]:
-        """Selects and changes in one transaction; the failed change of an experiment is rolled back alone."""
+        """Selects and changes in lots, one transaction each; the failed change of an experiment is rolled back alone.
+
+        Those that the filter no longer selects when their lot begins are left out.
+        """
         results: list[Result] = []
-        async with database.write() as session:
+        left = await self._found(database, listed)
+        while left:
+            async with database.write() as session:
+                still = set(await listed(session))
+                left = [experiment_id for experiment_id in left if experiment_id in still]
+                end = time.monotonic() + LOT_SECONDS
+                while left and time.monotonic() < end:
+                    results.append(await _applied(session, verb, left.pop(0)))
+        return results
+
+    async def _found(self, database: Database, listed: Listed) -> list[int]:
+        async with database.read() as session:
             if self._project_id:
                 await users.get_project(session, self._project_id)
             found = await listed(session)
@@ -94,14 +111,7 @@ class Selected:
                     f"expected {self._expected_count} experiments, but the filter matches {len(found)}; "
                     "nothing was changed, reload the list"
                 )
-            for experiment_id in found:
-                try:
-                    async with session.begin_nested():
-                        await verb(experiment_id, session)
-                    results.append(Result(experiment_id, ""))
-                except ApiError as error:
-                    results.append(Result(experiment_id, error.message))
-        return results
+        return list(found)
 
     async def _there(self, database: Database) -> set[int]:
         async with database.read() as session:
@@ -113,6 +123,15 @@ class Selected:
     @property
     def _where(self) -> str:
         return f" in project {self._project_id}" if self._project_id else ""
+
+
+async def _applied(session: WriteSession, verb: Verb, experiment_id: int) -> Result:
+    try:
+        async with session.begin_nested():
+            await verb(experiment_id, session)
+    except ApiError as error:
+        return Result(experiment_id, error.message)
+    return Result(experiment_id, "")
 
 
 def project_of(path: int, body: int) -> int:

@@ -1,10 +1,10 @@
 """SQL that writes the indexed values of experiments."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import BigInteger, bindparam, case, cast, delete, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from determined.states import ExperimentState, TrialState
@@ -75,15 +75,57 @@ async def experiment(session: ReadSession, experiment_id: int) -> ExperimentRow 
     return None if row is None or row.state is ExperimentState.DELETED else row
 
 
-async def trials(session: ReadSession, experiment_id: int) -> list[OfTrial]:
-    return [OfTrial(*row) for row in await _TRIALS.rows(session, experiment_id=experiment_id)]
+class Totals(NamedTuple):
+    """Of all trials of an experiment."""
+
+    trials: int
+    checkpoint_count: int
+    checkpoint_size: int
+    first_id: int | None
+    last_id: int | None
+    stale: int
+    """Number of trials with a stale mark."""
 
 
-_TRIALS = Prepared(
-    select(T.id, T.searcher_metric_value, T.checkpoint_count, T.checkpoint_size, T.values_stale)
+async def totals(session: ReadSession, experiment_id: int) -> Totals:
+    return Totals(*(await _TOTALS.rows(session, experiment_id=experiment_id))[0])
+
+
+def _sum(column: Any) -> Any:  # noqa: ANN401  # a column and its sum as a whole number
+    return cast(func.coalesce(func.sum(column), 0), BigInteger)
+
+
+_TOTALS = Prepared(
+    select(func.count(), _sum(T.checkpoint_count), _sum(T.checkpoint_size), func.min(T.id), func.max(T.id))
+    .add_columns(_sum(case((T.values_stale, 1), else_=0)))
     .where(T.experiment_id == bindparam("experiment_id"))
-    .order_by(T.id)
 )
+
+
+async def telling_trials(
+    session: ReadSession, experiment_id: int, of_all: Totals, *, smaller_is_better: bool
+) -> list[OfTrial]:
+    """Returns the first trial, the newest and the best, by id: an experiment may have very many."""
+    values = {"experiment_id": experiment_id, "first_id": of_all.first_id, "last_id": of_all.last_id}
+    return [OfTrial(*row) for row in await _TELLING[smaller_is_better].rows(session, **values)]
+
+
+def _telling(*, smaller_is_better: bool) -> Prepared[int, float | None, int, int, bool]:
+    value = T.searcher_metric_value
+    best = (
+        select(T.id)
+        .where(T.experiment_id == bindparam("experiment_id"), value.is_not(None))
+        .order_by(value if smaller_is_better else value.desc(), T.id)
+        .limit(1)
+    )
+    return Prepared(
+        select(T.id, value, T.checkpoint_count, T.checkpoint_size, T.values_stale)
+        .where(or_(T.id.in_([bindparam("first_id"), bindparam("last_id")]), T.id == best.scalar_subquery()))
+        .order_by(T.id)
+    )
+
+
+_TELLING = {smaller: _telling(smaller_is_better=smaller) for smaller in (False, True)}
 
 
 async def failure(session: ReadSession, experiment_id: int) -> str | None:
@@ -121,10 +163,10 @@ async def save_summary(session: WriteSession, values: Mapping[str, Any], *, know
         await session.execute(insert(_S).values(values))
 
 
-async def settle(session: WriteSession, experiment_id: int, trials: Sequence[OfTrial]) -> None:
+async def settle(session: WriteSession, experiment_id: int, of_all: Totals) -> None:
     """Clears the stale marks, in the transaction that read the marked rows."""
     await session.execute(update(_E).where(_E.c.id == experiment_id, _E.c.values_stale).values(values_stale=False))
-    if any(trial.values_stale for trial in trials):
+    if of_all.stale:
         of_it = update(_T).where(_T.c.experiment_id == experiment_id, _T.c.values_stale)
         await session.execute(of_it.values(values_stale=False))
 

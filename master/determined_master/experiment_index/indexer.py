@@ -17,7 +17,7 @@ from determined_master.db.session import Database, ReadSession, WriteSession, no
 from determined_master.experiment_index import index_repository
 from determined_master.experiment_index.cell_values import Key, Value, of_experiment, wider
 from determined_master.experiment_index.column_names import Type
-from determined_master.experiment_index.index_repository import Count, OfTrial
+from determined_master.experiment_index.index_repository import Count, OfTrial, Totals
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +95,7 @@ class Sources:
 
 
 def sources(trials: Sequence[OfTrial], *, smaller_is_better: bool) -> Sources:
+    """Returns the sources among all trials by id, or among the first, the newest and the best of them."""
     sign = 1 if smaller_is_better else -1
     ranked = [(sign * t.searcher_metric_value, t.id, t) for t in trials if t.searcher_metric_value is not None]
     best = min(ranked)[2] if ranked else None
@@ -105,18 +106,20 @@ def sources(trials: Sequence[OfTrial], *, smaller_is_better: bool) -> Sources:
 async def keep(session: WriteSession, experiment_id: int) -> int:
     """Updates the values in one transaction with the stale marks. Returns the number of compared values."""
     row = await index_repository.experiment(session, experiment_id)
-    trials = await index_repository.trials(session, experiment_id)
+    of_all = await index_repository.totals(session, experiment_id)
     if row is None:
         await drop(session, experiment_id)
-        await index_repository.settle(session, experiment_id, trials)
+        await index_repository.settle(session, experiment_id, of_all)
         return 0
     known = await index_repository.summary(session, experiment_id)
-    found = sources(trials, smaller_is_better=row.smaller_is_better)
+    smaller = row.smaller_is_better
+    telling = await index_repository.telling_trials(session, experiment_id, of_all, smaller_is_better=smaller)
+    found = sources(telling, smaller_is_better=smaller)
     count = 0
     if row.values_stale or known is None or _is_touched(known, found):
         count = await _keep_values(session, row, known, found)
-    await _keep_summary(session, row, known, trials, found)
-    await index_repository.settle(session, experiment_id, trials)
+    await _keep_summary(session, row, known, of_all, found)
+    await index_repository.settle(session, experiment_id, of_all)
     notify(session, notifications.metrics(experiment_id))
     return count
 
@@ -214,18 +217,18 @@ async def _keep_summary(
     session: WriteSession,
     row: ExperimentRow,
     known: ExperimentSummaryRow | None,
-    trials: Sequence[OfTrial],
+    of_all: Totals,
     found: Sources,
 ) -> None:
     values = {
         "experiment_id": row.id,
         "project_id": row.project_id,
-        "num_trials": len(trials),
+        "num_trials": of_all.trials,
         "trial_id": found.shown.id if found.shown else None,
         "source_trial_id": found.metrics.id if found.metrics else None,
         "searcher_metric_value": found.shown.searcher_metric_value if found.shown else None,
-        "checkpoint_count": sum(t.checkpoint_count for t in trials),
-        "checkpoint_size": sum(t.checkpoint_size for t in trials),
+        "checkpoint_count": of_all.checkpoint_count,
+        "checkpoint_size": of_all.checkpoint_size,
         "failure": await index_repository.failure(session, row.id),
     }
     if known is None or any(getattr(known, name) != value for name, value in values.items()):

@@ -25,16 +25,16 @@ from determined_master.searcher.actions import (
     Event,
     Keep,
     LimitsChanged,
+    LotDue,
     SearchContinued,
     Shutdown,
     TrialClosed,
     TrialValidated,
 )
-from determined_master.searcher.method import SearchMethod
+from determined_master.searcher.method import TRIALS_A_LOT, SearchMethod
 from determined_master.searcher.methods import make
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
-from determined_master.trials.repository import RequestedTrial
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,11 @@ logger = logging.getLogger(__name__)
 EVENTS_A_SNAPSHOT = 64
 """A snapshot of a long search is large, so it is stored after this many events. Those after it are processed again when
 the search is restored, which leads to the same state, because a method depends on nothing else."""
+MAX_FOLLOWED = 100
+"""Events that are processed in the transaction that has stored the last of them."""
 MAX_KEPT_METHODS = 64
+EVENTS_A_STEP = 500
+"""Events that a search processes in one transaction; it stops earlier where they ask for a lot of actions."""
 LATE_SECONDS = 1.0
 """Validations from which nothing follows but the progress are processed so much later, together with what comes."""
 _CURSOR = "cursor"
@@ -63,16 +67,21 @@ class KeptMethod:
 
 @dataclass(frozen=True)
 class SearchView:
-    """Input of a decision; ``cursor`` is the id of the last event in ``news``, ``progress`` is by request id."""
+    """Input of a decision. ``cursors``: the id of each event in ``news``. ``cursor``: that of the last one, or of the
+    search. ``live_progress``: of the trials that have not ended, added up."""
 
     news: tuple[Event, ...]
+    cursors: tuple[int, ...]
     cursor: int
-    progress: Mapping[str, float]
+    live_progress: float
 
 
 @dataclass(frozen=True)
 class Decision:
+    """What a search wants after the events ``processed``, the last of which is ``cursor``."""
+
     actions: list[Action]
+    processed: tuple[Event, ...]
     cursor: int
     progress: float
 
@@ -82,7 +91,7 @@ class Following(NamedTuple):
 
     created: list[TrialRow]
     only_creates: bool
-    """True if it stopped no trial and did not end the experiment."""
+    """True if it processed all events, stopped no trial and did not end the experiment."""
 
 
 class Search:
@@ -138,26 +147,27 @@ class Search:
             if at is not None and is_own and (kept is None or kept.cursor != at.cursor):
                 kept = await restored(session, await repository.get(session, experiment_id))
             cursor = at.cursor if at else 0
-            news = await search_event_repository.events_after(session, experiment_id, cursor)
-            trials = await trial_rows.requested(session, experiment_id, {event.trial_id for event in news})
+            news = await search_event_repository.events_after(session, experiment_id, cursor, limit=EVENTS_A_STEP)
+            view = await view_of(session, experiment_id, news, cursor)
         if at is not None and not is_own:
             await self._finish_task_search(experiment_id, at, news)
             return
         if at is None or kept is None:
             async with self._database.write() as session:
-                await search_event_repository.drop(session, experiment_id)
+                await search_event_repository.drop_some(session, experiment_id, EVENTS_A_STEP)
+                notify(session, notifications.SEARCH)
             return
-        view = view_of(news, trials, cursor)
         decision = decide(kept.method, view)
         async with self._database.write() as session:
-            is_applied = await self._pass(session, experiment_id, at, kept, view, decision)
+            is_applied = await self._pass(session, experiment_id, at, kept, decision)
             if not is_applied:
                 row = await repository.get(session, experiment_id)
-                is_applied = row.searcher_cursor == kept.cursor
+                # Its state too: what a search wants while it is being stopped would be lost.
+                is_applied = row.searcher_cursor == kept.cursor and row.state is at.state
                 if is_applied:
-                    await self._apply(session, row, kept, view, decision)
-                else:
-                    notify(session, notifications.SEARCH)
+                    await self._apply(session, row, kept, decision)
+            if not is_applied or decision.cursor < view.cursor or len(news) == EVENTS_A_STEP:
+                notify(session, notifications.SEARCH)
         # After the commit: a method that has processed events that were rolled back is not kept.
         if is_applied and not at.state.is_stopping:
             self._keep(experiment_id, kept)
@@ -165,7 +175,8 @@ class Search:
     async def follow(self, session: WriteSession, row: ExperimentRow) -> Following | None:
         """Processes the events of an experiment in the transaction that has stored them.
 
-        Returns None where that is left to the loop: the method runs in a task, or fails, which the loop reports.
+        Returns None where that is left to the loop: there are many events, the method runs in a task, or it fails,
+        which the loop reports.
         """
         if row.searcher_type in IN_TASK or row.state is not ExperimentState.ACTIVE:
             return None
@@ -173,15 +184,18 @@ class Search:
         try:
             if kept is None or kept.cursor != row.searcher_cursor:
                 kept = await restored(session, row)
-            news = await search_event_repository.events_after(session, row.id, kept.cursor)
-            trials = await trial_rows.requested(session, row.id, {event.trial_id for event in news})
-            view = view_of(news, trials, kept.cursor)
+            news = await search_event_repository.events_after(session, row.id, kept.cursor, limit=MAX_FOLLOWED + 1)
+            if len(news) > MAX_FOLLOWED:
+                return None
+            view = await view_of(session, row.id, news, kept.cursor)
             decision = decide(kept.method, view)
         except Exception as error:
             logger.info("the search of experiment %d failed; trying again: %s", row.id, error)
             return None
-        created = await self._apply(session, row, kept, view, decision)
+        created = await self._apply(session, row, kept, decision)
         after_commit(session, partial(self._keep, row.id, kept))
+        if decision.cursor < view.cursor:
+            return None
         return Following(created, all(isinstance(action, Create | Keep) for action in decision.actions))
 
     def _keep(self, experiment_id: int, kept: KeptMethod) -> None:
@@ -194,26 +208,25 @@ class Search:
         experiment_id: int,
         at: SearchPosition,
         kept: KeptMethod,
-        view: SearchView,
         decision: Decision,
     ) -> bool:
         """Applies a decision that nothing follows from, without a look at the experiment. Returns False for others."""
-        has_work = bool(decision.actions) or at.state.is_stopping or _is_stored(kept, view, decision)
+        has_work = bool(decision.actions) or at.state.is_stopping or _is_stored(kept, decision)
         if has_work or not await repository.pass_events(
             session, experiment_id, at, searcher_cursor=decision.cursor, progress=decision.progress
         ):
             return False
-        kept.cursor, kept.unstored = decision.cursor, kept.unstored + len(view.news)
+        kept.cursor, kept.unstored = decision.cursor, kept.unstored + len(decision.processed)
         await search_event_repository.mark_processed(session, experiment_id, decision.cursor)
         return True
 
     async def _apply(
-        self, session: WriteSession, row: ExperimentRow, kept: KeptMethod, view: SearchView, decision: Decision
+        self, session: WriteSession, row: ExperimentRow, kept: KeptMethod, decision: Decision
     ) -> list[TrialRow]:
         """Applies a decision whose cursor is that of the experiment. Returns the created trials."""
-        is_stored = _is_stored(kept, view, decision)
+        is_stored = _is_stored(kept, decision)
         kept.cursor = decision.cursor
-        kept.unstored += len(view.news)
+        kept.unstored += len(decision.processed)
         values: dict[str, Any] = {}
         if is_stored:
             values["searcher_snapshot"] = snapshot_of(kept.method, decision.cursor)
@@ -238,10 +251,12 @@ class Search:
         async with self._database.write() as session:
             if news:
                 await search_event_repository.mark_processed(session, experiment_id, news[-1].id)
+            if len(news) == EVENTS_A_STEP:
+                notify(session, notifications.SEARCH)
             await self._finish(session, await repository.get(session, experiment_id))
 
     async def _finish(self, session: WriteSession, row: ExperimentRow) -> None:
-        if not row.state.is_stopping or await trial_rows.live_states(session, row.id):
+        if not row.state.is_stopping or await trial_rows.has_live(session, row.id):
             return
         to = TERMINAL[row.state]
         progress = 1.0 if to is ExperimentState.COMPLETED else row.progress
@@ -258,12 +273,12 @@ def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
     return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
 
-def _is_stored(kept: KeptMethod, view: SearchView, decision: Decision) -> bool:
+def _is_stored(kept: KeptMethod, decision: Decision) -> bool:
     """Returns True where the snapshot is stored: after some events, at the end, where a search continues after it, and
     with limits, which the page shows."""
-    if kept.unstored + len(view.news) >= EVENTS_A_SNAPSHOT:
+    if kept.unstored + len(decision.processed) >= EVENTS_A_SNAPSHOT:
         return True
-    changes = (isinstance(event, LimitsChanged | SearchContinued) for event in view.news)
+    changes = (isinstance(event, LimitsChanged | SearchContinued) for event in decision.processed)
     return any(changes) or any(isinstance(action, Shutdown) for action in decision.actions)
 
 
@@ -277,8 +292,7 @@ async def restored(session: ReadSession, row: ExperimentRow) -> KeptMethod:
     method = make(row.config, row.searcher_snapshot)
     stored = row.searcher_snapshot.get(_CURSOR, row.searcher_cursor)
     since = await search_event_repository.events_after(session, row.id, stored, to=row.searcher_cursor)
-    trials = await trial_rows.requested(session, row.id, {event.trial_id for event in since})
-    for event in view_of(since, trials, stored).news:
+    for event in (await view_of(session, row.id, since, stored)).news:
         method.on_event(event)  # its actions were applied with the cursor
     return KeptMethod(method, row.searcher_cursor, stored, len(since))
 
@@ -287,24 +301,33 @@ async def continued(session: ReadSession, row: ExperimentRow, event: SearchConti
     """Returns what a search that has ended would do if it were continued."""
     kept = await restored(session, row)
     news = await search_event_repository.events_after(session, row.id, row.searcher_cursor)
-    trials = await trial_rows.requested(session, row.id, {each.trial_id for each in news})
-    decide(kept.method, view_of(news, trials, row.searcher_cursor))
+    for each in (await view_of(session, row.id, news, row.searcher_cursor)).news:
+        kept.method.on_event(each)
     return kept.method.on_event(event)
 
 
 def decide(method: SearchMethod, view: SearchView) -> Decision:
-    """Returns what the search wants after ``method`` has processed the new events in order."""
-    actions = [action for event in view.news for action in method.on_event(event)]
-    return Decision(actions, view.cursor, method.progress(view.progress))
+    """Returns what the search wants after ``method`` has processed the new events in order, or the first of them: those
+    after a lot of actions are left to the next transaction."""
+    actions: list[Action] = []
+    count = 0
+    for event in view.news:
+        if len(actions) >= TRIALS_A_LOT:
+            break
+        actions += method.on_event(event)
+        count += 1
+    cursor = view.cursor if count == len(view.news) else view.cursors[count - 1]
+    return Decision(actions, view.news[:count], cursor, method.progress(view.live_progress))
 
 
-def view_of(news: Sequence[SearchEventRow], trials: Sequence[RequestedTrial], cursor: int) -> SearchView:
+async def view_of(session: ReadSession, experiment_id: int, news: Sequence[SearchEventRow], cursor: int) -> SearchView:
     """Returns the view of a search whose events after ``cursor`` are ``news``."""
-    request_ids = {trial.trial_id: trial.request_id for trial in trials}
+    request_ids = await trial_rows.request_ids(session, {event.trial_id for event in news})
     return SearchView(
         news=tuple(_event(event, request_ids) for event in news),
+        cursors=tuple(event.id for event in news),
         cursor=news[-1].id if news else cursor,
-        progress={trial.request_id: trial.progress for trial in trials},
+        live_progress=(await trial_rows.live(session, experiment_id)).progress,
     )
 
 
@@ -313,6 +336,8 @@ def _event(event: SearchEventRow, request_ids: Mapping[int, str]) -> Event:
         return LimitsChanged(**event.payload)
     if event.kind == "continued":
         return SearchContinued(tuple(event.payload["resumed"]), tuple(event.payload["known"]))
+    if event.kind == search_event_repository.LOT:
+        return LotDue()
     request_id = request_ids[event.trial_id]
     if event.kind == "closed":
         return TrialClosed(request_id, event.payload["reason"])

@@ -1,7 +1,8 @@
 """Applies the actions of a search, and records each decision as an event, in the caller's transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 from determined.states import ExperimentState, TrialState
@@ -12,10 +13,14 @@ from determined_master.db.models import ExperimentRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
-from determined_master.searcher.actions import Action, Create, Keep, RungResult, Shutdown, Stop
+from determined_master.searcher.actions import Action, Create, CreateMore, Keep, RungResult, Shutdown, Stop
 from determined_master.trials import repository as trial_rows
+from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 from determined_master.trials.task_name import task_name
+
+Decided = tuple[str, int, dict[str, Any]]
+"""An event about a trial: its kind, the trial and the payload."""
 
 
 class SearchActions:
@@ -31,19 +36,40 @@ class SearchActions:
         """Applies ``actions`` in order and returns the created trials. ``warm_start``: checkpoint of the first trials;
         later ones use the same."""
         created: list[TrialRow] = []
-        decided: list[tuple[str, int, dict[str, Any]]] = []
+        decided: list[Decided] = []
         creates = any(isinstance(action, Create) for action in actions)
         if warm_start is None and creates and _has_warm_start(row):
             warm_start = await trial_rows.first_warm_start(session, row.id)
+        for is_new, some in groupby(actions, lambda action: isinstance(action, Create)):
+            if is_new:
+                created += await self._create(session, row, some, decided, warm_start)
+            else:
+                await self._apply_others(session, row, some, decided)
+        await events.record_all(session, self._clock, actor=events.SYSTEM, target_type="trial", rows=decided)
+        return created
+
+    async def _create(
+        self,
+        session: WriteSession,
+        row: ExperimentRow,
+        actions: Iterable[Action],
+        decided: list[Decided],
+        warm_start: str | None,
+    ) -> Sequence[TrialRow]:
+        if _is_over(row):
+            return ()
+        wanted = [action for action in actions if isinstance(action, Create)]
+        trials = await self._trials.create(session, row, wanted, warm_start=warm_start)
+        for trial, action in zip(trials, wanted, strict=True):
+            if action.reason:
+                decided.append(("created", trial.id, {"reason": action.reason}))
+        return trials
+
+    async def _apply_others(
+        self, session: WriteSession, row: ExperimentRow, actions: Iterable[Action], decided: list[Decided]
+    ) -> None:
         for action in actions:
-            if isinstance(action, Create):
-                if row.state.is_stopping or row.state.is_terminal:
-                    continue
-                trial = await self._trials.create(session, row, action, warm_start=warm_start)
-                created.append(trial)
-                if action.reason:
-                    decided.append(("created", trial.id, {"reason": action.reason}))
-            elif isinstance(action, Keep):
+            if isinstance(action, Keep):
                 trial = await _trial_of(session, row, action)
                 decided.append(("kept", trial.id, _payload(action.reason, action.result)))
             elif isinstance(action, Stop):
@@ -51,16 +77,18 @@ class SearchActions:
                 to = TrialState.STOPPING_ERROR if action.failed else TrialState.STOPPING_COMPLETED
                 if await self._trials.stop(session, trial, to, events.SYSTEM, why=action.reason):
                     decided.append(("stopped", trial.id, _payload(action.reason, action.result)))
-            elif not row.state.is_stopping and not row.state.is_terminal:
+            elif isinstance(action, CreateMore) and not _is_over(row):
+                await search_event_repository.add_event(session, row.id, 0, search_event_repository.LOT, {})
+                notify(session, notifications.SEARCH)
+            elif isinstance(action, Shutdown) and not _is_over(row):
                 await self._end(session, row, action)
-        await events.record_all(session, self._clock, actor=events.SYSTEM, target_type="trial", rows=decided)
-        return created
 
     async def fail(self, session: WriteSession, row: ExperimentRow, reason: str) -> None:
         """Ends the experiment and its trials because its search method failed; no-op if it has ended or is stopping."""
-        if not row.state.is_stopping and not row.state.is_terminal:
+        if not _is_over(row):
+            await search_event_repository.drop_lot(session, row.id)
             await repository.move(session, self._clock, row, ExperimentState.STOPPING_ERROR, message=reason)
-            await self._trials.stop_all(session, row.id, TrialState.STOPPING_ERROR, events.SYSTEM)
+            await self._trials.follow_experiment(session, row, events.SYSTEM)
             notify(session, notifications.SEARCH, notifications.TRIALS)
 
     async def _end(self, session: WriteSession, row: ExperimentRow, action: Shutdown) -> None:
@@ -70,6 +98,10 @@ class SearchActions:
         else:
             to = ExperimentState.STOPPING_CANCELED if action.canceled else ExperimentState.STOPPING_COMPLETED
             await repository.move(session, self._clock, row, to, message=message)
+
+
+def _is_over(row: ExperimentRow) -> bool:
+    return row.state.is_stopping or row.state.is_terminal
 
 
 def _has_warm_start(row: ExperimentRow) -> bool:

@@ -143,11 +143,10 @@ class TaskSearch:
             created=total,
             known=await _known(session, row.id, step.actions),
         )
-        live = await trial_rows.requested(session, row.id, ())
         progress = step.progress
         if progress is None:
-            most = row.config["searcher"]["max_trials"]
-            progress = task_progress(most, total - len(live), [each.progress for each in live])
+            live = await trial_rows.live(session, row.id)
+            progress = task_progress(row.config["searcher"]["max_trials"], total - live.number, live.progress)
         await repository.change(
             session,
             row,
@@ -171,8 +170,8 @@ async def _own_experiment(session: ReadSession, experiment_id: int, principal: P
 
 
 async def _read(session: ReadSession, row: ExperimentRow, found: Sequence[SearchEventRow]) -> TaskEvents:
-    trials = await trial_rows.requested(session, row.id, {event.trial_id for event in found})
-    return task_events(view_of(found, trials, row.searcher_cursor).news, row.config["searcher"])
+    view = await view_of(session, row.id, found, row.searcher_cursor)
+    return task_events(view.news, row.config["searcher"])
 
 
 async def _known(session: ReadSession, experiment_id: int, actions: Sequence[Action]) -> set[str]:

@@ -46,6 +46,7 @@ DROPS: Sequence[tuple[Drop, int]] = (
     (trial_rows.drop_some_metrics, 1000),
     (series_repository.drop_some_chunks, 200),
     (series_repository.drop_some_series, 5000),
+    (search_event_repository.drop_some, 2000),
 )
 """Functions that delete up to a number of rows of an experiment, in order. Others can write between transactions."""
 
@@ -142,15 +143,15 @@ class Deletion:
 
     async def _finish(self, experiment_id: int) -> None:
         """Deletes the remaining rows, which were added during the deletion, in one small transaction."""
+        async with self._database.read() as session:
+            trial_ids = await trial_rows.ids_of_experiment(session, experiment_id)
         async with self._database.write() as session:
             row = await experiment_rows.get(session, experiment_id)
-            trial_ids = await trial_rows.ids_of_experiment(session, experiment_id)
             after_commit(session, partial(self._services.metrics.forget, trial_ids))
             await experiment_rows.move(session, self._services.clock, row, ExperimentState.DELETED)
             for drop, _ in DROPS:
                 await drop(session, experiment_id, None)
             await series_repository.drop_cursors(session, experiment_id)
-            await search_event_repository.drop(session, experiment_id)
             await indexer.drop(session, experiment_id)
             await backend_repository.drop_unused(session)
 

@@ -8,18 +8,20 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from determined.link.isolation import Isolation
-from determined.states import ExitReason, TrialState
+from determined.states import ExitReason, ExperimentState, TrialState
+from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow
-from determined_master.db.session import Database, ReadSession
+from determined_master.db.session import Database, ReadSession, notify
 from determined_master.experiments import repository as experiment_rows
 from determined_master.logs.policies import policies_of
 from determined_master.trials import due_queries
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.due_queries import DueTrial
 from determined_master.trials.service import Trials
+from determined_master.trials.states import following_state
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +30,13 @@ OUTPUT_GRACE_SECONDS = 30.0
 FINISH_BATCH = 500
 REQUEST_BATCH = 100
 """Trials per transaction: others wait for the write lock meanwhile."""
+REQUEST_CHARACTERS = 2_000_000
+"""Characters of configurations in one transaction."""
 
 
 @dataclass(frozen=True)
 class TrialsView:
-    """Input of one tick. One transaction reads all of it, because most ticks have little to do."""
+    """A page of the input of one tick. One transaction reads all of it, because most ticks have little to do."""
 
     unsettled: Sequence[str]
     """Ids of allocations that ended and are not settled."""
@@ -41,6 +45,8 @@ class TrialsView:
     invalid: Sequence[tuple[int, str]]
     """Trials with invalid hyperparameters that still run, each with its allocation."""
     wanting: Sequence[DueTrial]
+    next_page: int | None
+    """The id after which the next page begins; None for the last one."""
 
 
 class TrialLoop:
@@ -55,15 +61,22 @@ class TrialLoop:
     async def tick(self) -> float | None:
         view = await self._load()
         # What follows from a settlement is due at the next tick, of which it notifies.
-        output_wait = await self._settle(view.unsettled)
-        await self._in_batches(view.stopped, FINISH_BATCH, self._finish)
-        waits = [output_wait, await self._end_invalid(view.invalid), await self._request(view.wanting)]
+        waits = [await self._settle(view.unsettled)]
+        invalid: list[tuple[int, str]] = []
+        while True:
+            await self._in_batches(view.stopped, FINISH_BATCH, self._finish)
+            waits.append(await self._request(view.wanting))
+            invalid += view.invalid
+            if view.next_page is None:
+                break
+            view = await self._load(view.next_page)
+        waits.append(await self._end_invalid(invalid))
         return self._items.soonest(*waits)
 
-    async def _load(self) -> TrialsView:
+    async def _load(self, after: int = 0) -> TrialsView:
         async with self._database.read() as session:
-            unsettled = await allocation_rows.unsettled(session, of_trials=True)
-            due = await due_queries.due(session)
+            unsettled = [] if after else await allocation_rows.unsettled(session, of_trials=True)
+            due = await due_queries.due(session, after)
             invalid = [trial for trial in due if trial.is_invalid]
             live: dict[str, str] = {}
             if invalid:
@@ -75,6 +88,7 @@ class TrialLoop:
             stopped=[trial.trial_id for trial in idle if trial.state.is_stopping],
             invalid=[(trial.trial_id, live[trial.task_id]) for trial in invalid if trial.task_id in live],
             wanting=[trial for trial in idle if trial.state is TrialState.ACTIVE],
+            next_page=due[-1].trial_id if len(due) == due_queries.PAGE_TRIALS else None,
         )
 
     async def _settle(self, allocation_ids: Sequence[str]) -> float | None:
@@ -154,11 +168,26 @@ class TrialLoop:
             if each.retry_at is None or each.retry_at <= now:
                 due[each.experiment_id].append(each.trial_id)
         for experiment_id, trial_ids in due.items():
+            if experiment_id in self._trials.behind and not await self._is_active(experiment_id):
+                continue  # its trials are about to follow it
             await self._in_batches(trial_ids, REQUEST_BATCH, partial(self._request_some, experiment_id))
         return min(waits, default=None)
+
+    async def _is_active(self, experiment_id: int) -> bool:
+        async with self._database.read() as session:
+            row = await experiment_rows.find(session, experiment_id)
+        return row is not None and row.state is ExperimentState.ACTIVE
 
     async def _request_some(self, experiment_id: int, trial_ids: Sequence[int]) -> None:
         async with self._database.write() as session:
             rows = await due_queries.wanting_slots_of(session, trial_ids)
-            if rows:
-                await self._trials.request_slots(session, rows, await experiment_rows.get(session, experiment_id))
+            if not rows:
+                return
+            experiment = await experiment_rows.get(session, experiment_id)
+            if following_state(experiment.state) not in (TrialState.ACTIVE, None):
+                return
+            # Each request has the configuration in its spec.
+            most = max(1, REQUEST_CHARACTERS // (len(experiment.original_config) + 1))
+            if most < len(rows):
+                notify(session, notifications.TRIALS)
+            await self._trials.request_slots(session, rows[:most], experiment)

@@ -6,6 +6,8 @@ from typing import Any
 
 from determined_master.json_numbers import number, outward
 
+MAX_GROUPS, MAX_NAMES = 100, 10_000
+"""Groups, and names of a group, that are summarized: the summary of a trial is stored anew with each report."""
 GROUP_KEYS = {"training": "avg_metrics", "validation": "validation_metrics"}
 
 
@@ -21,6 +23,8 @@ def add(summary: dict[str, Any], group: str, metrics: dict[str, Any], *, is_plai
     key = group_key(group)
     of_group: dict[str, dict[str, Any]] | None = summary.get(key)
     if of_group is None:
+        if len(summary) >= MAX_GROUPS:
+            return
         of_group = summary[key] = {}
     for name, value in metrics.items():
         entry = of_group.get(name)
@@ -39,6 +43,8 @@ def add(summary: dict[str, Any], group: str, metrics: dict[str, Any], *, is_plai
             continue
         kind = _kind(value)
         if entry is None:
+            if len(of_group) >= MAX_NAMES:
+                continue
             entry = of_group[name] = {"type": kind}
         elif entry["type"] != kind:
             entry["type"] = "string"

@@ -38,7 +38,12 @@ class SearchContinued:
     known: tuple[str, ...]
 
 
-Event = TrialClosed | TrialValidated | LimitsChanged | SearchContinued
+@dataclass(frozen=True)
+class LotDue:
+    """The search has created a lot of trials, and wants the next one: see ``CreateMore``."""
+
+
+Event = TrialClosed | TrialValidated | LimitsChanged | SearchContinued | LotDue
 
 
 @dataclass(frozen=True)
@@ -97,4 +102,9 @@ class Shutdown:
     reason: str = ""
 
 
-Action = Create | Keep | Stop | Shutdown
+@dataclass(frozen=True)
+class CreateMore:
+    """The search wants more trials than one transaction creates. It creates no more before the event ``LotDue``."""
+
+
+Action = Create | Keep | Stop | Shutdown | CreateMore

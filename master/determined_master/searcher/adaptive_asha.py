@@ -17,9 +17,11 @@ from determined_master.searcher import async_halving as state
 from determined_master.searcher.actions import (
     Action,
     Create,
+    CreateMore,
     Event,
     Keep,
     LimitsChanged,
+    LotDue,
     RungResult,
     SearchContinued,
     Shutdown,
@@ -29,6 +31,7 @@ from determined_master.searcher.actions import (
 )
 from determined_master.searcher.async_halving import Bracket
 from determined_master.searcher.ended_trials import all_failed, all_invalid, is_hopeless, ordinal
+from determined_master.searcher.method import TRIALS_A_LOT
 from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
 
 MAX_TRIALS_A_BRACKET = 2**24
@@ -53,9 +56,11 @@ class AdaptiveAsha:
         plans = brackets(searcher)
         self._brackets = [Bracket(plan, self._divisor, number + 1) for number, plan in enumerate(plans)]
         self._is_over = False
+        self._is_filling = False
+        """True between ``CreateMore`` and ``LotDue``: meanwhile it creates nothing."""
 
     def initial(self) -> list[Action]:
-        return [action for bracket in self._brackets for action in self._fill(bracket)]
+        return self._fill(*self._brackets)
 
     def on_event(self, event: Event) -> list[Action]:
         if isinstance(event, SearchContinued):
@@ -64,6 +69,9 @@ class AdaptiveAsha:
             return []
         if isinstance(event, LimitsChanged):
             return self._change_limits(event)
+        if isinstance(event, LotDue):
+            self._is_filling = False
+            return self._fill_all()
         bracket, trial = self._place(event.request_id)
         if isinstance(event, TrialClosed):
             return self._close(bracket, trial, event)
@@ -71,18 +79,20 @@ class AdaptiveAsha:
             return []
         return self._report(bracket, trial, event)
 
-    def progress(self, trial_progress: Mapping[str, float]) -> float:
+    def progress(self, live_progress: float) -> float:
         return sum(bracket.progress for bracket in self._brackets) / len(self._brackets)
 
     def snapshot(self) -> dict[str, Any]:
         return {
             "over": self._is_over,
+            "filling": self._is_filling,
             "limits": list(self._limits),
             "brackets": [each.snapshot() for each in self._brackets],
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         self._is_over = snapshot["over"]
+        self._is_filling = snapshot.get("filling", False)
         self._limits = list(snapshot["limits"])
         # Not from the configuration: the number of brackets depends on limits that may have changed since.
         self._brackets = [
@@ -145,7 +155,7 @@ class AdaptiveAsha:
         return self._brackets[place >> 24], place & (MAX_TRIALS_A_BRACKET - 1)
 
     def _continue(self, event: SearchContinued) -> list[Action]:
-        self._is_over = False
+        self._is_over, self._is_filling = False, False
         known = Counter(self._place(request_id)[0].number for request_id in event.known)
         for bracket in self._brackets:
             bracket.forget_after(known[bracket.number])
@@ -167,24 +177,32 @@ class AdaptiveAsha:
 
     def _fill_all(self) -> list[Action]:
         """Creates trials in all brackets; ends the search if none is wanted and all have ended."""
-        actions = [action for bracket in self._brackets for action in self._fill(bracket)]
+        actions = self._fill(*self._brackets)
         if all(each.is_over for each in self._brackets):
             self._is_over = True
             actions.append(self._shutdown())
         return actions
 
-    def _fill(self, bracket: Bracket) -> list[Action]:
-        """Creates trials until the bracket has as many as it may have at once."""
+    def _fill(self, *brackets: Bracket) -> list[Action]:
+        """Creates trials until each bracket has as many as it may have at once, and at most a lot."""
         actions: list[Action] = []
-        while bracket.wants_trial:
-            trial = bracket.add_trial()
-            rng = self._random(bracket, trial)
-            request_id = _request_id(rng, bracket.number - 1, trial)
-            hparams = sample(self._hparams, rng)
-            where = f" in bracket {bracket.number}" if len(self._brackets) > 1 else ""
-            reason = f"created{where}: trial {trial + 1} of {bracket.max_trials + bracket.counts[state.INVALID]}"
-            actions.append(Create(request_id, hparams, rng.getrandbits(31), reason))
+        for bracket in brackets:
+            while bracket.wants_trial and not self._is_filling:
+                if len(actions) == TRIALS_A_LOT:
+                    self._is_filling = True
+                    actions.append(CreateMore())
+                else:
+                    actions.append(self._create(bracket))
         return actions
+
+    def _create(self, bracket: Bracket) -> Create:
+        trial = bracket.add_trial()
+        rng = self._random(bracket, trial)
+        request_id = _request_id(rng, bracket.number - 1, trial)
+        hparams = sample(self._hparams, rng)
+        where = f" in bracket {bracket.number}" if len(self._brackets) > 1 else ""
+        reason = f"created{where}: trial {trial + 1} of {bracket.max_trials + bracket.counts[state.INVALID]}"
+        return Create(request_id, hparams, rng.getrandbits(31), reason)
 
     def _random(self, bracket: Bracket, trial: int) -> random.Random:
         return random.Random(f"{self._seed}/{bracket.number}/{trial}")

@@ -8,16 +8,18 @@ point goes on as it would have.
 
 import random
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from determined_master.searcher.actions import Action, Create, Event
 
+TRIALS_A_LOT = 128
+"""Trials that a method creates at one event. One that wants more says so by ``CreateMore``."""
+
 
 class SearchMethod(Protocol):
     """A search method: ``initial`` is called once; then ``on_event`` for each event in order. ``progress`` is in [0,
-    1]."""
+    1]; it is told the progress of all trials that have not ended, added up."""
 
     decides_on_validations: bool
     """False if no action follows from a ``TrialValidated``, which then only changes the progress."""
@@ -26,7 +28,7 @@ class SearchMethod(Protocol):
 
     def on_event(self, event: Event) -> list[Action]: ...
 
-    def progress(self, trial_progress: Mapping[str, float]) -> float: ...
+    def progress(self, live_progress: float) -> float: ...
 
     def snapshot(self) -> dict[str, Any]: ...
 

@@ -1,13 +1,22 @@
 """``single``, ``random``, ``grid`` and ``list``: a queue of trials with a limit on concurrent ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from determined.searcher.actions import CANCELED, FAILED
-from determined_master.searcher.actions import Action, Event, LimitsChanged, SearchContinued, Shutdown, TrialClosed
+from determined_master.searcher.actions import (
+    Action,
+    CreateMore,
+    Event,
+    LimitsChanged,
+    LotDue,
+    SearchContinued,
+    Shutdown,
+    TrialClosed,
+)
 from determined_master.searcher.ended_trials import all_failed, all_invalid, is_hopeless
-from determined_master.searcher.method import Randomness
+from determined_master.searcher.method import TRIALS_A_LOT, Randomness
 
 Draw = Callable[["QueueSearch"], dict[str, Any] | None]
 """Returns the next point, or None if there is none left."""
@@ -27,6 +36,8 @@ class QueueSearch:
     invalid: int = 0
     closed: dict[str, str] = field(default_factory=dict)
     over: bool = False
+    is_filling: bool = False
+    """True between ``CreateMore`` and ``LotDue``: meanwhile it creates nothing, so the order of its trials stays."""
     decides_on_validations: bool = False
 
     def initial(self) -> list[Action]:
@@ -40,6 +51,8 @@ class QueueSearch:
         elif isinstance(event, LimitsChanged):
             self.wanted = self.wanted if event.max_trials is None else event.max_trials
             self.concurrent = self.concurrent if event.max_concurrent_trials is None else event.max_concurrent_trials
+        elif isinstance(event, LotDue):
+            self.is_filling = False
         elif isinstance(event, TrialClosed) and event.request_id not in self.closed:
             self.closed[event.request_id] = event.reason
             if event.reason == "invalid_hp" and self.replace_invalid:
@@ -50,13 +63,13 @@ class QueueSearch:
         else:
             return []
         actions = self._fill()
-        if not actions and len(self.closed) >= self.created:
+        if not actions and not self.is_filling and len(self.closed) >= self.created:
             self.over = True
             return [self._shutdown()]
         return actions
 
     def _continue(self, event: SearchContinued) -> None:
-        self.over = False
+        self.over, self.is_filling = False, False
         self.created = len(event.known)
         for request_id in event.resumed:
             if self.closed.pop(request_id, "") == "invalid_hp" and self.replace_invalid:
@@ -68,12 +81,11 @@ class QueueSearch:
         canceled = all(reason in CANCELED for reason in reasons)
         return Shutdown(failed=failed, canceled=canceled, reason=all_failed(len(reasons)) if failed else "")
 
-    def progress(self, trial_progress: Mapping[str, float]) -> float:
+    def progress(self, live_progress: float) -> float:
         if self.wanted <= 0:
             return 1.0
-        done = [1.0 for reason in self.closed.values() if reason != "invalid_hp" or not self.replace_invalid]
-        live = [p for request_id, p in trial_progress.items() if request_id not in self.closed]
-        return min(1.0, (sum(done) + sum(live)) / self.wanted)
+        done = len(self.closed) - self.invalid
+        return min(1.0, (done + live_progress) / self.wanted)
 
     def snapshot(self) -> dict[str, Any]:
         return {
@@ -83,6 +95,7 @@ class QueueSearch:
             "invalid": self.invalid,
             "closed": dict(self.closed),
             "over": self.over,
+            "filling": self.is_filling,
             "rng": self.randomness.state(),
         }
 
@@ -94,12 +107,16 @@ class QueueSearch:
         self.invalid = snapshot["invalid"]
         self.closed = dict(snapshot["closed"])
         self.over = snapshot["over"]
+        self.is_filling = snapshot.get("filling", False)
         self.randomness = Randomness.restored(snapshot["rng"])
 
     def _fill(self) -> list[Action]:
-        """Creates trials until as many train as may at once, or as are wanted."""
+        """Creates trials until as many train as may at once, or as are wanted, and at most a lot."""
         actions: list[Action] = []
-        while self.created - self.invalid < self.wanted and self._has_room():
+        while not self.is_filling and self.created - self.invalid < self.wanted and self._has_room():
+            if len(actions) == TRIALS_A_LOT:
+                self.is_filling = True
+                return [*actions, CreateMore()]
             point = self.draw(self)
             if point is None:
                 break

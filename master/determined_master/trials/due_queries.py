@@ -47,19 +47,27 @@ _HAS_OPEN = (
 )
 
 
-async def due(session: ReadSession) -> list[DueTrial]:
-    """Returns the trials for which their loop may have something to do, by id."""
-    return [DueTrial(*row) for row in await _DUE.rows(session)]
+PAGE_TRIALS = 1000
+
+
+async def due(session: ReadSession, after: int = 0) -> list[DueTrial]:
+    """Returns the trials for which their loop may have something to do, by id, from the id ``after`` on."""
+    return [DueTrial(*row) for row in await _DUE.rows(session, after=after)]
 
 
 _DUE = Prepared(
     select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
     .add_columns(TrialRow.retry_at, TrialRow.invalid_hp, _HAS_OPEN.label("has_open"))
     .where(
+        TrialRow.id > bindparam("after"),
         TrialRow.state.in_(_LIVE),
-        or_(TrialRow.invalid_hp.is_(True), and_(TrialRow.closed.is_(False), ~_HAS_OPEN)),
+        or_(
+            TrialRow.invalid_hp.is_(True),
+            and_(TrialRow.closed.is_(False), TrialRow.state != TrialState.PAUSED, ~_HAS_OPEN),
+        ),
     )
     .order_by(TrialRow.id)
+    .limit(PAGE_TRIALS)
 )
 
 

@@ -12,14 +12,12 @@ from sqlalchemy import (
     func,
     select,
     type_coerce,
-    union_all,
 )
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import AllocationState, TaskKind, TokenScope, TrialState
+from determined.states import TaskKind, TokenScope, TrialState
 from determined_master import notifications
-from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
@@ -100,29 +98,38 @@ async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
 _OF_TASK = Prepared(select(TrialRow).where(TrialRow.task_id == bindparam("task_id")))
 
 
-class RequestedTrial(NamedTuple):
-    """A trial as its search knows it."""
+async def request_ids(session: ReadSession, trial_ids: Collection[int]) -> dict[int, str]:
+    """Returns the names by which a search knows its trials, without reading the rows, which are long."""
+    return dict(await _REQUEST_IDS.rows(session, trial_ids=list(trial_ids))) if trial_ids else {}
 
-    trial_id: int
-    request_id: str
+
+_REQUEST_IDS = Prepared(
+    select(TrialRow.id, TrialRow.request_id).where(TrialRow.id.in_(bindparam("trial_ids", expanding=True)))
+)
+
+
+class LiveTrials(NamedTuple):
+    """The trials of an experiment that have not ended. ``progress``: added up."""
+
+    number: int
     progress: float
 
 
-async def requested(session: ReadSession, experiment_id: int, trial_ids: Collection[int]) -> list[RequestedTrial]:
-    """Returns the live trials of an experiment and the given ones, without reading the rows, which are long."""
-    found = await _REQUESTED.rows(session, experiment_id=experiment_id, trial_ids=list(trial_ids))
-    return [RequestedTrial(*row) for row in sorted(found)]
+async def live(session: ReadSession, experiment_id: int) -> LiveTrials:
+    return LiveTrials(*(await _LIVE_TRIALS.rows(session, experiment_id=experiment_id))[0])
 
 
 _IS_OF_EXPERIMENT = TrialRow.experiment_id == bindparam("experiment_id")
-# Two queries, each with an index: by "or" all trials of the experiment would be read.
-_REQUESTED_IDS = union_all(
-    select(TrialRow.id).where(_IS_OF_EXPERIMENT, TrialRow.is_live()),
-    select(TrialRow.id).where(_IS_OF_EXPERIMENT, TrialRow.id.in_(bindparam("trial_ids", expanding=True))),
+_LIVE_TRIALS = Prepared(
+    select(func.count(), func.coalesce(func.sum(TrialRow.progress), 0.0)).where(_IS_OF_EXPERIMENT, TrialRow.is_live())
 )
-_REQUESTED = Prepared(
-    select(TrialRow.id, TrialRow.request_id, TrialRow.progress).where(TrialRow.id.in_(_REQUESTED_IDS))
-)
+
+
+async def has_live(session: ReadSession, experiment_id: int) -> bool:
+    return bool(await _ANY_LIVE.rows(session, experiment_id=experiment_id))
+
+
+_ANY_LIVE = Prepared(select(TrialRow.id).where(_IS_OF_EXPERIMENT, TrialRow.is_live()).limit(1))
 
 
 async def first_warm_start(session: ReadSession, experiment_id: int) -> str | None:
@@ -226,27 +233,6 @@ async def counts(session: ReadSession, experiment_ids: Collection[int]) -> dict[
     return {row[0]: row[1] for row in (await session.execute(query)).all()}
 
 
-async def live_states(session: ReadSession, experiment_id: int) -> dict[TrialState, list[int]]:
-    """Returns the ids of an experiment's live trials by their state."""
-    query = select(TrialRow.state, TrialRow.id).where(TrialRow.experiment_id == experiment_id, TrialRow.is_live())
-    found: dict[TrialState, list[int]] = {}
-    for state, trial_id in await session.execute(query.order_by(TrialRow.id)):
-        found.setdefault(state, []).append(trial_id)
-    return found
-
-
-async def live_allocations(
-    session: ReadSession, experiment_id: int, state: TrialState
-) -> list[tuple[str, AllocationState]]:
-    """Returns id and state of each live allocation of the experiment's trials that are in ``state``."""
-    query = (
-        select(AllocationRow.id, AllocationRow.state)
-        .join(TrialRow, TrialRow.task_id == AllocationRow.task_id)
-        .where(TrialRow.experiment_id == experiment_id, TrialRow.state == state, AllocationRow.state.in_(LIVE))
-    )
-    return [(allocation_id, of) for allocation_id, of in await session.execute(query)]
-
-
 async def change_each(session: WriteSession, experiment_id: int, values: Sequence[dict[str, Any]]) -> None:
     """Changes trials of an experiment in one statement. Each of ``values`` has the ``id`` and the same columns."""
     await update_rows(session, TrialRow, values)
@@ -260,13 +246,11 @@ async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
     return storage
 
 
-async def add(session: WriteSession, experiment: ExperimentRow, **values: object) -> TrialRow:
-    """Adds a trial and its task."""
-    row = TrialRow(experiment_id=experiment.id, **values)
-    await insert_rows(session, table_of(TaskRow), [task_of(experiment, row)])
-    await add_rows(session, [row])
-    notify(session, notifications.experiment(row.experiment_id))
-    return row
+async def add(session: WriteSession, experiment: ExperimentRow, rows: Sequence[TrialRow]) -> None:
+    """Adds trials of an experiment and their tasks."""
+    await insert_rows(session, table_of(TaskRow), [task_of(experiment, row) for row in rows])
+    await add_rows(session, rows)
+    notify(session, notifications.experiment(experiment.id))
 
 
 def task_of(experiment: ExperimentRow, trial: TrialRow) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from sqlalchemy import BigInteger, bindparam, delete, select, update
 from determined_master.db.base import MAX_INT64, table_of
 from determined_master.db.models import SearchEventRow
 from determined_master.db.prepared import Prepared, insert_rows
-from determined_master.db.session import ReadSession, WriteSession
+from determined_master.db.session import ReadSession, WriteSession, delete_rows
 
 _EVENTS = table_of(SearchEventRow)
+LOT = "lot"
+"""Kind of the event after which a search creates more trials."""
 
 
 async def add_event(
@@ -28,6 +30,17 @@ async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], r
         for experiment_id, trial_id in trials
     ]
     await insert_rows(session, _EVENTS, [row | {"heard": False} for row in rows])
+
+
+async def drop_lot(session: WriteSession, experiment_id: int) -> None:
+    """Takes back that a search is to create more trials, in the transaction that stops it."""
+    await session.execute(
+        delete(SearchEventRow).where(
+            SearchEventRow.experiment_id == experiment_id,
+            SearchEventRow.processed.is_(False),
+            SearchEventRow.kind == LOT,
+        )
+    )
 
 
 async def events_after(
@@ -62,6 +75,7 @@ _MARK: Prepared[()] = Prepared(
 )
 
 
-async def drop(session: WriteSession, experiment_id: int) -> None:
-    """Removes the events of a deleted experiment."""
-    await session.execute(delete(SearchEventRow).where(SearchEventRow.experiment_id == experiment_id))
+async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:
+    """Deletes up to ``most`` events of an experiment and returns their number."""
+    some = select(SearchEventRow.id).where(SearchEventRow.experiment_id == experiment_id).limit(most)
+    return await delete_rows(session, SearchEventRow, some)

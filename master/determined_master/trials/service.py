@@ -1,23 +1,25 @@
 """Life cycle of trials: create, pause, activate, stop, request slots, settle ended attempts."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.db.session import WriteSession, notify
+from determined_master.db.session import WriteSession, after_commit, notify
 from determined_master.events.state_machine import Event
 from determined_master.logs import policy_match_repository
 from determined_master.logs import repository as logs
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.actions import Create
-from determined_master.trials import repository
+from determined_master.trials import lagging_queries, repository
+from determined_master.trials.lagging_queries import Lagging
 from determined_master.trials.log_policies import LogPolicies
 from determined_master.trials.settlement import Settlement
 from determined_master.trials.slot_requests import SlotRequests
-from determined_master.trials.states import ALLOWED
+from determined_master.trials.states import following_state, may_stop
 from determined_master.trials.task_name import task_name
 
 
@@ -38,6 +40,9 @@ class Trials:
         """``new_run`` is called with the ids of trials whose run has changed, once that is committed."""
         self._clock = clock
         self._managers = managers
+        self.behind: set[int] = set()
+        """Experiments some of whose trials are not in the state yet that follows from theirs. In memory: after a
+        restart each live experiment is looked at."""
         self._settlement = Settlement(clock, LogPolicies(managers, ends_impossible=launch_error))
         self._slot_requests = SlotRequests(
             clock,
@@ -49,30 +54,54 @@ class Trials:
         )
 
     async def create(
-        self, session: WriteSession, experiment: ExperimentRow, action: Create, *, warm_start: str | None = None
-    ) -> TrialRow:
-        row = await repository.add(
-            session,
-            experiment,
-            request_id=action.request_id,
-            task_id=task_name(experiment.id, action.request_id),
-            state=TrialState.PAUSED if experiment.state is ExperimentState.PAUSED else TrialState.ACTIVE,
-            hparams=action.hparams,
-            seed=action.seed,
-            start_time=self._clock.now(),
-            warm_start_checkpoint=warm_start,
-        )
+        self,
+        session: WriteSession,
+        experiment: ExperimentRow,
+        actions: Sequence[Create],
+        *,
+        warm_start: str | None = None,
+    ) -> Sequence[TrialRow]:
+        """Creates trials of one experiment, in a constant number of statements if there are many."""
+        rows = [
+            TrialRow(
+                experiment_id=experiment.id,
+                request_id=action.request_id,
+                task_id=task_name(experiment.id, action.request_id),
+                state=TrialState.PAUSED if experiment.state is ExperimentState.PAUSED else TrialState.ACTIVE,
+                hparams=action.hparams,
+                seed=action.seed,
+                start_time=self._clock.now(),
+                warm_start_checkpoint=warm_start,
+            )
+            for action in actions
+        ]
+        await repository.add(session, experiment, rows)
         notify(session, notifications.TRIALS, notifications.COLUMNS)
-        return row
+        return rows
 
-    async def pause_all(self, session: WriteSession, experiment_id: int, actor: str) -> None:
-        """Pauses the experiment's active trials, in a constant number of statements."""
-        await self._move_all(session, experiment_id, [TrialState.ACTIVE], TrialState.PAUSED, actor)
-        await self._end_live(session, experiment_id, TrialState.PAUSED, f"paused by {actor}")
+    async def follow_experiment(
+        self, session: WriteSession, experiment: ExperimentRow, actor: str, lagging: Sequence[Lagging] | None = None
+    ) -> None:
+        """Moves trials whose experiment was paused, activated or stopped by ``actor`` into the state that follows.
 
-    async def activate_all(self, session: WriteSession, experiment_id: int, actor: str) -> None:
-        """Activates the experiment's paused trials, in a constant number of statements."""
-        await self._move_all(session, experiment_id, [TrialState.PAUSED], TrialState.ACTIVE, actor, retry_at=None)
+        A constant number of statements moves a lot of those that hold no slots, each of the others takes a few. Where
+        more are left, a loop goes on with them (loops/trial_states.py). ``lagging``: found before; looked up if None.
+        """
+        to = following_state(experiment.state)
+        if to is None:
+            return
+        if lagging is None:
+            lagging = await lagging_queries.lagging(session, experiment.id, to)
+        values: dict[str, object] = {"retry_at": None} if to is TrialState.ACTIVE else {}
+        for start in dict.fromkeys(trial.state for trial in lagging):
+            ids = [trial.trial_id for trial in lagging if trial.state is start]
+            await repository.MACHINE.move_many(session, self._clock, ids, start, to, Event(actor), **values)
+        if to is not TrialState.ACTIVE:
+            await self._end_attempts(session, [trial.trial_id for trial in lagging], to, _why(to, actor))
+        notify(session, notifications.TRIALS, notifications.experiment(experiment.id))
+        if lagging_queries.may_be_more(lagging):
+            after_commit(session, partial(self.behind.add, experiment.id))
+            notify(session, notifications.TRIAL_STATES)
 
     async def continue_ended(self, session: WriteSession, trials: Sequence[TrialRow], actor: str) -> None:
         """Activates ended trials again, in a constant number of statements. Each resumes from its newest checkpoint,
@@ -97,31 +126,9 @@ class Trials:
         await policy_match_repository.void(session, [row.id for row in trials])
         notify(session, notifications.TRIALS, notifications.COLUMNS)
 
-    async def stop_all(self, session: WriteSession, experiment_id: int, to: TrialState, actor: str) -> None:
-        """Moves the experiment's live trials to a STOPPING state ``to`` in a constant number of statements."""
-        starts = [state for state in TrialState if state.is_live and _may_stop(state, to)]
-        await self._move_all(session, experiment_id, starts, to, actor)
-        await self._end_live(session, experiment_id, to, _why_stopped(to, actor))
-
-    async def _move_all(
-        self,
-        session: WriteSession,
-        experiment_id: int,
-        starts: Sequence[TrialState],
-        to: TrialState,
-        actor: str,
-        **values: object,
-    ) -> None:
-        found = await repository.live_states(session, experiment_id)
-        for start in starts:
-            await repository.MACHINE.move_many(
-                session, self._clock, found.get(start, []), start, to, Event(actor), **values
-            )
-        notify(session, notifications.TRIALS, notifications.experiment(experiment_id))
-
-    async def _end_live(self, session: WriteSession, experiment_id: int, state: TrialState, why: str) -> None:
-        """Ends the attempts of the trials in ``state``: pending ones in bulk, the others one by one."""
-        live = await repository.live_allocations(session, experiment_id, state)
+    async def _end_attempts(self, session: WriteSession, trial_ids: Sequence[int], state: TrialState, why: str) -> None:
+        """Ends the attempts of those of the trials that are in ``state``: pending ones in bulk, others one by one."""
+        live = await lagging_queries.live_allocations(session, trial_ids, state)
         waiting = [each for each, of in live if of is AllocationState.PENDING]
         if waiting:
             await self._managers.withdraw(session, await allocation_rows.pool_of(session, waiting[0]), waiting, why=why)
@@ -140,14 +147,14 @@ class Trials:
 
         ``why`` is shown to its owner, instead of who stopped it.
         """
-        if not _may_stop(row.state, to):
+        if not may_stop(row.state, to):
             return False
         await repository.move(session, self._clock, row, to, actor=actor)
         live = await allocation_rows.live_of_task(session, row.task_id)
         if live is None:
             notify(session, notifications.TRIALS)
         else:
-            await self._end_attempt(session, live, to, why or _why_stopped(to, actor))
+            await self._end_attempt(session, live, to, why or _why(to, actor))
             if why and to is TrialState.STOPPING_ERROR:
                 await logs.say(session, row.task_id, live.id, f"the trial {why}", self._clock.now(), "ERROR")
         return True
@@ -174,14 +181,10 @@ class Trials:
 _KILLING = frozenset({TrialState.STOPPING_KILLED, TrialState.STOPPING_ERROR})
 
 
-def _may_stop(state: TrialState, to: TrialState) -> bool:
-    """Returns False for a trial that has ended, or is stopping in a way that ``to`` does not override."""
-    is_weaker = state.is_stopping and to is TrialState.STOPPING_CANCELED
-    return to in ALLOWED[state] and not state.is_terminal and not is_weaker
-
-
-def _why_stopped(to: TrialState, actor: str) -> str:
+def _why(to: TrialState, actor: str) -> str:
     """Returns why an attempt is to end, for its owner."""
+    if to is TrialState.PAUSED:
+        return f"paused by {actor}"
     if to is TrialState.STOPPING_COMPLETED:
         return "stopped by the search"
     if to is TrialState.STOPPING_ERROR:

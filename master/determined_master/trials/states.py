@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from determined.states import ExitReason
+from determined.states import ExitReason, ExperimentState
 from determined.states import TrialState as S
 from determined_master.tasks.states import backoff_seconds
 from determined_master.transitions import Table
@@ -23,6 +23,33 @@ ALLOWED: Table[S] = {
 }
 
 FIRST = S.ACTIVE
+
+
+_FOLLOWING = {
+    ExperimentState.ACTIVE: S.ACTIVE,
+    ExperimentState.PAUSED: S.PAUSED,
+    ExperimentState.STOPPING_CANCELED: S.STOPPING_CANCELED,
+    ExperimentState.STOPPING_KILLED: S.STOPPING_KILLED,
+    ExperimentState.STOPPING_ERROR: S.STOPPING_ERROR,
+}
+
+
+def following_state(experiment: ExperimentState) -> S | None:
+    """Returns the state into which an experiment's state moves its trials; None if it leaves them as they are."""
+    return _FOLLOWING.get(experiment)
+
+
+def starts_of(to: S) -> list[S]:
+    """Returns the states of trials that follow their experiment to ``to``."""
+    if to in (S.ACTIVE, S.PAUSED):
+        return [S.PAUSED if to is S.ACTIVE else S.ACTIVE]
+    return [state for state in S if may_stop(state, to)]
+
+
+def may_stop(state: S, to: S) -> bool:
+    """Returns False for a trial that has ended, or is stopping in a way that ``to`` does not override."""
+    is_weaker = state.is_stopping and to is S.STOPPING_CANCELED
+    return to in ALLOWED[state] and not state.is_terminal and not is_weaker
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,16 @@
 """SQL for users, sessions, workspaces and projects."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import delete, func, or_, select, update
 
 from determined.errors import NotFound
+from determined_master.db.base import table_of
 from determined_master.db.models import ProjectRow, SessionRow, SignInLinkRow, UserRow, UserSettingRow, WorkspaceRow
-from determined_master.db.prepared import get_row
+from determined_master.db.prepared import get_row, insert_rows
 from determined_master.db.session import ReadSession, WriteSession
 
 
@@ -130,17 +132,28 @@ async def settings(session: ReadSession, user_id: int) -> Sequence[UserSettingRo
     return (await session.scalars(query)).all()
 
 
-async def count_settings(session: ReadSession, user_id: int) -> int:
-    query = select(func.count()).select_from(UserSettingRow).where(UserSettingRow.user_id == user_id)
-    return (await session.execute(query)).scalar_one()
+class Setting(NamedTuple):
+    """A setting of a user in the web page."""
+
+    storage_path: str
+    key: str
+    value: str
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{len(self.storage_path)} {self.storage_path} {self.key}".encode()).hexdigest()
 
 
-async def put_setting(session: WriteSession, user_id: int, storage_path: str, key: str, value: str) -> None:
-    digest = hashlib.sha256(f"{len(storage_path)} {storage_path} {key}".encode()).hexdigest()
-    of_it = (UserSettingRow.user_id == user_id, UserSettingRow.digest == digest)
-    await session.execute(delete(UserSettingRow).where(*of_it))
-    session.add(UserSettingRow(user_id=user_id, digest=digest, storage_path=storage_path, key=key, value=value))
-    await session.flush()
+async def setting_digests(session: ReadSession, user_id: int) -> set[str]:
+    return set(await session.scalars(select(UserSettingRow.digest).where(UserSettingRow.user_id == user_id)))
+
+
+async def put_settings(session: WriteSession, user_id: int, wanted: Mapping[str, Setting]) -> None:
+    """Stores settings, by their digests, in two statements."""
+    of_them = (UserSettingRow.user_id == user_id, UserSettingRow.digest.in_(wanted))
+    await session.execute(delete(UserSettingRow).where(*of_them))
+    rows = [{"user_id": user_id, "digest": digest, **each._asdict()} for digest, each in wanted.items()]
+    await insert_rows(session, table_of(UserSettingRow), rows)
 
 
 async def drop_settings(session: WriteSession, user_id: int) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from determined_master.api.dependencies import ClockDep, Task, Write
+from determined_master.api.dependencies import ClockDep, DatabaseDep, Task
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import Empty, Wire
 from determined_master.checkpoints import removal
@@ -23,9 +23,10 @@ class RemovalBody(Wire):
 
 
 @router.post("/checkpoints/removed")
-async def report(body: RemovalBody, principal: Task, session: Write, clock: ClockDep) -> Empty:
+async def report(body: RemovalBody, principal: Task, database: DatabaseDep, clock: ClockDep) -> Empty:
     """Records removals by the task that was asked for them; may be repeated."""
     outcomes: dict[str, str | None] = {**dict.fromkeys(body.removed), **body.failed}
-    for row in await removal.handed_to(session, principal.task_id or "", list(outcomes)):
-        await removal.record(session, clock, row, outcomes[row.uuid])
+    async with database.write() as session:
+        for row in await removal.handed_to(session, principal.task_id or "", list(outcomes)):
+            await removal.record(session, clock, row, outcomes[row.uuid])
     return Empty()

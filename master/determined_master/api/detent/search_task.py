@@ -14,7 +14,7 @@ from determined_master.searcher.actions import Action, Create, Shutdown, Stop
 
 router = APIRouter(route_class=JsonRoute, prefix="/detent/experiments/{experiment_id}/search-task", tags=["detent"])
 MAX_POLL_SECONDS = 90
-MAX_ACTIONS = 100_000
+MAX_ACTIONS = 10_000
 Reason = Annotated[str, Field(max_length=1000)]
 RequestId = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,36}$")]
 

@@ -34,6 +34,10 @@ _EMPTY = Json(b"{}")
 NUL_SYMBOL = "\u2400"
 """Replaces a NUL, which PostgreSQL cannot store in a text."""
 MAX_REPORTS = 1000
+MAX_METRICS, MAX_METRICS_TOGETHER = 10_000, 200_000
+"""Metrics in one report, and in one request."""
+MAX_LINES = 10_000
+"""Log lines in one request."""
 """Reports in one request: all of them are one transaction."""
 
 _Int = Annotated[int, msgspec.Meta(ge=-MAX_INT64, le=MAX_INT64)]
@@ -92,7 +96,7 @@ class _LogLine(msgspec.Struct):
 class LogsBody(msgspec.Struct):
     """``POST /api/v1/task/logs``."""
 
-    logs: list[_LogLine]
+    logs: Annotated[list[_LogLine], msgspec.Meta(max_length=MAX_LINES)]
 
 
 _METRICS = msgspec.json.Decoder(MetricsBody)
@@ -128,7 +132,7 @@ class FastRoutes:
             await self._may_report(request, trial_id)
             sent = await body_of(request)
             (report,) = _reports(trial_id, [decoded(sent, _METRICS)], sent)
-            await self._writer.write(self._metrics, report)
+            await self._writer.write(self._metrics, report, len(sent))
         except Exception as error:
             return response_of(translate(error))
         return _EMPTY
@@ -140,7 +144,7 @@ class FastRoutes:
             await self._may_report(request, trial_id)
             sent = await body_of(request)
             reports = _reports(trial_id, decoded(sent, _REPORTS).reports, sent)
-            answers = await self._writer.write(self._batches, reports)
+            answers = await self._writer.write(self._batches, reports, len(sent))
         except Exception as error:
             return response_of(translate(error))
         refused = [
@@ -153,14 +157,15 @@ class FastRoutes:
     async def post_logs(self, request: Request) -> ASGIApp:
         try:
             principal = await self._authenticator.principal(request.headers, request.cookies)
-            body = decoded(await body_of(request), _LOGS)
+            sent = await body_of(request)
+            body = decoded(sent, _LOGS)
             by_task: dict[str, list[Line]] = {}
             for raw in body.logs:
                 line = _line(raw)
                 by_task.setdefault(line.task_id, []).append(line)
             await self._may_log(principal, by_task)
             for task_id, lines in by_task.items():
-                await self._writer.write(self._logs, Lines(task_id, lines))
+                await self._writer.write(self._logs, Lines(task_id, lines), len(sent))
         except Exception as error:
             return response_of(translate(error))
         return _EMPTY
@@ -170,8 +175,10 @@ class FastRoutes:
         try:
             if not self._authenticator.is_agent(bearer(request.headers.get("authorization"))):
                 raise Unauthenticated("the join token is not valid for this cluster")
-            batch = OutputBatch.model_validate_json(await body_of(request))
-            committed = await self._writer.write(self._logs, lines_of(request.path_params["agent_id"], batch))
+            sent = await body_of(request)
+            batch = OutputBatch.model_validate_json(sent)
+            lines = lines_of(request.path_params["agent_id"], batch)
+            committed = await self._writer.write(self._logs, lines, len(sent))
         except ValueError as error:
             return response_of(BadRequest(f"invalid batch: {error}"))
         except Exception as error:
@@ -244,6 +251,11 @@ def _reports(trial_id: int, bodies: Sequence[MetricsBody], sent: bytes) -> list[
     """``sent``: the bytes of the request, which are searched first: almost no report contains a NUL."""
     now = datetime.now(UTC)
     reports = [_report(trial_id, body, now) for body in bodies]
+    counts = [len(report.metrics) for report in reports]
+    if max(counts, default=0) > MAX_METRICS:
+        raise BadRequest(f"a report has at most {MAX_METRICS} metrics, not {max(counts)}")
+    if sum(counts) > MAX_METRICS_TOGETHER:
+        raise BadRequest(f"a request has at most {MAX_METRICS_TOGETHER} metrics, not {sum(counts)}; send fewer reports")
     return [_without_nul(report) for report in reports] if b"\\u0000" in sent else reports
 
 

@@ -45,6 +45,10 @@ ProjectId = Annotated[int, Field(ge=-1, le=MAX_INT64)]
 """The id of a project; 0 and -1 mean any."""
 BoundedInt = Annotated[int, Field(ge=-MAX_INT64, le=MAX_INT64)]
 """A number that fits into 64 bits."""
+Name = Annotated[str, Field(max_length=255)]
+"""A name, an id or another short text."""
+LongText = Annotated[str, Field(max_length=1_000_000)]
+"""A text that people write, such as notes."""
 Moment = Annotated[datetime, AfterValidator(_clamped)]
 """A time in a query, moved into the bounds of stored times."""
 Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from determined.states import CheckpointState
 from determined.storage.base import CHECKPOINT_ID_PATTERN
-from determined_master.api.schemas.base import Int64, Json, Number, Pagination, Time, Wire
+from determined_master.api.schemas.base import Int64, Json, Name, Number, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state, states
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
@@ -25,7 +25,13 @@ def _storable(metadata: dict[str, Any]) -> dict[str, Any]:
 CheckpointId = Annotated[
     str, Field(pattern=f"^{CHECKPOINT_ID_PATTERN}$", json_schema_extra={"format": "uuid"}, max_length=36)
 ]
-Resources = dict[str, Annotated[int, Field(ge=0, le=MAX_CHECKPOINT_BYTES)]]
+MAX_UUIDS = 1000
+MAX_PATCHES = 100
+MAX_FILES = 100_000
+Resources = Annotated[
+    dict[Annotated[str, Field(max_length=4096)], Annotated[int, Field(ge=0, le=MAX_CHECKPOINT_BYTES)]],
+    Field(max_length=MAX_FILES),
+]
 """Path of a file or (with a trailing slash) of a folder → its size in bytes."""
 
 
@@ -67,15 +73,15 @@ class CheckpointsAnswer(Wire):
 
 class ReportBody(Wire):
     uuid: CheckpointId
-    task_id: str | None = None
-    allocation_id: str | None = None
+    task_id: Name | None = None
+    allocation_id: Name | None = None
     metadata: Annotated[dict[str, Any], AfterValidator(_storable)] = {}
     resources: Resources = {}
-    state: str = "STATE_COMPLETED"
+    state: Name = "STATE_COMPLETED"
 
 
 class DeleteBody(Wire):
-    checkpoint_uuids: list[CheckpointId] = []
+    checkpoint_uuids: Annotated[list[CheckpointId], Field(max_length=MAX_UUIDS)] = []
 
 
 class CheckpointResourcesPatch(Wire):
@@ -88,7 +94,7 @@ class PatchOne(Wire):
 
 
 class PatchCheckpointsBody(Wire):
-    checkpoints: list[PatchOne] = []
+    checkpoints: Annotated[list[PatchOne], Field(max_length=MAX_PATCHES)] = []
 
 
 def wire_state(value: CheckpointState) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field
 from determined.config.masking import masked
 from determined.states import AllocationState, TaskState
 from determined_master.api.schemas.agents import Container
-from determined_master.api.schemas.base import BoundedInt, Json, Pagination, Time, Wire
+from determined_master.api.schemas.base import BoundedInt, Json, Name, Pagination, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.api.schemas.experiments import ModelFile
 from determined_master.db.models import AllocationRow, ContainerRow, JobRow, TaskRow
@@ -60,8 +60,8 @@ class LaunchBody(Wire):
     """Body without ``files``, which are stored separately. Zero and null mean absent."""
 
     config: dict[str, Any] | None = None
-    context_hash: str | None = None
-    template_name: str | None = None
+    context_hash: Name | None = None
+    template_name: Name | None = None
     workspace_id: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
 

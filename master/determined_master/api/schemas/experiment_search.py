@@ -5,13 +5,15 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from determined_master.api.schemas.base import BoundedInt, Number, Pagination, RowId, Time, Wire
+from determined_master.api.schemas.base import BoundedInt, Name, Number, Pagination, RowId, Time, Wire
 from determined_master.api.schemas.enums import state
 from determined_master.api.schemas.experiment_status import RunTimes
 from determined_master.api.schemas.experiments import Experiment
 from determined_master.api.schemas.trials import Trial
 from determined_master.db.base import MAX_INT64
+from determined_master.experiment_index.bulk_selection import MAX_EXPERIMENTS
 from determined_master.experiment_index.column_names import OWN, Kind, Listed, Type, display_name
+from determined_master.experiment_index.filters import MAX_LENGTH
 from determined_master.experiment_index.repository import ListedExperiment
 
 Cell = Number | str | bool | None
@@ -37,24 +39,32 @@ ShownState = Literal[
 _DISPLAY_STATES: dict[str, ShownState] = {each: each for each in get_args(ShownState)}
 
 
+Question = Annotated[str, Field(max_length=MAX_LENGTH)]
+"""A filter or an order."""
+ColumnName = Annotated[str, Field(max_length=MAX_LENGTH)]
+SearchText = Annotated[str, Field(max_length=100_000)]
+ExperimentIds = Annotated[list[int], Field(max_length=MAX_EXPERIMENTS)]
+ChangedLabels = Annotated[list[Name], Field(max_length=100)]
+
+
 class SearchIdsBody(Wire):
     project_id: BoundedInt | None = None
-    filter: str | None = None
-    sort: str | None = None
+    filter: Question | None = None
+    sort: Question | None = None
     show_archived: bool = False
 
 
 class SearchBody(SearchIdsBody):
-    columns: Annotated[list[str], Field(max_length=200)] = []
+    columns: Annotated[list[ColumnName], Field(max_length=200)] = []
     offset: Annotated[int, Field(ge=0, le=MAX_INT64)] = 0
     limit: Annotated[int, Field(ge=1, le=500)] = 50
 
 
 class SearchGroupsBody(Wire):
     project_id: BoundedInt | None = None
-    filter: str | None = None
+    filter: Question | None = None
     show_archived: bool = False
-    by: str
+    by: ColumnName
 
 
 class Row(Wire):
@@ -135,17 +145,17 @@ class BulkFilters(Wire):
     """Filter of experiments in the path's project. Absent fields do not restrict."""
 
     archived: bool | None = None
-    description: str | None = None
-    excluded_experiment_ids: list[BoundedInt] | None = None
-    labels: list[str] | None = None
-    name: str | None = None
+    description: SearchText | None = None
+    excluded_experiment_ids: Annotated[list[BoundedInt], Field(max_length=MAX_EXPERIMENTS)] | None = None
+    labels: Annotated[list[Name], Field(max_length=100)] | None = None
+    name: SearchText | None = None
     project_id: BoundedInt | None = None
-    states: list[str] | None = None
-    user_ids: list[BoundedInt] | None = None
+    states: Annotated[list[Name], Field(max_length=100)] | None = None
+    user_ids: Annotated[list[BoundedInt], Field(max_length=MAX_EXPERIMENTS)] | None = None
 
 
 class BulkBody(Wire):
-    experiment_ids: list[int] = []
+    experiment_ids: ExperimentIds = []
     project_id: BoundedInt = 0
     expected_count: int | None = None
     filters: BulkFilters | None = None
@@ -157,10 +167,10 @@ class BulkMoveBody(BulkBody):
 
 
 class BulkLabelsBody(Wire):
-    experiment_ids: list[int]
+    experiment_ids: ExperimentIds
     expected_count: int
-    add: list[str] = []
-    remove: list[str] = []
+    add: ChangedLabels = []
+    remove: ChangedLabels = []
 
 
 class BulkResult(Wire):
@@ -177,8 +187,8 @@ class ExperimentsSearchBody(Wire):
     project_id: BoundedInt | None = None
     offset: BoundedInt | None = None
     limit: BoundedInt | None = None
-    sort: str | None = None
-    filter: str | None = None
+    sort: Question | None = None
+    filter: Question | None = None
 
 
 class FoundExperiment(Wire):

@@ -4,8 +4,21 @@ from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import Field
 
+from determined.config.experiment import MAX_LABELS
 from determined.config.masking import masked, masked_text
-from determined_master.api.schemas.base import BoundedInt, Int64, Json, Number, Pagination, RowId, Time, Wire
+from determined.config.yaml_source import MAX_BYTES
+from determined_master.api.schemas.base import (
+    BoundedInt,
+    Int64,
+    Json,
+    LongText,
+    Name,
+    Number,
+    Pagination,
+    RowId,
+    Time,
+    Wire,
+)
 from determined_master.api.schemas.enums import state, wire_state
 from determined_master.db.base import MAX_INT64
 from determined_master.db.models import ExperimentRow
@@ -76,9 +89,13 @@ class CreateAnswer(Wire):
     warnings: list[str] = []
 
 
+# Longer configurations are refused with their limit.
+ConfigText = Annotated[str, Field(max_length=2 * MAX_BYTES)]
+
+
 class ContinueBody(Wire):
     id: RowId
-    override_config: str | None = None
+    override_config: ConfigText | None = None
 
 
 class ContinueAnswer(Wire):
@@ -118,10 +135,10 @@ class SearcherPatch(Wire):
 
 
 class PatchExperimentBody(Wire):
-    name: str | None = None
-    description: str | None = None
-    labels: list[str] | None = None
-    notes: str | None = None
+    name: Name | None = None
+    description: LongText | None = None
+    labels: Annotated[list[Name], Field(max_length=MAX_LABELS)] | None = None
+    notes: LongText | None = None
     resources: ExperimentResourcesPatch | None = None
     checkpoint_storage: PatchStorage | None = None
     searcher: SearcherPatch | None = None
@@ -134,14 +151,14 @@ class PatchExperimentBody(Wire):
 class CreateBody(Wire):
     """Body without ``modelDefinition``, whose files are stored separately. Zero and null mean absent."""
 
-    config: Annotated[str, Field(min_length=1, pattern=r"\S")]
-    config_name: str | None = None
-    context_hash: str | None = None
+    config: Annotated[ConfigText, Field(min_length=1, pattern=r"\S")]
+    config_name: Annotated[str, Field(max_length=4096)] | None = None
+    context_hash: Name | None = None
     parent_id: OptionalRowId = None
     project_id: OptionalRowId = None
     activate: bool | None = None
     validate_only: bool | None = None
-    template: str | None = None
+    template: Name | None = None
     unmanaged: bool | None = None
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from determined_master.api.schemas.base import BoundedInt, Pagination, Time, Wire
+from determined_master.api.schemas.base import BoundedInt, Name, Pagination, Time, Wire
 from determined_master.experiments.commands.queue_update import QueueChange
 
-MAX_CHANGES = 1000
+MAX_CHANGES = 100
 """Changes in one request."""
 
 
@@ -48,12 +48,12 @@ class JobsAnswer(Wire):
 class QueueControl(Wire):
     """``ahead_of`` and ``behind_of`` name a job of the same pool, whose priority the moved job takes."""
 
-    job_id: str
-    ahead_of: str | None = None
-    behind_of: str | None = None
+    job_id: Name
+    ahead_of: Name | None = None
+    behind_of: Name | None = None
     priority: BoundedInt | None = None
     weight: float | None = None
-    resource_pool: str | None = None
+    resource_pool: Name | None = None
 
 
 def changes_of(updates: Sequence[QueueControl]) -> list[QueueChange]:

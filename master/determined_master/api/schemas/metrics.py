@@ -8,6 +8,7 @@ from determined_master.api.schemas.base import Json, Time, Wire
 from determined_master.db.models import MetricRow
 
 Axis = Literal["batches", "epochs", "time"]
+MetricText = Annotated[str, Field(max_length=4096)]
 TrialId = Annotated[int, Field(ge=0, lt=2**63)]
 Kind = Literal["number", "string", "boolean", "date", "object", "array", "null"]
 
@@ -29,8 +30,8 @@ class MetricsReport(Wire):
 
 
 class MetricName(Wire):
-    group: str
-    name: str
+    group: MetricText
+    name: MetricText
 
 
 class SeriesBody(Wire):
@@ -83,7 +84,7 @@ class NamedMetrics(Wire):
 
 class SummariesBody(Wire):
     trial_ids: Annotated[list[TrialId], Field(min_length=1, max_length=500)]
-    metrics: list[MetricName] | None = None
+    metrics: Annotated[list[MetricName], Field(max_length=10_000)] | None = None
     """None selects all."""
 
 

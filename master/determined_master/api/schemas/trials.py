@@ -1,8 +1,10 @@
 """Wire models of trials and their workloads."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from determined_master.api.schemas.base import Int64, Json, Number, Pagination, RowId, Time, Wire
+from pydantic import Field
+
+from determined_master.api.schemas.base import Int64, Json, Name, Number, Pagination, RowId, Time, Wire
 from determined_master.api.schemas.enums import state, wire_state
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
@@ -80,11 +82,11 @@ class ProgressBody(Wire):
 
 
 class RunnerBody(Wire):
-    state: str = ""
+    state: Annotated[str, Field(max_length=4096)] = ""
 
 
 class EarlyExitBody(Wire):
-    reason: str
+    reason: Name
 
 
 class MetadataBody(Wire):

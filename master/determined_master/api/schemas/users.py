@@ -4,21 +4,24 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from determined_master.api.schemas.base import Pagination, Time, Wire
+from determined_master.api.schemas.base import Name, Pagination, Time, Wire
 from determined_master.db.models import ProjectRow, UserRow, WorkspaceRow
 
 # The kernel reads the highest number as "unchanged".
 SystemId = Annotated[int, Field(strict=True, ge=0, lt=2**32 - 1)]
-DisplayName = Annotated[str, Field(max_length=255)]
+Password = Annotated[str, Field(max_length=1024)]
+MAX_SETTINGS = 1000
+"""Settings of a user, and in one request."""
+SettingText = Annotated[str, Field(max_length=64 * 1024)]
 
 
 class AgentUserGroup(Wire):
     """User and group on the agents' machines."""
 
     agent_uid: SystemId | None = None
-    agent_user: Annotated[str, Field(max_length=255)] | None = None
+    agent_user: Name | None = None
     agent_gid: SystemId | None = None
-    agent_group: Annotated[str, Field(max_length=255)] | None = None
+    agent_group: Name | None = None
 
 
 class User(Wire):
@@ -43,8 +46,8 @@ class UsersAnswer(Wire):
 
 
 class LoginBody(Wire):
-    username: str
-    password: str = ""
+    username: Name
+    password: Password = ""
     is_hashed: bool = False
 
 
@@ -54,16 +57,16 @@ class LoginAnswer(Wire):
 
 
 class NewUser(Wire):
-    username: str
+    username: Name
     admin: bool = False
     active: bool = True
-    display_name: DisplayName | None = None
+    display_name: Name | None = None
     agent_user_group: AgentUserGroup | None = None
 
 
 class PostUserBody(Wire):
     user: NewUser
-    password: str | None = None
+    password: Password | None = None
     is_hashed: bool = False
 
 
@@ -71,21 +74,21 @@ class PatchUserBody(Wire):
     active: bool | None = None
     admin: bool | None = None
     agent_user_group: AgentUserGroup | None = None
-    display_name: DisplayName | None = None
-    password: str | None = None
+    display_name: Name | None = None
+    password: Password | None = None
     is_hashed: bool = False
     remote: bool | None = None
-    username: str | None = None
+    username: Name | None = None
 
 
 class UserWebSetting(Wire):
-    key: str
-    storage_path: str = ""
-    value: str = ""
+    key: SettingText
+    storage_path: SettingText = ""
+    value: SettingText = ""
 
 
 class UserSettings(Wire):
-    settings: list[UserWebSetting]
+    settings: Annotated[list[UserWebSetting], Field(max_length=MAX_SETTINGS)]
 
 
 class Workspace(Wire):

@@ -20,7 +20,6 @@ from determined_master.api.dependencies import (
     SettingsDep,
     Task,
     TaskOrOwner,
-    Write,
 )
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window
@@ -61,11 +60,12 @@ CheckpointId = Annotated[str, Depends(checkpoint_id)]
 
 
 @router.post("/api/v1/checkpoints")
-async def report(body: schemas.ReportBody, principal: Task, session: Write, clock: ClockDep) -> Empty:
+async def report(body: schemas.ReportBody, principal: Task, database: DatabaseDep, clock: ClockDep) -> Empty:
     reported = trial_checkpoints.CheckpointReport(
         body.uuid, body.metadata, body.resources, body.task_id, body.allocation_id
     )
-    await trial_checkpoints.report(session, clock, reported, principal)
+    async with database.write() as session:
+        await trial_checkpoints.report(session, clock, reported, principal)
     return Empty()
 
 
@@ -118,7 +118,7 @@ async def delete(
     database: DatabaseDep,
     settings: SettingsDep,
 ) -> Empty:
-    """Marks all or none; their files are removed after the commit. Can be repeated if files remained.
+    """Marks all, in lots, or none; their files are removed after that. Can be repeated if files remained.
 
     A task of the owner removes those that the master does not reach; the answer does not wait for it.
     """
@@ -129,11 +129,12 @@ async def delete(
         for uuid, where in places.items()
         if where is None or await in_thread(storage.refuse_foreign, where, uuid, roots)
     ]
-    async with database.write() as session:
-        for uuid in places:
-            row = await repository.get(session, uuid)
-            await trial_checkpoints.check_delete(session, authorization, row, user)
-            await trial_checkpoints.mark_deleting(session, clock, row)
+    for marked in batched(list(places), BATCH_CHECKPOINTS):
+        async with database.write() as session:
+            for uuid in marked:
+                row = await repository.get(session, uuid)
+                await trial_checkpoints.check_delete(session, authorization, row, user)
+                await trial_checkpoints.mark_deleting(session, clock, row)
     failed: dict[str, str] = {}
     for some in batched(near, BATCH_CHECKPOINTS):
         failed |= await remove_files(database, clock, roots, some)
@@ -147,16 +148,17 @@ async def delete(
 async def patch(
     body: schemas.PatchCheckpointsBody,
     principal: TaskOrOwner,
-    session: Write,
+    database: DatabaseDep,
     authorization: AuthorizationDep,
     clock: ClockDep,
 ) -> Empty:
     """Stores which files of checkpoints are left after files were removed."""
-    for one in body.checkpoints:
-        row = await repository.get(session, one.uuid)
-        await trial_checkpoints.check_change(session, authorization, row, principal)
-        if one.resources is not None and one.resources.resources is not None:
-            await repository.set_resources(session, clock, row, one.resources.resources)
+    async with database.write() as session:
+        for one in body.checkpoints:
+            row = await repository.get(session, one.uuid)
+            await trial_checkpoints.check_change(session, authorization, row, principal)
+            if one.resources is not None and one.resources.resources is not None:
+                await repository.set_resources(session, clock, row, one.resources.resources)
     return Empty()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import Field
 
 from determined.context import ContextError, Entry, entries, read
 from determined.context.archive_reader import is_text
@@ -44,7 +45,7 @@ class FileTree(Wire):
 
 
 class FileBody(Wire):
-    path: str = ""
+    path: Annotated[str, Field(max_length=4096)] = ""
 
 
 class FileAnswer(Wire):

@@ -7,7 +7,16 @@ from fastapi import APIRouter, Query
 from determined.errors import BadRequest
 from determined.states import TrialState
 from determined_master import notifications
-from determined_master.api.dependencies import Anyone, Owner, Read, TaskOrOwner, TrialAccessDep, TrialsDep, Write
+from determined_master.api.dependencies import (
+    Anyone,
+    DatabaseDep,
+    Owner,
+    Read,
+    TaskOrOwner,
+    TrialAccessDep,
+    TrialsDep,
+    Write,
+)
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.pagination import Window, page
 from determined_master.api.queries import trials as trial_queries
@@ -101,33 +110,36 @@ async def kill_trial(trial_id: RowId, user: Owner, session: Write, access: Trial
 
 @router.post("/trials/{trial_id}/progress")
 async def report_progress(
-    trial_id: RowId, body: schemas.ProgressBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
+    trial_id: RowId, body: schemas.ProgressBody, principal: TaskOrOwner, database: DatabaseDep, access: TrialAccessDep
 ) -> Empty:
-    await access.check_trial(session, principal, trial_id)
-    row = await repository.get(session, trial_id)
-    await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)))
+    async with database.write() as session:
+        await access.check_trial(session, principal, trial_id)
+        row = await repository.get(session, trial_id)
+        await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)))
     return Empty()
 
 
 @router.post("/trials/{trial_id}/runner/metadata")
 async def report_runner_state(
-    trial_id: RowId, body: schemas.RunnerBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
+    trial_id: RowId, body: schemas.RunnerBody, principal: TaskOrOwner, database: DatabaseDep, access: TrialAccessDep
 ) -> Empty:
-    await access.check_trial(session, principal, trial_id)
-    row = await repository.get(session, trial_id)
-    await repository.change(session, row, runner_state=body.state[:64])
+    async with database.write() as session:
+        await access.check_trial(session, principal, trial_id)
+        row = await repository.get(session, trial_id)
+        await repository.change(session, row, runner_state=body.state[:64])
     return Empty()
 
 
 @router.post("/trials/{trial_id}/early_exit")
 async def report_early_exit(
-    trial_id: RowId, body: schemas.EarlyExitBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
+    trial_id: RowId, body: schemas.EarlyExitBody, principal: TaskOrOwner, database: DatabaseDep, access: TrialAccessDep
 ) -> Empty:
-    await access.check_trial(session, principal, trial_id)
-    if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
-        raise BadRequest(f"a trial cannot report {body.reason}")
-    await repository.change(session, await repository.get(session, trial_id), invalid_hp=True)
-    notify(session, notifications.TRIALS)
+    async with database.write() as session:
+        await access.check_trial(session, principal, trial_id)
+        if body.reason not in ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP"):
+            raise BadRequest(f"a trial cannot report {body.reason}")
+        await repository.change(session, await repository.get(session, trial_id), invalid_hp=True)
+        notify(session, notifications.TRIALS)
     return Empty()
 
 
@@ -147,11 +159,12 @@ async def get_metadata(trial_id: RowId, _principal: Anyone, session: Read) -> sc
 
 @router.post("/runs/{trial_id}/metadata")
 async def set_metadata(
-    trial_id: RowId, body: schemas.MetadataBody, principal: TaskOrOwner, session: Write, access: TrialAccessDep
+    trial_id: RowId, body: schemas.MetadataBody, principal: TaskOrOwner, database: DatabaseDep, access: TrialAccessDep
 ) -> schemas.MetadataAnswer:
-    await access.check_trial(session, principal, trial_id)
-    row = await repository.get(session, trial_id)
-    await repository.change(session, row, run_metadata=body.metadata)
+    async with database.write() as session:
+        await access.check_trial(session, principal, trial_id)
+        row = await repository.get(session, trial_id)
+        await repository.change(session, row, run_metadata=body.metadata)
     return schemas.MetadataAnswer(metadata=body.metadata)
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from determined.errors import PreconditionFailed
-from determined.states import ExperimentState, TrialState, state_clause, state_phrase
+from determined.states import ExperimentState, state_clause, state_phrase
 from determined_master import notifications
 from determined_master.checkpoints import retention_repository
 from determined_master.clock import Clock
@@ -13,12 +13,10 @@ from determined_master.db.session import Database, ReadSession, WriteSession, no
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.principal import Principal
+from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 from determined_master.users import repository as users
 from determined_master.users.authorization import Authorization
-
-CANCELED = ExperimentState.STOPPING_CANCELED, TrialState.STOPPING_CANCELED
-KILLED = ExperimentState.STOPPING_KILLED, TrialState.STOPPING_KILLED
 
 
 class Lifecycle:
@@ -51,7 +49,7 @@ class Lifecycle:
                 f"experiment {row.id} has ended ({state_phrase(row.state)}); fork it to run it again"
             )
         await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
-        await self._trials.activate_all(session, row.id, actor)
+        await self._trials.follow_experiment(session, row, actor)
         notify(session, notifications.TRIALS, notifications.SEARCH)
 
     async def pause(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
@@ -60,13 +58,13 @@ class Lifecycle:
             if row.state.is_terminal or row.state.is_stopping:
                 raise PreconditionFailed(f"experiment {row.id} {state_clause(row.state)} and cannot be paused")
             await repository.move(session, self._clock, row, ExperimentState.PAUSED, actor=principal.username)
-            await self._trials.pause_all(session, row.id, principal.username)
+            await self._trials.follow_experiment(session, row, principal.username)
 
     async def cancel(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
-        await self._stop(experiment_id, principal, session, *CANCELED)
+        await self._stop(experiment_id, principal, session, ExperimentState.STOPPING_CANCELED)
 
     async def kill(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
-        await self._stop(experiment_id, principal, session, *KILLED)
+        await self._stop(experiment_id, principal, session, ExperimentState.STOPPING_KILLED)
 
     async def archive(
         self, experiment_id: int, principal: Principal, session: WriteSession | None = None, *, archived: bool
@@ -143,7 +141,6 @@ class Lifecycle:
         principal: Principal,
         session: WriteSession | None,
         to: ExperimentState,
-        trials_to: TrialState,
     ) -> None:
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
@@ -151,6 +148,7 @@ class Lifecycle:
                 return
             if row.state.is_stopping and to is not ExperimentState.STOPPING_KILLED:
                 return
+            await search_event_repository.drop_lot(session, row.id)
             await repository.move(session, self._clock, row, to, actor=principal.username)
-            await self._trials.stop_all(session, row.id, trials_to, principal.username)
+            await self._trials.follow_experiment(session, row, principal.username)
             notify(session, notifications.SEARCH, notifications.TRIALS)
