@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
@@ -127,16 +127,10 @@ HOT = (METRICS_PATH, REPORTS_PATH, LOGS_PATH, OUTPUT_PATH)
 RENDEZVOUS_PATH = "/api/v1/allocations/{allocation_id}/resources/{resources_id}/rendezvous"
 
 
-class RowIdConvertor(Convertor[int]):
+class RowIdConvertor(IntegerConvertor):
     """Matches the digits of an id in a path."""
 
     regex = "[0-9]{1,19}"
-
-    def convert(self, value: str) -> int:
-        return int(value)
-
-    def to_string(self, value: int) -> str:
-        return str(value)
 
 
 register_url_convertor("row_id", RowIdConvertor())
