@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from bench.figure import Figure, paired
 from bench.reference import scheduler as reference
-from determined_master.scheduling.pool_state import PoolState
+from determined_master.scheduling.scheduler import Scheduler
 from determined_master.scheduling.view import AgentView, PoolView, RequestView, SchedulerView, TaskGroup
 
 AGENTS, SLOTS, QUEUED, PLACED = 1000, 8, 100_000, 20_000
@@ -22,7 +22,7 @@ def requests(count: int) -> list[tuple[int, int]]:
     return [(rng.randrange(1, 100), rng.choice((1, 1, 1, 2, 4))) for _ in range(count)]
 
 
-def filled(count: int) -> PoolState:
+def filled(count: int) -> Scheduler:
     waiting = tuple(
         RequestView(
             f"{number}.1",
@@ -38,39 +38,39 @@ def filled(count: int) -> PoolState:
         for number, (priority, slots) in enumerate(requests(count))
     )
     agents = tuple(AgentView(f"agent-{n:04}", tuple(range(SLOTS)), SLOTS) for n in range(AGENTS))
-    return PoolState.of(PoolView("default", agents, waiting, scheduler=SchedulerView(preemption=True)))
+    return Scheduler.of(PoolView("default", agents, waiting, scheduler=SchedulerView(preemption=True)))
 
 
 class Work:
     """Before each decision one running allocation ends: one that was asked to leave, or else a random one. Whatever the
     decision places starts, what it releases leaves."""
 
-    def __init__(self, state: PoolState) -> None:
-        self._state = state
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
         self._rng = random.Random(2)
         self._running: list[str] = []
         self._place: dict[str, int] = {}
         self._leaving: list[str] = []
 
     def decide(self) -> int:
-        plan = self._state.decide()
-        for placement in plan.placements:
-            self._state.start(placement)
+        steps = self._scheduler.steps()
+        for placement in steps.placements:
+            self._scheduler.start(placement)
             self._place[placement.allocation_id] = len(self._running)
             self._running.append(placement.allocation_id)
-        for release in plan.releases:
-            self._state.leave(release.allocation_id, release.for_allocation_id)
+        for release in steps.releases:
+            self._scheduler.edit().leave(release.allocation_id, release.for_allocation_id)
             self._take(release.allocation_id)
             self._leaving.append(release.allocation_id)
-        return len(plan.placements)
+        return len(steps.placements)
 
     def end_one(self) -> None:
         if self._leaving:
-            self._state.end(self._leaving.pop())
+            self._scheduler.edit().end(self._leaving.pop())
             return
         chosen = self._rng.choice(self._running)
         self._take(chosen)
-        self._state.end(chosen)
+        self._scheduler.edit().end(chosen)
 
     def _take(self, allocation_id: str) -> None:
         place, last = self._place.pop(allocation_id), self._running.pop()
