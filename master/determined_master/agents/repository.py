@@ -10,6 +10,7 @@ from determined.link.messages import SlotFacts
 from determined_master import notifications
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.prepared import Prepared, get_row
+from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 Order = Literal["id", "registered_at"]
@@ -91,16 +92,21 @@ async def get_slot(session: ReadSession, agent_id: str, slot_id: int) -> AgentSl
 async def save(session: WriteSession, row: AgentRow) -> None:
     session.add(row)
     await session.flush()
+    note(session, "agents", [row.id])
     notify(session, notifications.CLUSTER)
 
 
 async def change(session: WriteSession, agent_id: str, **values: object) -> None:
     await session.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
+    note(session, "agents", [agent_id])
     notify(session, notifications.CLUSTER)
 
 
 async def change_all(session: WriteSession, **values: object) -> None:
-    await session.execute(update(AgentRow).where(AgentRow.lost.is_(False)).values(**values))
+    changed = await session.scalars(
+        update(AgentRow).where(AgentRow.lost.is_(False)).values(**values).returning(AgentRow.id)
+    )
+    note(session, "agents", changed)
     notify(session, notifications.CLUSTER)
 
 
@@ -108,11 +114,13 @@ async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **valu
     await session.execute(
         update(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id == slot_id).values(**values)
     )
+    note(session, "agents", [agent_id])
     notify(session, notifications.CLUSTER)
 
 
 async def set_slots(session: WriteSession, agent_id: str, facts: Sequence[SlotFacts]) -> None:
     """Stores the slots that the agent reports. A known slot keeps its enabled flag."""
+    note(session, "agents", [agent_id])
     known = {row.slot_id: row for row in await slots(session, agent_id)}
     gone = set(known) - {f.id for f in facts}
     if gone:

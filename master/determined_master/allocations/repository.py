@@ -25,6 +25,7 @@ from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, SlotHoldRow, TaskRow
 from determined_master.db.prepared import Prepared, get_row, insert_rows
+from determined_master.db.queue_changes import FED, note
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
@@ -89,6 +90,7 @@ async def pool_of(session: ReadSession, allocation_id: str) -> str:
 async def add_many(session: WriteSession, rows: Sequence[Mapping[str, Any]]) -> None:
     """Adds allocations, given by their columns."""
     await insert_rows(session, _ROWS, rows)
+    note(session, "allocations", [row["id"] for row in rows])
     for row in rows:
         _tell(session, row["task_id"])
 
@@ -104,6 +106,7 @@ async def move(
     """Changes the state of an allocation, see ``StateMachine.move``."""
     if not await ALLOCATIONS.move(session, clock, row, to, event, **values):
         return False
+    note(session, "allocations", [row.id])
     _tell(session, row.task_id)
     return True
 
@@ -113,6 +116,7 @@ async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], e
     await ALLOCATIONS.move_many(
         session, clock, ids, AllocationState.PENDING, AllocationState.TERMINATED, event, **values
     )
+    note(session, "allocations", ids)
     notify(session, notifications.CLUSTER, *(notifications.task(each.rpartition(".")[0]) for each in ids))
 
 
@@ -120,6 +124,7 @@ async def move_container(
     session: WriteSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: object
 ) -> bool:
     """Changes the state of a container, see ``StateMachine.move``."""
+    note(session, "agents", [row.agent_id])
     return await CONTAINERS.move(session, clock, row, to, **values)
 
 
@@ -211,15 +216,14 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
     return (await session.scalars(query)).all()
 
 
-async def parts_of_pool(session: ReadSession, pool: str) -> Sequence[tuple[str, str, list[int]]]:
-    """Returns allocation, agent and slots of each container of the live allocations of a pool, by rank."""
-    return await _PARTS.rows(session, pool=pool)
+async def parts_of(session: ReadSession, ids: Sequence[str]) -> Sequence[tuple[str, str, list[int]]]:
+    """Returns allocation, agent and slots of each container of the allocations, by rank."""
+    return await _PARTS.rows(session, ids=ids)
 
 
 _PARTS = Prepared(
     select(ContainerRow.allocation_id, ContainerRow.agent_id, ContainerRow.slot_ids)
-    .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-    .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == bindparam("pool"))
+    .where(ContainerRow.allocation_id.in_(bindparam("ids", expanding=True)))
     .order_by(ContainerRow.rank)
 )
 
@@ -257,6 +261,7 @@ _ATTEMPT = Prepared(
 
 async def hold(session: WriteSession, containers: Sequence[dict[str, Any]], now: datetime) -> None:
     """Adds the containers and assigns their slots. Raises IntegrityError if one of them is taken."""
+    note(session, "agents", [container["agent_id"] for container in containers])
     await insert_rows(session, table_of(ContainerRow), containers)
     holds = [
         {
@@ -277,7 +282,14 @@ async def held_slots(session: ReadSession) -> Sequence[tuple[str, int]]:
     return await _HELD.rows(session)
 
 
-_HELD = Prepared(select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(SlotHoldRow.released_at.is_(None)))
+async def held_slots_of(session: ReadSession, agent_ids: Sequence[str]) -> Sequence[tuple[str, int]]:
+    """Returns agent and slot of each slot of the agents that an allocation holds."""
+    return await _HELD_OF.rows(session, agent_ids=agent_ids)
+
+
+_HELD_SLOTS = select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(SlotHoldRow.released_at.is_(None))
+_HELD = Prepared(_HELD_SLOTS)
+_HELD_OF = Prepared(_HELD_SLOTS.where(SlotHoldRow.agent_id.in_(bindparam("agent_ids", expanding=True))))
 
 
 async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:
@@ -354,7 +366,9 @@ async def port_blocks(session: ReadSession) -> set[int]:
 
 async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:
     """Frees all slots of the allocation and returns the agents that held them."""
-    return await _RELEASE.scalars(session, of_allocation=allocation_id, now=now)
+    agent_ids = await _RELEASE.scalars(session, of_allocation=allocation_id, now=now)
+    note(session, "agents", agent_ids)
+    return agent_ids
 
 
 _HOLDS = table_of(SlotHoldRow)
@@ -374,6 +388,8 @@ async def change_container(session: WriteSession, row: ContainerRow, **values: o
 async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:
     """Updates columns of an allocation other than its state."""
     await change_row(session, row, values)
+    if not FED["allocations"].columns.isdisjoint(values):
+        note(session, "allocations", [row.id])
     if values.keys() != {"settled"}:
         _tell(session, row.task_id)
 

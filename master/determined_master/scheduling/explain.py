@@ -43,8 +43,8 @@ class Explanation:
 def explain(
     pool: PoolView, allocation_id: str, others: Sequence[PoolView] = (), *, ahead: int | None = None
 ) -> Explanation:
-    """Explains a request of ``pool``. ``others``: pools to which it could be moved. ``ahead``: number of requests before
-    it, if the pool is an excerpt that lacks some of them."""
+    """Explains a request of ``pool``. ``others``: pools to which it could be moved. ``ahead``: number of requests that
+    come before it, if the pool is an excerpt that lacks some of them."""
     scheduler = Scheduler.of(pool)
     state = scheduler.state
     request = state.queue.requests[allocation_id]
