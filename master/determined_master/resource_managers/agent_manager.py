@@ -24,7 +24,6 @@ from determined_master.resource_managers import pool_views
 from determined_master.resource_managers.kept_pools import KeptPools
 from determined_master.resource_managers.manager import Capacity
 from determined_master.resource_managers.pool_states import PAGE, KeptPool
-from determined_master.resource_managers.waiting_reasons import DELAY_SECONDS
 from determined_master.scheduling.excerpt import excerpt
 from determined_master.scheduling.explain import Explanation, explain
 from determined_master.scheduling.plan import Placement, Release
@@ -62,7 +61,8 @@ class AgentManager:
         self._pools = pools
         self._start_windows = start_windows
         self._items = Isolation("schedule", logger)
-        self._kept = KeptPools(database, pools, partial(self._items.is_due, "allocation"))
+        self.kept = KeptPools(database, pools, partial(self._items.is_due, "allocation"))
+        """The states from which it decides."""
         self._thread = BackgroundThread("explain")
 
     async def validate(self, session: ReadSession, pool: str, groups: Sequence[TaskGroup]) -> str | None:
@@ -87,7 +87,7 @@ class AgentManager:
 
     async def reconcile(self) -> float | None:
         waits: list[float] = []
-        async with self._kept.current() as pools:
+        async with self.kept.current() as pools:
             due: list[_Due] = []
             for pool in pools.values():
                 if pool.waits:
@@ -97,12 +97,12 @@ class AgentManager:
         return self._items.soonest(min(waits, default=None))
 
     async def check(self) -> None:
-        await self._kept.check()
+        await self.kept.check()
 
     async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
         if row.pool not in self._pools:
             return Explanation(row.id, _gone(row.pool), 0, (), None, "its pool does not exist", Changes())
-        async with self._kept.current() as pools:
+        async with self.kept.current() as pools:
             request = pools[row.pool].find(row.id)
             if not isinstance(request, RequestView):
                 return Explanation(row.id, row.waiting, 0, (), None, "it has just been placed", Changes())
@@ -115,7 +115,7 @@ class AgentManager:
         return await self._thread.run(partial(explain, own, row.id, others, ahead=ahead))
 
     async def queue(self, pool: str, *, slots: int, room: int) -> PoolView:
-        async with self._kept.current() as pools:
+        async with self.kept.current() as pools:
             if not pools[pool].waits:
                 return PoolView(pool, (), ())
             with pools[pool].complete() as state:
@@ -141,12 +141,11 @@ class AgentManager:
 
     async def _due(self, pool: KeptPool, waits: list[float]) -> _Due:
         steps = Steps((), ()) if pool.settings is None else pool.scheduler.steps()
-        left = pool.reasons.seconds_left()
         texts: dict[str, str] = {}
-        if left is not None and (left <= 0 or (steps.placements and left <= DELAY_SECONDS / 2)):
+        if pool.reasons.are_due(with_placement=bool(steps.placements)):
             placed = {placement.allocation_id for placement in steps.placements}
             texts = await pool.reasons.batch(partial(_reason, pool, placed))
-            left = pool.reasons.seconds_left()
+        left = pool.reasons.seconds_left()
         if left is not None:
             waits.append(left)
         return _Due(pool, steps, texts)

@@ -49,6 +49,11 @@ class WaitingReasons:
             self._since = now
         return self._since + DELAY_SECONDS - now
 
+    def are_due(self, *, with_placement: bool) -> bool:
+        """Returns whether the next batch is to be stored now. ``with_placement``: in the transaction of one."""
+        left = self.seconds_left()
+        return left is not None and left <= (DELAY_SECONDS / 2 if with_placement else 0.0)
+
     async def batch(self, reason_for: Callable[[str], str | None]) -> dict[str, str]:
         """Returns the texts that have changed, of those whose turn it is. ``reason_for`` returns None where the text
         is to stay."""
