@@ -32,6 +32,8 @@ from determined_master.events.state_machine import Event, StateMachine
 
 MAX_IDS_A_STATEMENT = 10_000
 LIVE = [s for s in AllocationState if s.is_live]
+PLACED = [s for s in LIVE if s is not AllocationState.PENDING]
+"""Very many may be pending."""
 
 
 ALLOCATIONS = StateMachine("allocation", AllocationRow, AllocationRow.id, ALLOWED)
@@ -355,7 +357,7 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
 
 
 _PORT_BLOCKS = Prepared(
-    select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
+    select(AllocationRow.port_block).where(AllocationRow.state.in_(PLACED), AllocationRow.port_block.is_not(None))
 )
 
 

@@ -72,9 +72,11 @@ class Prepared(Generic[*Ts]):
                 await asyncio.sleep(0)
             return
         compiled = self._of(session)
-        answer = await compiled.execute(session, driver, values)
-        for start in range(0, len(answer.rows), size):
-            yield [compiled.row(session, row) for row in answer.rows[start : start + size]]
+        rows = list(reversed((await compiled.execute(session, driver, values)).rows))
+        while rows:
+            page = rows[: -size - 1 : -1]
+            del rows[-size:]  # to free very many at once takes time, too
+            yield [compiled.row(session, row) for row in page]
             await asyncio.sleep(0)
 
     async def scalars(self: "Prepared[T]", session: ReadSession, **values: object) -> list[T]:

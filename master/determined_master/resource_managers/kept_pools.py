@@ -1,9 +1,10 @@
 """The states of pools between decisions: read once, and changed after each commit by the rows that it changed."""
 
 import asyncio
+import gc
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 from determined_master.db.queue_changes import QueueChanges
 from determined_master.db.session import Database
@@ -38,22 +39,29 @@ class KeptPools:
         async with self._lock:
             await self._refreshed()
             self._since_check = QueueChanges()
+        fresh = PoolStates(self._settings, self._is_due)
         try:
-            fresh = PoolStates(self._settings, self._is_due)
-            async with self._database.read() as session:
-                await fresh.read(session)
-            async with self._lock:
-                states = await self._refreshed()
+            with _no_collections(keeps=False):
                 async with self._database.read() as session:
-                    await fresh.apply(session, self._since_check)
-                found = await states.differing(fresh)
-                self._leave_out_news(found)
-                if found:
-                    logger.error("the kept state of the queue differed from the database, and is replaced: %s", found)
-                    self._states = fresh
+                    await fresh.read(session)
+                async with self._lock:
+                    found = await self._compare(fresh, self._since_check)
+                    if found:
+                        text = "the kept state of the queue differed from the database, and is replaced: %s"
+                        logger.error(text, found)
+                        self._states, fresh = fresh, self._states or fresh
+                await fresh.dismantle()
                 return found
         finally:
             self._since_check = None
+
+    async def _compare(self, fresh: PoolStates, news: QueueChanges) -> QueueChanges:
+        states = await self._refreshed()
+        async with self._database.read() as session:
+            await fresh.apply(session, news)
+        found = await states.differing(fresh)
+        self._leave_out_news(found)
+        return found
 
     def _leave_out_news(self, found: QueueChanges) -> None:
         """Commits after the last refresh may have reached only one of the two."""
@@ -68,10 +76,13 @@ class KeptPools:
         changes = self._database.queue_changes.take()
         try:
             if self._states is None or not changes.is_known:
-                states = PoolStates(self._settings, self._is_due)
-                async with self._database.read() as session:
-                    await states.read(session)
+                states, former = PoolStates(self._settings, self._is_due), self._states
+                with _no_collections(keeps=True):
+                    async with self._database.read() as session:
+                        await states.read(session)
                 self._states = states
+                if former is not None:
+                    await former.dismantle()
             else:
                 states = self._states
                 for pool in states.pools.values():
@@ -87,3 +98,18 @@ class KeptPools:
         if self._since_check is not None:
             self._since_check.add(changes)
         return states
+
+
+@contextmanager
+def _no_collections(*, keeps: bool) -> Iterator[None]:
+    """Lets Python look for no garbage while very many objects are made: each look would hold up the event loop
+    for longer than a slice of the work. ``keeps``: they stay, so later looks pass over them too."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if keeps:
+            gc.freeze()
+        if was_enabled:
+            gc.enable()

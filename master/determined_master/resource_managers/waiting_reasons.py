@@ -16,24 +16,23 @@ SLICE_SECONDS = 0.002
 
 class WaitingReasons:
     def __init__(self) -> None:
-        self._stored: dict[str, str] = {}
-        """By the ids of the requests that wait."""
+        self._stored: dict[str, str | None] = {}
+        """By the ids of the requests that wait, and None for those that have ended, until their turn."""
         self._turns: deque[str] = deque()
-        """Each of them once, and ended ones until their turn. New ones come first."""
-        self._in_turns: set[str] = set()
+        """Each of them once. New ones come first."""
         self._left = 0
         """How many of the first ones may be out of date."""
         self._since: float | None = None
         """Since when, by the clock of the event loop."""
 
     def add(self, allocation_id: str, stored: str) -> None:
-        self._stored[allocation_id] = stored
-        if allocation_id not in self._in_turns:
-            self._in_turns.add(allocation_id)
+        if allocation_id not in self._stored:
             self._turns.appendleft(allocation_id)
+        self._stored[allocation_id] = stored
 
     def discard(self, allocation_id: str) -> None:
-        self._stored.pop(allocation_id, None)
+        if allocation_id in self._stored:
+            self._stored[allocation_id] = None
 
     def outdate(self) -> None:
         """Says that the pool has changed."""
@@ -63,9 +62,9 @@ class WaitingReasons:
         for _ in range(min(self._left, MAX_BATCH)):
             allocation_id = self._turns.popleft()
             self._left -= 1
-            stored = self._stored.get(allocation_id)
+            stored = self._stored[allocation_id]
             if stored is None:
-                self._in_turns.discard(allocation_id)
+                del self._stored[allocation_id]
                 continue
             self._turns.append(allocation_id)
             text = reason_for(allocation_id)
@@ -81,4 +80,4 @@ class WaitingReasons:
 
     def stored(self, texts: dict[str, str]) -> None:
         """Says that these have been stored."""
-        self._stored.update((name, text) for name, text in texts.items() if name in self._stored)
+        self._stored.update((name, text) for name, text in texts.items() if self._stored.get(name) is not None)
