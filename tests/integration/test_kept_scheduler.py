@@ -242,7 +242,7 @@ async def test_kept_states_equal_those_read_anew_after_random_commits_and_rollba
             kept, fresh = await plans(quiet)
             assert kept == fresh
             async with writer.manager.kept.current() as pools:
-                running = [each for pool in pools.values() for each in pool.scheduler.state.running.values()]
+                running = [each for pool in pools.values() for each in pool.scheduler.pool.running.values()]
             has_run += len(running)
     assert has_run > 25, "too little ran"
     assert writer.submitted > 20
@@ -268,7 +268,7 @@ async def test_a_change_that_is_not_noted_is_logged_and_everything_is_read_anew(
         await session.execute(update(JobRow).values(priority=3))
     assert "a change of ['jobs'] was not noted" in caplog.text
     async with manager_of(quiet).kept.current() as pools:
-        waiting = [each for pool in pools.values() for each in pool.scheduler.state.queue.requests.values()]
+        waiting = [each for pool in pools.values() for each in pool.scheduler.pool.queue.requests.values()]
     assert {each.priority for each in waiting} == {3}
 
 
@@ -278,7 +278,7 @@ async def test_a_check_replaces_a_state_that_differs(quiet: Cluster, caplog: pyt
         await writer.submit(session)
     kept = writer.manager.kept
     async with kept.current() as pools:
-        name, pool = next((name, pool) for pool in pools.values() for name in pool.scheduler.state.queue.requests)
+        name, pool = next((name, pool) for pool in pools.values() for name in pool.scheduler.pool.queue.requests)
         pool.scheduler.edit().remove(name)
     found = await kept.check()
     assert name in found.allocations

@@ -106,9 +106,9 @@ async def move(
     **values: object,
 ) -> bool:
     """Changes the state of an allocation, see ``StateMachine.move``."""
+    note(session, "allocations", [row.id])
     if not await ALLOCATIONS.move(session, clock, row, to, event, **values):
         return False
-    note(session, "allocations", [row.id])
     _tell(session, row.task_id)
     return True
 
@@ -218,18 +218,6 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
     return (await session.scalars(query)).all()
 
 
-async def parts_of(session: ReadSession, ids: Sequence[str]) -> Sequence[tuple[str, str, list[int]]]:
-    """Returns allocation, agent and slots of each container of the allocations, by rank."""
-    return await _PARTS.rows(session, ids=ids)
-
-
-_PARTS = Prepared(
-    select(ContainerRow.allocation_id, ContainerRow.agent_id, ContainerRow.slot_ids)
-    .where(ContainerRow.allocation_id.in_(bindparam("ids", expanding=True)))
-    .order_by(ContainerRow.rank)
-)
-
-
 async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRow]]:
     """Returns the containers of the live allocations, by allocation and in the order of their ranks."""
     query = (
@@ -284,14 +272,7 @@ async def held_slots(session: ReadSession) -> Sequence[tuple[str, int]]:
     return await _HELD.rows(session)
 
 
-async def held_slots_of(session: ReadSession, agent_ids: Sequence[str]) -> Sequence[tuple[str, int]]:
-    """Returns agent and slot of each slot of the agents that an allocation holds."""
-    return await _HELD_OF.rows(session, agent_ids=agent_ids)
-
-
-_HELD_SLOTS = select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(SlotHoldRow.released_at.is_(None))
-_HELD = Prepared(_HELD_SLOTS)
-_HELD_OF = Prepared(_HELD_SLOTS.where(SlotHoldRow.agent_id.in_(bindparam("agent_ids", expanding=True))))
+_HELD = Prepared(select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(SlotHoldRow.released_at.is_(None)))
 
 
 async def live_holds(session: ReadSession) -> Sequence[tuple[SlotHoldRow, ContainerRow]]:

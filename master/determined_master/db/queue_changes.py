@@ -6,15 +6,19 @@ has committed. A session that wrote such a column and noted nothing of its kind 
 state is read anew, so that decisions stay right.
 """
 
+from __future__ import annotations
+
 import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sqlalchemy import Delete, Insert, Update
-from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import ORMExecuteState, Session
+
+if TYPE_CHECKING:
+    from determined_master.db.session import ReadSession, WriteSession
 
 logger = logging.getLogger(__name__)
 
@@ -70,14 +74,14 @@ class QueueChanges:
         keys: set[str] = getattr(self, kind)
         return keys
 
-    def add(self, other: "QueueChanges") -> None:
+    def add(self, other: QueueChanges) -> None:
         self.allocations |= other.allocations
         self.agents |= other.agents
         self.jobs |= other.jobs
         self.pools |= other.pools
         self.is_known = self.is_known and other.is_known
 
-    def take(self) -> "QueueChanges":
+    def take(self) -> QueueChanges:
         """Returns the changes, and forgets them here."""
         taken = QueueChanges(self.allocations, self.agents, self.jobs, self.pools, self.is_known)
         self.allocations, self.agents, self.jobs, self.pools, self.is_known = set(), set(), set(), set(), True
@@ -91,14 +95,14 @@ class QueueChanges:
             logger.error("a change of %s was not noted for the scheduler, which reads its state anew", missing)
 
 
-def note(session: AsyncSession, kind: Kind, keys: Iterable[str]) -> None:
+def note(session: WriteSession, kind: Kind, keys: Iterable[str]) -> None:
     """Says which rows the session changes; the scheduler reads them once it has committed."""
     changes = _of(session)
     changes.noted.add(kind)
     changes.of(kind).update(keys)
 
 
-def changes_of(session: AsyncSession) -> QueueChanges | None:
+def changes_of(session: WriteSession) -> QueueChanges | None:
     """Returns what the session has noted; None if it has written nothing that counts."""
     changes: QueueChanges | None = session.info.get(_KEY)
     if changes is not None:
@@ -122,7 +126,7 @@ def table_fed_by(statement: Any) -> str | None:  # noqa: ANN401  # of any kind
     return name
 
 
-def wrote(session: AsyncSession | Session, table: str) -> None:
+def wrote(session: ReadSession | Session, table: str) -> None:
     """Records that a session changed a table of ``FED``."""
     _of(session).written.add(table)
 
@@ -143,6 +147,6 @@ def on_flush(session: Session, _context: object) -> None:
             wrote(session, table)
 
 
-def _of(session: AsyncSession | Session) -> QueueChanges:
+def _of(session: ReadSession | Session) -> QueueChanges:
     changes: QueueChanges = session.info.setdefault(_KEY, QueueChanges())
     return changes

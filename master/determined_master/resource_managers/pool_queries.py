@@ -1,4 +1,4 @@
-"""SQL for the agents of pools as the scheduler needs them: few columns, of the agents that have changed."""
+"""SQL for agents and what allocations hold of them, as the scheduler needs it: few columns, of what has changed."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy import bindparam, select
 
-from determined_master.db.models import AgentRow, AgentSlotRow
+from determined_master.db.models import AgentRow, AgentSlotRow, ContainerRow, SlotHoldRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
 
@@ -47,6 +47,30 @@ async def agents(session: ReadSession, ids: Sequence[str]) -> list[PresentAgent]
 async def slots(session: ReadSession, agent_ids: Sequence[str]) -> list[PresentSlot]:
     """Returns the slots of the agents, by agent and number."""
     return [PresentSlot(*row) for row in await _SLOTS.rows(session, ids=agent_ids)]
+
+
+async def parts_of(session: ReadSession, ids: Sequence[str]) -> Sequence[tuple[str, str, list[int]]]:
+    """Returns allocation, agent and slots of each container of the allocations, by rank."""
+    return await _PARTS.rows(session, ids=ids)
+
+
+_PARTS = Prepared(
+    select(ContainerRow.allocation_id, ContainerRow.agent_id, ContainerRow.slot_ids)
+    .where(ContainerRow.allocation_id.in_(bindparam("ids", expanding=True)))
+    .order_by(ContainerRow.rank)
+)
+
+
+async def held_slots(session: ReadSession, agent_ids: Sequence[str]) -> Sequence[tuple[str, int]]:
+    """Returns agent and slot of each slot of the agents that an allocation holds."""
+    return await _HELD.rows(session, agent_ids=agent_ids)
+
+
+_HELD = Prepared(
+    select(SlotHoldRow.agent_id, SlotHoldRow.slot_id).where(
+        SlotHoldRow.released_at.is_(None), SlotHoldRow.agent_id.in_(bindparam("agent_ids", expanding=True))
+    )
+)
 
 
 _PRESENT = Prepared(select(AgentRow.id).where(AgentRow.lost.is_(False)).order_by(AgentRow.id))

@@ -10,7 +10,6 @@ from itertools import islice
 
 from determined.states import AllocationState
 from determined_master.allocations import queue_repository
-from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.queue_repository import Queued
 from determined_master.db.batches import batched
 from determined_master.db.queue_changes import QueueChanges
@@ -44,7 +43,7 @@ class KeptPool:
 
     @property
     def waits(self) -> bool:
-        return bool(self.scheduler.state.queue.requests or self.aside)
+        return bool(self.scheduler.pool.queue.requests or self.aside)
 
     @contextmanager
     def complete(self) -> Iterator[PoolState]:
@@ -59,7 +58,7 @@ class KeptPool:
                 state.remove(allocation_id)
 
     def find(self, allocation_id: str) -> RequestView | RunningView | None:
-        state = self.scheduler.state
+        state = self.scheduler.pool
         waiting = state.queue.requests.get(allocation_id) or self.aside.get(allocation_id)
         return waiting or state.running.get(allocation_id)
 
@@ -112,7 +111,7 @@ class PoolStates:
         await self._set_agents(session, list(changes.agents))
         await self._set_conditions(session, changes.pools)
         for pool in [each for each in self.pools.values() if each.settings is None and not each.waits]:
-            if not pool.scheduler.state.running:
+            if not pool.scheduler.pool.running:
                 del self.pools[pool.name]
 
     async def _set(self, session: ReadSession, ids: Sequence[str], rows: Sequence[Queued]) -> None:
@@ -120,7 +119,7 @@ class PoolStates:
         the agents: who takes or frees some notes these too."""
         running = [row.id for row in rows if row.state is not AllocationState.PENDING]
         parts: dict[str, list[Part]] = {name: [] for name in running}
-        for allocation_id, agent_id, slot_ids in await allocation_rows.parts_of(session, running) if running else ():
+        for allocation_id, agent_id, slot_ids in await pool_queries.parts_of(session, running) if running else ():
             parts[allocation_id].append(Part(agent_id, tuple(slot_ids)))
         of_id = {row.id: row for row in rows}
         for allocation_id in ids:
@@ -169,7 +168,7 @@ class PoolStates:
             for agent_id in page:
                 name, view = found.get(agent_id, ("", None))
                 for pool in self.pools.values():
-                    state = pool.scheduler.state
+                    state = pool.scheduler.pool
                     if view is not None and name == pool.name:
                         if agent_id not in state.agents or pool.scheduler.edit().agent(agent_id) != _as_set(view):
                             pool.scheduler.edit().set_agent(view)
@@ -184,7 +183,7 @@ class PoolStates:
             pool = self.pools.get(name)
             if pool is not None and pool.settings is not None and pool.settings.provider is not None:
                 view = await pool_views.scheduler_view(session, pool.settings)
-                if view != pool.scheduler.state.scheduler:
+                if view != pool.scheduler.pool.scheduler:
                     pool.scheduler.edit().set_scheduler(view)
                     pool.reasons.outdate()
 

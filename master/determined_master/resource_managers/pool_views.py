@@ -112,7 +112,7 @@ async def agents(
     slots: dict[str, list[PresentSlot]] = defaultdict(list)
     for slot in await pool_queries.slots(session, ids):
         slots[slot.agent_id].append(slot)
-    held = set(await allocation_rows.held_slots_of(session, ids))
+    held = set(await pool_queries.held_slots(session, ids))
     without_slots = Counter(await agent_containers_repository.zero_slot_containers_of(session, ids))
     views = []
     for row in await pool_queries.agents(session, ids):

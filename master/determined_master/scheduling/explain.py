@@ -46,7 +46,7 @@ def explain(
     """Explains a request of ``pool``. ``others``: pools to which it could be moved. ``ahead``: number of requests that
     come before it, if the pool is an excerpt that lacks some of them."""
     scheduler = Scheduler.of(pool)
-    state = scheduler.state
+    state = scheduler.pool
     request = state.queue.requests[allocation_id]
     decided = scheduler.decide()
     refusal = next((r.reason for r in decided.refusals if r.allocation_id == allocation_id), None)
@@ -63,7 +63,7 @@ def explain(
 
 
 def _blockers(scheduler: Scheduler, request: RequestView) -> tuple[Blocker, ...]:
-    state, summary = scheduler.state, scheduler.summary()
+    state, summary = scheduler.pool, scheduler.summary()
     if request.allocation_id in summary.reserved:
         return tuple(_blocker(state, name, "leaving") for name in summary.reserved[request.allocation_id])
     of_job, of_user = summary.of_job.get(request.job_id, 0), summary.of_user.get(request.user_id, 0)
@@ -114,7 +114,7 @@ def _seconds(state: PoolState, allocation_id: str) -> float | None:
 def _estimate(scheduler: Scheduler, request: RequestView) -> tuple[float | None, str]:
     """Lets time pass in a copy of the pool: what runs ends as expected, what starts never ends, nothing new comes."""
     scheduler = Scheduler.of(scheduler.edit().view())
-    state = scheduler.state
+    state = scheduler.pool
     unknown = sorted(each.name for key, each in state.running.items() if _seconds(state, key) is None)
     ends = [(seconds, name) for name in state.running if (seconds := _seconds(state, name)) is not None]
     heapq.heapify(ends)

@@ -22,7 +22,7 @@ class Scheduler:
     queue. It changes nothing of the state: whoever applied a part of it reports that by ``start`` and ``edit``."""
 
     def __init__(self, state: PoolState) -> None:
-        self.state = state
+        self.pool = state
         """To be read. While a draft exists, what it gives is not among the free slots."""
         self._draft: Draft | None = None
         """The last decision. What it gives stays taken until something else than its own placements is recorded."""
@@ -38,11 +38,11 @@ class Scheduler:
             self._draft.undo()
             self._draft = None
         self._summary = None
-        return self.state
+        return self.pool
 
     def start(self, placement: Placement) -> None:
         """Records that a request was placed."""
-        state, draft = self.state, self._draft
+        state, draft = self.pool, self._draft
         if draft is None or not draft.confirm(placement):
             self.edit().take(placement.parts)
         self._summary = None
@@ -64,9 +64,9 @@ class Scheduler:
         summary = self._summary = reasons.Summary.of(draft)
         plan = Plan(draft.placements(), tuple(draft.releases.values()), self._refusals())
         refused = {refusal.allocation_id for refusal in plan.refusals}
-        order = sorted(self.state.queue.requests.values(), key=lambda request: request.order)
+        order = sorted(self.pool.queue.requests.values(), key=lambda request: request.order)
         waiting = {
-            request.allocation_id: reasons.reason(self.state, summary, request, ahead)
+            request.allocation_id: reasons.reason(self.pool, summary, request, ahead)
             for ahead, request in enumerate(order)
             if request.allocation_id not in summary.placed and request.allocation_id not in refused
         }
@@ -75,12 +75,12 @@ class Scheduler:
     def reason_for(self, allocation_id: str, ahead: int | None = None) -> str:
         """Returns why a request still waits after the decision that is due now, or why the pool can never hold it.
         ``ahead``: its place in the queue, if the caller knows it."""
-        queue = self.state.queue.line_of(allocation_id).shape_queue
-        self.state.usable_by(queue)
-        request = self.state.queue.requests[allocation_id]
+        queue = self.pool.queue.line_of(allocation_id).shape_queue
+        self.pool.usable_by(queue)
+        request = self.pool.queue.requests[allocation_id]
         if queue.is_impossible and self._refuses:
-            return self.state.capacity.refusal(queue.shape, request.groups[0].role)
-        return reasons.reason(self.state, self.summary(), request, ahead)
+            return self.pool.capacity.refusal(queue.shape, request.groups[0].role)
+        return reasons.reason(self.pool, self.summary(), request, ahead)
 
     def summary(self) -> reasons.Summary:
         """Returns what the decision that is due now leaves behind."""
@@ -89,7 +89,7 @@ class Scheduler:
         return self._summary
 
     def _new_draft(self, *, is_complete: bool = False) -> Draft:
-        state = self.state
+        state = self.pool
         if self._draft is not None:
             self._draft.undo()
         draft = self._draft = Draft(state, is_complete=is_complete)
@@ -100,10 +100,10 @@ class Scheduler:
     @property
     def _refuses(self) -> bool:
         """Returns False while nothing is known of the pool."""
-        return bool(self.state.agents) or self.state.scheduler.provider_can_add is not None
+        return bool(self.pool.agents) or self.pool.scheduler.provider_can_add is not None
 
     def _refusals(self) -> tuple[Refusal, ...]:
-        state = self.state
+        state = self.pool
         impossible = state.shapes().impossible
         if not impossible or not self._refuses:
             return ()

@@ -33,7 +33,7 @@ class Changes:
 
 def changes_that_start(scheduler: Scheduler, request: RequestView, others: Sequence[PoolView]) -> Changes:
     """Returns the changes that start ``request``, which waits there. Leaves the scheduler's state as it is."""
-    job = _Job.of(scheduler.state, request.job_id)
+    job = _Job.of(scheduler.pool, request.job_id)
     return Changes(
         slots=_fewer_slots(scheduler, request),
         priority=_better_priority(scheduler, request, job),
@@ -80,7 +80,7 @@ def _fewer_slots(scheduler: Scheduler, request: RequestView) -> int | None:
 
 def _better_priority(scheduler: Scheduler, request: RequestView, job: _Job) -> int | None:
     """Between two priorities that others have, all are equal: only the largest of them is tried."""
-    state = scheduler.state
+    state = scheduler.pool
     taken = {r.priority for r in state.queue.requests.values() if r.job_id != request.job_id}
     taken |= {r.priority for r in state.running.values() if r.job_id != request.job_id}
     candidates = {request.priority - 1, *taken, *(priority - 1 for priority in taken)}
@@ -108,7 +108,7 @@ def _higher_limit(scheduler: Scheduler, request: RequestView, job: _Job) -> int 
     """Tries one limit after the other, because with more slots a better request of the job may take what is free."""
     if request.max_slots is None:
         return None
-    state = scheduler.state
+    state = scheduler.pool
     held = state.held.of_job.get(request.job_id, 0)
     in_pool = sum(agent.total for agent in state.agents.values())
     most = held + min(in_pool, sum(waiting.slots for waiting in job.waiting))
@@ -129,7 +129,7 @@ def _starts_in(other: PoolView, request: RequestView) -> bool:
 
 
 def _agents_to_enable(scheduler: Scheduler, request: RequestView) -> Iterator[str]:
-    for agent_id in sorted(scheduler.state.agents):
+    for agent_id in sorted(scheduler.pool.agents):
         agent = scheduler.edit().agent(agent_id)
         if not agent.placeable and agent.is_connected:
             enabled = replace(agent, placeable=True, condition="enabled")
@@ -138,8 +138,8 @@ def _agents_to_enable(scheduler: Scheduler, request: RequestView) -> Iterator[st
 
 
 def _slots_to_enable(scheduler: Scheduler, request: RequestView) -> Iterator[tuple[str, int]]:
-    held = {(part.agent_id, slot) for r in scheduler.state.running.values() for part in r.parts for slot in part.slots}
-    for agent_id in sorted(scheduler.state.agents):
+    held = {(part.agent_id, slot) for r in scheduler.pool.running.values() for part in r.parts for slot in part.slots}
+    for agent_id in sorted(scheduler.pool.agents):
         agent = scheduler.edit().agent(agent_id)
         for slot in agent.disabled:
             free = agent.free if (agent_id, slot) in held else (*agent.free, slot)
@@ -158,7 +158,7 @@ def _starts_with(scheduler: Scheduler, request: RequestView, agent: AgentView, c
 
 def _jobs_to_pause(scheduler: Scheduler, request: RequestView) -> Iterator[str]:
     """A job can only be in the way if it runs, starts in this decision, or waits as the first of its shape."""
-    state = scheduler.state
+    state = scheduler.pool
     waiting: dict[str, list[RequestView]] = {}
     for each in state.queue.requests.values():
         waiting.setdefault(each.job_id, []).append(each)

@@ -40,7 +40,7 @@ def test_an_excerpt_explains_any_request_as_the_whole_pool_does(pool, number):
         part = excerpt(scheduler.edit(), chosen.allocation_id)
     finally:
         excerpts.SPARE = before
-    ahead = scheduler.state.queue.count_before(chosen.order)
+    ahead = scheduler.pool.queue.count_before(chosen.order)
     assert explain(part, chosen.allocation_id, ahead=ahead) == explain(whole, chosen.allocation_id)
     assert Scheduler.of(part).steps() == scheduler.steps()
 

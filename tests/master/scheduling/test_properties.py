@@ -221,7 +221,7 @@ def test_a_pool_that_is_kept_up_to_date_decides_as_a_fresh_one(pool, rng):
         for release in decided.releases:
             if not (is_partial and rng.random() < 0.5):
                 scheduler.edit().leave(release.allocation_id, release.for_allocation_id)
-        state = scheduler.state
+        state = scheduler.pool
         leaving, running = sorted(state.leaving), sorted(state.running)
         if late and rng.random() < 0.4:
             scheduler.edit().add(late.pop())
