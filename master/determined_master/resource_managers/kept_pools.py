@@ -59,6 +59,8 @@ class KeptPools:
         states = await self._refreshed()
         async with self._database.read() as session:
             await fresh.apply(session, news)
+        if not news.is_known:
+            return QueueChanges()  # everything was read anew meanwhile
         found = await states.differing(fresh)
         self._leave_out_news(found)
         return found
