@@ -20,6 +20,7 @@ MODULES = (
         "recovery",
         "search",
         "scheduling",
+        "long_queue",
         "noop_trials",
         "large_cluster",
         "containers",

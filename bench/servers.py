@@ -5,7 +5,7 @@ import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,10 +60,11 @@ def program(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def master(folder: Path, *, database_url: str = "") -> Iterator[Running]:
+def master(folder: Path, *, database_url: str = "", variables: Mapping[str, str] | None = None) -> Iterator[Running]:
+    """``variables``: settings of the master, by the names of their environment variables."""
     argv = [sys.executable, "-m", "determined_master", "--data", str(folder), "--port", "0", "--announce"]
     argv += ["--database-url", database_url] if database_url else []
-    with started(argv, "ready: ") as (url, process):
+    with started(argv, "ready: ", {**os.environ, **(variables or {})}) as (url, process):
         yield Running(url, folder, _log_in(url, folder), process)
 
 

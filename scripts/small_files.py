@@ -38,7 +38,6 @@ REASONS: Mapping[str, str] = {
     "runner.mlrunner.examine": _NOTEBOOKS,
     "runner.runner.examine": _NOTEBOOKS,
     "determined_workflows.hydra.task.task_launchers": "travels in the context, where Hydra finds it as a plug-in",
-    "determined_master.scheduling.scheduler": "the entry of the package: a view in, a plan out",
     "determined_master.checkpoints.states": "every feature has its table of transitions in a module `states`",
     "determined_master.providers.states": "every feature has its table of transitions in a module `states`",
 }

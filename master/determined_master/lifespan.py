@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from determined_master import notifications
 from determined_master.db.lease import CHECK_SECONDS, RETRY_SECONDS, DatabaseAway, DatabaseTaken
+from determined_master.loops import schedule as schedules
 from determined_master.loops.checkpoint_removal import CheckpointRemoval
 from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
@@ -20,6 +21,7 @@ from determined_master.loops.environment_builds import EnvironmentBuilds
 from determined_master.loops.loop import run
 from determined_master.loops.providers import ProviderLoop
 from determined_master.loops.retention import Retention
+from determined_master.loops.schedule import ScheduleLoop
 from determined_master.loops.search_tasks import SearchTasks
 from determined_master.loops.tasks import TaskLoop
 from determined_master.loops.trial_states import TrialStates
@@ -77,7 +79,10 @@ async def _lease(services: Services) -> AsyncIterator[None]:
 async def _first_rows(services: Services) -> AsyncIterator[None]:
     await services.begin()
     await services.managers.adopt()
-    yield
+    try:
+        yield
+    finally:
+        services.managers.close()
 
 
 @asynccontextmanager
@@ -94,15 +99,16 @@ async def _loops(services: Services) -> AsyncIterator[None]:
     removal = CheckpointRemoval(services)
     builds = EnvironmentBuilds(services)
     searches = SearchTasks(services)
+    schedule = ScheduleLoop(services.managers, is_draining=services.draining.is_set)
     trials = TrialLoop(services.database, services.clock, services.trials)
     trial_states = TrialStates(services.database, services.trials)
     tasks = TaskLoop(services.database, services.clock, services.tasks)
     providers = ProviderLoop(
         services.database,
-        services.clock.now,
         services.settings.pools,
         services.providers,
         services.instances,
+        services.managers.queue,
         is_draining=services.draining.is_set,
     )
     packing = SeriesPacker(services.database, lambda: services.writer.groups)
@@ -111,7 +117,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("trials", (notifications.TRIALS, notifications.ATTEMPTS), trials.tick),
         ("trial states", (notifications.TRIAL_STATES,), trial_states.tick),
         ("tasks", (notifications.TASKS, notifications.ATTEMPTS), tasks.tick),
-        ("schedule", (notifications.SCHEDULE,), services.managers.observe),
+        ("schedule", (notifications.SCHEDULE,), schedule.tick),
         ("deadlines", (notifications.ALLOCATIONS,), deadlines.tick),
         ("agents", (notifications.AGENTS,), services.agents.sweep),
         ("deletion", (notifications.DELETE,), deletion.tick),
@@ -150,6 +156,10 @@ async def _loops(services: Services) -> AsyncIterator[None]:
                 "packing", lambda: run("packing", services.notifications, (), packing.tick, interval=PACKING_SECONDS)
             )
         )
+        check = partial(
+            run, "schedule check", services.notifications, (), schedule.check, interval=schedules.CHECK_SECONDS
+        )
+        await stack.enter_async_context(_running("schedule check", check))
         yield
 
 

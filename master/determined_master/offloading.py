@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from typing import TypeVar, TypeVarTuple
@@ -17,6 +17,21 @@ MAX_THREAD_CHARACTERS = 64 * 1024
 """Texts up to this size are read in a thread: a process takes longer to start."""
 NICE = 10
 """Added to the niceness of the processes: on a machine with few cores requests go before them."""
+
+
+class BackgroundThread:
+    """A thread for computations that may take seconds: one at a time, in the order of the calls. It waits for nothing,
+    so it holds up only its own callers."""
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+
+    async def run(self, work: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def close(self) -> None:
+        """Drops the calls that have not begun."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
 class Offloader:

@@ -172,7 +172,6 @@ def build(
         allocations,
         settings.pools,
         start_windows=agents.start_windows,
-        is_draining=draining.is_set,
     )
     managers = ResourceManagers(dict.fromkeys(settings.pools, agent_manager), agent_manager)
     address = MasterAddress(settings.host, settings.port, settings.tls_cert)

@@ -146,21 +146,21 @@ async def test_what_waits_is_explained(managed: Managed):
     running = await managed.submit(slots=2)
     await managed.starts(running)
     waiting = await managed.submit()
-    await managed.manager.observe()
+    await managed.manager.reconcile()
     async with managed.cluster.master.database.read() as session:
         found = await managed.manager.explain(session, await repository.get(session, waiting))
     assert found.reason.startswith("needs 1 slot; 0 of 2 free")
     assert [each.allocation_id for each in found.blockers] == [running]
 
 
-async def test_observing_twice_changes_nothing(managed: Managed):
+async def test_reconciling_twice_changes_nothing(managed: Managed):
     allocation = await managed.submit()
     await managed.starts(allocation)
     before = (await managed.row(allocation)).placed_at
     assert before is not None
     assert before <= datetime.now(UTC)
-    await managed.manager.observe()
-    await managed.manager.observe()
+    await managed.manager.reconcile()
+    await managed.manager.reconcile()
     assert (await managed.row(allocation)).placed_at == before
 
 
@@ -169,5 +169,5 @@ async def test_a_new_master_adopts_what_runs(managed: Managed):
     await managed.starts(allocation)
     state = (await managed.row(allocation)).state
     await managed.manager.adopt()
-    await managed.manager.observe()
+    await managed.manager.reconcile()
     assert (await managed.row(allocation)).state is state

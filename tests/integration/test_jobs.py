@@ -35,7 +35,7 @@ async def test_a_new_priority_applies_to_trials_that_wait(one: Cluster):
 
     async def both_wait() -> bool:
         async with one.master.database.read() as session:
-            return len((await queue_repository.of_pool(session, "default")).waiting) == 2
+            return (await queue_repository.counts(session, "default"))[0] == 2
 
     await eventually(both_wait)
     path = f"/api/v1/experiments/{second}"

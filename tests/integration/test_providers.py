@@ -20,6 +20,7 @@ from determined_master.db.models import InstanceRow
 from determined_master.events import repository as events
 from determined_master.events.repository import Selection
 from determined_master.events.sentences import sentence
+from determined_master.experiments import repository as experiments
 from determined_master.loops.providers import ProviderLoop
 from determined_master.providers import repository
 from determined_master.scheduling.plan import Part, Placement
@@ -216,7 +217,9 @@ async def test_no_agent_ends_under_a_container_and_nothing_is_placed_on_one_that
         second = await one.create()
         await reason(one, second, "cannot be ended")
         async with one.master.database.read() as session:
-            (pending,) = (await queue_repository.of_pool(session, "default")).waiting
+            job_id = (await experiments.get(session, second)).job_id
+            _, pending = await queue_repository.first_pending(session, job_id=job_id, task_ids=[])
+        assert pending is not None
         placement = Placement(pending.id, (Part(row.agent_id, (0,)),))
         with pytest.raises(Conflict, match=f"agent {row.agent_id} has left"):
             async with one.master.database.write() as session:
@@ -241,10 +244,10 @@ async def test_a_clock_that_jumps_ends_no_agent(tmp_path: Path):
         master = one.master
         loop = ProviderLoop(
             master.database,
-            clock.now,
             master.settings.pools,
             master.providers,
             master.instances,
+            master.managers.queue,
             is_draining=lambda: False,
             monotonic=lambda: elapsed,
         )

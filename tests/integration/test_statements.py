@@ -21,7 +21,7 @@ from determined_master.db.session import Database
 from determined_master.experiments.search import LATE_SECONDS
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
-from determined_master.resource_managers import agent_manager
+from determined_master.resource_managers import waiting_reasons
 from determined_master.trials import repository as trial_rows
 
 
@@ -122,7 +122,7 @@ async def test_what_has_ended_costs_nothing(one: Cluster):
 
 
 async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(agent_manager, "REASONS_SECONDS", 0.0)
+    monkeypatch.setattr(waiting_reasons, "DELAY_SECONDS", 0.0)
     for _ in range(2):
         await one.create(CONFIG)
 

@@ -11,6 +11,7 @@ from determined_master import notifications
 from determined_master.db.base import table_of
 from determined_master.db.models import AgentRow, AgentSlotRow
 from determined_master.db.prepared import Prepared, get_row, insert_rows
+from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 Order = Literal["id", "registered_at"]
@@ -92,16 +93,21 @@ async def get_slot(session: ReadSession, agent_id: str, slot_id: int) -> AgentSl
 async def save(session: WriteSession, row: AgentRow) -> None:
     session.add(row)
     await session.flush()
+    note(session, "agents", [row.id])
     notify(session, notifications.CLUSTER)
 
 
 async def change(session: WriteSession, agent_id: str, **values: object) -> None:
     await session.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
+    note(session, "agents", [agent_id])
     notify(session, notifications.CLUSTER)
 
 
 async def change_all(session: WriteSession, **values: object) -> None:
-    await session.execute(update(AgentRow).where(AgentRow.lost.is_(False)).values(**values))
+    changed = await session.scalars(
+        update(AgentRow).where(AgentRow.lost.is_(False)).values(**values).returning(AgentRow.id)
+    )
+    note(session, "agents", changed)
     notify(session, notifications.CLUSTER)
 
 
@@ -109,11 +115,13 @@ async def change_slot(session: WriteSession, agent_id: str, slot_id: int, **valu
     await session.execute(
         update(AgentSlotRow).where(AgentSlotRow.agent_id == agent_id, AgentSlotRow.slot_id == slot_id).values(**values)
     )
+    note(session, "agents", [agent_id])
     notify(session, notifications.CLUSTER)
 
 
 async def set_slots(session: WriteSession, agent_id: str, facts: Sequence[SlotFacts]) -> None:
     """Stores the slots that the agent reports. A known slot keeps its enabled flag."""
+    note(session, "agents", [agent_id])
     known = {row.slot_id: row for row in await slots(session, agent_id)}
     gone = set(known) - {f.id for f in facts}
     if gone:
@@ -154,4 +162,5 @@ async def set_statuses(session: WriteSession, agent_id: str, statuses: Sequence[
     ]
     if rows:
         await _SET_STATUS.execute(session, rows)
+        note(session, "agents", [agent_id])
         notify(session, notifications.CLUSTER)

@@ -158,6 +158,13 @@ async def agents_of_zero_slot_containers(session: ReadSession) -> Sequence[str]:
     return await _WITHOUT_SLOTS.scalars(session)
 
 
-_WITHOUT_SLOTS = Prepared(
-    select(ContainerRow.agent_id).where(ContainerRow.is_live(), func.json_array_length(ContainerRow.slot_ids) == 0)
+async def zero_slot_containers_of(session: ReadSession, agent_ids: Sequence[str]) -> Sequence[str]:
+    """Returns the agent of each live container without slots of these agents; one with several is repeated."""
+    return await _WITHOUT_SLOTS_OF.scalars(session, agent_ids=agent_ids)
+
+
+_ZERO_SLOTS = select(ContainerRow.agent_id).where(
+    ContainerRow.is_live(), func.json_array_length(ContainerRow.slot_ids) == 0
 )
+_WITHOUT_SLOTS = Prepared(_ZERO_SLOTS)
+_WITHOUT_SLOTS_OF = Prepared(_ZERO_SLOTS.where(ContainerRow.agent_id.in_(bindparam("agent_ids", expanding=True))))

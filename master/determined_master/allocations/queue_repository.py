@@ -1,10 +1,10 @@
 """SQL for the queue: pending and running allocations with what their jobs say about order and limits."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, func, select, type_coerce, update
+from sqlalchemy import BigInteger, bindparam, func, or_, select, type_coerce, update
 
 from determined.states import AllocationState, ExitReason, TaskKind
 from determined_master import notifications
@@ -17,7 +17,7 @@ RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.
 
 
 class Queued(NamedTuple):
-    """An allocation that has not ended, with its job. Seconds are since the epoch where nothing else is said."""
+    """An allocation that has not ended, with its job."""
 
     id: str
     task_id: str
@@ -39,45 +39,118 @@ class Queued(NamedTuple):
     preempt_requested_at: datetime | None
     kill_requested_at: datetime | None
     preempted_for: str | None
-    placed_at: datetime | None
     trial_id: int | None
     experiment_id: int | None
-    trial_progress: float | None
-    """Progress of its trial, from 0 to 1; None if it is no trial."""
-    trial_steps: int | None
-    start_steps: int | None
-    """Steps from which this attempt of the trial started."""
     state: AllocationState
 
 
-_COLUMNS = (
-    AllocationRow.id,
-    AllocationRow.task_id,
-    TaskRow.kind,
-    TaskRow.job_id,
-    AllocationRow.pool,
-    AllocationRow.slots,
-    AllocationRow.single_agent,
-    AllocationRow.agent_id,
-    AllocationRow.groups,
-    JobRow.priority,
-    JobRow.weight,
-    JobRow.max_slots,
-    JobRow.position,
-    AllocationRow.created_at,
-    AllocationRow.user_id,
-    AllocationRow.waiting,
-    AllocationRow.preempt_requested_at,
-    AllocationRow.kill_requested_at,
-    AllocationRow.preempted_for,
-    AllocationRow.placed_at,
-    TrialRow.id,
-    TrialRow.experiment_id,
-    TrialRow.progress,
-    TrialRow.steps_completed,
-    TrialRow.run_start_steps,
-    AllocationRow.state,
+_QUEUED = (
+    select(
+        AllocationRow.id,
+        AllocationRow.task_id,
+        TaskRow.kind,
+        TaskRow.job_id,
+        AllocationRow.pool,
+        AllocationRow.slots,
+        AllocationRow.single_agent,
+        AllocationRow.agent_id,
+        AllocationRow.groups,
+        JobRow.priority,
+        JobRow.weight,
+        JobRow.max_slots,
+        JobRow.position,
+        AllocationRow.created_at,
+        AllocationRow.user_id,
+        AllocationRow.waiting,
+        AllocationRow.preempt_requested_at,
+        AllocationRow.kill_requested_at,
+        AllocationRow.preempted_for,
+        TrialRow.id,
+        TrialRow.experiment_id,
+        AllocationRow.state,
+    )
+    .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+    .join(JobRow, JobRow.id == TaskRow.job_id)
+    .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)
 )
+_LIVE = AllocationRow.state.in_([AllocationState.PENDING, *RUNNING])
+_ALL = Prepared(_QUEUED.where(_LIVE))
+_OF_IDS = Prepared(_QUEUED.where(_LIVE, AllocationRow.id.in_(bindparam("ids", expanding=True))))
+
+
+async def live(session: ReadSession, page: int) -> AsyncIterator[list[Queued]]:
+    """Yields all allocations that have not ended, in no order, ``page`` at a time."""
+    async for rows in _ALL.pages(session, page):
+        yield [Queued(*row) for row in rows]
+
+
+async def live_of(session: ReadSession, ids: Sequence[str]) -> list[Queued]:
+    """Returns those of the allocations that have not ended."""
+    return [Queued(*row) for row in await _OF_IDS.rows(session, ids=ids)]
+
+
+_OF_JOBS = Prepared(
+    select(AllocationRow.id)
+    .join(TaskRow, TaskRow.id == AllocationRow.task_id)
+    .where(_LIVE, TaskRow.job_id.in_(bindparam("job_ids", expanding=True)))
+)
+
+
+async def live_of_jobs(session: ReadSession, job_ids: Sequence[str], page: int) -> set[str]:
+    """Returns the ids of the allocations of jobs that have not ended."""
+    found: set[str] = set()
+    async for rows in _OF_JOBS.pages(session, page, job_ids=job_ids):
+        found.update(allocation_id for (allocation_id,) in rows)
+    return found
+
+
+class Progress(NamedTuple):
+    """How far a trial has come in this attempt."""
+
+    id: str
+    experiment_id: int | None
+    placed_at: datetime | None
+    trial_progress: float | None
+    """From 0 to 1; None if it is no trial."""
+    trial_steps: int | None
+    start_steps: int | None
+    """Steps from which this attempt of the trial started."""
+
+
+_PROGRESS = Prepared(
+    select(AllocationRow.id, TrialRow.experiment_id, AllocationRow.placed_at)
+    .add_columns(TrialRow.progress, TrialRow.steps_completed, TrialRow.run_start_steps)
+    .join(TrialRow, TrialRow.task_id == AllocationRow.task_id)
+    .where(AllocationRow.state.in_(RUNNING), AllocationRow.pool == bindparam("pool"))
+)
+
+
+async def progress(session: ReadSession, pool: str, page: int) -> dict[str, Progress]:
+    """Returns how far the running trials of a pool have come, by allocation."""
+    found: dict[str, Progress] = {}
+    async for rows in _PROGRESS.pages(session, page, pool=pool):
+        found.update((row[0], Progress(*row)) for row in rows)
+    return found
+
+
+_FIRST_PENDING = (
+    select(AllocationRow)
+    .where(AllocationRow.state == AllocationState.PENDING)
+    .order_by(AllocationRow.priority, AllocationRow.submitted_at, AllocationRow.created_at, AllocationRow.id)
+    .limit(1)
+)
+
+
+async def first_pending(
+    session: ReadSession, *, job_id: str | None, task_ids: Collection[str]
+) -> tuple[int, AllocationRow | None]:
+    """Returns how many allocations of a job and of tasks wait, and the one that is expected to start first. They may be
+    very many, so the database chooses."""
+    of_job = select(TaskRow.id).where(TaskRow.job_id == job_id)
+    concerned = or_(AllocationRow.task_id.in_(of_job), AllocationRow.task_id.in_(task_ids))
+    count = select(func.count()).where(AllocationRow.state == AllocationState.PENDING, concerned)
+    number = (await session.execute(count)).scalar_one()
+    return number, (await session.scalars(_FIRST_PENDING.where(concerned))).first() if number else None
 
 
 _ROWS = table_of(AllocationRow)
@@ -88,46 +161,12 @@ _SET_WAITING: Prepared[()] = Prepared(
 )
 
 
-_POOLS_WITH_PENDING = Prepared(
-    select(AllocationRow.pool).where(AllocationRow.state == AllocationState.PENDING).distinct()
-)
-
-
-async def pools_with_pending(session: ReadSession) -> Sequence[str]:
-    """Returns the pools in which allocations wait, sorted by name."""
-    return sorted(await _POOLS_WITH_PENDING.scalars(session))
-
-
-class PoolQueue(NamedTuple):
-    """The allocations of a pool that have not ended, in no order."""
-
-    waiting: Sequence[Queued]
-    running: Sequence[Queued]
-    """Those that have been placed."""
-
-
-async def of_pool(session: ReadSession, pool: str) -> PoolQueue:
-    found = [Queued(*row) for row in await _OF_POOL.rows(session, pool=pool)]
-    is_pending = AllocationState.PENDING
-    return PoolQueue([q for q in found if q.state is is_pending], [q for q in found if q.state is not is_pending])
-
-
-_OF_POOL = Prepared(
-    select(*_COLUMNS)
-    .join(TaskRow, TaskRow.id == AllocationRow.task_id)
-    .join(JobRow, JobRow.id == TaskRow.job_id)
-    .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)
-    .where(AllocationRow.state.in_([AllocationState.PENDING, *RUNNING]), AllocationRow.pool == bindparam("pool"))
-)
-
-
-async def set_waiting(session: WriteSession, reasons: Sequence[tuple[Queued, str]]) -> None:
-    """Stores why allocations wait, in one statement. Allocations that are no longer pending are unchanged."""
+async def set_waiting(session: WriteSession, reasons: Mapping[str, str]) -> None:
+    """Stores why allocations wait, by their ids, in one statement. Those that are no longer pending are unchanged."""
     if not reasons:
         return
-    rows = [{"of_id": each.id, "text": text} for each, text in reasons]
-    await _SET_WAITING.execute(session, rows)
-    notify(session, notifications.CLUSTER, *(notifications.task(each.task_id) for each, _ in reasons))
+    await _SET_WAITING.execute(session, [{"of_id": name, "text": text} for name, text in reasons.items()])
+    notify(session, notifications.CLUSTER, *(notifications.task(name.rpartition(".")[0]) for name in reasons))
 
 
 async def seconds_to_save(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, float]:
@@ -153,9 +192,7 @@ async def seconds_to_save(session: ReadSession, experiment_ids: Collection[int])
 async def counts(session: ReadSession, pool: str) -> tuple[int, int]:
     """Returns the numbers of pending and of running allocations of a pool."""
     query = (
-        select(AllocationRow.state, func.count())
-        .where(AllocationRow.state.in_([AllocationState.PENDING, *RUNNING]), AllocationRow.pool == pool)
-        .group_by(AllocationRow.state)
+        select(AllocationRow.state, func.count()).where(_LIVE, AllocationRow.pool == pool).group_by(AllocationRow.state)
     )
     found = {state: int(number) for state, number in (await session.execute(query)).all()}
     waiting = found.pop(AllocationState.PENDING, 0)

@@ -25,12 +25,15 @@ from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, SlotHoldRow, TaskRow
 from determined_master.db.prepared import Prepared, get_row, insert_rows
+from determined_master.db.queue_changes import FED, note
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events.state_machine import Event, StateMachine
 
 MAX_IDS_A_STATEMENT = 10_000
 LIVE = [s for s in AllocationState if s.is_live]
+PLACED = [s for s in LIVE if s is not AllocationState.PENDING]
+"""Very many may be pending."""
 
 
 ALLOCATIONS = StateMachine("allocation", AllocationRow, AllocationRow.id, ALLOWED)
@@ -89,6 +92,7 @@ async def pool_of(session: ReadSession, allocation_id: str) -> str:
 async def add_many(session: WriteSession, rows: Sequence[Mapping[str, Any]]) -> None:
     """Adds allocations, given by their columns."""
     await insert_rows(session, _ROWS, rows)
+    note(session, "allocations", [row["id"] for row in rows])
     for row in rows:
         _tell(session, row["task_id"])
 
@@ -102,6 +106,7 @@ async def move(
     **values: object,
 ) -> bool:
     """Changes the state of an allocation, see ``StateMachine.move``."""
+    note(session, "allocations", [row.id])
     if not await ALLOCATIONS.move(session, clock, row, to, event, **values):
         return False
     _tell(session, row.task_id)
@@ -113,6 +118,7 @@ async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], e
     await ALLOCATIONS.move_many(
         session, clock, ids, AllocationState.PENDING, AllocationState.TERMINATED, event, **values
     )
+    note(session, "allocations", ids)
     notify(session, notifications.CLUSTER, *(notifications.task(each.rpartition(".")[0]) for each in ids))
 
 
@@ -120,6 +126,7 @@ async def move_container(
     session: WriteSession, clock: Clock, row: ContainerRow, to: ContainerState, **values: object
 ) -> bool:
     """Changes the state of a container, see ``StateMachine.move``."""
+    note(session, "agents", [row.agent_id])
     return await CONTAINERS.move(session, clock, row, to, **values)
 
 
@@ -211,19 +218,6 @@ async def containers_of_tasks(session: ReadSession, task_ids: Collection[str]) -
     return (await session.scalars(query)).all()
 
 
-async def parts_of_pool(session: ReadSession, pool: str) -> Sequence[tuple[str, str, list[int]]]:
-    """Returns allocation, agent and slots of each container of the live allocations of a pool, by rank."""
-    return await _PARTS.rows(session, pool=pool)
-
-
-_PARTS = Prepared(
-    select(ContainerRow.allocation_id, ContainerRow.agent_id, ContainerRow.slot_ids)
-    .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
-    .where(AllocationRow.state.in_(LIVE), AllocationRow.pool == bindparam("pool"))
-    .order_by(ContainerRow.rank)
-)
-
-
 async def containers_of_live(session: ReadSession) -> dict[str, list[ContainerRow]]:
     """Returns the containers of the live allocations, by allocation and in the order of their ranks."""
     query = (
@@ -257,6 +251,7 @@ _ATTEMPT = Prepared(
 
 async def hold(session: WriteSession, containers: Sequence[dict[str, Any]], now: datetime) -> None:
     """Adds the containers and assigns their slots. Raises IntegrityError if one of them is taken."""
+    note(session, "agents", [container["agent_id"] for container in containers])
     await insert_rows(session, table_of(ContainerRow), containers)
     holds = [
         {
@@ -343,7 +338,7 @@ def _touches(start: datetime, end: datetime) -> ColumnElement[bool]:
 
 
 _PORT_BLOCKS = Prepared(
-    select(AllocationRow.port_block).where(AllocationRow.state.in_(LIVE), AllocationRow.port_block.is_not(None))
+    select(AllocationRow.port_block).where(AllocationRow.state.in_(PLACED), AllocationRow.port_block.is_not(None))
 )
 
 
@@ -354,7 +349,9 @@ async def port_blocks(session: ReadSession) -> set[int]:
 
 async def release_slots(session: WriteSession, allocation_id: str, now: datetime) -> list[str]:
     """Frees all slots of the allocation and returns the agents that held them."""
-    return await _RELEASE.scalars(session, of_allocation=allocation_id, now=now)
+    agent_ids = await _RELEASE.scalars(session, of_allocation=allocation_id, now=now)
+    note(session, "agents", agent_ids)
+    return agent_ids
 
 
 _HOLDS = table_of(SlotHoldRow)
@@ -374,6 +371,8 @@ async def change_container(session: WriteSession, row: ContainerRow, **values: o
 async def change(session: WriteSession, row: AllocationRow, **values: object) -> None:
     """Updates columns of an allocation other than its state."""
     await change_row(session, row, values)
+    if not FED["allocations"].columns.isdisjoint(values):
+        note(session, "allocations", [row.id])
     if values.keys() != {"settled"}:
         _tell(session, row.task_id)
 

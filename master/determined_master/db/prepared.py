@@ -5,7 +5,8 @@ the driver of the session's connection, in the transaction of the session. On Po
 give the same rows and raise the same errors.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Generic, TypeVar, TypeVarTuple
 
@@ -16,6 +17,7 @@ from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 from determined_master.db.base import Base
 from determined_master.db.compiled_statement import CompiledStatement
 from determined_master.db.kept_sessions import DRIVER
+from determined_master.db.queue_changes import table_fed_by, wrote
 from determined_master.db.row_objects import row_objects
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.db.sqlite_connection import SqliteConnection
@@ -46,15 +48,36 @@ class Prepared(Generic[*Ts]):
         self._statement = statement
         self._names = names
         self._compiled: CompiledStatement | None = None
+        self._fed = table_fed_by(statement)
+        """The table that the scheduler's state is made from, if the statement changes that."""
 
     async def rows(self, session: ReadSession, **values: object) -> list[tuple[*Ts]]:
         """Returns all rows. Where an element is a mapped class, it is an object of the session."""
+        if self._fed is not None:
+            wrote(session, self._fed)
         driver = await _driver_of(session)
         if driver is None:
             return [tuple(row) for row in await session.execute(self._statement, values)]
         compiled = self._of(session)
         answer = await compiled.execute(session, driver, values)
         return [compiled.row(session, row) for row in answer.rows]
+
+    async def pages(self, session: ReadSession, size: int, **values: object) -> AsyncIterator[list[tuple[*Ts]]]:
+        """Yields all rows, so many at a time: between two pages the event loop runs its other tasks."""
+        driver = await _driver_of(session)
+        if driver is None:
+            found = await session.execute(self._statement, values)
+            for page in found.partitions(size):
+                yield [tuple(row) for row in page]
+                await asyncio.sleep(0)
+            return
+        compiled = self._of(session)
+        rows = list(reversed((await compiled.execute(session, driver, values)).rows))
+        while rows:
+            page = rows[: -size - 1 : -1]
+            del rows[-size:]  # to free very many at once takes time, too
+            yield [compiled.row(session, row) for row in page]
+            await asyncio.sleep(0)
 
     async def scalars(self: "Prepared[T]", session: ReadSession, **values: object) -> list[T]:
         """Returns the only element of each row."""
@@ -67,6 +90,8 @@ class Prepared(Generic[*Ts]):
 
     async def execute(self, session: WriteSession, rows: Sequence[Mapping[str, Any]]) -> None:
         """Executes a change that returns nothing once for each of ``rows``, which are values by name."""
+        if self._fed is not None:
+            wrote(session, self._fed)
         driver = await _driver_of(session)
         if driver is None:
             await (await session.connection()).execute(self._statement, rows)
@@ -91,6 +116,8 @@ class Prepared(Generic[*Ts]):
 
     async def insert(self, session: WriteSession, driver: SqliteConnection, values: Mapping[str, Any]) -> int | None:
         """Inserts a row and returns its number."""
+        if self._fed is not None:
+            wrote(session, self._fed)
         return (await self._of(session).execute(session, driver, values)).lastrowid
 
     def _of(self, session: ReadSession) -> CompiledStatement:

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from sqlalchemy import Engine, Select, delete
+from sqlalchemy import Engine, Select, delete, event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.orm import Session
 
 from determined_master.database_url import is_sqlite
+from determined_master.db import queue_changes
 from determined_master.db.base import Base
 from determined_master.db.engine import (
     OnDamage,
@@ -21,6 +23,7 @@ from determined_master.db.engine import (
 from determined_master.db.kept_sessions import KeptSessions
 from determined_master.db.lease import Lease
 from determined_master.db.nul import keep_symbol
+from determined_master.db.queue_changes import QueueChanges, changes_of
 from determined_master.notifications import Notifications
 
 
@@ -28,8 +31,18 @@ class ReadSession(AsyncSession):
     """A session for queries. A function that takes one writes nothing; its transaction sees one frozen view."""
 
 
+class _Writing(Session):
+    pass
+
+
+event.listen(_Writing, "do_orm_execute", queue_changes.on_execute)
+event.listen(_Writing, "after_flush", queue_changes.on_flush)
+
+
 class WriteSession(ReadSession):
     """The one session that may write; a function that takes it changes rows, and its caller commits."""
+
+    sync_session_class = _Writing
 
 
 class Database:
@@ -53,6 +66,8 @@ class Database:
         self.read_engine: AsyncEngine = make_read_engine(url)
         self.write_engine: AsyncEngine = make_write_engine(url)
         self.group_engine: Engine = make_group_engine(url)
+        self.queue_changes = QueueChanges()
+        """What commits have changed for the scheduler since it last took it."""
         for engine in (self.read_engine.sync_engine, self.write_engine.sync_engine, self.group_engine):
             report_failures(engine, on_unwritable, on_damage)
             keep_symbol(engine)
@@ -78,7 +93,9 @@ class Database:
         async with self.write_lock:
             async with self._open_write(is_synced=is_synced) as session:
                 yield session
-                topics, callbacks = topics_of(session), _callbacks_of(session)
+                topics, callbacks, changes = topics_of(session), _callbacks_of(session), changes_of(session)
+        if changes is not None:
+            self.queue_changes.add(changes)
         for callback in callbacks:
             callback()
         self.notifications.publish(topics)

@@ -11,6 +11,7 @@ from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.db.models import AllocationRow, JobRow, TaskRow, UserRow
 from determined_master.db.prepared import Prepared, get_row
+from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 MIN_PRIORITY, MAX_PRIORITY = 1, 99
@@ -85,4 +86,5 @@ async def change(session: WriteSession, job_id: str, **values: object) -> None:
             AllocationRow.task_id.in_(tasks), AllocationRow.state == AllocationState.PENDING
         )
         await session.execute(pending.values(**changed))
+    note(session, "jobs", [job_id])
     notify(session, notifications.SCHEDULE, notifications.CLUSTER)

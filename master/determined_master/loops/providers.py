@@ -5,22 +5,21 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from determined.link.isolation import Isolation
 from determined.states import InstanceState
-from determined_master.allocations import agent_containers_repository, queue_repository
+from determined_master.allocations import agent_containers_repository
 from determined_master.db.models import InstanceRow
 from determined_master.db.session import Database, ReadSession
+from determined_master.offloading import BackgroundThread
 from determined_master.pool_settings import PoolSettings, ProviderSettings
 from determined_master.providers import instances, repository
 from determined_master.providers.decision import Decision, InstanceView, Limits, ProviderView, decide
 from determined_master.providers.instances import Instances
 from determined_master.providers.provider import Instance, LaunchFailed, Provider, ReleaseFailed
-from determined_master.resource_managers import pool_views
 from determined_master.scheduling.view import PoolView
 
 logger = logging.getLogger(__name__)
@@ -28,6 +27,10 @@ logger = logging.getLogger(__name__)
 FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 2.0, 300.0
 START_LOOK_SECONDS, LOOK_SECONDS = 1.0, 5.0
 """Time between two questions to the providers which agents are gone, while one starts and otherwise."""
+
+
+class QueueOf(Protocol):
+    async def __call__(self, pool: str, *, slots: int, room: int) -> PoolView: ...
 
 
 @dataclass
@@ -59,20 +62,22 @@ class ProviderLoop:
     def __init__(
         self,
         database: Database,
-        now: Callable[[], datetime],
         pools: Mapping[str, PoolSettings],
         providers: Mapping[str, Provider],
         changes: Instances,
+        queue_of: QueueOf,
         *,
         is_draining: Callable[[], bool],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``providers``: by type. ``is_draining`` returns True while the cluster is about to stop."""
+        """``providers``: by type. ``queue_of``: ``ResourceManager.queue``. ``is_draining`` returns True while the
+        cluster is about to stop."""
         self._database = database
-        self._now = now
         self._pools = pools
         self._providers = providers
         self._changes = changes
+        self._queue_of = queue_of
+        self._thread = BackgroundThread("providers")
         self._is_draining = is_draining
         self._monotonic = monotonic
         self._times = _Times()
@@ -100,13 +105,15 @@ class ProviderLoop:
         self.has_work = bool(views)
         waits = [self._look_again(rows)]
         for pool, view in views.items():
-            decision = decide(view)
+            view = replace(view, pool=await self._queue(pool))
+            decision = await self._thread.run(partial(decide, view))
             waits.append(decision.wait_seconds)
             await self._items.run("pool", pool, partial(self._apply, pool, view.limits, decision))
         return self._items.soonest(*waits, await self._end_all())
 
     async def close(self) -> None:
         """Stops the commands that run. The agents stay; the next master adopts them."""
+        self._thread.close()
         running = list(self._operations.values())
         for operation in running:
             operation.cancel()
@@ -171,17 +178,23 @@ class ProviderLoop:
         busy = await agent_containers_repository.agents_with_containers(session, [row.agent_id for row in rows])
         present = await instances.present(session, rows)
         idle = {name for name, is_connected in present.items() if is_connected and name not in busy}
-        waiting = await queue_repository.pools_with_pending(session)
         views = {}
         for name in sorted(names | of_pool.keys()):
             pool = self._pools.get(name)
-            queue = PoolView(name, (), ())
-            if pool is not None and pool.provider is not None and name in waiting:
-                queue = await pool_views.whole(session, pool, self._now())
             failures = (await repository.failures(session, name)).count
             found = tuple(self._instance_view(row, idle) for row in of_pool[name])
-            views[name] = ProviderView(_limits(pool), queue, found, failures, self._seconds_to_retry(name, failures))
+            views[name] = ProviderView(
+                _limits(pool), PoolView(name, (), ()), found, failures, self._seconds_to_retry(name, failures)
+            )
         return views
+
+    async def _queue(self, name: str) -> PoolView:
+        """Returns the queue of a pool; none if it has no provider any more."""
+        pool = self._pools.get(name)
+        if pool is None or pool.provider is None:
+            return PoolView(name, (), ())
+        agents, room = pool.provider.max_agents, pool.max_aux_containers_per_agent or 0
+        return await self._queue_of(name, slots=agents * pool.provider.slots_per_agent, room=agents * room)
 
     def _instance_view(self, row: InstanceRow, idle: set[str]) -> InstanceView:
         now, name, times = self._monotonic(), row.agent_id, self._times

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from determined.states import InstanceState
-from determined_master.scheduling.pool_state import PoolState
+from determined_master.scheduling.scheduler import Scheduler
 from determined_master.scheduling.view import NO_LIMIT, AgentView, PoolView
 
 _STARTING, _NEW = "\x7f0-starting-", "\x7f1-new-"
@@ -118,7 +118,7 @@ def _placed_on(pool: PoolView, limits: Limits, starting: int, new: int) -> _Plac
     names = [f"{_STARTING}{n:06}" for n in range(starting)] + [f"{_NEW}{n:06}" for n in range(new)]
     added = tuple(AgentView(name, slots, len(slots), zero_slot_room=limits.zero_slot_room) for name in names)
     scheduler = replace(pool.scheduler, preemption=False, fitting="best", provider_can_add=None)
-    placements = PoolState.of(replace(pool, agents=(*pool.agents, *added), scheduler=scheduler)).decide().placements
+    placements = Scheduler.of(replace(pool, agents=(*pool.agents, *added), scheduler=scheduler)).steps().placements
     used = {part.agent_id for placement in placements for part in placement.parts}
     return _Placed(
         frozenset(placement.allocation_id for placement in placements),

@@ -12,6 +12,7 @@ from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.base import EARLIEST
 from determined_master.db.models import InstanceRow
+from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
@@ -85,7 +86,7 @@ async def add(session: WriteSession, clock: Clock, rows: Collection[InstanceRow]
     await events.record_many(
         session, clock, actor=events.SYSTEM, kind="ordered", target_type="agent", payloads=payloads
     )
-    _announce(session)
+    _announce(session, *(row.pool for row in rows))
 
 
 async def move(
@@ -101,7 +102,7 @@ async def move(
     payload = {"pool": row.pool} | ({"reason": reason} if reason else {})
     if not await MACHINE.move(session, clock, row, to, Event(kind=kind, payload=payload), **values):
         return False
-    _announce(session)
+    _announce(session, row.pool)
     return True
 
 
@@ -120,9 +121,10 @@ async def set_end_failure(session: WriteSession, clock: Clock, row: InstanceRow,
         target_id=row.agent_id,
         payload={"pool": row.pool, "reason": reason},
     )
-    _announce(session)
+    _announce(session, row.pool)
 
 
-def _announce(session: WriteSession) -> None:
+def _announce(session: WriteSession, *pools: str) -> None:
     """The reasons for waiting name the agents that start, and the page shows them."""
+    note(session, "pools", pools)
     notify(session, notifications.SCHEDULE, notifications.CLUSTER)

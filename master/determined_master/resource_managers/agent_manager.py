@@ -1,9 +1,9 @@
 """The resource manager of agents: our own scheduler places allocations on the slots of agents."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.exc import IntegrityError
 
@@ -13,28 +13,37 @@ from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.allocations import queue_repository
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.queue_repository import Queued
 from determined_master.allocations.service import Allocations, SlotRequest
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow
+from determined_master.db.queue_changes import QueueChanges
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
+from determined_master.offloading import BackgroundThread
 from determined_master.pool_settings import PoolSettings
 from determined_master.resource_managers import pool_views
+from determined_master.resource_managers.kept_pools import KeptPools
 from determined_master.resource_managers.manager import Capacity
+from determined_master.resource_managers.pool_states import PAGE, KeptPool
+from determined_master.scheduling.excerpt import excerpt
 from determined_master.scheduling.explain import Explanation, explain
 from determined_master.scheduling.plan import Placement, Release
-from determined_master.scheduling.scheduler import plan
-from determined_master.scheduling.view import PoolView, TaskGroup
+from determined_master.scheduling.scheduler import Steps, plan
+from determined_master.scheduling.view import PoolView, RequestView, TaskGroup
 from determined_master.scheduling.what_if import Changes
 
 logger = logging.getLogger(__name__)
 
-REASONS_SECONDS = 0.5
-"""Why something waits is stored at the latest after this time, or together with a placement after half of it."""
+
+class _Due(NamedTuple):
+    """What to do in a pool: the steps, and the reasons for waiting that are to be stored."""
+
+    pool: KeptPool
+    steps: Steps
+    reasons: dict[str, str]
 
 
 class AgentManager:
-    """Implements ``ResourceManager`` for pools of agents: a frozen view of each pool, a plan, guarded updates."""
+    """Implements ``ResourceManager`` for pools of agents: kept states, decisions from them, guarded updates."""
 
     def __init__(
         self,
@@ -44,19 +53,17 @@ class AgentManager:
         pools: Mapping[str, PoolSettings],
         *,
         start_windows: Callable[[], Awaitable[None]],
-        is_draining: Callable[[], bool],
     ) -> None:
-        """``start_windows`` starts the reconnect window of every agent. ``is_draining`` returns True while the cluster
-        is about to stop: nothing is placed."""
+        """``start_windows`` starts the reconnect window of every agent."""
         self._database = database
         self._clock = clock
         self._allocations = allocations
         self._pools = pools
         self._start_windows = start_windows
-        self._is_draining = is_draining
         self._items = Isolation("schedule", logger)
-        self._stale_since: dict[str, float] = {}
-        """Since when the stored reasons for waiting of a pool are stale, by the clock of the event loop."""
+        self.kept = KeptPools(database, pools, partial(self._items.is_due, "allocation"))
+        """The states from which it decides."""
+        self._thread = BackgroundThread("explain")
 
     async def validate(self, session: ReadSession, pool: str, groups: Sequence[TaskGroup]) -> str | None:
         view = await pool_views.idle(session, self._pools[pool], groups)
@@ -78,38 +85,41 @@ class AgentManager:
     async def adopt(self) -> None:
         await self._start_windows()
 
-    async def observe(self) -> float | None:
-        if self._is_draining():
-            return None
-        queues: dict[str, Sequence[Queued]] = {}
-        views: list[PoolView] = []
-        async with self._database.read() as session:
-            for name in await queue_repository.pools_with_pending(session):
-                queue = await queue_repository.of_pool(session, name)
-                queues[name] = queue.waiting
-                if name in self._pools:
-                    # An allocation whose placement failed must not block others: the plan leaves it out for a while.
-                    due = [each for each in queue.waiting if self._items.is_due("allocation", each.id)]
-                    queue = queue._replace(waiting=due)
-                    views.append(await pool_views.whole(session, self._pools[name], self._clock.now(), queue))
+    async def reconcile(self) -> float | None:
         waits: list[float] = []
-        for view in views:
-            await self._items.run("pool", view.name, partial(self._place, view, queues.pop(view.name), waits))
-        for name, left in queues.items():
-            await self._store_reasons(_stale(left, {each.id: _gone(name) for each in left}))
+        async with self.kept.current() as pools:
+            due: list[_Due] = []
+            for pool in pools.values():
+                if pool.waits:
+                    await self._items.run("pool", pool.name, partial(self._decide, pool, due, waits))
+        for each in due:
+            await self._items.run("pool", each.pool.name, partial(self._apply, each))
         return self._items.soonest(min(waits, default=None))
+
+    async def check(self) -> None:
+        await self.kept.check()
 
     async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
         if row.pool not in self._pools:
             return Explanation(row.id, _gone(row.pool), 0, (), None, "its pool does not exist", Changes())
-        now = self._clock.now()
-        views = {
-            name: await pool_views.whole(session, pool, now, is_explained=True) for name, pool in self._pools.items()
-        }
-        own = views.pop(row.pool)
-        if all(each.allocation_id != row.id for each in own.waiting):
-            return Explanation(row.id, row.waiting, 0, (), None, "it has just been placed", Changes())
-        return explain(own, row.id, list(views.values()))
+        async with self.kept.current() as pools:
+            request = pools[row.pool].find(row.id)
+            if not isinstance(request, RequestView):
+                return Explanation(row.id, row.waiting, 0, (), None, "it has just been placed", Changes())
+            with pools[row.pool].complete() as state:
+                own, ahead = excerpt(state, row.id), state.queue.count_before(request.order)
+            others = [
+                excerpt(each.scheduler.edit()) for each in pools.values() if each.settings and each.name != row.pool
+            ]
+        own = await pool_views.with_times(session, own, self._clock.now(), PAGE)
+        return await self._thread.run(partial(explain, own, row.id, others, ahead=ahead))
+
+    async def queue(self, pool: str, *, slots: int, room: int) -> PoolView:
+        async with self.kept.current() as pools:
+            if not pools[pool].waits:
+                return PoolView(pool, (), ())
+            with pools[pool].complete() as state:
+                return excerpt(state, slots=slots, room=room)
 
     async def reorder(self, session: WriteSession, pool: str) -> None:
         notify(session, notifications.SCHEDULE, notifications.CLUSTER)
@@ -117,42 +127,56 @@ class AgentManager:
     async def capacity(self, session: ReadSession, pool: str) -> Capacity:
         return await pool_views.capacity(session, pool)
 
-    async def _place(self, pool: PoolView, queue: Sequence[Queued], waits: list[float]) -> None:
-        wanted = plan(pool)
-        for release in wanted.releases:
-            await self._items.run("allocation", release.allocation_id, partial(self._release_one, release))
-        # Submission refuses what the pool can never hold. What was accepted waits: an agent may be away for a while.
-        never = {refusal.allocation_id: refusal.reason for refusal in wanted.refusals}
-        stale = _stale(queue, {**wanted.waiting, **never})
-        left = self._seconds_to_reasons(pool.name) if stale else 0.0
-        with_placement = stale if left <= REASONS_SECONDS / 2 else []
-        for placement in wanted.placements:
-            await self._items.run(
-                "allocation", placement.allocation_id, partial(self._place_one, placement, with_placement)
-            )
-        if stale and left > 0:
+    def close(self) -> None:
+        self._thread.close()
+
+    async def _decide(self, pool: KeptPool, due: list[_Due], waits: list[float]) -> None:
+        """Decides, and computes the reasons for waiting that are due. Appends to ``waits`` when others are."""
+        try:
+            due.append(await self._due(pool, waits))
+        except Exception:
+            # Whatever led to it: the state is read anew.
+            self._database.queue_changes.is_known = False
+            raise
+
+    async def _due(self, pool: KeptPool, waits: list[float]) -> _Due:
+        steps = Steps((), ()) if pool.settings is None else pool.scheduler.steps()
+        texts: dict[str, str] = {}
+        if pool.reasons.are_due(with_placement=bool(steps.placements)):
+            placed = {placement.allocation_id for placement in steps.placements}
+            texts = await pool.reasons.batch(partial(_reason, pool, placed))
+        left = pool.reasons.seconds_left()
+        if left is not None:
             waits.append(left)
-            return
-        self._stale_since.pop(pool.name, None)
-        await self._store_reasons(stale)
+        return _Due(pool, steps, texts)
 
-    def _seconds_to_reasons(self, pool: str) -> float:
-        """Returns for how long the reasons of a pool may still be stale: in a queue that moves on, most of them would
-        change again at once."""
-        now = asyncio.get_running_loop().time()
-        return self._stale_since.setdefault(pool, now) + REASONS_SECONDS - now
+    async def _apply(self, due: _Due) -> None:
+        for release in due.steps.releases:
+            await self._items.run("allocation", release.allocation_id, partial(self._release_one, release))
+        for placement in due.steps.placements:
+            work = partial(self._place_one, placement, due)
+            if not await self._items.run("allocation", placement.allocation_id, work):
+                # It is left out for a while, so that it does not block others.
+                self._database.queue_changes.add(QueueChanges(allocations={placement.allocation_id}))
+        if due.reasons:
+            async with self._database.write() as session:
+                await queue_repository.set_waiting(session, due.reasons)
+            due.pool.reasons.stored(due.reasons)
 
-    async def _place_one(self, placement: Placement, stale: list[tuple[Queued, str]]) -> None:
-        """Places an allocation, and stores in the same transaction why others wait, of which ``stale`` is emptied."""
+    async def _place_one(self, placement: Placement, due: _Due) -> None:
+        """Places an allocation, and stores in the same transaction why others wait."""
         try:
             # After a power failure its agent is told to stop the container, and it is placed again.
             async with self._database.write(is_synced=False) as session:
                 await self._allocations.place(session, placement)
-                await queue_repository.set_waiting(session, stale)
+                await queue_repository.set_waiting(session, due.reasons)
         except (Conflict, IntegrityError) as error:
             logger.info("a placement is no longer valid: %s", error)
+            agents = {part.agent_id for part in placement.parts}
+            self._database.queue_changes.add(QueueChanges({placement.allocation_id}, agents))
         else:
-            stale.clear()
+            due.pool.reasons.stored(due.reasons)
+            due.reasons.clear()
 
     async def _release_one(self, release: Release) -> None:
         async with self._database.write() as session:
@@ -162,15 +186,14 @@ class AgentManager:
                     session, row, why=release.reason, leaves_for=release.for_allocation_id
                 )
 
-    async def _store_reasons(self, stale: Sequence[tuple[Queued, str]]) -> None:
-        if stale:
-            async with self._database.write() as session:
-                await queue_repository.set_waiting(session, stale)
 
-
-def _stale(queue: Sequence[Queued], waiting: Mapping[str, str]) -> list[tuple[Queued, str]]:
-    """Returns the reasons for waiting that have changed."""
-    return [(each, waiting[each.id]) for each in queue if waiting.get(each.id, each.waiting) != each.waiting]
+def _reason(pool: KeptPool, placed: set[str], allocation_id: str) -> str | None:
+    """Returns why a request waits; None if it has just been placed, or its last placement failed."""
+    if pool.settings is None:
+        return _gone(pool.name)
+    if allocation_id in placed or allocation_id not in pool.scheduler.pool.queue.requests:
+        return None
+    return pool.scheduler.reason_for(allocation_id)
 
 
 def _gone(pool: str) -> str:

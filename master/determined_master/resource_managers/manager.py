@@ -8,7 +8,7 @@ from determined_master.allocations.service import SlotRequest
 from determined_master.db.models import AllocationRow
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.scheduling.explain import Explanation
-from determined_master.scheduling.view import TaskGroup
+from determined_master.scheduling.view import PoolView, TaskGroup
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ResourceManager(Protocol):
     """Runs the allocations of one or more pools.
 
     Sessions are the caller's: what a method writes is committed or rolled back with the rest. The allocations of the
-    database are the desired state: a manager repeats what is missing in its next ``observe``, so that neither a lost
+    database are the desired state: a manager repeats what is missing in its next ``reconcile``, so that neither a lost
     message nor a restart is a special case.
     """
 
@@ -60,17 +60,26 @@ class ResourceManager(Protocol):
         """Ends pending allocations, many at a time."""
         ...
 
-    async def observe(self) -> float | None:
+    async def reconcile(self) -> float | None:
         """Compares the pools with their queues, and starts what can start. Returns the seconds after which it has to
         be called again even if nothing changes; None if never."""
         ...
 
     async def adopt(self) -> None:
-        """Takes over what an earlier master left running. Called once, before the first ``observe``."""
+        """Takes over what an earlier master left running. Called once, before the first ``reconcile``."""
+        ...
+
+    async def check(self) -> None:
+        """Compares what the manager keeps in memory with the database, and corrects it. Nothing waits for it."""
         ...
 
     async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
         """Explains why a pending allocation waits, and what would start it now."""
+        ...
+
+    async def queue(self, pool: str, *, slots: int, room: int) -> PoolView:
+        """Returns the pool with as much of its queue as decisions could use if agents with so many slots, and with room
+        for so many containers without slots, joined it. Without a queue it has no agents either."""
         ...
 
     async def reorder(self, session: WriteSession, pool: str) -> None:
@@ -79,4 +88,8 @@ class ResourceManager(Protocol):
 
     async def capacity(self, session: ReadSession, pool: str) -> Capacity:
         """Returns what the pool has, and what is used of it."""
+        ...
+
+    def close(self) -> None:
+        """Ends what runs beside the event loop."""
         ...

@@ -8,7 +8,7 @@ from determined_master.db.models import AllocationRow
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.resource_managers.manager import Capacity, ResourceManager
 from determined_master.scheduling.explain import Explanation
-from determined_master.scheduling.view import TaskGroup
+from determined_master.scheduling.view import PoolView, TaskGroup
 
 
 class ResourceManagers:
@@ -24,10 +24,18 @@ class ResourceManagers:
         for manager in self._all:
             await manager.adopt()
 
-    async def observe(self) -> float | None:
+    async def reconcile(self) -> float | None:
         """Lets every manager compare its pools with their queues. Returns the seconds until the first has to again."""
-        waits = [wait for manager in self._all if (wait := await manager.observe()) is not None]
+        waits = [wait for manager in self._all if (wait := await manager.reconcile()) is not None]
         return min(waits, default=None)
+
+    async def check(self) -> None:
+        for manager in self._all:
+            await manager.check()
+
+    def close(self) -> None:
+        for manager in self._all:
+            manager.close()
 
     def of(self, pool: str) -> ResourceManager:
         return self._by_pool.get(pool, self._default)
@@ -53,6 +61,9 @@ class ResourceManagers:
 
     async def explain(self, session: ReadSession, row: AllocationRow) -> Explanation:
         return await self.of(row.pool).explain(session, row)
+
+    async def queue(self, pool: str, *, slots: int, room: int) -> PoolView:
+        return await self.of(pool).queue(pool, slots=slots, room=room)
 
     async def reorder(self, session: WriteSession, pool: str) -> None:
         await self.of(pool).reorder(session, pool)

@@ -1,7 +1,9 @@
-"""Loads the scheduler's view of a pool of agents, and its capacity."""
+"""Makes the scheduler's views of agents, requests and running allocations from rows; the capacity of a pool."""
 
+import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -9,7 +11,7 @@ from determined.states import InstanceState, TaskKind
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import agent_containers_repository, queue_repository, task_groups
 from determined_master.allocations import repository as allocation_rows
-from determined_master.allocations.queue_repository import PoolQueue, Queued
+from determined_master.allocations.queue_repository import Progress, Queued
 from determined_master.db.base import EARLIEST
 from determined_master.db.session import ReadSession
 from determined_master.pool_settings import PoolSettings, ProviderSettings, SchedulerSettings
@@ -31,39 +33,6 @@ from determined_master.scheduling.view import (
 )
 
 
-async def whole(
-    session: ReadSession,
-    pool: PoolSettings,
-    now: datetime,
-    queue: PoolQueue | None = None,
-    *,
-    is_explained: bool = False,
-) -> PoolView:
-    """Returns the view of a pool.
-
-    ``queue``: the allocations that take part; all if None. ``is_explained``: allocations of other pools are tried in
-    it, and it says how long running trials will take to save, which costs a look at the attempts of their experiments.
-    """
-    waiting, running = queue or await queue_repository.of_pool(session, pool.pool_name)
-    parts: dict[str, list[Part]] = defaultdict(list)
-    for allocation_id, agent_id, slot_ids in await allocation_rows.parts_of_pool(session, pool.pool_name):
-        parts[allocation_id].append(Part(agent_id, tuple(slot_ids)))
-    saving: dict[int, float] = {}
-    if is_explained:
-        experiments = {each.experiment_id for each in running if each.experiment_id is not None}
-        saving = await queue_repository.seconds_to_save(session, experiments)
-    requests = tuple(_request(each) for each in waiting)
-    return PoolView(
-        name=pool.pool_name,
-        agents=await _agents(session, pool, counts_without_slots=is_explained or any(map(_has_zero_slots, requests))),
-        waiting=requests,
-        running=tuple(
-            _running(each, tuple(parts[each.id]), now, saving.get(each.experiment_id or 0)) for each in running
-        ),
-        scheduler=await scheduler_view(session, pool),
-    )
-
-
 async def idle(session: ReadSession, pool: PoolSettings, groups: Sequence[TaskGroup]) -> PoolView:
     """Returns the view of a pool in which nothing runs and only these groups wait."""
     request = RequestView(
@@ -78,19 +47,25 @@ async def idle(session: ReadSession, pool: PoolSettings, groups: Sequence[TaskGr
         preemptible=True,
     )
     scheduler = await scheduler_view(session, pool)
-    agents = await _agents(session, pool, counts_without_slots=_has_zero_slots(request))
-    return PoolView(pool.pool_name, agents, (request,), (), scheduler)
+    found = await agents(session, await pool_queries.present_in(session, pool.pool_name), {pool.pool_name: pool})
+    return PoolView(pool.pool_name, tuple(view for _, view in found), (request,), (), scheduler)
 
 
-async def scheduler_view(session: ReadSession, pool: PoolSettings) -> SchedulerView:
+def scheduler_of(pool: PoolSettings) -> SchedulerView:
+    """Returns the view of a pool's scheduler, without its provider."""
     scheduler = pool.scheduler or SchedulerSettings()
     return SchedulerView(
         kind=scheduler.type,
         preemption=bool(scheduler.preemption),
         fitting=scheduler.fitting_policy,
         max_slots_per_user=pool.max_slots_per_user,
-        provider_can_add=await _provided(session, pool.pool_name, pool.provider) if pool.provider else None,
     )
+
+
+async def scheduler_view(session: ReadSession, pool: PoolSettings) -> SchedulerView:
+    if pool.provider is None:
+        return scheduler_of(pool)
+    return replace(scheduler_of(pool), provider_can_add=await _provided(session, pool.pool_name, pool.provider))
 
 
 async def _provided(session: ReadSession, pool: str, provider: ProviderSettings) -> ProviderShape:
@@ -113,40 +88,37 @@ async def _provided(session: ReadSession, pool: str, provider: ProviderSettings)
 
 async def capacity(session: ReadSession, pool: str) -> Capacity:
     """Returns what a pool of agents has, and what is used of it."""
-    agents = {a.id for a in await agent_rows.present(session) if a.pool == pool}
-    slots = [s for s in await agent_rows.slots(session) if s.agent_id in agents]
+    present = {a.id for a in await agent_rows.present(session) if a.pool == pool}
+    slots = [s for s in await agent_rows.slots(session) if s.agent_id in present]
     held = await allocation_rows.held_slots(session)
     without = await agent_containers_repository.agents_of_zero_slot_containers(session)
     queued, scheduled = await queue_repository.counts(session, pool)
     return Capacity(
-        agents=len(agents),
+        agents=len(present),
         slots=len(slots),
-        used=sum(agent_id in agents for agent_id, _ in held),
+        used=sum(agent_id in present for agent_id, _ in held),
         slot_type=slots[0].type if slots else "cpu",
         slots_per_agent=max(Counter(s.agent_id for s in slots).values(), default=0),
-        zero_slot_containers=sum(each in agents for each in without),
+        zero_slot_containers=sum(each in present for each in without),
         queued=queued,
         scheduled=scheduled,
     )
 
 
-def _has_zero_slots(request: RequestView) -> bool:
-    return any(group.slots == 0 for group in request.groups)
-
-
-async def _agents(session: ReadSession, pool: PoolSettings, *, counts_without_slots: bool) -> tuple[AgentView, ...]:
-    """Returns the agents of a pool. ``counts_without_slots``: something may ask for their room for containers without
-    slots."""
-    agents = await pool_queries.agents(session, pool.pool_name)
+async def agents(
+    session: ReadSession, ids: Sequence[str], pools: Mapping[str, PoolSettings]
+) -> list[tuple[str, AgentView]]:
+    """Returns those of the agents that are present, each with its pool."""
     slots: dict[str, list[PresentSlot]] = defaultdict(list)
-    for slot in await pool_queries.slots(session, pool.pool_name):
+    for slot in await pool_queries.slots(session, ids):
         slots[slot.agent_id].append(slot)
-    held = set(await allocation_rows.held_slots(session))
-    without_slots: Counter[str] = Counter()
-    if counts_without_slots:
-        without_slots.update(await agent_containers_repository.agents_of_zero_slot_containers(session))
-    limit = pool.max_aux_containers_per_agent or 0
-    return tuple(_agent(a, slots[a.id], held, max(0, limit - without_slots[a.id])) for a in agents)
+    held = set(await pool_queries.held_slots(session, ids))
+    without_slots = Counter(await agent_containers_repository.zero_slot_containers_of(session, ids))
+    views = []
+    for row in await pool_queries.agents(session, ids):
+        limit = (pools[row.pool].max_aux_containers_per_agent if row.pool in pools else 0) or 0
+        views.append((row.pool, _agent(row, slots[row.id], held, max(0, limit - without_slots[row.id]))))
+    return views
 
 
 def _agent(row: PresentAgent, slots: Sequence[PresentSlot], held: set[tuple[str, int]], room: int) -> AgentView:
@@ -169,7 +141,24 @@ def _agent(row: PresentAgent, slots: Sequence[PresentSlot], held: set[tuple[str,
     )
 
 
-def seconds_left(row: Queued, now: datetime) -> float | None:
+async def with_times(session: ReadSession, pool: PoolView, now: datetime, page: int) -> PoolView:
+    """Returns the view with how long its running trials will still run, and how long they will take to save."""
+    progress = await queue_repository.progress(session, pool.name, page)
+    experiments = {each.experiment_id for each in progress.values() if each.experiment_id is not None}
+    saving = await queue_repository.seconds_to_save(session, experiments)
+    running = []
+    for number, each in enumerate(pool.running):
+        found = progress.get(each.allocation_id)
+        if found is not None:
+            left, to_save = seconds_left(found, now), saving.get(found.experiment_id or 0)
+            each = replace(each, seconds_left=left, seconds_to_save=to_save)
+        running.append(each)
+        if number % page == 0:
+            await asyncio.sleep(0)
+    return replace(pool, running=tuple(running))
+
+
+def seconds_left(row: Progress, now: datetime) -> float | None:
     """Returns how long a trial will still run if it goes on as fast as in this attempt; None if nothing is known."""
     progress, steps, start = row.trial_progress, row.trial_steps, row.start_steps
     if not progress or not steps or row.placed_at is None or steps <= (start or 0):
@@ -185,7 +174,7 @@ def _condition(row: PresentAgent) -> Literal["enabled", "disabled", "draining", 
     return "enabled" if row.enabled else "draining" if row.draining else "disabled"
 
 
-def groups_of(row: Queued) -> tuple[TaskGroup, ...]:
+def _groups_of(row: Queued) -> tuple[TaskGroup, ...]:
     if row.groups:
         return tuple(task_groups.from_json(each) for each in row.groups)
     constraints = Constraints(single_agent=row.single_agent, agent_id=row.agent_id)
@@ -198,11 +187,12 @@ def _label(row: Queued) -> str:
     return f"trial {row.trial_id} of experiment {row.experiment_id}"
 
 
-def _request(row: Queued) -> RequestView:
+def request(row: Queued) -> RequestView:
+    """Returns the view of an allocation that waits."""
     return RequestView(
         allocation_id=row.id,
         job_id=row.job_id,
-        groups=groups_of(row),
+        groups=_groups_of(row),
         priority=row.priority,
         weight=row.weight,
         position=row.position,
@@ -214,7 +204,8 @@ def _request(row: Queued) -> RequestView:
     )
 
 
-def _running(row: Queued, parts: tuple[Part, ...], now: datetime, saving: float | None) -> RunningView:
+def running(row: Queued, parts: tuple[Part, ...]) -> RunningView:
+    """Returns the view of an allocation that has been placed."""
     return RunningView(
         allocation_id=row.id,
         job_id=row.job_id,
@@ -225,8 +216,6 @@ def _running(row: Queued, parts: tuple[Part, ...], now: datetime, saving: float 
         user_id=row.user_id,
         preemptible=row.kind is TaskKind.TRIAL,
         leaving=row.preempt_requested_at is not None or row.kill_requested_at is not None,
-        seconds_to_save=saving,
-        seconds_left=seconds_left(row, now),
         max_slots=row.max_slots,
         leaving_for=row.preempted_for,
         label=_label(row),

@@ -7,6 +7,7 @@ from typing import Literal
 
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.reasons import Summary
+from determined_master.scheduling.scheduler import Scheduler
 from determined_master.scheduling.view import PoolView, RequestView
 from determined_master.scheduling.what_if import Changes, changes_that_start
 
@@ -39,25 +40,30 @@ class Explanation:
     """Changes each of which, alone, starts it now."""
 
 
-def explain(pool: PoolView, allocation_id: str, others: Sequence[PoolView] = ()) -> Explanation:
-    """Explains a request of ``pool``. ``others``: pools to which it could be moved."""
-    state = PoolState.of(pool)
+def explain(
+    pool: PoolView, allocation_id: str, others: Sequence[PoolView] = (), *, ahead: int | None = None
+) -> Explanation:
+    """Explains a request of ``pool``. ``others``: pools to which it could be moved. ``ahead``: number of requests that
+    come before it, if the pool is an excerpt that lacks some of them."""
+    scheduler = Scheduler.of(pool)
+    state = scheduler.pool
     request = state.queue.requests[allocation_id]
-    decided = state.decide()
+    decided = scheduler.decide()
     refusal = next((r.reason for r in decided.refusals if r.allocation_id == allocation_id), None)
-    ahead = state.queue.count_before(request.order)
+    if ahead is None:
+        ahead = state.queue.count_before(request.order)
     if any(placement.allocation_id == allocation_id for placement in decided.placements):
         return Explanation(allocation_id, "", ahead, (), 0.0, "", Changes())
-    changes = changes_that_start(state, request, others)
+    changes = changes_that_start(scheduler, request, others)
     if refusal is not None:
         return Explanation(allocation_id, refusal, ahead, (), None, "the pool can never hold it", changes)
-    reason, blockers = state.reason_for(allocation_id), _blockers(state, request)
-    seconds, unknown = _estimate(state, request)
+    reason, blockers = scheduler.reason_for(allocation_id, ahead), _blockers(scheduler, request)
+    seconds, unknown = _estimate(scheduler, request)
     return Explanation(allocation_id, reason, ahead, blockers, seconds, unknown, changes)
 
 
-def _blockers(state: PoolState, request: RequestView) -> tuple[Blocker, ...]:
-    summary = state.summary()
+def _blockers(scheduler: Scheduler, request: RequestView) -> tuple[Blocker, ...]:
+    state, summary = scheduler.pool, scheduler.summary()
     if request.allocation_id in summary.reserved:
         return tuple(_blocker(state, name, "leaving") for name in summary.reserved[request.allocation_id])
     of_job, of_user = summary.of_job.get(request.job_id, 0), summary.of_user.get(request.user_id, 0)
@@ -105,32 +111,33 @@ def _seconds(state: PoolState, allocation_id: str) -> float | None:
     return running.seconds_left
 
 
-def _estimate(state: PoolState, request: RequestView) -> tuple[float | None, str]:
+def _estimate(scheduler: Scheduler, request: RequestView) -> tuple[float | None, str]:
     """Lets time pass in a copy of the pool: what runs ends as expected, what starts never ends, nothing new comes."""
-    state = PoolState.of(state.view())
+    scheduler = Scheduler.of(scheduler.edit().view())
+    state = scheduler.pool
     unknown = sorted(each.name for key, each in state.running.items() if _seconds(state, key) is None)
     ends = [(seconds, name) for name in state.running if (seconds := _seconds(state, name)) is not None]
     heapq.heapify(ends)
     now = 0.0
     while True:
-        decided = state.decide()
+        decided = scheduler.decide()
         if any(placement.allocation_id == request.allocation_id for placement in decided.placements):
             return now, ""
         for placement in decided.placements:
-            state.start(placement)
+            scheduler.start(placement)
         for release in decided.releases:
-            state.leave(release.allocation_id, release.for_allocation_id)
+            scheduler.edit().leave(release.allocation_id, release.for_allocation_id)
             seconds = state.running[release.allocation_id].seconds_to_save
             if seconds is not None:
                 heapq.heappush(ends, (now + seconds, release.allocation_id))
         for refusal in decided.refusals:
-            state.remove(refusal.allocation_id)
+            scheduler.edit().remove(refusal.allocation_id)
         while ends and ends[0][1] not in state.running:
             heapq.heappop(ends)
         if not ends:
             break
         now, ended = heapq.heappop(ends)
-        state.end(ended)
+        scheduler.edit().end(ended)
     provided = state.scheduler.provider_can_add
     if provided is not None and (provided.launches.starting or not state.agents):
         return None, "nobody knows how long the start of an agent takes"

@@ -1,15 +1,13 @@
-"""A pool that is kept up to date by single changes, so that a decision does not cost a look at the whole queue."""
+"""Agents, queue and running allocations of a pool, kept up to date by single changes."""
 
 from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
-from determined_master.scheduling import fair_share, priority, reasons
 from determined_master.scheduling.agent_index import AgentIndex
 from determined_master.scheduling.capacity import Capacity
-from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import Room
-from determined_master.scheduling.plan import Part, Placement, Plan, Refusal
+from determined_master.scheduling.plan import Part
 from determined_master.scheduling.request_queue import Line, RequestQueue, ShapeQueue
 from determined_master.scheduling.slot_counts import SlotCounts
 from determined_master.scheduling.victims import Victims
@@ -29,8 +27,8 @@ class Shapes(NamedTuple):
 
 
 class PoolState:
-    """Agents, queue and running allocations of one pool. ``decide`` changes none of them: whoever applied a part of the
-    plan reports it by ``start`` and ``leave``."""
+    """Agents, queue and running allocations of one pool. Its ``Scheduler`` decides from it and says when it may be
+    changed: ``Scheduler.edit``."""
 
     def __init__(self, name: str, scheduler: SchedulerView) -> None:
         self.name = name
@@ -58,10 +56,7 @@ class PoolState:
         self._zero_slots: dict[str, int] = {}
         self.room.zero_slots = self._zero_slots
         self._capacity: Capacity | None = None
-        self._draft: Draft | None = None
-        """The last decision. What it gives stays taken until something else than its own placements is recorded."""
         self._shapes: Shapes | None = None
-        self._summary: reasons.Summary | None = None
 
     @classmethod
     def of(cls, pool: PoolView) -> "PoolState":
@@ -81,60 +76,48 @@ class PoolState:
 
     def agent(self, agent_id: str) -> AgentView:
         """Returns an agent with the slots that are free now."""
-        self._undo_draft()
         room = self._zero_slots.get(agent_id, 0)
         return replace(self.agents[agent_id], free=tuple(self.free[agent_id]), zero_slot_room=room)
 
     def set_agent(self, agent: AgentView) -> None:
         """Adds or changes an agent. Its free slots are those of the view: none that a running allocation holds."""
-        self._undo_draft()
-        self.remove_agent(agent.id)
+        known = self.agents.get(agent.id)
+        if known is not None and replace(agent, free=known.free, zero_slot_room=known.zero_slot_room) == known:
+            # What it could hold stays the same, and with it what was learned about the shapes of the queue.
+            if agent.is_connected:
+                self.room.index.change(agent.id, len(agent.free) - len(self.free[agent.id]))
+        else:
+            self.remove_agent(agent.id)
+            if agent.disabled:
+                self._disabled[agent.id] = agent.disabled
+            if agent.is_connected:
+                self.room.index.add(agent.id, len(agent.free), agent.total, placeable=agent.placeable)
         self.agents[agent.id] = agent
         self.free[agent.id] = sorted(agent.free)
-        if agent.disabled:
-            self._disabled[agent.id] = agent.disabled
         self._zero_slots[agent.id] = agent.zero_slot_room if agent.is_connected else 0
-        if agent.is_connected:
-            self.room.index.add(agent.id, len(agent.free), agent.total, placeable=agent.placeable)
 
     def remove_agent(self, agent_id: str) -> None:
-        self._undo_draft()
         self.agents.pop(agent_id, None)
         self.free.pop(agent_id, None)
         self._disabled.pop(agent_id, None)
         self._zero_slots.pop(agent_id, None)
         self.room.index.discard(agent_id)
-        self._capacity = self._summary = self._shapes = None
-        for queue in self.queue.shapes.values():
-            queue.usable = None
+        self._forget_capacity()
 
     def add(self, request: RequestView) -> None:
-        self._undo_draft()
-        self._summary = None
         self.queue.add(request)
 
     def remove(self, allocation_id: str) -> RequestView:
         """Removes a request that waits, for example because its experiment is paused."""
-        self._undo_draft()
-        self._summary = None
         return self.queue.remove(allocation_id)
-
-    def start(self, placement: Placement) -> None:
-        """Records that a request was placed."""
-        draft = self._draft
-        if draft is None or not draft.confirm(placement):
-            self._undo_draft()
-            self._take(placement.parts)
-        request = self.queue.remove(placement.allocation_id)
-        self._run(request.started(placement.parts))
 
     def hold(self, running: RunningView) -> None:
         """Adds an allocation and takes its slots from the free ones."""
-        self._undo_draft()
-        self._take(running.parts)
-        self._run(running)
+        self.take(running.parts)
+        self.run(running)
 
-    def _take(self, parts: Collection[Part]) -> None:
+    def take(self, parts: Collection[Part]) -> None:
+        """Takes slots and room for containers from the free ones."""
         for part in parts:
             if part.agent_id not in self.agents:
                 continue
@@ -152,12 +135,14 @@ class PoolState:
 
     def run(self, running: RunningView) -> None:
         """Adds an allocation that holds its slots already: they are not among the free ones of the agents."""
-        self._undo_draft()
-        self._run(running)
-
-    def _run(self, running: RunningView) -> None:
         self._enter(running)
         self._count(running, 1)
+
+    def forget(self, allocation_id: str) -> None:
+        """Removes an allocation whose agents are set anew: its slots are not given back here."""
+        running = self.running[allocation_id]
+        self._exit(running)
+        self._count(running, -1)
 
     def replace(self, request: RequestView) -> None:
         """Changes a request that waits."""
@@ -166,16 +151,13 @@ class PoolState:
 
     def replace_running(self, running: RunningView) -> None:
         """Changes a running allocation, for example its priority; its parts stay."""
-        self._undo_draft()
         former = self.running[running.allocation_id]
         self._exit(former)
         self._count(former, -1)
-        self._run(running)
+        self.run(running)
 
     def limit(self, job_id: str, max_slots: int | None) -> None:
         """Sets another limit for a job whose requests have one; None restores theirs."""
-        self._undo_draft()
-        self._summary = None
         self.max_slots.pop(job_id, None)
         if max_slots is not None:
             self.max_slots[job_id] = max_slots
@@ -187,7 +169,6 @@ class PoolState:
 
     def leave(self, allocation_id: str, for_allocation_id: str | None = None) -> None:
         """Records that a running allocation was asked to leave."""
-        self._undo_draft()
         running = self.running[allocation_id]
         if not running.leaving:
             self._exit(running)
@@ -195,7 +176,6 @@ class PoolState:
 
     def end(self, allocation_id: str) -> None:
         """Records that an allocation ended; its slots are free unless they are disabled."""
-        self._undo_draft()
         running, index = self.running[allocation_id], self.room.index
         self._exit(running)
         self._count(running, -1)
@@ -212,34 +192,11 @@ class PoolState:
             if agent_id in index.count:
                 index.change(agent_id, len(returned))
 
-    def decide(self) -> Plan:
-        """Returns what to do now. Reasons for waiting are left out: ``reason_for`` gives them one by one."""
-        draft = self._new_draft()
-        return Plan(draft.placements(), tuple(draft.releases.values()), self._refusals())
-
-    def reason_for(self, allocation_id: str) -> str:
-        """Returns why a request still waits after the decision that is due now."""
-        return reasons.reason(self, self.summary(), self.queue.requests[allocation_id])
-
-    def plan(self) -> Plan:
-        """Returns the decision with the reasons of all that wait, which takes time in proportion to the queue."""
-        draft = self._new_draft(is_complete=True)
-        summary = self._summary = reasons.Summary.of(draft)
-        plan = Plan(draft.placements(), tuple(draft.releases.values()), self._refusals())
-        refused = {refusal.allocation_id for refusal in plan.refusals}
-        order = sorted(self.queue.requests.values(), key=lambda request: request.order)
-        waiting = {
-            request.allocation_id: reasons.reason(self, summary, request, ahead)
-            for ahead, request in enumerate(order)
-            if request.allocation_id not in summary.placed and request.allocation_id not in refused
-        }
-        return replace(plan, waiting=waiting)
-
-    def summary(self) -> reasons.Summary:
-        """Returns what the decision that is due now leaves behind."""
-        if self._summary is None:
-            self._summary = reasons.Summary.of(self._new_draft(is_complete=True))
-        return self._summary
+    def set_scheduler(self, scheduler: SchedulerView) -> None:
+        """Changes what a provider could add; the rest of the settings is that of before."""
+        if scheduler != self.scheduler:
+            self.scheduler = scheduler
+            self._forget_capacity()
 
     def is_held(self, request: RequestView, slots: int, more_of_job: int = 0, more_of_user: int = 0) -> bool:
         """Returns whether a limit of slots forbids the request now; ``more`` are slots given but not recorded yet."""
@@ -308,37 +265,16 @@ class PoolState:
                 total += _enabled(slots, disabled[agent_id]) if agent_id in disabled else len(slots)
         return total
 
-    def _new_draft(self, *, is_complete: bool = False) -> Draft:
-        if self._draft is not None:
-            self._draft.undo()
-        draft = self._draft = Draft(self, is_complete=is_complete)
-        if self.agents:
-            (fair_share if self.scheduler.kind == "fair_share" else priority).fill(draft)
-        return draft
-
-    def _undo_draft(self) -> None:
-        if self._draft is not None:
-            self._draft.undo()
-            self._draft = None
-
-    def _refusals(self) -> tuple[Refusal, ...]:
-        impossible = self.shapes().impossible
-        if not impossible or (not self.agents and self.scheduler.provider_can_add is None):
-            return ()
-        found = []
-        for queue in impossible:
-            for line in queue.lines.values():
-                for request in line.requests:
-                    text = self.capacity.refusal(queue.shape, request.groups[0].role)
-                    found.append((request.order, Refusal(request.allocation_id, text)))
-        return tuple(refusal for _, refusal in sorted(found, key=lambda pair: pair[0]))
+    def _forget_capacity(self) -> None:
+        self._capacity = self._shapes = None
+        for queue in self.queue.shapes.values():
+            queue.usable = None
 
     def _is_line_held(self, line: Line) -> bool:
         request = line.requests.values[line.requests.first]
         return self.is_held(request, line.shape_queue.shape.slots)
 
     def _enter(self, running: RunningView) -> None:
-        self._summary = None
         self.running[running.allocation_id] = running
         if running.leaving:
             self.leaving[running.allocation_id] = running
@@ -349,7 +285,6 @@ class PoolState:
             self.victims.add(running)
 
     def _exit(self, running: RunningView) -> None:
-        self._summary = None
         del self.running[running.allocation_id]
         if running.leaving:
             del self.leaving[running.allocation_id]

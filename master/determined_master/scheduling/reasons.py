@@ -57,7 +57,11 @@ class Summary:
             ),
             total=sum(agent.total for agent in agents),
             absent=sum(not agent.placeable for agent in agents),
-            unusable=tuple(reason for agent in agents if agent.placeable for reason in agent.unusable),
+            unusable=tuple(
+                reason
+                for agent in sorted((a for a in agents if a.placeable and a.unusable), key=lambda a: a.id)
+                for reason in agent.unusable
+            ),
             reserved={r: _leaving_for(draft, r) for r in draft.reserved},
             of_job=dict(given.of_job),
             of_user=dict(given.of_user),

@@ -106,6 +106,18 @@ class RequestQueue:
             queue.heads.keys[queue.heads.first] = requests.keys[requests.first]
         return request
 
+    def dismantle(self, page: int) -> Iterator[None]:
+        """Removes everything, about ``page`` requests before each of the values that it yields."""
+        for queue in self.shapes.values():
+            for line in queue.lines.values():
+                while line.requests.values:
+                    del line.requests.values[-page:], line.requests.keys[-page:]
+                    yield
+        while self.requests:
+            for _ in range(min(page, len(self.requests))):
+                self._line_of.pop(self.requests.popitem()[0])
+            yield
+
     def recheck(self, job_id: str, user_id: int) -> None:
         """Opens or closes the lines of a job and a user whose slots changed."""
         for line in [*self.lines_of_job.get(job_id, ()), *self.lines_of_user.get(user_id, ())]:

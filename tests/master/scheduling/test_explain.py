@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.support.pools import PREEMPTING, START, agent, any_scheduler, pools, request, running
 
 from determined_master.scheduling.explain import explain
-from determined_master.scheduling.pool_state import PoolState
-from determined_master.scheduling.scheduler import plan
+from determined_master.scheduling.scheduler import Scheduler, plan
 from determined_master.scheduling.view import Launches, PoolView, ProviderShape, SchedulerView
 from determined_master.scheduling.what_if import changes_that_start
 
@@ -130,14 +129,14 @@ def test_each_change_is_the_least_of_its_kind_in_many_clusters(pair):
 @settings(deadline=None)
 @given(pools(any_scheduler))
 def test_an_explanation_leaves_nothing_of_what_it_tried(pool):
-    state = PoolState.of(pool)
-    before = state.plan()
+    scheduler = Scheduler.of(pool)
+    before = scheduler.plan()
     for one in pool.waiting:
-        changes_that_start(state, one, [])
-    assert {r: set(p.parts) for r, p in ((p.allocation_id, p) for p in state.plan().placements)} == {
+        changes_that_start(scheduler, one, [])
+    assert {r: set(p.parts) for r, p in ((p.allocation_id, p) for p in scheduler.plan().placements)} == {
         p.allocation_id: set(p.parts) for p in before.placements
     }
-    assert state.plan().waiting == before.waiting
+    assert scheduler.plan().waiting == before.waiting
 
 
 def test_it_names_what_holds_the_slots_and_when_they_are_expected_to_be_free():

@@ -9,7 +9,7 @@ from tests.support.pools import any_scheduler, applied, as_running, ended, pools
 
 from determined_master.scheduling.plan import Part
 from determined_master.scheduling.pool_state import PoolState
-from determined_master.scheduling.scheduler import plan
+from determined_master.scheduling.scheduler import Scheduler, plan
 from determined_master.scheduling.view import SchedulerView
 
 anything = pools(any_scheduler)
@@ -156,7 +156,8 @@ def test_with_preemption_only_what_can_be_preempted_passes_a_better_request(pool
 @given(anything, st.randoms(use_true_random=False))
 def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
     """Starts from another pool, gets there by changes in any order, with decisions in between."""
-    state = PoolState("p", pool.scheduler)
+    scheduler = Scheduler(PoolState("p", pool.scheduler))
+    state = scheduler.edit
     extra = [replace(r, allocation_id=f"x{r.allocation_id}") for r in pool.waiting[:3]]
     agents = {a.id: set(a.free) for a in pool.agents}
     passing = []
@@ -167,38 +168,38 @@ def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
             passing.append(as_running(replace(pool.waiting[0], allocation_id=f"y{number}"), (part,)))
     held = {(part.agent_id, slot) for r in passing for part in r.parts for slot in part.slots}
     changes = [
-        *(lambda r=r: state.add(r) for r in [*pool.waiting, *extra]),
-        *(lambda r=r: state.run(replace(r, leaving=False)) for r in pool.running),
-        *(lambda r=r: state.run(r) for r in passing),
+        *(lambda r=r: state().add(r) for r in [*pool.waiting, *extra]),
+        *(lambda r=r: state().run(replace(r, leaving=False)) for r in pool.running),
+        *(lambda r=r: state().run(r) for r in passing),
         *(
-            lambda a=a: state.set_agent(replace(a, free=tuple(s for s in a.free if (a.id, s) not in held)))
+            lambda a=a: state().set_agent(replace(a, free=tuple(s for s in a.free if (a.id, s) not in held)))
             for a in pool.agents
         ),
     ]
     rng.shuffle(changes)
     for change in changes:
         change()
-        state.decide()
+        scheduler.decide()
     back = [
-        *(lambda r=r: state.remove(r.allocation_id) for r in extra),
-        *(lambda r=r: state.leave(r.allocation_id) for r in pool.running if r.leaving),
-        *(lambda r=r: state.end(r.allocation_id) for r in passing),
+        *(lambda r=r: state().remove(r.allocation_id) for r in extra),
+        *(lambda r=r: state().leave(r.allocation_id) for r in pool.running if r.leaving),
+        *(lambda r=r: state().end(r.allocation_id) for r in passing),
     ]
     rng.shuffle(back)
     for change in back:
         change()
-        state.decide()
+        scheduler.decide()
     expected = plan(pool)
-    assert same(state.plan()) == same(expected)
+    assert same(scheduler.plan()) == same(expected)
     for name, text in expected.waiting.items():
-        assert state.reason_for(name) == text
+        assert scheduler.reason_for(name) == text
     for placement in expected.placements:
-        state.start(placement)
+        scheduler.start(placement)
     for release in expected.releases:
-        state.leave(release.allocation_id, release.for_allocation_id)
+        state().leave(release.allocation_id, release.for_allocation_id)
     for refusal in expected.refusals:
-        state.remove(refusal.allocation_id)
-    assert same(state.plan()) == same(plan(applied(pool, expected)))
+        state().remove(refusal.allocation_id)
+    assert same(scheduler.plan()) == same(plan(applied(pool, expected)))
 
 
 @settings(deadline=None)
@@ -206,27 +207,28 @@ def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
 def test_a_pool_that_is_kept_up_to_date_decides_as_a_fresh_one(pool, rng):
     """Applies its plans wholly or in part while allocations end and come: what an earlier decision learned, gave or
     reserved must not show in a later one."""
-    state = PoolState.of(replace(pool, waiting=pool.waiting[::2]))
+    scheduler = Scheduler.of(replace(pool, waiting=pool.waiting[::2]))
     late = list(pool.waiting[1::2])
     for _ in range(12):
-        decided = state.decide()
-        fresh = PoolState.of(state.view())
+        decided = scheduler.decide()
+        fresh = Scheduler.of(scheduler.edit().view())
         assert same(decided) == same(fresh.decide())
         assert same(decided) == same(replace(fresh.plan(), waiting={}))
         is_partial = rng.random() < 0.3
         for placement in decided.placements:
             if not (is_partial and rng.random() < 0.5):
-                state.start(placement)
+                scheduler.start(placement)
         for release in decided.releases:
             if not (is_partial and rng.random() < 0.5):
-                state.leave(release.allocation_id, release.for_allocation_id)
+                scheduler.edit().leave(release.allocation_id, release.for_allocation_id)
+        state = scheduler.pool
         leaving, running = sorted(state.leaving), sorted(state.running)
         if late and rng.random() < 0.4:
-            state.add(late.pop())
+            scheduler.edit().add(late.pop())
         if leaving and rng.random() < 0.6:
-            state.end(rng.choice(leaving))
+            scheduler.edit().end(rng.choice(leaving))
         elif running and rng.random() < 0.6:
-            state.end(rng.choice(running))
+            scheduler.edit().end(rng.choice(running))
         assert state.held.of_job == {job: n for job, n in _held_slots(state).items() if n}
 
 

@@ -5,8 +5,7 @@ from typing import Literal
 
 from fastapi import APIRouter
 
-from determined.states import AllocationState
-from determined_master.allocations import repository as allocation_rows
+from determined_master.allocations import queue_repository
 from determined_master.api.dependencies import Anyone, ManagersDep, Read
 from determined_master.api.schemas.base import RowId, Wire
 from determined_master.db.models import AllocationRow
@@ -84,8 +83,7 @@ async def why_experiment(experiment_id: RowId, _principal: Anyone, session: Read
     """Explains why the trials of an experiment wait, or the task that runs its search."""
     row = await experiment_rows.get(session, experiment_id)
     search = await search_task_repository.find_active(session, experiment_id)
-    tasks = await task_rows.of_job(session, row.job_id)
-    return await _why(session, managers, [*tasks, *([search.task_id] if search else [])])
+    return await _why(session, managers, [search.task_id] if search else [], row.job_id)
 
 
 @router.get("/trials/{trial_id}/why")
@@ -100,14 +98,14 @@ async def why_task(task_id: str, _principal: Anyone, session: Read, managers: Ma
     return await _why(session, managers, [(await task_rows.get(session, task_id)).id])
 
 
-async def _why(session: ReadSession, managers: ResourceManagers, task_ids: Sequence[str]) -> WhyAnswer:
-    live = await allocation_rows.live_of_tasks(session, task_ids)
-    pending = [row for row in live if row.state is AllocationState.PENDING]
-    if not pending:
+async def _why(
+    session: ReadSession, managers: ResourceManagers, task_ids: Sequence[str], job_id: str | None = None
+) -> WhyAnswer:
+    count, row = await queue_repository.first_pending(session, job_id=job_id, task_ids=task_ids)
+    if row is None:
         return WhyAnswer(waiting=0, first=None)
-    row = min(pending, key=lambda each: (each.priority, each.submitted_at, each.created_at, each.id))
     explanation = await managers.explain(session, row)
-    return WhyAnswer(waiting=len(pending), first=await _shown(session, row, explanation))
+    return WhyAnswer(waiting=count, first=await _shown(session, row, explanation))
 
 
 async def _shown(session: ReadSession, row: AllocationRow, found: Explanation) -> WaitExplanation:

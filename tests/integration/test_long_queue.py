@@ -1,0 +1,93 @@
+"""Beside a long queue everybody is answered at once, and the queue itself is explained and moved on."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+from tests.support.cluster import Cluster, cluster
+from tests.support.queue_rows import fill
+from tests.support.waiting import eventually
+
+from determined.states import AllocationState
+from determined_master import notifications
+from determined_master.db.models import AllocationRow
+from determined_master.resource_managers import waiting_reasons
+
+QUEUED = 20_000
+MAX_SECONDS = 0.1
+"""The code that made its view anew for each decision took 0.4 s."""
+
+
+async def fill_queue(one: Cluster, count: int) -> None:
+    """Puts the rows into the database past the sessions of the master, as if it had been started with them."""
+    database = one.master.database
+
+    def put() -> None:
+        with database.group_engine.begin() as connection:
+            fill(connection, count)
+
+    await asyncio.to_thread(put)
+    database.queue_changes.is_known = False
+    database.notifications.publish({notifications.SCHEDULE})
+
+
+async def placed(one: Cluster) -> int:
+    async with one.master.database.read() as session:
+        query = select(func.count()).where(AllocationRow.state == AllocationState.ASSIGNED)
+        return (await session.scalars(query)).one()
+
+
+async def slowest(one: Cluster, over: asyncio.Event) -> list[float]:
+    """Asks for ``/info`` every ten milliseconds until the event is set. Returns the times from when each question was
+    due to its answer, the longest first."""
+    times = []
+    while not over.is_set():
+        due = time.perf_counter() + 0.01
+        await asyncio.sleep(0.01)
+        assert (await one.client.get("/info")).status_code == 200
+        times.append(time.perf_counter() - due)
+    return sorted(times, reverse=True)
+
+
+PROVIDER = {"type": "command", "launch": ["true"], "terminate": ["true"], "max_agents": 4, "slots_per_agent": 8}
+
+
+async def test_info_is_answered_while_a_long_queue_is_explained_changed_and_provided_for(tmp_path: Path):
+    async with cluster(tmp_path, resource_pools=[{"pool_name": "default", "provider": PROVIDER}]) as one:
+        await one.join("one", slots=4)
+        await fill_queue(one, QUEUED)
+        await eventually(lambda: placed(one), within=60)
+        over = asyncio.Event()
+        asking = asyncio.create_task(slowest(one, over))
+        answers: list[Any] = []
+        for number in range(1, 13):
+            answers.append(await one.get(f"/detent/experiments/{number + 20}/why"))
+            change = {"resources": {"priority": 50 + number}}
+            assert (await one.client.patch(f"/api/v1/experiments/{number}", json=change)).status_code == 200
+        over.set()
+        times = await asking
+    assert len(times) > 50
+    assert times[len(times) // 100] < MAX_SECONDS
+    assert all(answer["waiting"] == 500 and answer["first"]["reason"] for answer in answers)
+
+
+@pytest.mark.sqlite
+async def test_reasons_of_a_queue_that_is_longer_than_a_batch_are_all_stored_in_turn(
+    one: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(waiting_reasons, "MAX_BATCH", 50)
+    monkeypatch.setattr(waiting_reasons, "DELAY_SECONDS", 0.01)
+    await one.join("one", slots=1)
+    await fill_queue(one, 200)
+
+    async def all_stored() -> bool:
+        query = select(func.count()).where(
+            AllocationRow.state == AllocationState.PENDING, AllocationRow.waiting.like("needs %")
+        )
+        async with one.master.database.read() as session:
+            return (await session.scalars(query)).one() == 199
+
+    await eventually(all_stored)
