@@ -14,7 +14,7 @@ from tests.support.postgresql import Server, fresh_database
 from determined_master.database_url import normalized
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.bulk_insert import insert_rows
-from determined_master.db.engine import make_group_engine, report_unwritable, sqlite_url
+from determined_master.db.engine import make_group_engine, report_failures, sqlite_url
 from determined_master.db.migrate import bring_up
 from determined_master.db.models import LogRow, MetricRow
 from determined_master.db.nul import keep_symbol
@@ -46,7 +46,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
     made = make_group_engine(url)
-    report_unwritable(made, lambda _text, _is_full: None)
+    report_failures(made, lambda _text, _is_full: None)
     keep_symbol(made)
     yield made
     made.dispose()

@@ -26,5 +26,6 @@ class ForwardedHeaders:
             return
         if scope["type"] in _SCHEMES and scope.get("client") and scope["client"][0] in LOOPBACK:
             said = dict(scope["headers"]).get(b"x-forwarded-proto", b"").strip()
-            scope["scheme"] = _SCHEMES[scope["type"]].get(said, scope["scheme"])
+            if said in _SCHEMES[scope["type"]]:
+                scope["scheme"] = _SCHEMES[scope["type"]][said]
         await self._app(scope, receive, send)
