@@ -153,6 +153,26 @@ async def test_what_waits_is_explained(managed: Managed):
     assert [each.allocation_id for each in found.blockers] == [running]
 
 
+async def test_the_queue_is_what_waits_and_what_runs(managed: Managed):
+    running = await managed.submit(slots=2)
+    await managed.starts(running)
+    waiting = await managed.submit()
+    found = await managed.manager.queue(managed.pool, slots=0, room=0)
+    assert [each.allocation_id for each in found.waiting] == [waiting]
+    assert [each.allocation_id for each in found.running] == [running]
+    await managed.ends(running)
+    await managed.starts(waiting)
+    assert (await managed.manager.queue(managed.pool, slots=0, room=0)).waiting == ()
+
+
+async def test_a_check_changes_nothing(managed: Managed):
+    running, waiting = await managed.submit(slots=2), await managed.submit()
+    await managed.starts(running)
+    await managed.manager.check()
+    await managed.ends(running)
+    await managed.starts(waiting)
+
+
 async def test_reconciling_twice_changes_nothing(managed: Managed):
     allocation = await managed.submit()
     await managed.starts(allocation)

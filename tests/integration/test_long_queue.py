@@ -2,8 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from sqlalchemy import func, select
@@ -15,6 +18,7 @@ from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.db.models import AllocationRow
 from determined_master.resource_managers import waiting_reasons
+from determined_master.resource_managers.agent_manager import AgentManager
 
 QUEUED = 20_000
 MAX_SECONDS = 0.1
@@ -91,3 +95,31 @@ async def test_reasons_of_a_queue_that_is_longer_than_a_batch_are_all_stored_in_
             return (await session.scalars(query)).one() == 199
 
     await eventually(all_stored)
+
+
+@contextmanager
+def slices() -> Iterator[list[float]]:
+    """Yields the processor seconds of each call that the event loop makes meanwhile."""
+    taken: list[float] = []
+    run = asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        began = time.thread_time()
+        run(handle)
+        taken.append(time.thread_time() - began)
+
+    with patch.object(asyncio.Handle, "_run", timed):
+        yield taken
+
+
+async def test_a_long_queue_is_read_and_compared_in_slices(one: Cluster):
+    """In one piece it takes a second of the event loop."""
+    manager = one.master.managers.of("default")
+    assert isinstance(manager, AgentManager)
+    await fill_queue(one, 10_000)
+    with slices() as taken:
+        assert not await manager.kept.check()
+    longest = sorted(taken, reverse=True)
+    assert len(longest) > 200
+    assert longest[5] < 0.01  # a table of keys that grows takes longer, a few times
+    assert longest[0] < 0.05
