@@ -66,6 +66,7 @@ async def test_every_prepared_query_gives_what_sqlalchemy_gives(one: Cluster):
         "experiment_id": 1,
         "ids": [1, 2],
         "job_id": job_id,
+        "job_ids": [job_id],
         "most": 100,
         "of_group": "validation",
         "pool": "default",

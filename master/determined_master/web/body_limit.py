@@ -7,7 +7,7 @@ from determined_master.errors import BodyTooLarge
 SIGN_IN_BYTES = 64 * 1024
 """Limit for routes that need no sign-in."""
 DEFAULT_BYTES = 8 * 1024 * 1024
-REPORT_BYTES = 16 * 1024 * 1024
+REPORT_BYTES = 32 * 1024 * 1024
 """Limit for batches of metrics, log lines and output, which authenticate before they read."""
 _SIGN_IN = ("/api/v1/auth/", "/detent/sign-in")
 _REPORTS = ("/metrics", "/reports", "/task/logs", "/output")
