@@ -46,7 +46,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
     made = make_group_engine(url)
-    report_failures(made, lambda _text, _is_full: None)
+    report_failures(made, lambda _text, _is_full: None, lambda _error: None)
     keep_symbol(made)
     yield made
     made.dispose()

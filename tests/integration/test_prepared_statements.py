@@ -57,6 +57,7 @@ async def test_every_prepared_query_gives_what_sqlalchemy_gives(one: Cluster):
     async with one.master.database.read() as session:
         job_id = await session.scalar(select(JobRow.id))
     values: dict[str, Any] = {
+        "after": 0,
         "agent_id": "one",
         "agent_ids": ["one"],
         "allocation_id": wish.allocation_id,
