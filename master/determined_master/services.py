@@ -38,6 +38,7 @@ from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
 from determined_master.logs.store import LogStore
+from determined_master.logs.turns import Turns
 from determined_master.metrics.store import MetricStore
 from determined_master.notifications import Notifications
 from determined_master.offloading import Offloader
@@ -103,6 +104,7 @@ class Services:
     own_log: OwnLog = field(default_factory=lambda: deque(maxlen=5000))
     """The newest lines of the master's own log."""
     matchers: Matchers = field(default_factory=Matchers)
+    log_turns: Turns = field(default_factory=Turns)
     unpacker: Offloader = field(default_factory=lambda: Offloader(1))
     """A separate offloader, so that long-running contexts delay neither uploads nor checks."""
     model_defs: OrderedDict[str, str] = field(default_factory=OrderedDict)

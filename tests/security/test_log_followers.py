@@ -14,12 +14,15 @@ from tests.support.live_models import SCRIPT
 from tests.support.live_trials import Experiment, create
 from tests.support.log_followers import FORMS, Follower, stalled
 from tests.support.process_memory import forget_peak, peak_mib
+from tests.support.waiting import wait_until
 
 from determined_master.secrets import Secrets
 
 LAST = "the last line"
 BATCH = 50
 MAX_GROWTH_MIB = 150
+LONGEST_SECONDS = 0.4
+"""Of a request beside followers who come at once; 100 ms on two quiet cores."""
 WIDE = "w" * 32_000
 
 
@@ -110,6 +113,38 @@ async def test_each_follower_gets_every_line_once_and_in_order(
         print(f"{count} followers, {len(ids)} lines each: {name} took {words}")
         assert waits.failures == []
         assert waits.median < alone[name].median * count / 2
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(200, marks=pytest.mark.long)], ids=["sample", "all"])
+async def test_followers_who_come_at_once_hold_up_no_other_request(
+    cluster: LiveCluster, running: Experiment, count: int
+):
+    """The first request beside them waited for the pages of all of them: seconds with 200."""
+    for first in range(0, 2000, 500):
+        cluster.session.post("/api/v1/task/logs", lines_of(running, first, 500, "x" * 100))
+    headers = {"Authorization": cluster.session._headers["Authorization"]}
+    paths = [f"/api/v1/trials/{running.trial_id}/logs?follow=true"] * count
+
+    async def drain(reader: asyncio.StreamReader) -> None:
+        while await reader.read(1 << 16):
+            pass
+
+    connections = [await asyncio.open_connection("127.0.0.1", cluster.port) for _ in paths]
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with measured(health_of(cluster.port), pause=0.0) as health:
+        await asyncio.to_thread(wait_until, lambda: len(health.seconds) >= 5)
+        for path, (_, writer) in zip(paths, connections, strict=True):
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n".encode())
+        draining = [asyncio.create_task(drain(reader)) for reader, _ in connections]
+        begun = len(health.seconds)
+        await asyncio.to_thread(wait_until, lambda: len(health.seconds) >= begun + 20, within=60)
+    for task in draining:
+        task.cancel()
+    for _, writer in connections:
+        writer.close()
+    print(f"{count} followers: /health took {health.longest * 1000:.0f} ms at most")
+    assert health.failures == []
+    assert health.longest < LONGEST_SECONDS
 
 
 @pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)], ids=["sample", "all"])

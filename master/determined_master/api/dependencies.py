@@ -28,6 +28,7 @@ from determined_master.experiments.task_search import TaskSearch
 from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
+from determined_master.logs.turns import Turns
 from determined_master.notifications import Notifications
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
@@ -82,6 +83,7 @@ IdentityDep = Annotated[Identity, Depends(_one_of(lambda services: services.iden
 LifecycleDep = Annotated[Lifecycle, Depends(_one_of(lambda services: services.lifecycle))]
 LineCountsDep = Annotated[LineCounts, Depends(_one_of(lambda services: services.log_counts))]
 ManagersDep = Annotated[ResourceManagers, Depends(_one_of(lambda services: services.managers))]
+LogTurnsDep = Annotated[Turns, Depends(_one_of(lambda services: services.log_turns))]
 MatchersDep = Annotated[Matchers, Depends(_one_of(lambda services: services.matchers))]
 ModelDefsDep = Annotated[ModelDefs, Depends(_one_of(_model_defs))]
 NotificationsDep = Annotated[Notifications, Depends(_one_of(lambda services: services.notifications))]

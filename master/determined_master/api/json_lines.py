@@ -20,13 +20,16 @@ class Streamed(Wire, Generic[T]):
 
 
 def json_lines(source: AsyncIterator[Any]) -> StreamingResponse:
-    """Returns a stream. ``source`` yields the values of ``result``: dictionaries, or wire models."""
+    """Returns a stream. ``source`` yields the values of ``result``, dictionaries or wire models, or encoded lines."""
     return StreamingResponse(_encode(source), media_type="application/json")
 
 
 async def _encode(source: AsyncIterator[Any]) -> AsyncIterator[bytes]:
     try:
         async for item in source:
+            if isinstance(item, bytes):
+                yield item
+                continue
             value = item.model_dump(mode="json") if hasattr(item, "model_dump") else item
             yield json.dumps({"result": value}).encode() + b"\n"
     except Exception as error:

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import DatabaseDep, LineCountsDep, MatchersDep, Read, Reader
+from determined_master.api.dependencies import DatabaseDep, LineCountsDep, LogTurnsDep, MatchersDep, Read, Reader
 from determined_master.api.schemas.base import BoundedInt, RowId, Wire
 from determined_master.api.schemas.enums import plain_level
 from determined_master.api.schemas.logs import FirstError, Level, Line, LogExtent, LogPage, WholeLine, message, run_of
@@ -17,6 +17,7 @@ from determined_master.logs import log_queries, repository
 from determined_master.logs.log_pager import Asked, page
 from determined_master.logs.log_queries import PagedLine
 from determined_master.logs.repository import Selection
+from determined_master.logs.turns import Turns
 from determined_master.trials import repository as trial_rows
 
 DOWNLOAD_PAGE = 500
@@ -94,10 +95,12 @@ async def log_extent(
 
 
 @router.get("/trials/{trial_id}/logs/download", response_class=StreamingResponse)
-async def log_download(trial_id: RowId, _principal: Reader, session: Read, database: DatabaseDep) -> StreamingResponse:
+async def log_download(
+    trial_id: RowId, _principal: Reader, session: Read, database: DatabaseDep, turns: LogTurnsDep
+) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
     return StreamingResponse(
-        _texts(database, row.task_id),
+        _texts(database, turns, row.task_id),
         media_type="text/plain; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="trial-{trial_id}.log"'},
     )
@@ -111,17 +114,19 @@ async def log_line(line_id: RowId, _principal: Reader, session: Read) -> WholeLi
     return WholeLine(line=line_of(found))
 
 
-async def _texts(database: Database, task_id: str) -> AsyncIterator[bytes]:
+async def _texts(database: Database, turns: Turns, task_id: str) -> AsyncIterator[bytes]:
     """Yields the log in pages, each from a session of its own: no session lives as long as the download."""
     after = 0
     while True:
-        async with database.read() as session:
-            lines = await repository.page(session, task_id, Selection(), after_id=after, most=DOWNLOAD_PAGE)
-        if not lines:
-            return
-        after = lines[-1].id
-        texts = (message(each.timestamp, each.container_id, each.rank_id, each.level, each.log) for each in lines)
-        yield "".join(texts).encode("utf-8", "replace")
+        async with turns:
+            async with database.read() as session:
+                lines = await repository.page(session, task_id, Selection(), after_id=after, most=DOWNLOAD_PAGE)
+            if not lines:
+                return
+            after = lines[-1].id
+            texts = (message(each.timestamp, each.container_id, each.rank_id, each.level, each.log) for each in lines)
+            page = "".join(texts).encode("utf-8", "replace")
+        yield page
 
 
 def line_of(row: PagedLine) -> Line:

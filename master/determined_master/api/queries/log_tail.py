@@ -1,6 +1,7 @@
 """Reads the log of a task in pages and follows it until the task has ended and all output has arrived."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeVar
 
 from determined.errors import BadRequest
 from determined_master import notifications
@@ -10,10 +11,12 @@ from determined_master.db.session import Database, ReadSession
 from determined_master.logs import repository
 from determined_master.logs.matching import Matchers, OutOfTime
 from determined_master.logs.repository import Selection
+from determined_master.logs.turns import Turns
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 
-PAGE = 500
+T = TypeVar("T")
+PAGE = 250
 PAGE_MATCHED = 5000
 """Lines per search call: a call has the cost of some thousand lines."""
 MATCHED_CHARACTERS = 4 << 20
@@ -25,41 +28,48 @@ async def read(
     task_id: str,
     selection: Selection,
     matchers: Matchers,
+    turns: Turns,
+    make: Callable[[Sequence[LogRow]], T],
     *,
     expression: str = "",
     limit: int = 0,
     newest_first: bool = False,
     follow: bool = False,
-) -> AsyncIterator[LogRow]:
-    """Yields pages of lines, each from a session of its own. Raises BadRequest if ``expression`` is invalid or takes
-    too long on a page of lines."""
+) -> AsyncIterator[T]:
+    """Yields what ``make`` makes of each page of lines, each from a session of its own. Raises BadRequest if
+    ``expression`` is invalid or takes too long on a page of lines."""
     most, characters = (PAGE_MATCHED, MATCHED_CHARACTERS) if expression else (PAGE, repository.MAX_PAGE_CHARACTERS)
     after_id = sent = 0
     is_first = True
     waited_since_end = False
     async with database.notifications.subscribe(notifications.logs(task_id)) as listener:
         while True:
-            async with database.read() as session:
-                ended, drained = await _ended(session, task_id)
-                rows = await repository.page(
-                    session,
-                    task_id,
-                    selection,
-                    after_id=after_id,
-                    most=most,
-                    newest_first=newest_first,
-                    max_characters=characters,
-                )
-            if rows:
-                after_id = rows[-1].id
+            async with turns:
+                async with database.read() as session:
+                    ended, drained = await _ended(session, task_id)
+                    rows = await repository.page(
+                        session,
+                        task_id,
+                        selection,
+                        after_id=after_id,
+                        most=most,
+                        newest_first=newest_first,
+                        max_characters=characters,
+                    )
+                if rows:
+                    after_id = rows[-1].id
+                made = None if expression or not rows else make(rows[: limit - sent] if limit else rows)
+            kept = rows
             # An invalid expression is reported even if the log is empty.
-            kept = await _matching(matchers, expression, rows) if expression and (rows or is_first) else rows
+            if expression and (rows or is_first):
+                kept = await _matching(matchers, expression, rows)
+                made = make(kept[: limit - sent] if limit else kept) if kept else None
             is_first = False
-            for row in kept:
-                yield row
-                sent += 1
-                if limit and sent >= limit:
-                    return
+            sent += len(kept)
+            if made is not None:
+                yield made
+            if limit and sent >= limit:
+                return
             if repository.is_full(rows, most, characters):
                 continue
             if (

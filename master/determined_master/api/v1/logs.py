@@ -1,6 +1,7 @@
 """Logs of trials and tasks as streams."""
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -8,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator
 
 from determined.errors import BadRequest
-from determined_master.api.dependencies import DatabaseDep, MatchersDep, Read, Reader
+from determined_master.api.dependencies import DatabaseDep, LogTurnsDep, MatchersDep, Read, Reader
 from determined_master.api.json_lines import json_lines
 from determined_master.api.queries.log_tail import read
 from determined_master.api.schemas.base import BoundedInt, Moment, RowId, Wire, rfc3339
@@ -65,18 +66,30 @@ Asked = Annotated[LogQuery, Query()]
 
 @router.get("/trials/{trial_id}/logs")
 async def trial_logs(
-    trial_id: RowId, asked: Asked, _principal: Reader, session: Read, database: DatabaseDep, matchers: MatchersDep
+    trial_id: RowId,
+    asked: Asked,
+    _principal: Reader,
+    session: Read,
+    database: DatabaseDep,
+    matchers: MatchersDep,
+    turns: LogTurnsDep,
 ) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
-    return json_lines(_shown(database, matchers, row.task_id, asked, trial_id))
+    return json_lines(_shown(database, matchers, turns, row.task_id, asked, trial_id))
 
 
 @router.get("/tasks/{task_id}/logs")
 async def task_logs(
-    task_id: str, asked: Asked, _principal: Reader, session: Read, database: DatabaseDep, matchers: MatchersDep
+    task_id: str,
+    asked: Asked,
+    _principal: Reader,
+    session: Read,
+    database: DatabaseDep,
+    matchers: MatchersDep,
+    turns: LogTurnsDep,
 ) -> StreamingResponse:
     await tasks.get(session, task_id)
-    return json_lines(_shown(database, matchers, task_id, asked, None))
+    return json_lines(_shown(database, matchers, turns, task_id, asked, None))
 
 
 @router.get("/trials/{trial_id}/logs/fields")
@@ -94,22 +107,34 @@ async def task_fields(task_id: str, _principal: Reader, session: Read, follow: b
 
 
 async def _shown(
-    database: DatabaseDep, matchers: MatchersDep, task_id: str, asked: LogQuery, trial_id: int | None
-) -> AsyncIterator[dict[str, Any]]:
+    database: DatabaseDep,
+    matchers: MatchersDep,
+    turns: LogTurnsDep,
+    task_id: str,
+    asked: LogQuery,
+    trial_id: int | None,
+) -> AsyncIterator[bytes]:
+    """Yields the lines of JSON of each page."""
     if asked.follow and asked.limit > 0:
         raise BadRequest("limit and follow exclude each other")
-    rows = read(
+
+    def lines(rows: Sequence[LogRow]) -> bytes:
+        return b"".join(json.dumps({"result": _entry(row, trial_id)}).encode() + b"\n" for row in rows)
+
+    pages = read(
         database,
         task_id,
         asked.selection(),
         matchers,
+        turns,
+        lines,
         expression=asked.search_text if asked.enable_regex else "",
         limit=max(0, asked.limit),
         newest_first=is_descending(asked.order_by),
         follow=asked.follow,
     )
-    async for row in rows:
-        yield _entry(row, trial_id)
+    async for page in pages:
+        yield page
 
 
 async def _once(fields: dict[str, list[object]]) -> AsyncIterator[dict[str, Any]]:
