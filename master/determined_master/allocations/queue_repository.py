@@ -75,7 +75,7 @@ _QUEUED = (
 )
 _LIVE = AllocationRow.state.in_([AllocationState.PENDING, *RUNNING])
 _ALL = Prepared(_QUEUED.where(_LIVE))
-_OF_IDS = Prepared(_QUEUED.where(_LIVE, AllocationRow.id.in_(bindparam("ids", expanding=True))))
+_OF_IDS = Prepared(_QUEUED.where(_LIVE, AllocationRow.id.in_(bindparam("allocation_ids", expanding=True))))
 
 
 async def live(session: ReadSession, page: int) -> AsyncIterator[list[Queued]]:
@@ -86,7 +86,7 @@ async def live(session: ReadSession, page: int) -> AsyncIterator[list[Queued]]:
 
 async def live_of(session: ReadSession, ids: Sequence[str]) -> list[Queued]:
     """Returns those of the allocations that have not ended."""
-    return [Queued(*row) for row in await _OF_IDS.rows(session, ids=ids)]
+    return [Queued(*row) for row in await _OF_IDS.rows(session, allocation_ids=ids)]
 
 
 _OF_JOBS = Prepared(

@@ -66,8 +66,9 @@ class Prepared(Generic[*Ts]):
         """Yields all rows, so many at a time: between two pages the event loop runs its other tasks."""
         driver = await _driver_of(session)
         if driver is None:
-            found = await session.execute(self._statement, values)
-            for page in found.partitions(size):
+            # A cursor of the server: the driver would make all rows at once.
+            found = await session.stream(self._statement, values, execution_options={"yield_per": size})
+            async for page in found.partitions():
                 yield [tuple(row) for row in page]
                 await asyncio.sleep(0)
             return

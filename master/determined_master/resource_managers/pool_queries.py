@@ -41,22 +41,22 @@ async def present_in(session: ReadSession, pool: str) -> Sequence[str]:
 
 async def agents(session: ReadSession, ids: Sequence[str]) -> list[PresentAgent]:
     """Returns those of the agents that are connected or within their reconnect window, by id."""
-    return [PresentAgent(*row) for row in await _AGENTS.rows(session, ids=ids)]
+    return [PresentAgent(*row) for row in await _AGENTS.rows(session, agent_ids=ids)]
 
 
 async def slots(session: ReadSession, agent_ids: Sequence[str]) -> list[PresentSlot]:
     """Returns the slots of the agents, by agent and number."""
-    return [PresentSlot(*row) for row in await _SLOTS.rows(session, ids=agent_ids)]
+    return [PresentSlot(*row) for row in await _SLOTS.rows(session, agent_ids=agent_ids)]
 
 
 async def parts_of(session: ReadSession, ids: Sequence[str]) -> Sequence[tuple[str, str, list[int]]]:
     """Returns allocation, agent and slots of each container of the allocations, by rank."""
-    return await _PARTS.rows(session, ids=ids)
+    return await _PARTS.rows(session, allocation_ids=ids)
 
 
 _PARTS = Prepared(
     select(ContainerRow.allocation_id, ContainerRow.agent_id, ContainerRow.slot_ids)
-    .where(ContainerRow.allocation_id.in_(bindparam("ids", expanding=True)))
+    .where(ContainerRow.allocation_id.in_(bindparam("allocation_ids", expanding=True)))
     .order_by(ContainerRow.rank)
 )
 
@@ -79,12 +79,12 @@ _PRESENT_IN = Prepared(
 )
 _AGENTS = Prepared(
     select(AgentRow.id, AgentRow.pool, AgentRow.enabled, AgentRow.draining, AgentRow.disconnected_at)
-    .where(AgentRow.lost.is_(False), AgentRow.id.in_(bindparam("ids", expanding=True)))
+    .where(AgentRow.lost.is_(False), AgentRow.id.in_(bindparam("agent_ids", expanding=True)))
     .order_by(AgentRow.id)
 )
 _SLOTS = Prepared(
     select(AgentSlotRow.agent_id, AgentSlotRow.slot_id, AgentSlotRow.enabled)
     .add_columns(AgentSlotRow.status, AgentSlotRow.status_reason)
-    .where(AgentSlotRow.agent_id.in_(bindparam("ids", expanding=True)))
+    .where(AgentSlotRow.agent_id.in_(bindparam("agent_ids", expanding=True)))
     .order_by(AgentSlotRow.agent_id, AgentSlotRow.slot_id)
 )
