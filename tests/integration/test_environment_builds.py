@@ -1,10 +1,11 @@
 """Tasks that build Python environments: started where a container waits for one, once, and refused at submission."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster, FakeAgent
+from tests.support.cluster import PASSWORD, Cluster, FakeAgent
 from tests.support.waiting import eventually
 
 from determined.context import pack
@@ -147,3 +148,25 @@ async def test_a_list_that_cannot_be_used_is_refused_at_submission(
         assert message in answer.text
     answer = await one.post("/api/v1/experiments", {"config": CONFIG})
     assert (answer.status_code, "is in no context" in answer.text) == (400, True)
+
+
+async def test_lists_that_include_each_other_hold_up_no_sign_in(one: Cluster, tmp_path: Path):
+    """Eight at once, of a size that is sent in no time, held up every sign-in for two minutes."""
+    names = [f"r{number}.txt" for number in range(60)]
+    folder = tmp_path / "context"
+    folder.mkdir()
+    (folder / "run.py").write_text("pass\n")
+    for name in ("requirements.txt", *names):
+        (folder / name).write_text("\n".join(f"-r {each}" for each in names))
+    packed = pack(folder)
+    one.master.blobs.keep_bytes(packed.data)
+    body = {"config": CONFIG, "contextHash": packed.hash}
+    submissions = [asyncio.create_task(one.client.post("/api/v1/experiments", json=body)) for _ in range(8)]
+    await asyncio.sleep(0)
+    signed_in = await one.client.post("/detent/sign-in", json={"username": "determined", "password": PASSWORD})
+    assert signed_in.status_code == 200
+    assert sum(submission.done() for submission in submissions) < 8
+    for submission in submissions:
+        answer = await submission
+        assert answer.status_code == 400
+        assert "50 are allowed" in answer.text

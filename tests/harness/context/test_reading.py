@@ -3,12 +3,14 @@
 import hashlib
 import io
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
 
-from determined.context import ContextError, archive_reader, entries, pack, read
+from determined.context import ContextError, archive_reader, entries, pack, read, small_files
 
 
 def stored(tmp_path: Path, *members: tuple[str, bytes | None, str | None]) -> Path:
@@ -86,3 +88,32 @@ def test_a_decompression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_text_is_told_from_binary(head: bytes, expected: bool):
     assert archive_reader.is_text(head) is expected
+
+
+def test_small_files_are_found_by_name_in_one_read_of_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = stored(
+        tmp_path, ("a/r.txt", b"numpy", None), ("large", b"x" * 100, None), ("l", None, "a/r.txt"), ("d", None, None)
+    )
+    opened: list[Path] = []
+    monkeypatch.setattr(archive_reader, "_opened", _counted(archive_reader._opened, opened))
+    with small_files(path, 10) as content:
+        assert [content(name) for name in ("a/r.txt", "large", "none", "l", "d")] == [
+            b"numpy",
+            b"x" * 11,
+            None,
+            None,
+            None,
+        ]
+        with pytest.raises(ContextError):
+            content("../r.txt")
+    assert opened == [path]
+
+
+def _counted(work: Callable[[Path], Any], opened: list[Path]) -> Callable[[Path], Any]:
+    def count(path: Path) -> Any:
+        opened.append(path)
+        return work(path)
+
+    return count
