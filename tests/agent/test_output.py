@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import eventually
 
 from determined.link.messages import OutputAck, OutputBatch
 from determined.link.run_folder import RunFolder
-from determined_agent import output
+from determined_agent import log_segments, output
 from determined_agent.http import Answer
 from determined_agent.log_segments import AGENT, STDOUT, SegmentWriter
 from determined_agent.output import OutputShipper
@@ -71,11 +72,26 @@ async def test_lines_of_the_agent_are_sent_with_the_first_line_of_the_task(
 ):
     monkeypatch.setattr(output, "AGENT_LINES_SECONDS", 30.0)
     monkeypatch.setattr(output, "FIRST_LINES_SECONDS", 0.0)
+    reads = 0
+    read = running.shipper._read
+
+    def counted(lines: int = output.MAX_LINES) -> log_segments.Chunk:
+        nonlocal reads
+        found = read(lines)
+        reads += 1
+        return found
+
+    async def is_read(count: int) -> None:
+        await eventually(lambda: reads >= count)
+        for _ in range(20):  # what follows the read
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(running.shipper, "_read", counted)
     running.write(AGENT, "library: this one")
     shipping = asyncio.create_task(running.shipper.run())
-    await asyncio.sleep(0)
+    await is_read(1)
     running.write(AGENT, "user: that one")
-    await asyncio.sleep(0)
+    await is_read(2)
     running.write(STDOUT, "loss 1")
     await running.master.received.wait()
     await running.shipper.finish()
