@@ -219,7 +219,7 @@ async def _readable(descriptor: int, seconds: float | None = None) -> bool:
 
 def _settle(folder: RunFolder) -> bool:
     """Ends the processes that a dead shim left, and records the end. Returns False if a shim is just starting."""
-    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = _open_lock(folder.lock)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not folder.exit.exists():  # a shim writes it when it has ended all of them
@@ -231,3 +231,11 @@ def _settle(folder: RunFolder) -> bool:
     finally:
         os.close(lock)
     return True
+
+
+def _open_lock(path: Path) -> int:
+    """Opens the lock of a shim; replaces a link, through which a task would have a file made elsewhere."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if path.is_symlink():
+        path.unlink(missing_ok=True)
+    return os.open(path, flags, 0o600)
