@@ -100,3 +100,29 @@ async def test_a_refusal_is_logged_without_a_traceback(one: Cluster, caplog: pyt
         assert (await one.client.get(f"/api/v1/experiments?offset={HUGE}")).status_code == 400
         assert (await one.client.get("/api/v1/agents/one/slots/77")).status_code == 404
     assert [record for record in caplog.records if record.exc_info] == []
+
+
+@pytest.mark.parametrize("path", ["/api/v1/trials/1/metrics", "/detent/trials/1/reports", "/api/v1/task/logs"])
+@pytest.mark.parametrize(
+    "body", [b'{"group":"\xed\xa0\x80"}', b'{"logs":[{"taskId":"x","log":"\xff\xfe"}]}'], ids=["surrogate", "no UTF-8"]
+)
+async def test_bytes_that_are_no_text_are_refused_on_hot_routes(one: Cluster, path: str, body: bytes):
+    agent = await one.join()
+    await one.create()
+    task = one.as_task((await agent.wished())[0].allocation_id)
+    answer = await one.client.post(path, content=body, headers={**task, "Content-Type": "application/json"})
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/api/v1/auth/login", "/detent/sign-in"])
+async def test_a_surrogate_in_a_name_is_refused_at_sign_in(one: Cluster, path: str):
+    headers = {"Content-Type": "application/json"}
+    answer = await one.client.post(path, content=b'{"username":"\xed\xa0\x80"}', headers=headers)
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/api/v1/trials/{}/metrics", "/detent/trials/{}/reports", "/api/v1/trials/{}"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+async def test_an_id_of_thousands_of_digits_is_no_failure(one: Cluster, path: str, method: str):
+    answer = await one.client.request(method, path.format("9" * 5000))
+    assert 400 <= answer.status_code < 500
