@@ -13,11 +13,13 @@ from fastapi import FastAPI
 
 from determined_master import notifications
 from determined_master.db.lease import CHECK_SECONDS, RETRY_SECONDS, DatabaseAway, DatabaseTaken
+from determined_master.loops import job_followers
 from determined_master.loops import schedule as schedules
 from determined_master.loops.checkpoint_removal import CheckpointRemoval
 from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
 from determined_master.loops.environment_builds import EnvironmentBuilds
+from determined_master.loops.job_followers import JobFollowers
 from determined_master.loops.loop import run
 from determined_master.loops.providers import ProviderLoop
 from determined_master.loops.retention import Retention
@@ -156,6 +158,16 @@ async def _loops(services: Services) -> AsyncIterator[None]:
                 "packing", lambda: run("packing", services.notifications, (), packing.tick, interval=PACKING_SECONDS)
             )
         )
+        followers = JobFollowers(services.database, services.managers)
+        follow = partial(
+            run,
+            "job followers",
+            services.notifications,
+            (notifications.JOBS,),
+            followers.tick,
+            interval=job_followers.INTERVAL_SECONDS,
+        )
+        await stack.enter_async_context(_running("job followers", follow))
         check = partial(
             run, "schedule check", services.notifications, (), schedule.check, interval=schedules.CHECK_SECONDS
         )

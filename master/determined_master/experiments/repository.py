@@ -114,7 +114,13 @@ async def get(session: ReadSession, experiment_id: int) -> ExperimentRow:
 
 
 async def find_by_job(session: ReadSession, job_id: str) -> ExperimentRow | None:
-    return (await session.scalars(select(ExperimentRow).where(ExperimentRow.job_id == job_id))).one_or_none()
+    return (await find_by_jobs(session, [job_id])).get(job_id)
+
+
+async def find_by_jobs(session: ReadSession, job_ids: Collection[str]) -> dict[str, ExperimentRow]:
+    """Returns experiments by job; jobs of other work are absent."""
+    rows = await session.scalars(select(ExperimentRow).where(ExperimentRow.job_id.in_(job_ids)))
+    return {row.job_id: row for row in rows}
 
 
 async def get_many(session: ReadSession, experiment_ids: Sequence[int]) -> Sequence[ExperimentRow]:

@@ -26,8 +26,11 @@ from determined_master.searcher.actions import (
     Keep,
     LimitsChanged,
     LotDue,
+    Resume,
+    ResumeDue,
     SearchContinued,
     Shutdown,
+    Stop,
     TrialClosed,
     TrialValidated,
 )
@@ -48,6 +51,8 @@ MAX_FOLLOWED = 100
 MAX_KEPT_METHODS = 64
 EVENTS_A_STEP = 500
 """Events that a search processes in one transaction; it stops earlier where they ask for a lot of actions."""
+CREATIONS_A_STOP = 5
+"""A trial that is stopped takes several statements, one that is created a part of a few."""
 LATE_SECONDS = 1.0
 """Validations from which nothing follows but the progress are processed so much later, together with what comes."""
 _CURSOR = "cursor"
@@ -70,7 +75,7 @@ class SearchView:
     """Input of a decision. ``cursors``: the id of each event in ``news``. ``cursor``: that of the last one, or of the
     search. ``live_progress``: of the trials that have not ended, added up."""
 
-    news: tuple[Event, ...]
+    news: tuple[Event | ResumeDue, ...]
     cursors: tuple[int, ...]
     cursor: int
     live_progress: float
@@ -81,7 +86,7 @@ class Decision:
     """What a search wants after the events ``processed``, the last of which is ``cursor``."""
 
     actions: list[Action]
-    processed: tuple[Event, ...]
+    processed: tuple[Event | ResumeDue, ...]
     cursor: int
     progress: float
 
@@ -293,7 +298,7 @@ async def restored(session: ReadSession, row: ExperimentRow) -> KeptMethod:
     stored = row.searcher_snapshot.get(_CURSOR, row.searcher_cursor)
     since = await search_event_repository.events_after(session, row.id, stored, to=row.searcher_cursor)
     for event in (await view_of(session, row.id, since, stored)).news:
-        method.on_event(event)  # its actions were applied with the cursor
+        _wanted(method, event)  # its actions were applied with the cursor
     return KeptMethod(method, row.searcher_cursor, stored, len(since))
 
 
@@ -302,7 +307,7 @@ async def continued(session: ReadSession, row: ExperimentRow, event: SearchConti
     kept = await restored(session, row)
     news = await search_event_repository.events_after(session, row.id, row.searcher_cursor)
     for each in (await view_of(session, row.id, news, row.searcher_cursor)).news:
-        kept.method.on_event(each)
+        _wanted(kept.method, each)
     return kept.method.on_event(event)
 
 
@@ -312,12 +317,26 @@ def decide(method: SearchMethod, view: SearchView) -> Decision:
     actions: list[Action] = []
     count = 0
     for event in view.news:
-        if len(actions) >= TRIALS_A_LOT:
+        if sum(map(_weight, actions)) >= TRIALS_A_LOT:
             break
-        actions += method.on_event(event)
+        actions += _wanted(method, event)
         count += 1
     cursor = view.cursor if count == len(view.news) else view.cursors[count - 1]
     return Decision(actions, view.news[:count], cursor, method.progress(view.live_progress))
+
+
+def _wanted(method: SearchMethod, event: Event | ResumeDue) -> list[Action]:
+    """Returns the actions that follow from an event. That trials train on was decided when the search was continued."""
+    if isinstance(event, ResumeDue):
+        return [Resume(event.after, event.to, event.actor)]
+    return method.on_event(event)
+
+
+def _weight(action: Action) -> int:
+    """Returns to how many creations of a trial an action is equal in the time that it takes."""
+    if isinstance(action, Resume):
+        return TRIALS_A_LOT
+    return CREATIONS_A_STOP if isinstance(action, Stop) else 1
 
 
 async def view_of(session: ReadSession, experiment_id: int, news: Sequence[SearchEventRow], cursor: int) -> SearchView:
@@ -331,13 +350,15 @@ async def view_of(session: ReadSession, experiment_id: int, news: Sequence[Searc
     )
 
 
-def _event(event: SearchEventRow, request_ids: Mapping[int, str]) -> Event:
+def _event(event: SearchEventRow, request_ids: Mapping[int, str]) -> Event | ResumeDue:
     if event.kind == "limits":
         return LimitsChanged(**event.payload)
     if event.kind == "continued":
         return SearchContinued(tuple(event.payload["resumed"]), tuple(event.payload["known"]))
     if event.kind == search_event_repository.LOT:
         return LotDue()
+    if event.kind == search_event_repository.RESUME:
+        return ResumeDue(**event.payload)
     request_id = request_ids[event.trial_id]
     if event.kind == "closed":
         return TrialClosed(request_id, event.payload["reason"])

@@ -13,7 +13,7 @@ from determined_master.db.models import ExperimentRow, TrialRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
-from determined_master.searcher.actions import Action, Create, CreateMore, Keep, RungResult, Shutdown, Stop
+from determined_master.searcher.actions import Action, Create, CreateMore, Keep, Resume, RungResult, Shutdown, Stop
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
@@ -80,13 +80,15 @@ class SearchActions:
             elif isinstance(action, CreateMore) and not _is_over(row):
                 await search_event_repository.add_event(session, row.id, 0, search_event_repository.LOT, {})
                 notify(session, notifications.SEARCH)
+            elif isinstance(action, Resume) and not _is_over(row):
+                await self._trials.resume_lot(session, row, action)
             elif isinstance(action, Shutdown) and not _is_over(row):
                 await self._end(session, row, action)
 
     async def fail(self, session: WriteSession, row: ExperimentRow, reason: str) -> None:
         """Ends the experiment and its trials because its search method failed; no-op if it has ended or is stopping."""
         if not _is_over(row):
-            await search_event_repository.drop_lot(session, row.id)
+            await search_event_repository.drop_lots(session, row.id)
             await repository.move(session, self._clock, row, ExperimentState.STOPPING_ERROR, message=reason)
             await self._trials.follow_experiment(session, row, events.SYSTEM)
             notify(session, notifications.SEARCH, notifications.TRIALS)

@@ -3,8 +3,10 @@
 A queue is ordered by priority (smaller first), then position (microseconds), then job id.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from determined.errors import BadRequest, Forbidden
 
@@ -32,42 +34,83 @@ class Move:
     """Jobs that were ahead of the moved one and are behind it now."""
 
 
-def move(queue: Sequence[QueuedJob], job_id: str, *, anchor: str, is_ahead: bool) -> Move:
-    """Moves a job right ahead of, or right behind, another job of its pool; it takes that job's priority.
+class QueueOrder:
+    """The jobs of a queue in their order, which moves and new priorities change. It may be very long."""
 
-    Raises BadRequest for an anchor that is not in the queue, or is the job itself.
-    """
-    if job_id == anchor:
-        raise BadRequest(f"job {job_id} cannot be moved past itself")
-    ordered = sorted(queue, key=lambda each: each.order)
-    ids = [each.job_id for each in ordered]
-    if anchor not in ids:
-        raise BadRequest(f"job {anchor} is not in the queue of this pool")
-    moved = ordered[ids.index(job_id)]
-    others = [each for each in ordered if each.job_id != job_id]
-    at = [each.job_id for each in others].index(anchor) + (0 if is_ahead else 1)
-    priority = ordered[ids.index(anchor)].priority
-    before = [each for each in others[:at] if each.priority == priority]
-    after = [each for each in others[at:] if each.priority == priority]
-    return Move(
-        priority=priority,
-        positions=_between(job_id, before[-1] if before else None, after),
-        passed=tuple(each for each in others[at:] if each.order < moved.order),
-    )
+    def __init__(self, queue: Iterable[QueuedJob]) -> None:
+        self._jobs = {each.job_id: each for each in queue}
+        self._places = sorted(each.order for each in self._jobs.values())
+
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._jobs
+
+    def move(self, job_id: str, *, anchor: str, is_ahead: bool) -> Move:
+        """Moves a job right ahead of, or right behind, another one; it takes that job's priority.
+
+        Raises BadRequest for an anchor that is not in the queue, or is the job itself.
+        """
+        if job_id == anchor:
+            raise BadRequest(f"job {job_id} cannot be moved past itself")
+        if anchor not in self._jobs:
+            raise BadRequest(f"job {anchor} is not in the queue of this pool")
+        moved, priority = self._jobs[job_id], self._jobs[anchor].priority
+        former = self._take_out(job_id)
+        at = self._index(anchor) + (0 if is_ahead else 1)
+        passed = tuple(self._jobs[name] for _, _, name in self._places[at:former])
+        before = self._jobs[self._places[at - 1][2]] if at else None
+        if before is not None and before.priority != priority:
+            before = None
+        positions = _between(job_id, before, self._of_priority(at, priority))
+        self._put(replace(moved, priority=priority))
+        for name, position in positions.items():
+            self._take_out(name)
+            self._put(replace(self._jobs[name], position=position))
+        return Move(priority, positions, passed)
+
+    def set_priority(self, job_id: str, priority: int) -> None:
+        """Changes the priority of a job, which need not be in the queue."""
+        if job_id in self._jobs:
+            self._take_out(job_id)
+            self._put(replace(self._jobs[job_id], priority=priority))
+
+    def _of_priority(self, at: int, priority: int) -> Iterator[QueuedJob]:
+        """Yields the jobs from the place ``at`` on, up to the first one of another priority."""
+        for _, _, name in islice(self._places, at, None):
+            if self._jobs[name].priority != priority:
+                return
+            yield self._jobs[name]
+
+    def _index(self, job_id: str) -> int:
+        return bisect_left(self._places, self._jobs[job_id].order)
+
+    def _take_out(self, job_id: str) -> int:
+        at = self._index(job_id)
+        del self._places[at]
+        return at
+
+    def _put(self, job: QueuedJob) -> None:
+        self._jobs[job.job_id] = job
+        insort(self._places, job.order)
 
 
-def _between(job_id: str, before: QueuedJob | None, after: Sequence[QueuedJob]) -> dict[str, int]:
+def move(queue: Iterable[QueuedJob], job_id: str, *, anchor: str, is_ahead: bool) -> Move:
+    """Returns what moving one job of a queue changes, see ``QueueOrder.move``."""
+    return QueueOrder(queue).move(job_id, anchor=anchor, is_ahead=is_ahead)
+
+
+def _between(job_id: str, before: QueuedJob | None, after: Iterator[QueuedJob]) -> dict[str, int]:
     """Returns the position between two neighbours. Those behind move back where there is none left."""
-    first = after[0].position if after else None
+    follower = next(after, None)
+    first = follower.position if follower is not None else None
     if before is None:
         return {job_id: (first - 1_000_000) if first is not None else 0}
-    if first is None:
+    if follower is None or first is None:
         return {job_id: before.position + 1_000_000}
     if first - before.position >= 2:
         return {job_id: (before.position + first) // 2}
-    found = {job_id: before.position + 1}
     last = before.position + 1
-    for each in after:
+    found = {job_id: last}
+    for each in chain([follower], after):
         if each.position > last:
             break
         last += 1

@@ -1,18 +1,19 @@
 """SQL for jobs."""
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select
 
 from determined.errors import BadRequest, NotFound
-from determined.states import AllocationState
 from determined_master import notifications
-from determined_master.db.models import AllocationRow, JobRow, TaskRow, UserRow
-from determined_master.db.prepared import Prepared, get_row
+from determined_master.db.models import JobRow, UserRow
+from determined_master.db.prepared import Prepared, get_row, update_rows
 from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.jobs.followers_repository import follow
 
 MIN_PRIORITY, MAX_PRIORITY = 1, 99
 
@@ -75,16 +76,19 @@ async def get_many(session: ReadSession, job_ids: Collection[str]) -> dict[str, 
 
 
 async def change(session: WriteSession, job_id: str, **values: object) -> None:
-    """Updates columns of a job. A new priority or position also applies to its pending allocations; others keep their
-    slots."""
-    await session.execute(update(JobRow).where(JobRow.id == job_id).values(**values))
-    copied = {"priority": "priority", "position": "submitted_at"}
-    changed = {column: values[name] for name, column in copied.items() if name in values}
-    if changed:
-        tasks = select(TaskRow.id).where(TaskRow.job_id == job_id)
-        pending = update(AllocationRow).where(
-            AllocationRow.task_id.in_(tasks), AllocationRow.state == AllocationState.PENDING
-        )
-        await session.execute(pending.values(**changed))
-    note(session, "jobs", [job_id])
+    """Updates columns of a job; its pending allocations follow a new priority or position, others keep their slots."""
+    await change_many(session, {job_id: values})
+
+
+async def change_many(session: WriteSession, changes: Mapping[str, Mapping[str, object]]) -> None:
+    """Updates columns of several jobs, see ``change``."""
+    by_columns: dict[tuple[str, ...], list[dict[str, object]]] = defaultdict(list)
+    for job_id, values in changes.items():
+        by_columns[tuple(sorted(values))].append({"id": job_id, **values})
+    for columns, rows in by_columns.items():
+        await update_rows(session, JobRow, [{name: row[name] for name in ("id", *columns)} for row in rows])
+    moved = [job_id for job_id, values in changes.items() if not {"priority", "position"}.isdisjoint(values)]
+    if moved and not await follow(session, moved):
+        notify(session, notifications.JOBS)  # a loop goes on with the others (loops/job_followers.py)
+    note(session, "jobs", changes)
     notify(session, notifications.SCHEDULE, notifications.CLUSTER)

@@ -47,6 +47,15 @@ Event = TrialClosed | TrialValidated | LimitsChanged | SearchContinued | LotDue
 
 
 @dataclass(frozen=True)
+class ResumeDue:
+    """A lot of the trials of a continued search is to train on; no method has to know. See ``Resume``."""
+
+    after: int
+    to: int
+    actor: str
+
+
+@dataclass(frozen=True)
 class Create:
     """A new trial, with a request id of the searcher's own choosing and a seed in [0, 2^31)."""
 
@@ -107,4 +116,14 @@ class CreateMore:
     """The search wants more trials than one transaction creates. It creates no more before the event ``LotDue``."""
 
 
-Action = Create | Keep | Stop | Shutdown | CreateMore
+@dataclass(frozen=True)
+class Resume:
+    """Let a lot of the ended trials train on that have an id above ``after`` and up to ``to``. ``actor`` continued the
+    search, whose method has been told of all of them."""
+
+    after: int
+    to: int
+    actor: str
+
+
+Action = Create | Keep | Stop | Shutdown | CreateMore | Resume

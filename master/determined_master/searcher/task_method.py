@@ -12,6 +12,7 @@ from determined_master.searcher.actions import (
     Create,
     Event,
     LimitsChanged,
+    ResumeDue,
     Shutdown,
     Stop,
     TrialClosed,
@@ -44,7 +45,7 @@ class TaskEvents:
     own_actions: list[Action] = field(default_factory=list)
 
 
-def task_events(events: Iterable[Event], searcher: Mapping[str, Any]) -> TaskEvents:
+def task_events(events: Iterable[Event | ResumeDue], searcher: Mapping[str, Any]) -> TaskEvents:
     """Returns the events for the task; a search in a task is never continued.
 
     A trial whose metric is not finite fails. A metric that is missing, or no number, ends the search.

@@ -10,10 +10,9 @@ from determined_master.allocations.queue_repository import RUNNING
 from determined_master.allocations.repository import LIVE
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.db.session import ReadSession
+from determined_master.trials.repository import LOT
 from determined_master.trials.states import following_state, starts_of
 
-LOT = 250
-"""Trials without slots that one transaction moves."""
 LOT_WITH_SLOTS = 25
 """Trials that hold slots: each takes several statements, and its agents are told."""
 _HOLDS_SLOTS = (

@@ -154,6 +154,38 @@ async def of_experiment(session: ReadSession, experiment_id: int) -> Sequence[Tr
     return (await session.scalars(query)).all()
 
 
+class EndedTrial(NamedTuple):
+    """A trial of an experiment that has ended."""
+
+    trial_id: int
+    request_id: str
+    state: TrialState
+
+
+async def ended_trials(session: ReadSession, experiment_id: int) -> list[EndedTrial]:
+    """Returns the trials of an experiment that has ended, by id; they may be very many."""
+    query = select(TrialRow.id, TrialRow.request_id, TrialRow.state).where(TrialRow.experiment_id == experiment_id)
+    return [EndedTrial(*row) for row in await session.execute(query.order_by(TrialRow.id))]
+
+
+async def resumable(
+    session: ReadSession, experiment_id: int, after: int, to: int, *, is_single: bool
+) -> list[EndedTrial]:
+    """Returns a lot of the ended trials that train on when their experiment is continued, by id. The only trial of an
+    experiment without a search does so also if it has completed."""
+    ended = [state for state in TrialState if state.is_terminal and (is_single or state is not TrialState.COMPLETED)]
+    query = (
+        select(TrialRow.id, TrialRow.request_id, TrialRow.state)
+        .where(TrialRow.experiment_id == experiment_id, TrialRow.id > after, TrialRow.id <= to)
+        .where(TrialRow.state.in_(ended))
+        .order_by(TrialRow.id)
+        .limit(LOT)
+    )
+    return [EndedTrial(*row) for row in await session.execute(query)]
+
+
+LOT = 250
+"""Trials without slots that one transaction moves."""
 Order = Literal[
     "id",
     "start_time",

@@ -13,6 +13,9 @@ from determined_master.db.session import ReadSession, WriteSession, delete_rows
 _EVENTS = table_of(SearchEventRow)
 LOT = "lot"
 """Kind of the event after which a search creates more trials."""
+RESUME = "resume"
+"""Kind of the event after which more trials of a continued search train on."""
+_LOTS = (LOT, RESUME)
 
 
 async def add_event(
@@ -32,13 +35,13 @@ async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], r
     await insert_rows(session, _EVENTS, [row | {"heard": False} for row in rows])
 
 
-async def drop_lot(session: WriteSession, experiment_id: int) -> None:
-    """Takes back that a search is to create more trials, in the transaction that stops it."""
+async def drop_lots(session: WriteSession, experiment_id: int) -> None:
+    """Takes back that a search is to go on with a lot of trials, in the transaction that stops it."""
     await session.execute(
         delete(SearchEventRow).where(
             SearchEventRow.experiment_id == experiment_id,
             SearchEventRow.processed.is_(False),
-            SearchEventRow.kind == LOT,
+            SearchEventRow.kind.in_(_LOTS),
         )
     )
 

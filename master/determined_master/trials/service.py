@@ -13,10 +13,11 @@ from determined_master.events.state_machine import Event
 from determined_master.logs import policy_match_repository
 from determined_master.logs import repository as logs
 from determined_master.resource_managers.managers import ResourceManagers
-from determined_master.searcher.actions import Create
+from determined_master.searcher.actions import Create, Resume
 from determined_master.trials import lagging_queries, repository
 from determined_master.trials.lagging_queries import Lagging
 from determined_master.trials.log_policies import LogPolicies
+from determined_master.trials.search_event_repository import RESUME, add_event
 from determined_master.trials.settlement import Settlement
 from determined_master.trials.slot_requests import SlotRequests
 from determined_master.trials.states import following_state, may_stop
@@ -103,9 +104,15 @@ class Trials:
             after_commit(session, partial(self.behind.add, experiment.id))
             notify(session, notifications.TRIAL_STATES)
 
-    async def continue_ended(self, session: WriteSession, trials: Sequence[TrialRow], actor: str) -> None:
-        """Activates ended trials again, in a constant number of statements. Each resumes from its newest checkpoint,
-        with all its restarts, and on any agent: log policies exclude agents only until here."""
+    async def resume_lot(self, session: WriteSession, experiment: ExperimentRow, due: Resume) -> None:
+        """Lets a lot of the ended trials of a continued experiment train on, in a constant number of statements. A
+        search event is for the others.
+
+        Each resumes from its newest checkpoint, with all its restarts, and on any agent: log policies exclude agents
+        only until here.
+        """
+        is_single = experiment.config["searcher"]["name"] == "single"
+        found = await repository.resumable(session, experiment.id, due.after, due.to, is_single=is_single)
         values = {
             "restarts": 0,
             "system_failures": 0,
@@ -118,13 +125,17 @@ class Trials:
             "runner_state": "",
             "values_stale": True,
         }
-        for start in {row.state for row in trials}:
-            ids = [row.id for row in trials if row.state is start]
-            await repository.MACHINE.move_many(
-                session, self._clock, ids, start, TrialState.ACTIVE, Event(actor), **values
-            )
-        await policy_match_repository.void(session, [row.id for row in trials])
-        notify(session, notifications.TRIALS, notifications.COLUMNS)
+        event = Event(due.actor)
+        for start in dict.fromkeys(trial.state for trial in found):
+            ids = [trial.trial_id for trial in found if trial.state is start]
+            await repository.MACHINE.move_many(session, self._clock, ids, start, TrialState.ACTIVE, event, **values)
+        await policy_match_repository.void(session, [trial.trial_id for trial in found])
+        if len(found) == repository.LOT:
+            payload = {"after": found[-1].trial_id, "to": due.to, "actor": due.actor}
+            await add_event(session, experiment.id, 0, RESUME, payload)
+        if experiment.state is ExperimentState.PAUSED:
+            await self.follow_experiment(session, experiment, due.actor)
+        notify(session, notifications.TRIALS, notifications.COLUMNS, notifications.SEARCH)
 
     async def _end_attempts(self, session: WriteSession, trial_ids: Sequence[int], state: TrialState, why: str) -> None:
         """Ends the attempts of those of the trials that are in ``state``: pending ones in bulk, others one by one."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from determined_master.api.schemas.base import BoundedInt, Name, Pagination, Time, Wire
-from determined_master.experiments.commands.queue_update import QueueChange
+from determined_master.jobs.queue_decision import QueueChange
 
 MAX_CHANGES = 100
 """Changes in one request."""

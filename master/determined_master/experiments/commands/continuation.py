@@ -1,16 +1,19 @@
 """Continues an experiment that has ended: the same experiment, its unfinished trials from their newest checkpoints."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from determined.config.findings import Finding
 from determined.config.search_plan import IN_TASK
-from determined.errors import BadRequest, PreconditionFailed
+from determined.errors import BadRequest, Conflict, PreconditionFailed
 from determined.searcher.sampling import sample
 from determined.states import ExperimentState, TrialState, state_clause
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.errors import InvalidConfig
 from determined_master.events.state_machine import Event
@@ -22,11 +25,12 @@ from determined_master.experiments.search import continued
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.queue_order import check_priority
 from determined_master.principal import Principal
-from determined_master.searcher.actions import Create, SearchContinued
+from determined_master.searcher.actions import Create, Resume, SearchContinued
 from determined_master.searcher.method import Randomness
 from determined_master.settings import Settings
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
+from determined_master.trials.repository import EndedTrial
 from determined_master.trials.service import Trials
 from determined_master.users.authorization import Authorization
 
@@ -43,6 +47,22 @@ _FIXED = (
 )
 """Settings by which the experiment's earlier results were made or are found."""
 _POLICY = ("save_experiment_best", "save_trial_best", "save_trial_latest")
+
+
+MAX_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What an experiment that ended at ``end_time`` goes on with. ``known``: all its trials."""
+
+    end_time: datetime | None
+    known: Sequence[EndedTrial]
+    resumed: Sequence[EndedTrial]
+
+    @cached_property
+    def event(self) -> SearchContinued:
+        return SearchContinued(tuple(t.request_id for t in self.resumed), tuple(t.request_id for t in self.known))
 
 
 class Continuer:
@@ -71,15 +91,20 @@ class Continuer:
         not ended or has nothing left to do, and Forbidden for one of somebody else.
         """
         config = await self._config(experiment_id, override, principal)
-        async with self._database.write() as session:
-            row = await self._continuable(session, experiment_id, principal)
-            resumed = await self._unfinished(session, row)
-            before = row.config
-            if config is not None:
-                await self._change(session, row, config, resumed, principal)
-            await self._start(session, row, resumed, changed_settings(before, row.config), principal)
-            await session.refresh(row)
-        return row
+        for _ in range(MAX_ATTEMPTS):
+            async with self._database.read() as session:
+                plan = await self._plan(session, await self._continuable(session, experiment_id, principal))
+            async with self._database.write() as session:
+                row = await self._continuable(session, experiment_id, principal)
+                if row.end_time != plan.end_time:
+                    continue  # somebody else has continued it meanwhile, and it has ended again
+                before = row.config
+                if config is not None:
+                    await self._change(session, row, config, plan.resumed, principal)
+                await self._start(session, row, plan, changed_settings(before, row.config), principal)
+                await session.refresh(row)
+            return row
+        raise Conflict(f"experiment {experiment_id} changes faster than it can be continued; try again")
 
     async def _config(self, experiment_id: int, override: str, principal: Principal) -> dict[str, Any] | None:
         """Returns the changed configuration, or None if nothing is overridden."""
@@ -120,34 +145,35 @@ class Continuer:
             )
         return row
 
-    async def _unfinished(self, session: ReadSession, row: ExperimentRow) -> Sequence[TrialRow]:
-        """Returns the trials that train on. Raises PreconditionFailed if the search would do nothing more."""
-        trials = await trial_rows.of_experiment(session, row.id)
+    async def _plan(self, session: ReadSession, row: ExperimentRow) -> _Plan:
+        """Returns what a continued experiment goes on with: before the transaction, because its trials may be very
+        many. Raises PreconditionFailed if the search would do nothing more."""
+        known = await trial_rows.ended_trials(session, row.id)
         if row.config["searcher"]["name"] == "single":
-            return trials
-        resumed = [trial for trial in trials if trial.state is not TrialState.COMPLETED]
-        if not resumed:
-            actions = await continued(session, row, _event(trials, resumed))
+            return _Plan(row.end_time, known, known)
+        plan = _Plan(row.end_time, known, [trial for trial in known if trial.state is not TrialState.COMPLETED])
+        if not plan.resumed:
+            actions = await continued(session, row, plan.event)
             if not any(isinstance(action, Create) for action in actions):
                 raise PreconditionFailed(
                     f"experiment {row.id} has nothing to continue: its search is over and all its trials "
-                    f"({len(trials)}) have completed. Fork it for another search"
+                    f"({len(known)}) have completed. Fork it for another search"
                 )
-        return resumed
+        return plan
 
     async def _change(
         self,
         session: WriteSession,
         row: ExperimentRow,
         config: dict[str, Any],
-        trials: Sequence[TrialRow],
+        trials: Sequence[EndedTrial],
         principal: Principal,
     ) -> None:
         """Stores a changed configuration, and what else is stored of it."""
         if config["hyperparameters"] != row.config["hyperparameters"]:
             seed = config["reproducibility"]["experiment_seed"]
             hparams = sample(config["hyperparameters"], Randomness.seeded(seed).rng)
-            for trial in trials:
+            for trial in await trial_rows.by_ids(session, [trial.trial_id for trial in trials]):
                 await trial_rows.change(session, trial, hparams=hparams)
         resources = config["resources"]
         job = await jobs.get(session, row.job_id)
@@ -177,27 +203,22 @@ class Continuer:
         self,
         session: WriteSession,
         row: ExperimentRow,
-        resumed: Sequence[TrialRow],
+        plan: _Plan,
         changed: Sequence[str],
         principal: Principal,
     ) -> None:
         actor = principal.username
-        known = await trial_rows.of_experiment(session, row.id)
         event = Event(actor, "continued", {"changed": list(changed)})
         values: dict[str, Any] = {"progress": 0.0, "end_time": None, "retention_due": False, "values_stale": True}
         await repository.move(session, self._clock, row, ExperimentState.PAUSED, event=event, **values)
         # It is queued like one that is submitted now.
         await jobs.change(session, row.job_id, position=self._clock.now())
-        search_event = _event(known, resumed)
-        payload = {"resumed": list(search_event.resumed), "known": list(search_event.known)}
+        payload = {"resumed": list(plan.event.resumed), "known": list(plan.event.known)}
         await search_event_repository.add_event(session, row.id, 0, "continued", payload)
         await self._lifecycle.activate_row(session, row, actor)
-        await self._trials.continue_ended(session, resumed, actor)
+        if plan.resumed:
+            await self._trials.resume_lot(session, row, Resume(0, plan.resumed[-1].trial_id, actor))
         notify(session, notifications.SEARCH, notifications.COLUMNS, notifications.experiment(row.id))
-
-
-def _event(known: Sequence[TrialRow], resumed: Sequence[TrialRow]) -> SearchContinued:
-    return SearchContinued(tuple(t.request_id for t in resumed), tuple(t.request_id for t in known))
 
 
 def _fixed_findings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Finding]:

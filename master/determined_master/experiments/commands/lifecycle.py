@@ -148,7 +148,7 @@ class Lifecycle:
                 return
             if row.state.is_stopping and to is not ExperimentState.STOPPING_KILLED:
                 return
-            await search_event_repository.drop_lot(session, row.id)
+            await search_event_repository.drop_lots(session, row.id)
             await repository.move(session, self._clock, row, to, actor=principal.username)
             await self._trials.follow_experiment(session, row, principal.username)
             notify(session, notifications.SEARCH, notifications.TRIALS)

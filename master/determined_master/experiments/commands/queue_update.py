@@ -1,59 +1,43 @@
 """Changes the place of jobs in the queue: order, priority, weight and pool, all of a batch or none."""
 
-import math
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from determined.errors import ApiError, BadRequest, Forbidden, NotFound
-from determined.states import AllocationState
+from determined.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound
 from determined_master import notifications
-from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
-from determined_master.db.base import from_micros
-from determined_master.db.models import JobRow
-from determined_master.db.session import Database, WriteSession, notify
+from determined_master.db.batches import batched
+from determined_master.db.models import ExperimentRow
+from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.jobs import queue_queries
 from determined_master.jobs import repository as jobs
-from determined_master.jobs.queue_order import check_passed, check_priority, move
-from determined_master.pool_settings import unknown
+from determined_master.jobs.pool_moves import move_lot
+from determined_master.jobs.queue_decision import Changed, Place, QueueChange, QueueDecision, QueueRules, decide
 from determined_master.principal import Principal
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings import Settings
 from determined_master.tasks import repository as tasks
 from determined_master.users.authorization import Authorization
 
-
-@dataclass(frozen=True)
-class QueueChange:
-    """What is to change of one job. None and empty texts leave it as it is."""
-
-    job_id: str
-    ahead_of: str = ""
-    behind_of: str = ""
-    priority: int | None = None
-    weight: float | None = None
-    pool: str = ""
+MAX_ATTEMPTS = 10
+MAX_IDS_A_STATEMENT = 10_000
 
 
-@dataclass(frozen=True)
-class Changed:
-    """What has changed of one job, or would change."""
-
-    job_id: str
-    fields: tuple[str, ...]
-    passed: tuple[str, ...] = ()
-    """Jobs that were ahead of it and are behind it now."""
-
-
-class _DryRun(Exception):
-    """Rolls the transaction back."""
+class _Outdated(Exception):
+    """Somebody else has changed a job since it was read."""
 
 
 @dataclass(frozen=True)
 class QueueUpdates:
+    """Reads the jobs and their queues, decides, and stores what was decided if nobody has changed these jobs since.
+
+    A queue may be very long, so it is neither read nor searched while others wait to write.
+    """
+
     database: Database
     clock: Clock
     authorization: Authorization
@@ -67,114 +51,88 @@ class QueueUpdates:
 
         Raises the error of a single wrong change, or BadRequest with the errors of all.
         """
-        done: list[Changed] = []
-        problems: list[ApiError] = []
-        try:
-            async with self.database.write() as session:
-                for change in changes:
-                    try:
-                        async with session.begin_nested():
-                            done.append(await self._apply_one(session, change, principal))
-                    except ApiError as error:
-                        problems.append(error)
-                if problems or dry_run:
-                    raise _DryRun
-        except _DryRun:
-            pass
-        if len(problems) == 1:
-            raise problems[0]
-        if problems:
-            kind = Forbidden if all(isinstance(each, Forbidden) for each in problems) else BadRequest
-            raise kind("; ".join(each.message for each in problems))
-        return done
+        for _ in range(MAX_ATTEMPTS):
+            async with self.database.read() as session:
+                decision = await self._decided(session, changes, principal)
+            if dry_run:
+                return decision.done
+            try:
+                async with self.database.write() as session:
+                    await self._store(session, decision, principal)
+            except _Outdated:
+                continue
+            return decision.done
+        raise Conflict("the queue changes faster than this change can be applied; try again")
 
-    async def _apply_one(self, session: WriteSession, change: QueueChange, principal: Principal) -> Changed:
-        job = await jobs.get(session, change.job_id)
-        owner = (await queue_queries.owners(session, [job.id])).get(job.id)
-        if owner is None:
-            raise NotFound(f"job {job.id} not found")
-        await self.authorization.check_change(session, principal, owner, f"job {job.id}")
-        fields: list[str] = []
-        passed: tuple[str, ...] = ()
-        if change.ahead_of and change.behind_of:
-            raise BadRequest("give ahead_of or behind_of, not both")
-        if change.pool and change.pool != job.pool:
-            await self._to_pool(session, job, change.pool)
-            fields.append("pool")
-        if change.weight is not None:
-            if not math.isfinite(change.weight) or change.weight <= 0:
-                raise BadRequest("a weight must be greater than 0")
-            await jobs.change(session, job.id, weight=change.weight)
-            fields.append("weight")
-        if change.priority is not None:
-            await self._to_priority(session, job, change.priority, principal)
-            fields.append("priority")
-        anchor = change.ahead_of or change.behind_of
-        if anchor:
-            passed = await self._past(session, job, anchor, owner, principal, is_ahead=bool(change.ahead_of))
-            fields.append("position")
-        await self._record(session, job, fields, principal)
-        await self.managers.reorder(session, job.pool)
-        return Changed(job.id, tuple(fields), passed)
+    async def _decided(
+        self, session: ReadSession, changes: Sequence[QueueChange], principal: Principal
+    ) -> QueueDecision:
+        ids = list(dict.fromkeys(change.job_id for change in changes))
+        rows, owners = await jobs.get_many(session, ids), await queue_queries.owners(session, ids)
+        refused: dict[int, ApiError] = {}
+        pools: set[str] = set()
+        for index, change in enumerate(changes):
+            row, owner = rows.get(change.job_id), owners.get(change.job_id)
+            if row is None or owner is None:
+                refused[index] = NotFound(f"job {change.job_id} not found")
+                continue
+            try:
+                await self.authorization.check_change(session, principal, owner, f"job {row.id}")
+            except ApiError as error:
+                refused[index] = error
+                continue
+            if any(each.ahead_of or each.behind_of for each in changes if each.job_id == row.id):
+                pools |= {row.pool, change.pool or row.pool}
+        queues = {pool: await queue_queries.order(session, pool) for pool in pools}
+        places = {job_id: Place.of(row) for job_id, row in rows.items()}
+        may_improve = self.authorization.may_improve(principal)
+        rules = QueueRules(self.settings.priority_in, list(self.settings.pools), is_admin=may_improve)
+        decision = await asyncio.to_thread(decide, changes, refused, places, owners, queues, rules)
+        _raise_all(decision.problems)
+        return decision
 
-    async def _to_priority(self, session: WriteSession, job: JobRow, priority: int, principal: Principal) -> None:
-        jobs.check_range(priority)
-        default = self.settings.priority_in(job.pool)
-        check_priority(
-            new=priority, old=job.priority, default=default, is_admin=self.authorization.may_improve(principal)
-        )
-        await jobs.change(session, job.id, priority=priority)
-        await session.refresh(job)
-        await self._to_config(session, job, priority=priority)
+    async def _store(self, session: WriteSession, decision: QueueDecision, principal: Principal) -> None:
+        for batch in batched(list(decision.read), MAX_IDS_A_STATEMENT):
+            rows = await jobs.get_many(session, batch)
+            if any(job_id not in rows or decision.read[job_id] != Place.of(rows[job_id]) for job_id in batch):
+                raise _Outdated
+        await jobs.change_many(session, decision.values)
+        experiments = await repository.find_by_jobs(session, [each.job_id for each in decision.done])
+        for job_id, row in experiments.items():
+            resources = decision.resources(job_id)
+            if resources:
+                config = dict(row.config) | {"resources": row.config["resources"] | resources}
+                pool = resources.get("resource_pool", row.pool)
+                await repository.change(session, row, config=config, pool=pool, values_stale=True)
+                notify(session, notifications.COLUMNS)
+        moved = [job_id for job_id, values in decision.values.items() if "pool" in values]
+        if moved and not await move_lot(session, self.managers, moved):
+            notify(session, notifications.JOBS)  # a loop goes on with the others (loops/job_followers.py)
+        for pool in {place.pool for place in decision.read.values()}:
+            await self.managers.reorder(session, pool)
+        await self._record(session, decision.done, experiments, principal)
 
-    async def _past(
-        self, session: WriteSession, job: JobRow, anchor: str, owner: int, principal: Principal, *, is_ahead: bool
-    ) -> tuple[str, ...]:
-        queue = await queue_queries.order(session, job.pool)
-        if all(each.job_id != job.id for each in queue):
-            raise BadRequest(f"job {job.id} neither waits nor runs, so it has no place in the queue")
-        moved = move(queue, job.id, anchor=anchor, is_ahead=is_ahead)
-        check_passed(moved, owner, is_admin=self.authorization.may_improve(principal))
-        if moved.priority != job.priority:
-            await self._to_priority(session, job, moved.priority, principal)
-        for job_id, position in moved.positions.items():
-            await jobs.change(session, job_id, position=from_micros(position))
-        return tuple(each.job_id for each in moved.passed)
+    async def _record(
+        self,
+        session: WriteSession,
+        done: Sequence[Changed],
+        experiments: Mapping[str, ExperimentRow],
+        principal: Principal,
+    ) -> None:
+        for kind in ("experiment", "task"):
+            found: list[tuple[str, object, Mapping[str, Any]]] = []
+            for each in done:
+                row = experiments.get(each.job_id)
+                if (row is not None) == (kind == "experiment"):
+                    id_ = row.id if row is not None else (await tasks.of_job(session, each.job_id))[0]
+                    found.append(("changed", id_, {"fields": list(each.fields)}))
+            actor = principal.username
+            await events.record_all(session, self.clock, actor=actor, target_type=kind, rows=found)
 
-    async def _to_pool(self, session: WriteSession, job: JobRow, pool: str) -> None:
-        """Moves a job: what waits is requested again in the other pool, what runs saves a checkpoint and follows."""
-        if pool not in self.settings.pools:
-            raise BadRequest("; ".join(unknown(pool, self.settings.pools)))
-        old = job.pool
-        await jobs.change(session, job.id, pool=pool)
-        await session.refresh(job)
-        await self._to_config(session, job, resource_pool=pool)
-        why = f"its job was moved from pool {old} to pool {pool}"
-        for row in await allocation_rows.live_of_tasks(session, await tasks.of_job(session, job.id)):
-            if row.state is AllocationState.PENDING:
-                await self.managers.withdraw(session, old, [row.id], why=why)
-            else:
-                await self.managers.preempt(session, row, why=why)
-        notify(session, notifications.TRIALS, notifications.TASKS)
 
-    async def _to_config(self, session: WriteSession, job: JobRow, **resources: Any) -> None:  # noqa: ANN401  # values of a configuration
-        """Writes what has changed into the experiment's own row, which lists filter and sort by."""
-        row = await repository.find_by_job(session, job.id)
-        if row is None:
-            return
-        config = dict(row.config) | {"resources": row.config["resources"] | resources}
-        await repository.change(session, row, config=config, pool=job.pool, values_stale=True)
-        notify(session, notifications.COLUMNS)
-
-    async def _record(self, session: WriteSession, job: JobRow, fields: Sequence[str], principal: Principal) -> None:
-        row = await repository.find_by_job(session, job.id)
-        kind, id_ = ("experiment", str(row.id)) if row else ("task", (await tasks.of_job(session, job.id))[0])
-        await events.record(
-            session,
-            self.clock,
-            actor=principal.username,
-            kind="changed",
-            target_type=kind,
-            target_id=id_,
-            payload={"fields": list(fields)},
-        )
+def _raise_all(problems: Sequence[ApiError]) -> None:
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        kind = Forbidden if all(isinstance(each, Forbidden) for each in problems) else BadRequest
+        raise kind("; ".join(each.message for each in problems))
