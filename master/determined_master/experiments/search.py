@@ -17,7 +17,7 @@ from determined_master.db.session import Database, ReadSession, WriteSession, af
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.experiments.repository import SearchPosition
-from determined_master.experiments.search_actions import SearchActions
+from determined_master.experiments.search_actions import SearchActions, weight
 from determined_master.experiments.states import TERMINAL
 from determined_master.searcher.actions import (
     Action,
@@ -30,7 +30,6 @@ from determined_master.searcher.actions import (
     ResumeDue,
     SearchContinued,
     Shutdown,
-    Stop,
     TrialClosed,
     TrialValidated,
 )
@@ -51,8 +50,6 @@ MAX_FOLLOWED = 100
 MAX_KEPT_METHODS = 64
 EVENTS_A_STEP = 500
 """Events that a search processes in one transaction; it stops earlier where they ask for a lot of actions."""
-CREATIONS_A_STOP = 5
-"""A trial that is stopped takes several statements, one that is created a part of a few."""
 LATE_SECONDS = 1.0
 """Validations from which nothing follows but the progress are processed so much later, together with what comes."""
 _CURSOR = "cursor"
@@ -153,9 +150,12 @@ class Search:
                 kept = await restored(session, await repository.get(session, experiment_id))
             cursor = at.cursor if at else 0
             news = await search_event_repository.events_after(session, experiment_id, cursor, limit=EVENTS_A_STEP)
-            view = await view_of(session, experiment_id, news, cursor)
+            if at is not None and not is_own:
+                kept_lot = await search_event_repository.next_actions(session, experiment_id)
+            else:
+                view = await view_of(session, experiment_id, news, cursor)
         if at is not None and not is_own:
-            await self._finish_task_search(experiment_id, at, news)
+            await self._finish_task_search(experiment_id, at, news, has_lots=kept_lot is not None)
             return
         if at is None or kept is None:
             async with self._database.write() as session:
@@ -248,9 +248,16 @@ class Search:
         await self._finish(session, row)
         return created
 
-    async def _finish_task_search(self, experiment_id: int, at: SearchPosition, news: Sequence[SearchEventRow]) -> None:
+    async def _finish_task_search(
+        self, experiment_id: int, at: SearchPosition, news: Sequence[SearchEventRow], *, has_lots: bool
+    ) -> None:
         """Ends the experiment of a search whose method runs in a task; while it is active, its task reads the events
-        (experiments/task_search.py)."""
+        (experiments/task_search.py). Applies what a step has kept, where its request has ended before."""
+        if has_lots:
+            async with self._database.write() as session:
+                await self._actions.apply_kept_lot(session, await repository.get(session, experiment_id))
+                notify(session, notifications.SEARCH)
+            return
         if not at.state.is_stopping and not at.state.is_terminal:
             return
         async with self._database.write() as session:
@@ -317,7 +324,7 @@ def decide(method: SearchMethod, view: SearchView) -> Decision:
     actions: list[Action] = []
     count = 0
     for event in view.news:
-        if sum(map(_weight, actions)) >= TRIALS_A_LOT:
+        if sum(map(weight, actions)) >= TRIALS_A_LOT:
             break
         actions += _wanted(method, event)
         count += 1
@@ -330,13 +337,6 @@ def _wanted(method: SearchMethod, event: Event | ResumeDue) -> list[Action]:
     if isinstance(event, ResumeDue):
         return [Resume(event.after, event.to, event.actor)]
     return method.on_event(event)
-
-
-def _weight(action: Action) -> int:
-    """Returns to how many creations of a trial an action is equal in the time that it takes."""
-    if isinstance(action, Resume):
-        return TRIALS_A_LOT
-    return CREATIONS_A_STOP if isinstance(action, Stop) else 1
 
 
 async def view_of(session: ReadSession, experiment_id: int, news: Sequence[SearchEventRow], cursor: int) -> SearchView:

@@ -14,11 +14,15 @@ from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.searcher.actions import Action, Create, CreateMore, Keep, Resume, RungResult, Shutdown, Stop
+from determined_master.searcher.method import TRIALS_A_LOT
+from determined_master.searcher.task_method import from_json
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 from determined_master.trials.task_name import task_name
 
+CREATIONS_A_STOP = 5
+"""A trial that is stopped takes several statements, one that is created a part of a few."""
 Decided = tuple[str, int, dict[str, Any]]
 """An event about a trial: its kind, the trial and the payload."""
 
@@ -85,6 +89,15 @@ class SearchActions:
             elif isinstance(action, Shutdown) and not _is_over(row):
                 await self._end(session, row, action)
 
+    async def apply_kept_lot(self, session: WriteSession, row: ExperimentRow) -> bool:
+        """Applies the next of the lots that a step of a search in a task has kept. Returns False if there is none."""
+        lot = await search_event_repository.next_actions(session, row.id)
+        if lot is None:
+            return False
+        await self.apply(session, row, [from_json(each) for each in lot.payload["actions"]])
+        await search_event_repository.mark_one(session, lot.id)
+        return True
+
     async def fail(self, session: WriteSession, row: ExperimentRow, reason: str) -> None:
         """Ends the experiment and its trials because its search method failed; no-op if it has ended or is stopping."""
         if not _is_over(row):
@@ -100,6 +113,26 @@ class SearchActions:
         else:
             to = ExperimentState.STOPPING_CANCELED if action.canceled else ExperimentState.STOPPING_COMPLETED
             await repository.move(session, self._clock, row, to, message=message)
+
+
+def weight(action: Action) -> int:
+    """Returns to how many creations of a trial an action is equal in the time that it takes."""
+    if isinstance(action, Resume):
+        return TRIALS_A_LOT
+    return CREATIONS_A_STOP if isinstance(action, Stop) else 1
+
+
+def in_lots(actions: Sequence[Action]) -> list[list[Action]]:
+    """Returns the actions in lots, each for one transaction; at least one lot."""
+    lots: list[list[Action]] = [[]]
+    left = TRIALS_A_LOT
+    for action in actions:
+        if weight(action) > left and lots[-1]:
+            lots.append([])
+            left = TRIALS_A_LOT
+        lots[-1].append(action)
+        left -= weight(action)
+    return lots
 
 
 def _is_over(row: ExperimentRow) -> bool:

@@ -12,7 +12,7 @@ from determined_master.db.models import ExperimentRow, SearchEventRow
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments import repository
 from determined_master.experiments.search import view_of
-from determined_master.experiments.search_actions import SearchActions
+from determined_master.experiments.search_actions import SearchActions, in_lots
 from determined_master.principal import Principal
 from determined_master.searcher.actions import Action, Create, Stop
 from determined_master.searcher.task_method import (
@@ -26,6 +26,7 @@ from determined_master.searcher.task_method import (
     checked_actions,
     task_events,
     task_progress,
+    to_json,
 )
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
@@ -67,7 +68,8 @@ class TaskStep:
 
 
 class TaskSearch:
-    """Each method is one transaction. Only the newest task of the experiment's search may call them."""
+    """Only the newest task of the experiment's search may call the methods. Each is one transaction, and a step of very
+    many actions several: the first keeps all of them."""
 
     def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
         self._database = database
@@ -97,11 +99,15 @@ class TaskSearch:
         if step.to <= step.cursor:
             raise BadRequest(f"a step has to lead beyond event {step.cursor}, not to {step.to}")
         refusal = ""
+        # Of a step that was interrupted.
+        await self._apply_kept(experiment_id, principal)
         async with self._database.write() as session:
             row = await _own_experiment(session, experiment_id, principal)
             stored_by = row.searcher_snapshot.get(STORED_BY)
             if row.searcher_cursor == step.to and stored_by == principal.allocation_id:
                 return _is_over(row)  # a repeated request, whose answer was lost
+            if await search_event_repository.next_actions(session, experiment_id) is not None:
+                raise Conflict(f"another step of the search of experiment {experiment_id} is being stored")
             if row.searcher_cursor != step.cursor:
                 raise _elsewhere(row, step.cursor)
             try:
@@ -112,7 +118,7 @@ class TaskSearch:
             is_over = _is_over(row)
         if refusal:
             raise BadRequest(refusal)
-        return is_over
+        return await self._apply_kept(experiment_id, principal) or is_over
 
     async def fail(self, experiment_id: int, principal: Principal, reason: str, *, is_final: bool) -> None:
         """Keeps why the method failed, for the time when its task has failed too often. A final failure ends the
@@ -129,6 +135,16 @@ class TaskSearch:
         async with self._database.write() as session:
             row = await repository.get(session, experiment_id)
             await self._actions.fail(session, row, str(row.searcher_snapshot.get(FAILURE) or reason))
+
+    async def _apply_kept(self, experiment_id: int, principal: Principal) -> bool:
+        """Applies the lots of actions that are kept. Returns True if the search is over."""
+        while True:
+            async with self._database.read() as session:
+                row = await _own_experiment(session, experiment_id, principal)
+                if await search_event_repository.next_actions(session, experiment_id) is None:
+                    return _is_over(row)
+            async with self._database.write() as session:
+                await self._actions.apply_kept_lot(session, await repository.get(session, experiment_id))
 
     async def _apply(self, session: WriteSession, row: ExperimentRow, principal: Principal, step: TaskStep) -> None:
         found = await search_event_repository.events_after(session, row.id, step.cursor, to=step.to)
@@ -155,7 +171,11 @@ class TaskSearch:
             progress=row.progress if row.state.is_stopping or row.state.is_terminal else progress,
         )
         await search_event_repository.mark_processed(session, row.id, step.to)
-        await self._actions.apply(session, row, [*own, *actions])
+        first, *others = in_lots([*own, *actions])
+        await search_event_repository.add_actions(
+            session, row.id, [[to_json(action) for action in lot] for lot in others]
+        )
+        await self._actions.apply(session, row, first)
         task = await tasks.get(session, principal.task_id or "")
         if task.failures:
             await tasks.change(session, task, failures=0)

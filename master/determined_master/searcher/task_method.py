@@ -1,7 +1,7 @@
 """Searches whose method runs in a task: what its events look like, and which of its actions are refused. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from determined.config.search_plan import TrainingTime
@@ -142,6 +142,17 @@ def open_ranges(hyperparameters: Mapping[str, Any], values: Mapping[str, Any], p
                 yield from open_ranges(part, below, f"{prefix}{name}.")
         elif part["type"] != "const" and name not in values:
             yield f"{prefix}{name}"
+
+
+def to_json(action: Action) -> dict[str, Any]:
+    """Returns a checked action as it is stored until its lot is applied."""
+    return {"kind": type(action).__name__, **asdict(action)}
+
+
+def from_json(value: Mapping[str, Any]) -> Action:
+    """Returns the action that ``to_json`` has made a value of."""
+    kinds: dict[str, type[Action]] = {kind.__name__: kind for kind in (Create, Stop, Shutdown)}
+    return kinds[value["kind"]](**{name: part for name, part in value.items() if name != "kind"})
 
 
 def task_progress(max_trials: int, closed: int, live_progress: float) -> float:

@@ -15,7 +15,9 @@ LOT = "lot"
 """Kind of the event after which a search creates more trials."""
 RESUME = "resume"
 """Kind of the event after which more trials of a continued search train on."""
-_LOTS = (LOT, RESUME)
+ACTIONS = "actions"
+"""Kind of the events that hold actions of a search in a task, a lot each: see ``next_actions``."""
+_LOTS = (LOT, RESUME, ACTIONS)
 
 
 async def add_event(
@@ -35,6 +37,26 @@ async def add_closed(session: WriteSession, trials: Sequence[tuple[int, int]], r
     await insert_rows(session, _EVENTS, [row | {"heard": False} for row in rows])
 
 
+async def add_actions(session: WriteSession, experiment_id: int, lots: Sequence[list[dict[str, Any]]]) -> None:
+    """Keeps lots of actions, which are applied one after another."""
+    common = {"experiment_id": experiment_id, "trial_id": 0, "kind": ACTIONS}
+    await insert_rows(session, _EVENTS, [common | {"payload": {"actions": lot}} for lot in lots])
+
+
+async def next_actions(session: ReadSession, experiment_id: int) -> SearchEventRow | None:
+    """Returns the first lot of actions that is not applied yet."""
+    return await _NEXT_ACTIONS.first(session, experiment_id=experiment_id)
+
+
+_NEXT_ACTIONS = Prepared(
+    select(SearchEventRow)
+    .where(SearchEventRow.experiment_id == bindparam("experiment_id"), SearchEventRow.processed.is_(False))
+    .where(SearchEventRow.kind == ACTIONS)
+    .order_by(SearchEventRow.id)
+    .limit(1)
+)
+
+
 async def drop_lots(session: WriteSession, experiment_id: int) -> None:
     """Takes back that a search is to go on with a lot of trials, in the transaction that stops it."""
     await session.execute(
@@ -49,7 +71,8 @@ async def drop_lots(session: WriteSession, experiment_id: int) -> None:
 async def events_after(
     session: ReadSession, experiment_id: int, cursor: int, *, to: int | None = None, limit: int | None = None
 ) -> Sequence[SearchEventRow]:
-    """Returns the events after ``cursor``, up to the event ``to``, or the first ``limit`` ones, if that is given."""
+    """Returns the events that a search processes after ``cursor``: up to the event ``to``, or the first ``limit``, if
+    that is given."""
     values = {"experiment_id": experiment_id, "cursor": cursor, "to": MAX_INT64 if to is None else to}
     return await _AFTER.scalars(session, **values, most=MAX_INT64 if limit is None else limit)
 
@@ -58,6 +81,7 @@ _AFTER = Prepared(
     select(SearchEventRow)
     .where(SearchEventRow.experiment_id == bindparam("experiment_id"))
     .where(SearchEventRow.id > bindparam("cursor"), SearchEventRow.id <= bindparam("to"))
+    .where(SearchEventRow.kind != ACTIONS)
     .order_by(SearchEventRow.id)
     .limit(bindparam("most", type_=BigInteger))
 )
@@ -76,6 +100,11 @@ _MARK: Prepared[()] = Prepared(
     )
     .values(heard=True)
 )
+
+
+async def mark_one(session: WriteSession, event_id: int) -> None:
+    """Marks one event as processed, whose place is not that of the search."""
+    await session.execute(update(SearchEventRow).where(SearchEventRow.id == event_id).values(processed=True))
 
 
 async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:
