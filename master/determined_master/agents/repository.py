@@ -3,13 +3,14 @@
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import and_, bindparam, delete, func, or_, select, update
 
 from determined.errors import NotFound
 from determined.link.messages import SlotFacts, SlotStatus
+from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.db.base import table_of
-from determined_master.db.models import AgentRow, AgentSlotRow
+from determined_master.db.models import AgentRow, AgentSlotRow, AllocationRow, ContainerRow
 from determined_master.db.prepared import Prepared, get_row, insert_rows
 from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
@@ -27,6 +28,17 @@ async def get(session: ReadSession, agent_id: str) -> AgentRow:
     if row is None or row.lost:
         raise NotFound(f"agent {agent_id!r} not found")
     return row
+
+
+async def with_containers_to_end(session: ReadSession) -> list[str]:
+    """Returns the agents with containers that were not asked to end, although the agent was disabled without a drain,
+    or is lost."""
+    on_it = (ContainerRow.agent_id == AgentRow.id, ContainerRow.is_live())
+    of_it = select(ContainerRow.id).join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id).where(*on_it)
+    unasked = of_it.where(AllocationRow.kill_requested_at.is_(None), AllocationRow.state != AllocationState.TERMINATED)
+    is_disabled = and_(AgentRow.enabled.is_(False), AgentRow.draining.is_(False), unasked.exists())
+    query = select(AgentRow.id).where(or_(is_disabled, and_(AgentRow.lost.is_(True), of_it.exists())))
+    return list(await session.scalars(query.order_by(AgentRow.id)))
 
 
 async def present(session: ReadSession) -> Sequence[AgentRow]:

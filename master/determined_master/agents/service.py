@@ -244,11 +244,14 @@ class Agents:
             await repository.change_all(session, disconnected_at=self._clock.now())
 
     async def sweep(self) -> float | None:
-        """Expires agents after their reconnect window. Returns the seconds until the next one may expire."""
+        """Expires agents after their reconnect window, and ends the containers of agents that were disabled, or ended
+        by their provider, and held more than one transaction ends. Returns the seconds until the next one may expire.
+        """
         now = self._clock.now()
         soonest: float | None = None
         lost: list[str] = []
         async with self._database.read() as session:
+            left_over = await repository.with_containers_to_end(session)
             for row in await repository.present(session):
                 if row.disconnected_at is None:
                     continue
@@ -257,6 +260,8 @@ class Agents:
                     lost.append(row.id)
                 else:
                     soonest = left if soonest is None else min(soonest, left)
+        for agent_id in left_over:
+            await self._items.run("agent", agent_id, partial(self._end_left_over, agent_id))
         for agent_id in lost:
             await self._items.run("agent", agent_id, partial(self._lose, agent_id))
         return self._items.soonest(soonest)
@@ -265,16 +270,13 @@ class Agents:
         async with self._database.write() as session:
             row = await repository.get(session, agent_id)
             await repository.change(session, agent_id, enabled=enabled, draining=not enabled and drain)
-            why = f"agent {agent_id} was disabled by {principal.username}"
-            is_done = enabled or drain
-            if not is_done:
-                is_done = await self._containers.kill(session, agent_id, why=why, most=CONTAINERS_A_LOT)
+            if not enabled and not drain:
+                why = disabled_by(agent_id, principal.username)
+                if not await self._containers.kill(session, agent_id, why=why, most=CONTAINERS_A_LOT):
+                    notify(session, notifications.AGENTS)  # the sweep goes on with the others
             await self._record(session, agent_id, "enabled" if enabled else "disabled", principal.username)
             notify(session, notifications.SCHEDULE)
             await session.refresh(row)
-        while not is_done:
-            async with self._database.write() as session:
-                is_done = await self._containers.kill(session, agent_id, why=why, most=CONTAINERS_A_LOT)
         return row
 
     async def set_slot_enabled(
@@ -297,7 +299,9 @@ class Agents:
         row = await repository.find(session, agent_id)
         if row is not None and not row.lost:
             await repository.change(session, agent_id, lost=True)
-            await self._containers.lose(session, agent_id, why=f"agent {agent_id} was ended by its provider: {why}")
+            text = f"agent {agent_id} was ended by its provider: {why}"
+            if not await self._containers.lose(session, agent_id, why=text, most=CONTAINERS_A_LOT):
+                notify(session, notifications.AGENTS)  # the sweep goes on with the others
             notify(session, notifications.SCHEDULE)
 
     async def _lose(self, agent_id: str) -> None:
@@ -315,11 +319,35 @@ class Agents:
                     await self._record(session, agent_id, "lost", events.SYSTEM)
                 notify(session, notifications.SCHEDULE)
 
+    async def _end_left_over(self, agent_id: str) -> None:
+        """Ends the containers of an agent in lots, as long as it is not enabled again."""
+        is_done = False
+        while not is_done:
+            async with self._database.write() as session:
+                row = await repository.find(session, agent_id)
+                if row is None:
+                    return
+                if row.lost:
+                    why = f"agent {agent_id} was ended by its provider"
+                    is_done = await self._containers.lose(session, agent_id, why=why, most=CONTAINERS_A_LOT)
+                    notify(session, notifications.SCHEDULE)
+                elif not row.enabled and not row.draining:
+                    wanted = events.Selection(kind="disabled", target_type="agent", target_id=agent_id)
+                    found = await events.page(session, wanted, before=None, most=1)
+                    why = disabled_by(agent_id, found[0].actor if found else events.SYSTEM)
+                    is_done = await self._containers.kill(session, agent_id, why=why, most=CONTAINERS_A_LOT)
+                else:
+                    return
+
     async def _record(self, session: WriteSession, agent_id: str, kind: str, actor: str, reason: str = "") -> None:
         payload = {"reason": reason} if reason else None
         await events.record(
             session, self._clock, actor=actor, kind=kind, target_type="agent", target_id=agent_id, payload=payload
         )
+
+
+def disabled_by(agent_id: str, username: str) -> str:
+    return f"agent {agent_id} was disabled by {username}"
 
 
 def changed_statuses(rows: Sequence[AgentSlotRow], reported: Sequence[SlotStatus]) -> list[SlotStatus]:
