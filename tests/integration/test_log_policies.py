@@ -1,6 +1,7 @@
 """Log policies: a line that matches ends the restarts of its trial, keeps it from an agent, or only marks it."""
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from sqlalchemy import select
 from tests.support.cluster import CONFIG, Cluster, FakeAgent, cluster
 from tests.support.waiting import eventually
+from tests.support.write_holds import MAX_HOLD_SECONDS, write_holds
 
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
@@ -226,3 +228,25 @@ async def test_patterns_that_take_too_long_are_switched_off_and_the_log_says_so(
     assert (await attempts(one))[0]["policies"] == []
     assert sum("the rest of this attempt is not compared" in line for line in await log(one)) == 1
     assert len((await one.get("/detent/events", kind="log_policies_off"))["events"]) == 1
+
+
+async def test_lines_are_searched_before_the_transaction_that_stores_them(one: Cluster):
+    pattern = "(?:a|b)*a(?:a|b){60}c"
+    agent = await one.join()
+    wish = await started(one, agent, f"log_policies: [{{pattern: '{pattern}', action: cancel_retries}}]\n")
+    noise = "".join(random.Random(1).choices("ab", k=32_000))
+    with write_holds(one.master.database) as holds:
+        await ship(one, agent, wish, *[noise] * 90)
+    print(holds)
+    assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
+    assert any("the rest of this attempt is not compared" in line for line in await log(one))
+
+
+async def test_lines_of_a_long_batch_match_what_no_earlier_line_has_matched(one: Cluster):
+    agent = await one.join()
+    wish = await started(one, agent, CANCEL)
+    noise = "x" * 5_000
+    await ship(one, agent, wish, noise, "first: no space left", "second: no space left")
+    await ship(one, agent, wish, noise, "third: no space left", start=3)
+    (attempt,) = await attempts(one)
+    assert [each["line"] for each in attempt["policies"]] == ["first: no space left"]

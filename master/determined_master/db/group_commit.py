@@ -4,10 +4,10 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from determined.errors import ApiError
 from determined_master.db.kept_connection import KeptConnection
 from determined_master.db.postgresql import is_repeatable
-from determined_master.db.session import Database
+from determined_master.db.session import Database, ReadSession
 from determined_master.db.worker_thread import WorkerThread
 from determined_master.errors import StorageUnavailable
 
@@ -52,6 +52,18 @@ class Store(Protocol[Operation, Answer]):
 
     def is_quick(self, operations: Sequence[Operation]) -> bool:
         """Returns True if ``apply`` takes a few milliseconds at most."""
+        ...
+
+
+@runtime_checkable
+class PreparingStore(Protocol[Operation]):
+    """A store that does a part of its work before the transaction, while others write, unless it is quick. Where that
+    fails, ``apply`` does it."""
+
+    def is_quick(self, operations: Sequence[Operation]) -> bool: ...
+
+    async def prepare(self, session: ReadSession, operations: Sequence[Operation]) -> Callable[[], None]:
+        """Returns work for the writer's thread."""
         ...
 
 
@@ -126,7 +138,18 @@ class GroupWriter:
                 if not waiting.answer.done():
                     waiting.answer.set_exception(error)
 
+    async def _prepare(self, group: list[_Waiting]) -> None:
+        for store, operations in _by_store(group):
+            if isinstance(store, PreparingStore) and not store.is_quick(operations):
+                try:
+                    async with self._database.read() as session:
+                        work = await store.prepare(session, operations)
+                    await self._thread.call(work)
+                except Exception as error:
+                    logger.info("a group of %d reports could not be prepared: %s", len(operations), error)
+
     async def _commit(self, group: list[_Waiting]) -> None:
+        await self._prepare(group)
         async with self._database.group_lock:
             try:
                 results = self._applied_in_loop(group)

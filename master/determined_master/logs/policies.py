@@ -86,6 +86,13 @@ class AttemptPolicies:
                 yield index, policy
             self._check_time()
 
+    def take(self, found: Iterable[tuple[int, Policy]]) -> Iterator[tuple[int, Policy]]:
+        """Yields of what a copy of these policies has found what no earlier line has matched."""
+        for index, policy in found:
+            if policy in self.open:
+                self.open.remove(policy)
+                yield index, policy
+
     def may_match(self, lines: Iterable[str]) -> bool:
         """Returns True if a line is found by a pattern that no line has matched yet. Changes nothing."""
         if not self.open or self.is_off:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, insert, select, update
 
 from determined.states import TrialState
 from determined_master.db.base import table_of
@@ -60,8 +60,15 @@ _MATCHED = Prepared(select(_M.c.position).where(_M.c.allocation_id == bindparam(
 
 
 def newest_allocation(connection: Connection, task_id: str) -> str | None:
-    query = select(_A.c.id).where(_A.c.task_id == task_id).order_by(_A.c.run_id.desc()).limit(1)
-    return connection.execute(query).scalar_one_or_none()
+    return connection.scalar(_newest(task_id))
+
+
+async def newest_allocation_of(session: ReadSession, task_id: str) -> str | None:
+    return await session.scalar(_newest(task_id))
+
+
+def _newest(task_id: str) -> Select[str]:
+    return select(_A.c.id).where(_A.c.task_id == task_id).order_by(_A.c.run_id.desc()).limit(1)
 
 
 def agent_of(connection: Connection, attempt: Attempt, container_id: str | None) -> str | None:

@@ -1,6 +1,6 @@
 """Stores log lines in bulk: output of agents by offset, so that no line is lost or duplicated."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from determined.errors import ApiError, NotFound
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.session import WriteSession
+from determined_master.db.session import ReadSession, WriteSession
 from determined_master.logs import repository
 from determined_master.logs.error_lines import is_error
 from determined_master.logs.line import Line
@@ -37,6 +37,9 @@ class LogStore:
 
     def __init__(self, clock: Clock) -> None:
         self._scan = PolicyScan(clock)
+
+    async def prepare(self, session: ReadSession, operations: Sequence[Lines]) -> Callable[[], None]:
+        return await self._scan.searches(session, [o.lines for o in operations])
 
     def apply(self, connection: Connection, operations: Sequence[Lines]) -> list[int | ApiError]:
         return [self._take(connection, one) for one in operations]
