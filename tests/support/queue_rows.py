@@ -6,12 +6,20 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select, update
 
-from determined.states import AllocationState, ExperimentState, TaskKind, TokenScope, TrialState
+from determined.states import AllocationState, ContainerState, ExperimentState, TaskKind, TokenScope, TrialState
 from determined_master.allocations import task_groups
 from determined_master.db.base import table_of
-from determined_master.db.models import AllocationRow, ExperimentRow, JobRow, TaskRow, TrialRow
+from determined_master.db.models import (
+    AllocationRow,
+    ContainerRow,
+    ExperimentRow,
+    JobRow,
+    SlotHoldRow,
+    TaskRow,
+    TrialRow,
+)
 from determined_master.scheduling.view import TaskGroup
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -38,6 +46,43 @@ def fill(
     _insert(connection, TaskRow, (_task(number, _name(number, n)) for number, n in places))
     _insert(connection, TrialRow, (_trial(number, _name(number, n)) for number, n in places))
     _insert(connection, AllocationRow, (_allocation(number, n, pool) for number, n in places))
+
+
+def use_config_of(connection: Connection, experiment_id: int) -> None:
+    """Gives all experiments the configuration of one that was created, so that their searches and trials go on."""
+    table = table_of(ExperimentRow)
+    names = ("config", "original_config", "searcher_type")
+    own = connection.execute(select(*(table.c[name] for name in names)).where(table.c.id == experiment_id)).one()
+    connection.execute(update(table).values(dict(zip(names, own, strict=True))))
+
+
+def end_all(connection: Connection) -> None:
+    """Ends all experiments, trials and allocations, as if they had been killed."""
+    connection.execute(update(table_of(AllocationRow)).values(state=AllocationState.TERMINATED, settled=True))
+    ended = {"state": TrialState.CANCELED, "closed": True, "end_time": START}
+    connection.execute(update(table_of(TrialRow)).values(ended))
+    connection.execute(update(table_of(ExperimentRow)).values(state=ExperimentState.CANCELED, end_time=START))
+
+
+def run_all(connection: Connection, agent_id: str) -> None:
+    """Lets all allocations run on an agent, each in a container with a slot of its own."""
+    allocations = table_of(AllocationRow)
+    ids = list(connection.scalars(select(allocations.c.id).order_by(allocations.c.id)))
+    running = {"state": AllocationState.RUNNING, "placed_at": START, "ready_at": START}
+    connection.execute(update(allocations).values(running))
+    _insert(connection, ContainerRow, (_container(n, name, agent_id) for n, name in enumerate(ids)))
+    _insert(connection, SlotHoldRow, (_hold(n, name, agent_id) for n, name in enumerate(ids)))
+
+
+def _container(n: int, allocation_id: str, agent_id: str) -> dict[str, Any]:
+    state = ContainerState.RUNNING
+    of_it = {"allocation_id": allocation_id, "agent_id": agent_id, "slot_ids": [n], "state": state}
+    return {"id": str(uuid.UUID(int=n)), "rank": 0, **of_it}
+
+
+def _hold(n: int, allocation_id: str, agent_id: str) -> dict[str, Any]:
+    of_it = {"allocation_id": allocation_id, "agent_id": agent_id, "slot_id": n, "held_at": START}
+    return {"container_id": str(uuid.UUID(int=n)), **of_it}
 
 
 def _insert(connection: Connection, model: Any, rows: Iterator[dict[str, Any]]) -> None:  # a mapped class

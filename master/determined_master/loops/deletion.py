@@ -46,6 +46,7 @@ DROPS: Sequence[tuple[Drop, int]] = (
     (trial_rows.drop_some_metrics, 1000),
     (series_repository.drop_some_chunks, 200),
     (series_repository.drop_some_series, 5000),
+    (series_repository.drop_some_cursors, 5000),
     (search_event_repository.drop_some, 2000),
 )
 """Functions that delete up to a number of rows of an experiment, in order. Others can write between transactions."""
@@ -151,7 +152,6 @@ class Deletion:
             await experiment_rows.move(session, self._services.clock, row, ExperimentState.DELETED)
             for drop, _ in DROPS:
                 await drop(session, experiment_id, None)
-            await series_repository.drop_cursors(session, experiment_id)
             await indexer.drop(session, experiment_id)
             await backend_repository.drop_unused(session)
 

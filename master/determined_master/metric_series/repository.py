@@ -324,8 +324,11 @@ async def drop_some_series(session: WriteSession, experiment_id: int, most: int 
     return await delete_rows(session, SeriesRow, some)
 
 
-async def drop_cursors(session: WriteSession, experiment_id: int) -> None:
-    await session.execute(delete(_C).where(_C.c.trial_id.in_(_trials_of(experiment_id))))
+async def drop_some_cursors(session: WriteSession, experiment_id: int, most: int | None) -> int:
+    """Deletes up to ``most`` cursors of an experiment's trials and returns their number."""
+    some = select(_C.c.trial_id).where(_C.c.trial_id.in_(_trials_of(experiment_id))).limit(most)
+    dropped = await session.execute(delete(_C).where(_C.c.trial_id.in_(some)).returning(_C.c.trial_id))
+    return len(dropped.all())
 
 
 def _trials_of(experiment_id: int) -> Select[Any]:
