@@ -20,11 +20,11 @@ from determined_master.db.models import AllocationRow, ContainerRow, EventRow, E
 COUNT = 5_000
 JOBS = 3_000
 CONTAINERS = 1_500
-SEARCH = f"""
+SEARCH = """
 name: many
 entrypoint: "true"
-searcher: {{name: random, metric: loss, max_trials: {COUNT}, max_concurrent_trials: 0}}
-hyperparameters: {{x: {{type: double, minval: 0, maxval: 1}}}}
+searcher: {name: random, metric: loss, max_trials: 1, max_concurrent_trials: 0}
+hyperparameters: {x: {type: double, minval: 0, maxval: 1}}
 """
 POOLS = [{"pool_name": "default"}, {"pool_name": "big"}]
 JOB, EXPERIMENT = "job-2", "/api/v1/experiments/2"

@@ -60,11 +60,6 @@ async def all_created(one: Cluster, count: int, within: float = 60) -> None:
     await eventually(done, within=within)
 
 
-def without_scheduler(one: Cluster) -> None:
-    """Nothing is placed: its passes over the whole queue on the event loop are no part of what is measured."""
-    one.master.draining.set()
-
-
 def check_holds(holds: Holds) -> None:
     print(holds)
     assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
@@ -94,7 +89,6 @@ async def test_a_small_search_has_all_trials_when_it_is_answered(one: Cluster):
 
 
 async def test_a_search_is_paused_and_activated_between_its_lots(one: Cluster):
-    without_scheduler(one)
     experiment = await one.create(config(COUNT))
     path = f"/api/v1/experiments/{experiment}"
     assert (await one.post(f"{path}/pause")).status_code == 200
@@ -120,7 +114,6 @@ async def test_a_search_is_paused_and_activated_between_its_lots(one: Cluster):
 
 
 async def test_a_search_that_is_killed_between_its_lots_creates_no_more_and_can_be_deleted(one: Cluster):
-    without_scheduler(one)
     experiment = await one.create(config(COUNT))
     path = f"/api/v1/experiments/{experiment}"
     assert (await one.post(f"{path}/kill")).status_code == 200
@@ -141,7 +134,6 @@ async def test_a_search_that_is_killed_between_its_lots_creates_no_more_and_can_
 
 
 async def test_a_search_that_was_killed_between_its_lots_is_continued_with_the_same_trials(one: Cluster):
-    without_scheduler(one)
     experiment = await one.create(config(COUNT))
     await one.post(f"/api/v1/experiments/{experiment}/kill")
 
@@ -166,7 +158,6 @@ async def test_a_search_goes_on_between_its_lots_when_the_master_starts_again(tm
 
 async def test_a_pause_goes_on_between_its_lots_when_the_master_starts_again(tmp_path: Path):
     async with cluster(tmp_path) as one:
-        without_scheduler(one)
         experiment = await one.create(config(COUNT))
         await all_created(one, COUNT)
         assert (await one.post(f"/api/v1/experiments/{experiment}/pause")).status_code == 200
@@ -180,7 +171,6 @@ async def test_a_pause_goes_on_between_its_lots_when_the_master_starts_again(tmp
 
 
 async def test_a_much_larger_limit_creates_trials_in_lots(one: Cluster):
-    without_scheduler(one)
     experiment = await one.create(config(2), activate=False)
     with write_holds(one.master.database) as holds:
         answer = await one.client.patch(f"/api/v1/experiments/{experiment}", json={"searcher": {"maxTrials": COUNT}})
