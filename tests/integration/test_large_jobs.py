@@ -67,7 +67,7 @@ async def count(one: Cluster, *conditions: Any) -> int:
         return (await session.scalars(select(func.count()).where(*conditions))).one()
 
 
-async def all_are(one: Cluster, number: int, *conditions: Any, within: float = 60) -> None:
+async def all_are(one: Cluster, number: int, *conditions: Any, within: float = 30) -> None:
     async def they_are() -> bool:
         return await count(one, *conditions) == number
 
