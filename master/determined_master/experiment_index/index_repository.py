@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, case, cast, delete, func, insert, or_, select, update
+from sqlalchemy import BigInteger, BindParameter, Text, bindparam, case, cast, delete, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from determined.states import ExperimentState, TrialState
@@ -73,6 +73,43 @@ async def experiment(session: ReadSession, experiment_id: int) -> ExperimentRow 
     """Returns None for a deleted experiment."""
     row = await get_row(session, E, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
+
+
+LARGE_CONFIG_CHARACTERS = 64_000
+LARGE_METRICS_CHARACTERS = 250_000
+LARGE_TRIALS = 20_000
+
+
+async def is_large(session: ReadSession, experiment_id: int) -> bool:
+    """Returns True for an experiment whose values one transaction should not compare and store."""
+    return bool(await _IS_LARGE.first(session, experiment_id=experiment_id))
+
+
+def _is_large() -> Any:  # noqa: ANN401  # a condition
+    own: BindParameter[int] = bindparam("experiment_id")
+    metrics = func.length(cast(T.summary_metrics, Text)) > LARGE_METRICS_CHARACTERS
+    source = select(S.source_trial_id).where(S.experiment_id == own).scalar_subquery()
+    return or_(
+        select(E.id).where(E.id == own, func.length(cast(E.config, Text)) > LARGE_CONFIG_CHARACTERS).exists(),
+        select(S.experiment_id).where(S.experiment_id == own, S.num_trials > LARGE_TRIALS).exists(),
+        select(T.id).where(T.id == source, metrics).exists(),
+        select(T.id).where(T.experiment_id == own, T.values_stale, metrics).exists(),
+    )
+
+
+_IS_LARGE = Prepared(select(_is_large()))
+
+
+async def move_marks(session: WriteSession, experiment_id: int, most: int) -> int:
+    """Moves up to ``most`` marks of stale trials to their experiment, and returns their number."""
+    some = select(_T.c.id).where(_T.c.experiment_id == experiment_id, _T.c.values_stale).limit(most)
+    moved = await session.execute(update(_T).where(_T.c.id.in_(some)).values(values_stale=False).returning(_T.c.id))
+    await session.execute(update(_E).where(_E.c.id == experiment_id).values(values_stale=True))
+    return len(moved.all())
+
+
+async def clear_mark(session: WriteSession, experiment_id: int) -> None:
+    await session.execute(update(_E).where(_E.c.id == experiment_id).values(values_stale=False))
 
 
 class Totals(NamedTuple):
@@ -179,6 +216,12 @@ async def values(session: ReadSession, experiment_id: int) -> dict[Key, tuple[in
     )
     found: Any = await session.execute(query)
     return {(row[0], row[1]): (row[2], Value(*row[3:])) for row in found}
+
+
+async def some_name_ids(session: ReadSession, experiment_id: int, most: int | None) -> list[int]:
+    """Returns the ids of the names of up to ``most`` values of an experiment."""
+    query = select(_V.c.name_id).where(_V.c.experiment_id == experiment_id).limit(most)
+    return list((await session.execute(query)).scalars())
 
 
 async def intern(session: WriteSession, wanted: Mapping[Key, Type]) -> dict[Key, Name]:

@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-import math
 import time
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from functools import partial
 
 from sqlalchemy.exc import OperationalError
 
@@ -13,11 +12,11 @@ from determined.config.masking import without_secrets
 from determined.link.isolation import Isolation
 from determined_master import notifications
 from determined_master.db.models import ExperimentRow, ExperimentSummaryRow
-from determined_master.db.session import Database, ReadSession, WriteSession, notify
-from determined_master.experiment_index import index_repository
-from determined_master.experiment_index.cell_values import Key, Value, of_experiment, wider
-from determined_master.experiment_index.column_names import Type
-from determined_master.experiment_index.index_repository import Count, OfTrial, Totals
+from determined_master.db.session import Database, WriteSession, notify
+from determined_master.experiment_index import index_repository, indexed_values, large_experiments
+from determined_master.experiment_index.cell_values import of_experiment
+from determined_master.experiment_index.indexed_values import Changes, Sources, keep_summary, sources
+from determined_master.experiment_index.indexed_values import count as count_values
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +48,9 @@ class Indexer:
             self._not_before = {i: due for i, due in self._not_before.items() if due > now}
             ready = [i for i in stale if at_once or i not in self._not_before]
             due = [i for i in ready if at_once or self._items.is_due("experiment", i)]
+            for experiment_id in await self._large(due):
+                await self._items.run("experiment", experiment_id, partial(self._update_large, experiment_id))
+                due = [i for i in due if i != experiment_id]
             while due:
                 start = time.monotonic()
                 try:
@@ -64,6 +66,16 @@ class Indexer:
             held_back = [self._not_before[i] for i in stale if i in self._not_before]
         left = max(0.0, min(held_back) - time.monotonic()) if held_back else None
         return self._items.soonest(left)
+
+    async def _large(self, due: Sequence[int]) -> list[int]:
+        async with self._database.read() as session:
+            return [i for i in due if await index_repository.is_large(session, i)]
+
+    async def _update_large(self, experiment_id: int) -> None:
+        start = time.monotonic()
+        count = await large_experiments.update(self._database, experiment_id)
+        rest = min(MAX_HOLD_BACK_SECONDS, SHARE * (time.monotonic() - start))
+        self._not_before[experiment_id] = time.monotonic() + max(rest, count / VALUES_A_SECOND)
 
     async def _batch(self, due: list[int]) -> list[int]:
         """Updates a batch of experiments and returns the rest of ``due``."""
@@ -84,25 +96,6 @@ class Indexer:
         return due[len(taken) :]
 
 
-@dataclass(frozen=True)
-class Sources:
-    """The trials whose values are shown."""
-
-    shown: OfTrial | None
-    """The best trial, else the only one."""
-    metrics: OfTrial | None
-    """That trial, else the newest."""
-
-
-def sources(trials: Sequence[OfTrial], *, smaller_is_better: bool) -> Sources:
-    """Returns the sources among all trials by id, or among the first, the newest and the best of them."""
-    sign = 1 if smaller_is_better else -1
-    ranked = [(sign * t.searcher_metric_value, t.id, t) for t in trials if t.searcher_metric_value is not None]
-    best = min(ranked)[2] if ranked else None
-    shown = best or (trials[0] if len(trials) == 1 else None)
-    return Sources(shown, shown or (trials[-1] if trials else None))
-
-
 async def keep(session: WriteSession, experiment_id: int) -> int:
     """Updates the values in one transaction with the stale marks. Returns the number of compared values."""
     row = await index_repository.experiment(session, experiment_id)
@@ -118,20 +111,27 @@ async def keep(session: WriteSession, experiment_id: int) -> int:
     count = 0
     if row.values_stale or known is None or _is_touched(known, found):
         count = await _keep_values(session, row, known, found)
-    await _keep_summary(session, row, known, of_all, found)
+    await keep_summary(session, row, known, of_all, found)
     await index_repository.settle(session, experiment_id, of_all)
     notify(session, notifications.metrics(experiment_id))
     return count
 
 
+async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:
+    """Removes ``most`` values of an experiment and returns their number; none of one that has fewer: ``drop`` removes
+    them with the experiment."""
+    known = await index_repository.summary(session, experiment_id)
+    name_ids = await index_repository.some_name_ids(session, experiment_id, most) if known is not None else []
+    if known is None or (most is not None and len(name_ids) < most):
+        return 0
+    await count_values(session, known.project_id, gone=name_ids)
+    await index_repository.drop_values(session, experiment_id, name_ids)
+    return len(name_ids)
+
+
 async def drop(session: WriteSession, experiment_id: int) -> None:
     """Removes the values of a deleted experiment."""
-    known = await index_repository.summary(session, experiment_id)
-    if known is not None:
-        held = await index_repository.values(session, experiment_id)
-        name_ids = [name_id for name_id, _ in held.values()]
-        await _count(session, known.project_id, gone=name_ids)
-        await index_repository.drop_values(session, experiment_id, name_ids)
+    await drop_some(session, experiment_id, None)
     await index_repository.forget(session, experiment_id)
 
 
@@ -150,86 +150,15 @@ async def _keep_values(
     metrics = await index_repository.summary_metrics(session, found.metrics.id) if found.metrics else {}
     new = of_experiment(without_secrets(row.config), hparams, metrics)
     old = await index_repository.values(session, row.id) if known is not None else {}
-    fresh = {key: value for key, value in new.items() if key not in old}
-    changed = {key: value for key, value in new.items() if key in old and old[key][1] != value}
-    gone = [name_id for key, (name_id, _) in old.items() if key not in new]
-    ids = await _named(session, fresh | changed)
-    by_id = {ids[key]: value for key, value in (fresh | changed).items()}
-    await index_repository.add_values(session, row.id, {ids[key]: value for key, value in fresh.items()})
-    await index_repository.change_values(session, row.id, {ids[key]: value for key, value in changed.items()})
-    await index_repository.drop_values(session, row.id, gone)
+    changes = Changes.between(old, new)
     if known is not None and known.project_id != row.project_id:
-        await _count(session, known.project_id, gone=[name_id for name_id, _ in old.values()])
+        ids = await indexed_values.write(session, row.id, changes)
+        await count_values(session, known.project_id, gone=[name_id for name_id, _ in old.values()])
         kept = {name_id: value for key, (name_id, value) in old.items() if key in new}
-        await _count(session, row.project_id, fresh=kept | by_id)
+        written = {ids[key]: value for key, value in (*changes.fresh.items(), *changes.changed.items())}
+        await count_values(session, row.project_id, fresh=kept | written)
     else:
-        of_new = {ids[key]: value for key, value in fresh.items()}
-        of_old = {ids[key]: value for key, value in changed.items()}
-        await _count(session, row.project_id, fresh=of_new, changed=of_old, gone=gone)
-    if any(key not in old for key in fresh):
+        await indexed_values.store(session, row.id, row.project_id, changes)
+    if changes.fresh:
         notify(session, notifications.COLUMN_NAMES)
     return len(new)
-
-
-async def _named(session: WriteSession, values: Mapping[Key, Value]) -> dict[Key, int]:
-    names = await index_repository.intern(session, {key: value.type for key, value in values.items()})
-    wider_types: dict[int, Type] = {
-        name.id: wider(name.type, values[key].type)
-        for key, name in names.items()
-        if wider(name.type, values[key].type) != name.type
-    }
-    await index_repository.widen_types(session, wider_types)
-    return {key: name.id for key, name in names.items()}
-
-
-async def _count(
-    session: ReadSession,
-    project_id: int,
-    *,
-    fresh: Mapping[int, Value] | None = None,
-    changed: Mapping[int, Value] | None = None,
-    gone: Collection[int] = (),
-) -> None:
-    fresh, changed = fresh or {}, changed or {}
-    now = await index_repository.counts(session, project_id, {*fresh, *changed, *gone})
-    wanted: dict[int, Count] = {}
-    for name_id, value in (*fresh.items(), *changed.items()):
-        count = now.get(name_id, Count(0, None, None))
-        wanted[name_id] = replace(_reaching(count, value.number), count=count.count + (name_id in fresh))
-    for name_id in gone:
-        count = wanted.get(name_id) or now.get(name_id, Count(1, None, None))
-        wanted[name_id] = replace(count, count=max(0, count.count - 1))
-    await index_repository.save_counts(session, project_id, {i: c for i, c in wanted.items() if c != now.get(i)})
-
-
-def _reaching(count: Count, figure: float | None) -> Count:
-    if figure is None or not math.isfinite(figure):
-        return count
-    lowest, highest = count.minimum, count.maximum
-    return replace(
-        count,
-        minimum=figure if lowest is None else min(lowest, figure),
-        maximum=figure if highest is None else max(highest, figure),
-    )
-
-
-async def _keep_summary(
-    session: WriteSession,
-    row: ExperimentRow,
-    known: ExperimentSummaryRow | None,
-    of_all: Totals,
-    found: Sources,
-) -> None:
-    values = {
-        "experiment_id": row.id,
-        "project_id": row.project_id,
-        "num_trials": of_all.trials,
-        "trial_id": found.shown.id if found.shown else None,
-        "source_trial_id": found.metrics.id if found.metrics else None,
-        "searcher_metric_value": found.shown.searcher_metric_value if found.shown else None,
-        "checkpoint_count": of_all.checkpoint_count,
-        "checkpoint_size": of_all.checkpoint_size,
-        "failure": await index_repository.failure(session, row.id),
-    }
-    if known is None or any(getattr(known, name) != value for name, value in values.items()):
-        await index_repository.save_summary(session, values, known=known is not None)

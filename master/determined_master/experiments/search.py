@@ -150,12 +150,10 @@ class Search:
                 kept = await restored(session, await repository.get(session, experiment_id))
             cursor = at.cursor if at else 0
             news = await search_event_repository.events_after(session, experiment_id, cursor, limit=EVENTS_A_STEP)
-            if at is not None and not is_own:
-                kept_lot = await search_event_repository.next_actions(session, experiment_id)
-            else:
-                view = await view_of(session, experiment_id, news, cursor)
+            view = await view_of(session, experiment_id, news, cursor)
+            has_lots = not is_own and await search_event_repository.next_actions(session, experiment_id) is not None
         if at is not None and not is_own:
-            await self._finish_task_search(experiment_id, at, news, has_lots=kept_lot is not None)
+            await self._finish_task_search(experiment_id, at, news, has_lots=has_lots)
             return
         if at is None or kept is None:
             async with self._database.write() as session:

@@ -48,6 +48,7 @@ DROPS: Sequence[tuple[Drop, int]] = (
     (series_repository.drop_some_series, 5000),
     (series_repository.drop_some_cursors, 5000),
     (search_event_repository.drop_some, 2000),
+    (indexer.drop_some, 2000),
 )
 """Functions that delete up to a number of rows of an experiment, in order. Others can write between transactions."""
 
