@@ -10,7 +10,7 @@ from tests.support.write_holds import MAX_HOLD_SECONDS, Holds, write_holds
 
 from determined_master.db.models import ColumnCountRow, ColumnValueRow, ExperimentRow, TrialRow
 
-VALUES = 15_000
+VALUES = 10_000
 METRICS = 10_000
 MANY = CONFIG.replace("hyperparameters: {}", f"hyperparameters: {{{', '.join(f'h{n}: {n}' for n in range(VALUES))}}}")
 

@@ -113,7 +113,7 @@ async def test_a_move_to_another_pool_goes_on_between_its_lots_when_the_master_s
         await all_are(one, COUNT, PENDING, AllocationRow.pool == "big")
 
 
-@pytest.mark.parametrize("number", [12_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("number", [8_000, pytest.param(100_000, marks=pytest.mark.long)])
 async def test_waiting_trials_follow_the_priority_of_their_job_in_lots(one: Cluster, number: int):
     await put(one, number, trials=number)
     with write_holds(one.master.database) as holds:

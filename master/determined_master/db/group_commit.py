@@ -140,7 +140,7 @@ class GroupWriter:
 
     async def _prepare(self, group: list[_Waiting]) -> None:
         for store, operations in _by_store(group):
-            if isinstance(store, PreparingStore) and not store.is_quick(operations):
+            if not store.is_quick(operations) and isinstance(store, PreparingStore):
                 try:
                     async with self._database.read() as session:
                         work = await store.prepare(session, operations)

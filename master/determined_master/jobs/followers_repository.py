@@ -13,7 +13,7 @@ from determined.states import AllocationState
 from determined_master.db.models import AllocationRow, JobRow, TaskRow
 from determined_master.db.session import ReadSession, WriteSession
 
-FOLLOWERS_A_LOT = 5000
+FOLLOWERS_A_LOT = 2000
 """Pending allocations to which one transaction copies the place of their job."""
 MAX_JOBS_A_LOT = 1000
 MISPLACED_A_LOT = 250
