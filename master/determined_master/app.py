@@ -39,6 +39,7 @@ from determined_master.api.forwarded_headers import ForwardedHeaders
 from determined_master.api.rate_limit import RateLimit
 from determined_master.api.request_normalizer import RequestNormalizer
 from determined_master.api.schemas.base import WIRE_VERSION
+from determined_master.api.stream_admission import StreamAdmission
 from determined_master.api.v1 import (
     agents,
     allocations,
@@ -174,6 +175,7 @@ def create_app(services: Services) -> FastAPI:
     app.add_middleware(RequestNormalizer)
     # Not by uvicorn, which would apply it to the fast path too.
     app.add_middleware(ForwardedHeaders, trusted=services.settings.trusted_proxies)
+    app.add_middleware(StreamAdmission)
     app.router.routes.append(unsupported_operations.UnsupportedOperations())
     # Not ``int``, which fails at a number of thousands of digits.
     paths = ((r.path.replace(":int", ":row_id"), r.handler) for r in app.hot if r.path in HOT)

@@ -21,8 +21,8 @@ from determined_master.secrets import Secrets
 LAST = "the last line"
 BATCH = 50
 MAX_GROWTH_MIB = 150
-MAX_SECONDS = 0.4
-"""Of a request beside followers who come at once; 100 ms on two quiet cores."""
+MAX_SECONDS = 0.1
+"""Of a request beside followers who come at once, more than the slowest one took before they came."""
 WIDE = "w" * 32_000
 
 
@@ -132,7 +132,7 @@ async def test_followers_who_come_at_once_hold_up_no_other_request(
     connections = [await asyncio.open_connection("127.0.0.1", cluster.port) for _ in paths]
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     with measured(health_of(cluster.port), pause=0.0) as health:
-        await asyncio.to_thread(wait_until, lambda: len(health.seconds) >= 5)
+        await asyncio.to_thread(wait_until, lambda: len(health.seconds) >= 50)
         for path, (_, writer) in zip(paths, connections, strict=True):
             writer.write(f"GET {path} HTTP/1.1\r\nHost: a\r\n{lines}\r\n".encode())
         draining = [asyncio.create_task(drain(reader)) for reader, _ in connections]
@@ -142,9 +142,10 @@ async def test_followers_who_come_at_once_hold_up_no_other_request(
         task.cancel()
     for _, writer in connections:
         writer.close()
-    print(f"{count} followers: /health took {health.longest * 1000:.0f} ms at most")
+    alone, beside = max(health.seconds[:begun]), max(health.seconds[begun:])
+    print(f"{count} followers: /health took {beside * 1000:.0f} ms at most, {alone * 1000:.0f} ms before they came")
     assert health.failures == []
-    assert health.longest < MAX_SECONDS
+    assert beside < MAX_SECONDS + alone
 
 
 @pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)], ids=["sample", "all"])
