@@ -20,7 +20,6 @@ from determined_master.db.models import AllocationRow
 from determined_master.resource_managers import waiting_reasons
 from determined_master.resource_managers.agent_manager import AgentManager
 
-QUEUED = 20_000
 MAX_SECONDS = 0.1
 """The code that made its view anew for each decision took 0.4 s."""
 
@@ -59,10 +58,11 @@ async def slowest(one: Cluster, over: asyncio.Event) -> list[float]:
 PROVIDER = {"type": "command", "launch": ["true"], "terminate": ["true"], "max_agents": 4, "slots_per_agent": 8}
 
 
-async def test_info_is_answered_while_a_long_queue_is_explained_changed_and_provided_for(tmp_path: Path):
+@pytest.mark.parametrize("queued", [20_000, pytest.param(100_000, marks=pytest.mark.long)])
+async def test_info_is_answered_while_a_long_queue_is_explained_changed_and_provided_for(tmp_path: Path, queued: int):
     async with cluster(tmp_path, resource_pools=[{"pool_name": "default", "provider": PROVIDER}]) as one:
         await one.join("one", slots=4)
-        await fill_queue(one, QUEUED)
+        await fill_queue(one, queued)
         await eventually(lambda: placed(one), within=60)
         over = asyncio.Event()
         asking = asyncio.create_task(slowest(one, over))
