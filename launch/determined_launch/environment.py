@@ -64,6 +64,8 @@ USER_SETTABLE = frozenset({LOG_METRICS})
 """The ``DET_`` variables that ``environment_variables`` of a configuration may set."""
 TEST_MODE = "DET_TEST_MODE"
 """Set by ``--test-mode``: one batch of training, one of validation, a checkpoint round trip."""
+LOCAL_RUN = "DET_LOCAL_RUN"
+"""``1`` in a trial of ``det experiment create --local``, which has no master."""
 STOP_FILE = "DET_TEST_STOP_FILE"
 """Set by a local test of a script: the chief creates this file at its first validation, then its process ends."""
 USE_TORCH_DISTRIBUTED = "USE_TORCH_DISTRIBUTED"

@@ -34,6 +34,9 @@ class TrialInfo:
 class ClusterInfo:
     """Describes this task on its cluster; :func:`get_cluster_info` returns it.
 
+    In a local run (``det experiment create --local``) there is no cluster: the trial, its seed, hyperparameters and
+    configuration are as on a cluster, the numbers are 0, and the texts are empty but for ``task_type``.
+
     Attributes:
         master_url: address of the master.
         cluster_id: identifier of the cluster.
@@ -87,8 +90,9 @@ class ClusterInfo:
 
 
 def get_cluster_info() -> ClusterInfo | None:
-    """Returns a description of this task; None off the cluster."""
-    return read(environment.current())
+    """Returns a description of this task; None for a program that neither a cluster nor ``--local`` started."""
+    environ = environment.current()
+    return read(environ) or (_local(environ) if environ.get(environment.LOCAL_RUN) else None)
 
 
 def read(environ: Mapping[str, str]) -> ClusterInfo | None:
@@ -116,17 +120,29 @@ def read(environ: Mapping[str, str]) -> ClusterInfo | None:
     )
 
 
+def _local(environ: Mapping[str, str]) -> ClusterInfo:
+    peers = rendezvous.read(environ)
+    return ClusterInfo(
+        master_url="",
+        cluster_id="",
+        agent_id="",
+        slot_ids=json.loads(environ.get(environment.SLOT_IDS) or "[]"),
+        task_id="",
+        allocation_id="",
+        session_token="",
+        task_type="TRIAL",
+        latest_checkpoint=None,
+        container_addrs=list(peers.addresses),
+        container_rank=peers.rank,
+        container_slot_counts=list(peers.slots),
+        gpu_uuids=[],
+        _trial=_trial_of_variables(environ),
+    )
+
+
 def _trial(environ: Mapping[str, str]) -> TrialInfo | None:
     if environ.get(environment.TRIAL_ID):
-        return TrialInfo(
-            trial_id=int(environ[environment.TRIAL_ID]),
-            experiment_id=int(environ.get(environment.EXPERIMENT_ID) or 0),
-            trial_seed=int(environ.get(environment.TRIAL_SEED) or 0),
-            hparams=json.loads(environment.value_of(environ, environment.HPARAMS) or "{}"),
-            _config=json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"),
-            _steps_completed=int(environ.get(environment.STEPS_COMPLETED) or 0),
-            _trial_run_id=int(environ.get(environment.TRIAL_RUN_ID) or 0),
-        )
+        return _trial_of_variables(environ)
     value = _info(environ, "trial")
     if "trial_id" not in value:
         return None
@@ -138,6 +154,18 @@ def _trial(environ: Mapping[str, str]) -> TrialInfo | None:
         _config=value.get("config") or {},
         _steps_completed=int(value.get("steps_completed") or 0),
         _trial_run_id=int(value.get("trial_run_id") or 0),
+    )
+
+
+def _trial_of_variables(environ: Mapping[str, str]) -> TrialInfo:
+    return TrialInfo(
+        trial_id=int(environ.get(environment.TRIAL_ID) or 0),
+        experiment_id=int(environ.get(environment.EXPERIMENT_ID) or 0),
+        trial_seed=int(environ.get(environment.TRIAL_SEED) or 0),
+        hparams=json.loads(environment.value_of(environ, environment.HPARAMS) or "{}"),
+        _config=json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}"),
+        _steps_completed=int(environ.get(environment.STEPS_COMPLETED) or 0),
+        _trial_run_id=int(environ.get(environment.TRIAL_RUN_ID) or 0),
     )
 
 

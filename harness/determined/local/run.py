@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import socket
 import subprocess
 import sys
 import tempfile
@@ -96,15 +97,18 @@ def _run(
     planned = plan.make(config.entrypoint, python=program, test_mode=test_mode)
     if slots is not None:
         planned = plan.with_layers(config.entrypoint, planned, python=program)
-    _say(f"hyperparameters: {json.dumps(hparams)}")
-    for line in _remarks(config, planned, workdir, slots):
+    seed = rng.randrange(2**31)
+    _say(f"hyperparameters: {json.dumps(hparams)}; seed: {seed}")
+    for line in [*_remarks(config, planned, workdir, slots), *_mount(config, workdir)]:
         _say(line)
-    variables = _variables(config, device, hparams, rng.randrange(2**31), program, workdir, scratch, test_mode, environ)
+    variables = _variables(config, device, hparams, seed, program, workdir, scratch, test_mode, environ)
     for name in (environment.EXPERIMENT_CONFIG, environment.HPARAMS):
         if environment.is_too_long(name, variables[name]):
             environment.move_to_file(variables, name, scratch)
     if "deepspeed" in planned.stripped:
         variables[environment.USE_DEEPSPEED] = "1"  # one process replaces the workers: the same trials run in it
+    if "torch_distributed" in planned.stripped and not planned.is_trial:
+        variables.update(_variables_of_one_rank())
     if slots is not None:
         variables[environment.SLOT_IDS] = json.dumps(list(range(slots)))
     stopped = scratch / "stopped"
@@ -137,6 +141,32 @@ def _remarks(config: ExperimentConfig, planned: plan.Plan, workdir: Path, given_
     return lines
 
 
+def _mount(config: ExperimentConfig, workdir: Path) -> list[str]:
+    """Links the ``bind_mounts`` below the working folder. Returns what is said of those that stay out."""
+    lines = []
+    for mount in config.bind_mounts:
+        target = workdir / mount.container_path
+        if not os.path.exists(mount.host_path):
+            lines.append(f"bind_mounts: {mount.host_path} does not exist on this machine")
+        elif target.is_relative_to(workdir) and ".." not in target.parts:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_symlink() or target.exists():
+                lines.append(f"bind_mounts: the context has a file {mount.container_path}, which is used instead")
+            else:
+                target.symlink_to(mount.host_path)
+        elif not target.exists() or not target.samefile(mount.host_path):
+            lines.append(f"bind_mounts: {mount.host_path} is not mounted at {mount.container_path} in a local run")
+    return lines
+
+
+def _variables_of_one_rank() -> dict[str, str]:
+    """Returns what torchrun gives the only process of a machine, for scripts that call ``init_process_group``."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    ranks = {"RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
+    return {**ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+
+
 def _variables(
     config: ExperimentConfig,
     device: str,
@@ -156,6 +186,7 @@ def _variables(
             environment.EXPERIMENT_CONFIG: json.dumps(config.to_json()),
             environment.HPARAMS: json.dumps(hparams),
             environment.TRIAL_SEED: str(seed),
+            environment.LOCAL_RUN: "1",
             environment.WORKDIR: str(workdir),
             environment.PYTHON_EXECUTABLE: program,
             "PYTHONUNBUFFERED": "1",

@@ -88,6 +88,56 @@ def test_a_local_task_gets_its_arguments_and_variables(context: Path, capfd: pyt
     assert json.loads(json.loads(capfd.readouterr().out)["env"]["DET_HPARAMS"]) == hparams
 
 
+INFO = """
+import determined
+info = determined.get_cluster_info()
+print(info.trial.hparams["n"], info.trial.trial_seed, info.latest_checkpoint, info.user_data, info.task_type)
+"""
+
+
+def test_a_local_script_reads_its_trial_from_the_cluster_info(
+    context: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(context, INFO) == 0
+    captured = capfd.readouterr()
+    seed = captured.err.partition("; seed: ")[2].partition("\n")[0]
+    assert captured.out == f"{{'depth': 3}} {seed} None {{}} TRIAL\n"
+
+
+MOUNTS = """[{host_path: DATA, container_path: inputs/data}, {host_path: DATA, container_path: /absent},
+  {host_path: /nowhere, container_path: x}]"""
+
+
+def test_bind_mounts_of_a_local_run_are_linked_or_named(
+    context: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text("seen")
+    mounts = MOUNTS.replace("DATA", str(tmp_path / "data"))
+    (context / "train.py").write_text("print(open('inputs/data/a.txt').read())")
+    text = f"{CONFIG.format(entrypoint='python3 train.py')}\nbind_mounts: {mounts}"
+    assert run_local(text, name="c.yaml", context=context, test_mode=True) == 0
+    captured = capfd.readouterr()
+    assert captured.out == "seen\n"
+    assert f"bind_mounts: {tmp_path}/data is not mounted at /absent in a local run" in captured.err
+    assert "bind_mounts: /nowhere does not exist on this machine" in captured.err
+
+
+GROUP = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+print(dist.get_rank(), dist.get_world_size())
+"""
+
+
+def test_a_script_without_its_torch_distributed_layer_is_a_group_of_one(
+    context: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    assert run(context, GROUP, "python3 -m determined.launch.torch_distributed python3 train.py") == 0
+    assert capfd.readouterr().out == "0 1\n"
+
+
 def test_an_exception_is_shown_with_the_users_own_line(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
     script = "import json\ndef f():\n    json.loads('{')\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    f()\n"
     assert run(context, script) == 1

@@ -1,0 +1,64 @@
+"""Each experiment that a page creates passes `det experiment create --local --test-mode` as well."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.document_runner import steps
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = (
+    "tutorial/index",
+    "how-to/scripts",
+    "how-to/several-slots",
+    "how-to/several-machines",
+    "how-to/data",
+    "how-to/hyperparameter-search",
+    "how-to/coming-from-determined",
+    *(
+        pytest.param(f"how-to/{page}", marks=pytest.mark.long)
+        for page in ("containers", "keras", "lightning", "hugging-face", "deepspeed")
+    ),
+)
+CREATE = ("det experiment create ", "det e create ")
+REFUSED_ON_PURPOSE = "|| echo"
+"""Ends a command whose failure is what the page shows."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_experiment_of_a_page_passes_a_local_test(page: str, tmp_path: Path) -> None:
+    environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    count = 0
+    for step in steps(DOCS / f"{page}.md"):
+        if step.name is not None:
+            path = tmp_path / step.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(step.text, encoding="utf-8")
+            continue
+        command = step.text
+        if command.startswith(CREATE):
+            if REFUSED_ON_PURPOSE in command:
+                continue
+            words = [word for word in command.split() if word not in ("-f", "--local", "--test-mode")]
+            command = f"{shlex.join(words[:3])} --local --test-mode {' '.join(words[3:])}"
+            count += 1
+            is_create = True
+        elif command.startswith(("det ", "det-agent ")):
+            continue
+        else:
+            is_create = False  # it makes or changes files, or shows what a run on a cluster left
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == 0 or not is_create, f"{command}\n{done.stdout}"
+    assert count, "the page creates no experiment"
