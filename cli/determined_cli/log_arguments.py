@@ -29,4 +29,5 @@ def log_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--timestamp-before", metavar="TIME", help="RFC 3339 time, for example 2026-01-31T12:00:00Z")
     parser.add_argument("--timestamp-after", metavar="TIME", help="RFC 3339 time, for example 2026-01-31T12:00:00Z")
     parser.add_argument("--search-text", metavar="TEXT", help="only lines that contain this text")
+    parser.add_argument("--long", action="store_true", help="print whole lines, with date and agent, on a terminal too")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")

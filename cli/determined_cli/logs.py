@@ -4,9 +4,10 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
-from determined.client import commands, tasks, trials
+from determined.client import commands, ids, tasks, trials
 from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import NotFound
@@ -66,11 +67,12 @@ def of_command(args: Namespace) -> None:
 def of_task(args: Namespace) -> None:
     """Prints the log of a task of any kind."""
     session = connection.connect(args.options)
+    task_id = ids.resolve(session, "task", args.task_id)
     asked = query(args)
     if args.follow:
-        found = followed_task(Reconnector(session), args.task_id, **asked)
+        found = followed_task(Reconnector(session), task_id, **asked)
     else:
-        found = session.stream(f"/api/v1/tasks/{args.task_id}/logs", asked)
+        found = session.stream(f"/api/v1/tasks/{task_id}/logs", asked)
     _write(found, args)
 
 
@@ -126,13 +128,39 @@ def _write(found: Iterator[dict[str, Any]], args: Namespace) -> None:
         return
     if args.tail is not None:
         found = reversed(list(found))
+    is_short = not args.long and sys.stdout.isatty()
     for line in found:
-        sys.stdout.write(json.dumps(render.snake(line), ensure_ascii=False) + "\n" if args.json else message(line))
+        text = message(line, short=is_short)
+        sys.stdout.write(json.dumps(render.snake(line), ensure_ascii=False) + "\n" if args.json else text)
         if args.follow:
             sys.stdout.flush()
 
 
-def message(line: dict[str, Any]) -> str:
-    """Returns the formatted line with its line break."""
+def message(line: dict[str, Any], *, short: bool = False) -> str:
+    """Returns the formatted line with its line break.
+
+    ``short``: for people at a terminal, with the local time of day, the rank where it is not 0, and the level where it
+    is not INFO; without agent and container.
+
+    >>> print(message({"log": "a", "timestamp": "x", "level": "LOG_LEVEL_ERROR", "rankId": 1}, short=True), end="")
+    rank=1 ERROR a
+    """
     text = str(line.get("message") or "")
+    if short:
+        level = str(line.get("level") or "").removeprefix("LOG_LEVEL_")
+        parts = [
+            _time_of_day(str(line.get("timestamp") or "")),
+            f"rank={line['rankId']}" if line.get("rankId") else "",
+            level if level not in ("INFO", "UNSPECIFIED", "TRACE") else "",
+            str(line.get("log") if line.get("log") is not None else text),
+        ]
+        text = " ".join(part for part in parts[:3] if part)
+        text = f"{text} {parts[3]}" if text else parts[3]
     return text if text.endswith("\n") else f"{text}\n"
+
+
+def _time_of_day(timestamp: str) -> str:
+    try:
+        return f"{datetime.fromisoformat(timestamp).astimezone():%H:%M:%S}"
+    except ValueError:
+        return ""

@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO, overload
 
+from determined_cli.table_layout import ColumnCells, Fitted, fit, unfitted
+
 DEFAULT_WIDTH = 80
-MIN_COLUMN = 8
+MAX_NAMED = 3
+"""So many columns that are left out are named."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60))
+_NUMBER = re.compile(r"-?(\d+(\.\d+)?(e[-+]?\d+)?|inf|nan)\Z")
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 Column = tuple[str, str]
 """(header in the table, key in the row)"""
@@ -44,35 +48,22 @@ def show(kind: str, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]
 
 
 def _table(terminal: "Terminal", columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Prints a table. On a terminal that is too narrow, times are relative only, and the last columns are left out."""
-    headers = [header for header, _ in columns]
-    cells = [[terminal.cell(row.get(key)) for _, key in columns] for row in rows]
-    if terminal.width is not None and sum(_widths(headers, cells)) + 3 * len(columns) - 1 > terminal.width:
-        cells = [[terminal.cell(row.get(key), short=True) for _, key in columns] for row in rows]
-        number = _fitting(_widths(headers, cells), terminal.width)
-        if number < len(columns):
-            hidden = ", ".join(key for _, key in columns[number:])
-            sys.stderr.write(f"the terminal is too narrow for {hidden}; --csv and --json print all columns\n")
-        headers, cells = headers[:number], [row[:number] for row in cells]
-    sys.stdout.write(table(headers, cells, terminal.width))
+    """Prints a table. On a terminal that is too narrow, some columns are short, cut or left out."""
+    found = [_column(terminal, header, key, rows) for header, key in columns]
+    shown, hidden = (unfitted(found), []) if terminal.width is None else fit(found, terminal.width)
+    if hidden:
+        names = ", ".join(key.removeprefix("hparams.") for key in hidden[:MAX_NAMED])
+        rest = f" and {len(hidden) - MAX_NAMED} more" if len(hidden) > MAX_NAMED else ""
+        sys.stderr.write(f"the terminal is too narrow for {names}{rest}; --csv prints all columns\n")
+    sys.stdout.write(_lines(shown))
 
 
-def _widths(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max([len(header) + 2, *(len(row[index]) for row in rows)]) for index, header in enumerate(headers)]
-
-
-def _fitting(widths: Sequence[int], room: int) -> int:
-    """Returns how many of the first columns fit if each is at least :data:`MIN_COLUMN` wide, or as wide as its cells.
-
-    >>> _fitting([4, 60, 20, 20], 30)
-    3
-    """
-    used = -1
-    for number, width in enumerate(widths):
-        used += min(width, MIN_COLUMN) + 3
-        if used > room:
-            return max(1, number)
-    return len(widths)
+def _column(terminal: "Terminal", header: str, key: str, rows: Sequence[Mapping[str, Any]]) -> ColumnCells:
+    values = [row.get(key) for row in rows]
+    cells = [terminal.cell(value) for value in values]
+    short = [terminal.cell(value, short=True) for value in values]
+    is_text = cells == short and not all(map(_is_number, cells))
+    return ColumnCells(header, key, cells, short, is_text)
 
 
 def show_fields(columns: Sequence[Column], row: Mapping[str, Any]) -> None:
@@ -108,7 +99,7 @@ class Terminal:
     def cell(self, value: object, *, short: bool = False) -> str:
         """Returns the text of a cell. On a terminal, times are local and relative, or with ``short`` relative only.
 
-        >>> Terminal(80, datetime(2026, 1, 1, 12, tzinfo=UTC)).cell("2026-01-01T09:00:00Z").endswith("(3 h ago)")
+        >>> Terminal(80, datetime(2026, 1, 1, 12, tzinfo=UTC)).cell("2026-01-01T09:00:00Z").endswith("(3h ago)")
         True
         >>> Terminal(None).cell("2026-01-01T09:00:00Z")
         '2026-01-01T09:00:00Z'
@@ -125,10 +116,25 @@ def _local_time(time: datetime, now: datetime, *, short: bool) -> str:
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     seconds = (now - time).total_seconds()
-    unit, size = next(((unit, size) for unit, size in _UNITS if abs(seconds) >= size), ("s", 1))
-    number = int(abs(seconds) / size)
-    relative = f"{number} {unit} ago" if seconds >= 0 else f"in {number} {unit}"
+    relative = f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
     return relative if short else f"{time.astimezone():%Y-%m-%d %H:%M:%S} ({relative})"
+
+
+def duration(seconds: float) -> str:
+    """Returns a time span in its two largest units; seconds only below a minute.
+
+    >>> duration(42), duration(245), duration(7500), duration(7200), duration(200000)
+    ('42s', '4m', '2h 5m', '2h', '2d 7h')
+    """
+    left = int(seconds)
+    parts: list[tuple[int, str]] = []
+    for unit, size in _UNITS:
+        number, left = divmod(left, size)
+        if number or parts:
+            parts.append((number, unit))
+    if len(parts) > 1 and parts[1][1] == "s":
+        parts = parts[:1]
+    return " ".join(f"{number}{unit}" for number, unit in parts[:2] if number) or "0s"
 
 
 def shortened(text: str, width: int | None) -> str:
@@ -150,41 +156,20 @@ def show_object(kind: str, value: object) -> None:
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
-    """Returns a table with a header, a rule and columns that are separated by bars, in at most ``width`` columns.
+def _lines(columns: Sequence[Fitted]) -> str:
+    """Returns a table with a header, a rule and columns that are separated by bars. Numbers are at the right.
 
-    Columns that are too wide are shortened, the widest first.
-
-    >>> print(table(["ID", "Name"], [["1", "a"], ["22", "b"]]), end="")
+    >>> print(_lines([Fitted("ID", ["1", "22"], 4), Fitted("Name", ["a", "b"], 6)]), end="")
        ID | Name
     ------+--------
         1 | a
        22 | b
     """
-    widths = _widths(headers, rows)
-    right = [bool(rows) and all(_is_number(row[index]) for row in rows) for index in range(len(headers))]
-    if width is not None:
-        widths = _fitted(widths, width - 3 * len(widths) + 1)
-    lines = [_line(headers, widths, right), "+".join("-" * (each + 2) for each in widths)]
-    lines += [_line(row, widths, right) for row in rows]
+    right = [bool(each.cells) and all(map(_is_number, each.cells)) for each in columns]
+    widths = [each.width for each in columns]
+    lines = [_line([each.header for each in columns], widths, right), "+".join("-" * (each + 2) for each in widths)]
+    lines += [_line(row, widths, right) for row in zip(*(each.cells for each in columns), strict=True)]
     return "\n".join(lines) + "\n"
-
-
-def _fitted(widths: Sequence[int], room: int) -> list[int]:
-    """Returns column widths whose sum is at most ``room``, if every column can have :data:`MIN_COLUMN`.
-
-    >>> _fitted([40, 4, 20], 44)
-    [20, 4, 20]
-    """
-    found = list(widths)
-    while sum(found) > room and max(found) > MIN_COLUMN:
-        widest = max(found)
-        next_width = max([MIN_COLUMN, *(each for each in found if each < widest)])
-        number = found.count(widest)
-        surplus = sum(found) - room
-        lower = max(next_width, widest - -(-surplus // number))
-        found = [lower if each == widest else each for each in found]
-    return found
 
 
 @overload
@@ -216,7 +201,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 
 def _is_number(cell: str) -> bool:
-    return cell == "" or cell.replace(".", "", 1).lstrip("-").isdigit()
+    return cell == "" or _NUMBER.match(cell) is not None
 
 
 def _cell(value: object) -> str:

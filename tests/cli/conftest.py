@@ -45,6 +45,8 @@ class FakeMaster:
 
     def answer(self, request: Request) -> Any:
         found = self.answers.get(f"{request.method} {request.path}", error(404, 5, f"no {request.path}"))
+        if request.path.startswith("/detent/ids/"):
+            return {"ids": request.query["prefix"]}
         return found(request) if callable(found) else found
 
 

@@ -43,6 +43,7 @@ class Callers:
                 "label": "taken",
                 "line_id": 1,
                 "digest": "0" * 64,
+                "kind": "jobs",
             }
         )
 

@@ -70,6 +70,8 @@ class FakeMaster:
         if path.endswith("/signals/preemption"):
             seconds = float(query.partition("=")[2] or 0)
             return 200, {"preempt": self.preempt.wait(min(seconds, 20.0))}
+        if "/detent/ids/" in path:
+            return 200, {"ids": [query.partition("prefix=")[2]]}
         if path.endswith("/best_searcher_validation_metric"):
             return 404, {"error": {"code": 5, "reason": "NotFound", "error": "none yet"}}
         return 200, {}

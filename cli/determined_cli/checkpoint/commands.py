@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from determined.client import checkpoints
+from determined.client import checkpoints, ids
 from determined.client.checkpoint_archive import download_archive
 from determined_cli import connection, render
 from determined_cli.confirmation import confirmed
@@ -28,7 +28,8 @@ FIELDS = (
 
 def describe(args: Namespace) -> None:
     """Prints one checkpoint with its metadata and files."""
-    found = checkpoints.get(connection.connect(args.options), args.uuid)
+    session = connection.connect(args.options)
+    found = checkpoints.get(session, ids.resolve(session, "checkpoint", args.uuid))
     if args.json:
         render.show_object("json", render.snake(found))
         return
@@ -55,20 +56,23 @@ def describe(args: Namespace) -> None:
 
 def download(args: Namespace) -> None:
     """Downloads a checkpoint through the master and unpacks it."""
-    target = Path(args.output_dir or Path("checkpoints") / args.uuid)
-    download_archive(connection.connect(args.options), args.uuid, target)
+    session = connection.connect(args.options)
+    uuid = ids.resolve(session, "checkpoint", args.uuid)
+    target = Path(args.output_dir or Path("checkpoints") / uuid)
+    download_archive(session, uuid, target)
     print(target)
 
 
 def remove(args: Namespace) -> int:
     """Deletes checkpoints after a confirmation: all of them, or none if one of them cannot be deleted."""
     session = connection.connect(args.options)
-    number = len(args.uuid)
-    what = f"checkpoint {args.uuid[0]}" if number == 1 else f"{number} checkpoints"
+    uuids = [ids.resolve(session, "checkpoint", each) for each in args.uuid]
+    number = len(uuids)
+    what = f"checkpoint {uuids[0]}" if number == 1 else f"{number} checkpoints"
     if not confirmed(f"Delete {what} with all files?", what, yes=args.yes):
         return 1
-    checkpoints.delete(session, args.uuid)
-    found = [checkpoints.get(session, uuid) for uuid in args.uuid]
+    checkpoints.delete(session, uuids)
+    found = [checkpoints.get(session, uuid) for uuid in uuids]
     for checkpoint in found:
         say(_outcome(checkpoint))
     return 1 if any(shown(displayed(each)) == "DELETE_FAILED" for each in found) else 0

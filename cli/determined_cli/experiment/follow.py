@@ -60,7 +60,7 @@ def _watch(reconnector: Reconnector, trial_id: int, line: "Line") -> None:
     ticker.start()
     try:
         for entry in logs.followed(reconnector, trial_id, follow=True):
-            line.print(logs.message(entry))
+            line.print(logs.message(entry, short=sys.stdout.isatty()))
     finally:
         over.set()
         ticker.join(timeout=1.0)

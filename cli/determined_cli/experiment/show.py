@@ -3,6 +3,7 @@
 import base64
 import re
 from argparse import Namespace
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,9 @@ DESCRIBED = (
 TRIALS = (
     ("Trial ID", "id"),
     ("State", "state"),
-    ("H-Params", "hparams"),
     ("Searcher Metric", "searcher_metric_value"),
     ("# of Batches", "total_batches_processed"),
+    ("H-Params", "hparams"),
     ("Restarts", "restarts"),
     ("Started", "start_time"),
     ("Ended", "end_time"),
@@ -139,7 +140,8 @@ def describe(args: Namespace) -> None:
         return
     render.show(args.format, DESCRIBED, [_row(each, args.format) | _times(each) for each in whole])
     print()
-    render.show(args.format, TRIALS, [trial for each in whole for trial in each["trials"]])
+    trials = [trial for each in whole for trial in each["trials"]]
+    render.show(args.format, *(with_hyperparameters(TRIALS, trials) if args.format == "table" else (TRIALS, trials)))
     print()
     render.show(args.format, CHECKPOINTS, [checkpoint for each in whole for checkpoint in each["checkpoints"]])
     if args.decisions:
@@ -156,7 +158,44 @@ def describe(args: Namespace) -> None:
 def list_trials(args: Namespace) -> None:
     """Lists the trials by id."""
     session = connection.connect(args.options)
-    render.show(args.format, *select(args, TRIALS, _trials(session, args.experiment_id)))
+    rows = _trials(session, args.experiment_id)
+    columns, found = select(args, TRIALS, rows)
+    if args.format == "table" and not args.columns:
+        columns, found = with_hyperparameters(columns, found)
+    render.show(args.format, columns, found)
+
+
+def with_hyperparameters(
+    columns: Sequence[render.Column], trials: Sequence[Mapping[str, Any]]
+) -> tuple[list[render.Column], list[Mapping[str, Any]]]:
+    """Returns a table with one column for each hyperparameter that varies in place of one with all of them.
+
+    >>> trials = [{"hparams": {"lr": 0.1, "opt": {"name": "sgd"}}}, {"hparams": {"lr": 0.2, "opt": {"name": "sgd"}}}]
+    >>> with_hyperparameters([("H-Params", "hparams")], trials)
+    ([('lr', 'hparams.lr')], [{'hparams.lr': 0.1}, {'hparams.lr': 0.2}])
+    """
+    points = [dict(_leaves(trial.get("hparams") or {})) for trial in trials]
+    names = list(dict.fromkeys(name for point in points for name in point))
+    varying = [name for name in names if any(point.get(name) != points[0].get(name) for point in points)]
+    if not varying:
+        return list(columns), list(trials)
+    place = next((index for index, (_, key) in enumerate(columns) if key == "hparams"), len(columns))
+    others = [column for column in columns if column[1] != "hparams"]
+    shown = [*others[:place], *((name, f"hparams.{name}") for name in varying), *others[place:]]
+    rows: list[Mapping[str, Any]] = [
+        {key: value for key, value in trial.items() if key != "hparams"}
+        | {f"hparams.{name}": point.get(name) for name in varying}
+        for trial, point in zip(trials, points, strict=True)
+    ]
+    return shown, rows
+
+
+def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
 
 
 def list_checkpoints(args: Namespace) -> None:

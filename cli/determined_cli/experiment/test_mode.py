@@ -1,6 +1,7 @@
 """``det experiment create --test-mode``: runs one trial with one batch on the cluster, which passes or fails."""
 
 import random
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def watch(session: Session, experiment_id: int) -> int:
         return 0
     if trial_id is not None:
         for line in logs.lines(session, trial_id):
-            print(logs.message(line), end="")
+            print(logs.message(line, short=sys.stdout.isatty()), end="")
     say(f"test failed: experiment {experiment_id} ended: {state}")
     return 1
 

@@ -1,10 +1,10 @@
 """Commands of ``det job``."""
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from determined.client import jobs
+from determined.client import ids, jobs
 from determined.client.session import Session
 from determined.errors import BadRequest
 from determined_cli import connection, render
@@ -63,7 +63,8 @@ def update(args: Namespace) -> None:
     given = {key: value for key, value in change.items() if value is not None}
     if len(given) == 1:
         raise BadRequest("nothing to change; give --priority, --weight, --resource-pool, --ahead-of or --behind")
-    _apply(connection.connect(args.options), [given], is_dry_run=args.dry_run)
+    session = connection.connect(args.options)
+    _apply(session, _resolved(session, [given]), is_dry_run=args.dry_run)
 
 
 def update_batch(args: Namespace) -> None:
@@ -72,7 +73,17 @@ def update_batch(args: Namespace) -> None:
     for text in args.updates:
         job_id, key, value = _parsed(text)
         changes.setdefault(job_id, {"jobId": job_id})[key] = value
-    _apply(connection.connect(args.options), list(changes.values()), is_dry_run=args.dry_run)
+    session = connection.connect(args.options)
+    _apply(session, _resolved(session, changes.values()), is_dry_run=args.dry_run)
+
+
+def _resolved(session: Session, changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Completes the ids of jobs."""
+    keys = ("jobId", "aheadOf", "behindOf")
+    return [
+        {key: ids.resolve(session, "job", value) if key in keys else value for key, value in change.items()}
+        for change in changes
+    ]
 
 
 def _parsed(text: str) -> tuple[str, str, object]:

@@ -43,7 +43,7 @@ def follow(session: Session, command_id: str) -> int:
     reconnector.connected()  # the command was just launched
     try:
         for line in logs.followed_command(reconnector, command_id, follow=True):
-            sys.stdout.write(logs.message(line))
+            sys.stdout.write(logs.message(line, short=sys.stdout.isatty()))
             sys.stdout.flush()
         ended = reconnector.call(lambda: commands.get(session, command_id))
     except KeyboardInterrupt:

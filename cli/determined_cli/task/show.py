@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from determined.client import tasks
+from determined.client import ids, tasks
 from determined_cli import connection, render
 from determined_cli.main import say
 from determined_cli.row_selection import select
@@ -30,6 +30,6 @@ def list_tasks(args: Namespace) -> None:
 def kill(args: Namespace) -> None:
     """Kills tasks."""
     session = connection.connect(args.options)
-    for task_id in args.task_id:
+    for task_id in [ids.resolve(session, "task", each) for each in args.task_id]:
         tasks.kill(session, task_id)
         say(f"killed task {task_id}")

@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from determined.client import experiments, lifecycle, trials
+from determined.client import experiments, ids, lifecycle, trials
 from determined.client.checkpoint_archive import download_archive
 from determined.client.paging import items
 from determined.client.session import Session
@@ -24,7 +24,8 @@ def download_checkpoint(args: Namespace) -> None:
     if bool(args.best) + bool(args.latest) + bool(args.uuid) > 1:
         raise BadRequest("--best, --latest and --uuid exclude each other")
     session = connection.connect(args.options)
-    uuid = args.uuid or _find_checkpoint(session, args.trial_id, latest=args.latest, best=args.best)
+    given = ids.resolve(session, "checkpoint", args.uuid) if args.uuid else None
+    uuid = given or _find_checkpoint(session, args.trial_id, latest=args.latest, best=args.best)
     target = Path(args.output_dir or Path("checkpoints") / uuid)
     download_archive(session, uuid, target)
     say(f"checkpoint {uuid} of trial {args.trial_id}")

@@ -8,8 +8,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 class StreamAdmission:
     """ASGI middleware. Followers who come at once begin one after the other, with other requests in between.
 
-    Each needs about a millisecond of the event loop until its stream has begun: two hundred who are all ready would hold
-    up every other request for as long as all of them need.
+    Each needs about a millisecond of the event loop until its stream has begun: two hundred who are all ready would
+    hold up every other request for as long as all of them need.
     """
 
     def __init__(self, app: ASGIApp) -> None:
