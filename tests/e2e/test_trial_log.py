@@ -48,7 +48,7 @@ def test_a_trial_log_and_the_commands_that_explain_a_trial(up: Up, tmp_path: Pat
         reported = [line for line in log.splitlines() if " metrics after 300 steps: " in line]
         assert [line.partition(" metrics after ")[2].split()[0] for line in reported] == lines
         assert log.count("validations reported acuracy; did you mean") == 2
-        assert log.index("this validation has no value") < log.index("the trial ended without any value")
+        assert log.index("batches has no value") < log.index("the trial ended without any value")
     refused = up.det("trial", "download", "1", "--best", "-o", str(tmp_path / "best"), check=False)
     assert refused.returncode == 3
     assert "the searcher's metric accuracy at its step (validations reported acuracy)" in refused.stderr

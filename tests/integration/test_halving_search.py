@@ -140,6 +140,7 @@ async def test_a_report_without_the_metric_ends_the_experiment_with_the_reason(o
     experiment = await one.create(HALVING)
     wishes = await started(agent, 2)
     await report(one, wishes[0], 2, {"accuracy": 0.9})
+    await report(one, wishes[0], 3, {"accuracy": 0.9})
 
     async def killed() -> bool:
         return [wish.state for wish in await agent.wish()] == ["stopped", "stopped"]

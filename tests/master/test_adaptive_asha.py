@@ -125,10 +125,30 @@ def test_a_trial_that_diverges_fails_alone():
 def test_a_report_that_cannot_be_compared_ends_the_search_with_the_reason(metrics, text):
     search = search_of(HALVING | {"time_metric": "seen"})
     trial, *_ = created(search.initial())
-    (end,) = search.on_event(TrialValidated(trial, 1, metrics))
+    ends = search.on_event(TrialValidated(trial, 1, metrics)) or search.on_event(TrialValidated(trial, 2, metrics))
+    (end,) = ends
     assert end.failed
     assert text in end.reason
     assert search.on_event(TrialClosed(trial, "errored")) == []
+
+
+def test_reports_of_one_step_are_judged_together():
+    search = search_of(HALVING | {"time_metric": "seen"})
+    trial, *_ = created(search.initial())
+    assert search.on_event(TrialValidated(trial, 1, {"accuracy": 1.0})) == []
+    search = search_of(HALVING | {"time_metric": "seen"}, search.snapshot())
+    assert search.on_event(TrialValidated(trial, 1, {"seen": 64})) == []
+    assert search.on_event(TrialValidated(trial, 1, {"loss": 0.1})) != []
+    assert search.on_event(TrialValidated(trial, 1, {"p5": 0.1})) == []
+
+
+def test_a_trial_that_ends_without_the_metric_of_its_last_step_ends_the_search():
+    search = search_of(HALVING)
+    trial, *_ = created(search.initial())
+    assert search.on_event(TrialValidated(trial, 1, {"accuracy": 1.0})) == []
+    (end,) = search.on_event(TrialClosed(trial, "completed"))
+    assert end.failed
+    assert end.reason.startswith("the validation after 1 batches has no loss, the searcher's metric")
 
 
 @pytest.mark.parametrize(

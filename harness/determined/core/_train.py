@@ -232,9 +232,9 @@ class TrainContext:
         self._shipper.put(body)
         self._metric_log.add(group, int(steps), averages)
         if group == "validation":
-            self._searcher_metric.validation(averages)
+            self._searcher_metric.validation(int(steps), averages)
         elif group == "training":
-            self._searcher_metric.training()
+            self._searcher_metric.training(int(steps))
 
     def _chief_only(self, what: str) -> None:
         if self._distributed.rank != 0:

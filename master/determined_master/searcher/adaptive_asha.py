@@ -13,6 +13,7 @@ from typing import Any
 from determined.config.search_plan import brackets, training_time
 from determined.searcher.actions import CANCELED, FAILED
 from determined.searcher.sampling import sample
+from determined.states import ExitReason
 from determined_master.searcher import async_halving as state
 from determined_master.searcher.actions import (
     Action,
@@ -32,7 +33,8 @@ from determined_master.searcher.actions import (
 from determined_master.searcher.async_halving import Bracket
 from determined_master.searcher.ended_trials import all_failed, all_invalid, is_hopeless, ordinal
 from determined_master.searcher.method import TRIALS_A_LOT
-from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
+from determined_master.searcher.step_reports import StepReports
+from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, metrics_of_time, time_of
 
 MAX_TRIALS_A_BRACKET = 2**24
 
@@ -55,6 +57,7 @@ class AdaptiveAsha:
         self._divisor = float(searcher["divisor"])
         plans = brackets(searcher)
         self._brackets = [Bracket(plan, self._divisor, number + 1) for number, plan in enumerate(plans)]
+        self._steps = StepReports({self._metric, *metrics_of_time(self._time, self._records_per_epoch)})
         self._is_over = False
         self._is_filling = False
         """True between ``CreateMore`` and ``LotDue``: meanwhile it creates nothing."""
@@ -77,7 +80,7 @@ class AdaptiveAsha:
             return self._close(bracket, trial, event)
         if bracket.states[trial] != state.RUNNING:
             return []
-        return self._report(bracket, trial, event)
+        return [action for each in self._steps.add(event) for action in self._report(bracket, trial, each)]
 
     def progress(self, live_progress: float) -> float:
         return sum(bracket.progress for bracket in self._brackets) / len(self._brackets)
@@ -87,6 +90,7 @@ class AdaptiveAsha:
             "over": self._is_over,
             "filling": self._is_filling,
             "limits": list(self._limits),
+            "steps": self._steps.snapshot(),
             "brackets": [each.snapshot() for each in self._brackets],
         }
 
@@ -94,6 +98,7 @@ class AdaptiveAsha:
         self._is_over = snapshot["over"]
         self._is_filling = snapshot.get("filling", False)
         self._limits = list(snapshot["limits"])
+        self._steps.restore(snapshot.get("steps", {}))
         # Not from the configuration: the number of brackets depends on limits that may have changed since.
         self._brackets = [
             Bracket.restored(stored, self._divisor, number + 1) for number, stored in enumerate(snapshot["brackets"])
@@ -120,6 +125,12 @@ class AdaptiveAsha:
         return actions
 
     def _close(self, bracket: Bracket, trial: int, event: TrialClosed) -> list[Action]:
+        may_resume = event.reason in (ExitReason.KILLED.value, ExitReason.USER_CANCELED.value)
+        last = None if may_resume else self._steps.close(event.request_id)
+        if last is not None and event.reason == "completed" and bracket.states[trial] == state.RUNNING:
+            actions = self._report(bracket, trial, last)
+            if self._is_over:
+                return actions
         if bracket.states[trial] not in (state.RUNNING, state.STOPPED):
             return []
         bracket.close(trial, _state_after(event.reason))

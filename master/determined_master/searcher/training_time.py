@@ -26,6 +26,12 @@ def metric_of(report: TrialValidated, name: str, *, smaller_is_better: bool) -> 
     return value if smaller_is_better else -value
 
 
+def metrics_of_time(time: TrainingTime, records_per_epoch: int) -> set[str]:
+    """Returns the metrics that ``time_of`` needs."""
+    is_computed = time.unit == "batches" or not time.is_metric or (time.unit == "epochs" and records_per_epoch > 0)
+    return set() if is_computed else {time.unit}
+
+
 def time_of(
     report: TrialValidated, time: TrainingTime, records_per_epoch: int, batch_size: Callable[[], object]
 ) -> float:

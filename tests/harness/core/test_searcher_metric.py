@@ -41,6 +41,25 @@ def test_a_metric_that_arrives_is_not_mentioned(configured, caplog):
     assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
 
 
+def test_a_metric_in_another_report_of_the_same_step_is_not_missed(configured, caplog):
+    with core.init() as context:
+        for step in range(3):
+            context.train.report_validation_metrics(step, {"p5": 0.6})
+            context.train.report_training_metrics(step, {"loss": 0.6})
+            context.train.report_validation_metrics(step, {"accuracy": 0.5})
+            context.train.report_validation_metrics(step, {"p1": 0.6})
+    assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
+
+
+def test_the_last_step_without_the_metric_warns_at_the_end(configured, caplog):
+    with core.init() as context:
+        context.train.report_validation_metrics(1, {"accuracy": 0.5})
+        context.train.report_validation_metrics(2, {"p5": 0.5})
+    (warning,) = lines(caplog, logging.WARNING)
+    assert warning.startswith('the validation after 2 batches has no value of the searcher\'s metric "accuracy"')
+    assert lines(caplog, logging.ERROR) == []
+
+
 def test_a_metric_that_arrives_later_is_no_error(configured, caplog):
     with core.init() as context:
         context.train.report_validation_metrics(1, {"loss": 0.5})
