@@ -19,7 +19,7 @@ from determined.core._sharding import Shard, storing
 from determined.core._train import now
 from determined.errors import StorageError
 from determined.storage.base import METADATA_FILE, Selector, Storage
-from determined.storage.directory import tree
+from determined.storage.folder_listing import tree, warn_of_left_out
 
 
 class DownloadMode(Enum):
@@ -87,6 +87,7 @@ class CheckpointContext:
             if ckpt_dir is None:
                 raise ValueError("ckpt_dir is None; that is allowed only with shard=True")
             values, uuid, source = _checked(metadata), str(uuids.uuid4()), Path(ckpt_dir)
+            warn_of_left_out(source)
             names = [name for name in sorted(tree(source)) if selector is None or selector(name)]
             self._storage.upload(source, uuid, names, _writes_metadata(values))
             self._report(uuid, values)
@@ -124,6 +125,7 @@ class CheckpointContext:
             uuid = str(uuids.uuid4())
             with self._storage.store_path(uuid, _writes_metadata(values)) as path:
                 yield path, uuid
+                warn_of_left_out(path)
             self._report(uuid, values)
             return
         with self._sharded(metadata) as (part, uuid):

@@ -13,7 +13,8 @@ from determined.core._distributed import DistributedContext
 from determined.core._shard_merge import NOT_STORED, Claim, settle
 from determined.errors import StorageError
 from determined.storage.base import HASHES_FILE, Finish, Selector, Storage
-from determined.storage.directory import copy, tree
+from determined.storage.directory import copy
+from determined.storage.folder_listing import tree, warn_of_left_out
 from determined.storage.hashes import written
 
 _SECONDS_TO_SEE = 10.0
@@ -31,12 +32,14 @@ class Shard:
     def take(self, source: Path, selector: Selector | None) -> None:
         """Stores the selected files of ``source``, which stays unchanged."""
         self._given = source
+        warn_of_left_out(source)
         found = tree(source)
         self._names = {name: size for name, size in found.items() if selector is None or selector(name)}
 
     def claim(self) -> Claim:
         """Returns the files of this worker."""
         if self._given is None:
+            warn_of_left_out(self.folder)
             return Claim(tree(self.folder), (self._peers.rank,))
         # folders of two machines may have the same device and inode numbers
         status = os.stat(self._given)

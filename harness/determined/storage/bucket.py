@@ -16,7 +16,7 @@ from determined.errors import StorageError
 from determined.storage import hashes
 from determined.storage.base import HASHES_FILE, METADATA_FILE, Finish, Selector, checked_id
 from determined.storage.bucket_access import UPLOADS, Bucket, bucket_of, open_filesystem
-from determined.storage.directory import tree
+from determined.storage.folder_listing import tree
 from determined.storage.service_clock import clock_difference
 
 logger = logging.getLogger(__name__)

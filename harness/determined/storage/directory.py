@@ -15,6 +15,7 @@ from pathlib import Path
 from determined.errors import StorageError
 from determined.storage import hashes
 from determined.storage.base import HASHES_FILE, Finish, Selector, checkpoint_folder
+from determined.storage.folder_listing import remove_special, tree
 from determined_launch.out_of_space import is_out_of_space
 
 logger = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class DirectoryStorage:
             with self._naming("write"):
                 partial.mkdir(parents=True)
                 yield partial
+                remove_special(partial)
                 finish(partial)
                 _hash_and_sync(partial)
                 os.rename(partial, folder)
@@ -174,19 +176,6 @@ def _free_bytes(folder: Path) -> int | None:
     except OSError:
         return None
     return found.f_bavail * found.f_frsize if found.f_blocks else None
-
-
-def tree(folder: Path) -> dict[str, int]:
-    """Returns relative path → size below ``folder``; folders end with ``/`` and have size 0."""
-    found: dict[str, int] = {}
-    for base, folders, files in os.walk(folder):
-        for name in folders:
-            found[f"{(Path(base) / name).relative_to(folder).as_posix()}/"] = 0
-        for name in files:
-            path = Path(base) / name
-            if name != HASHES_FILE:
-                found[path.relative_to(folder).as_posix()] = path.stat().st_size
-    return found
 
 
 def _hash_and_sync(folder: Path) -> None:
