@@ -6,6 +6,7 @@ Standard library only and fast to import: the command line starts with it, and i
 import contextlib
 import http.client
 import json
+import os
 import select
 import socket
 import threading
@@ -88,6 +89,7 @@ class Session:
         self._lock = threading.Lock()
         self._open: set[http.client.HTTPConnection] = set()
         self._closed = False
+        self._pid = os.getpid()
         self._trust = trust
         self._tls: ssl.SSLContext | None = None
 
@@ -270,6 +272,8 @@ class Session:
 
     def _connection(self, timeout: float) -> http.client.HTTPConnection:
         """Returns this thread's connection; opens a new one if the other side has closed it."""
+        if os.getpid() != self._pid:  # forked: the connections are used by the other process, and a lock may be held
+            self._local, self._lock, self._open, self._pid = threading.local(), threading.Lock(), set(), os.getpid()
         kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if kept is not None and kept.sock is not None and not select.select([kept.sock], [], [], 0)[0]:
             kept.sock.settimeout(timeout)

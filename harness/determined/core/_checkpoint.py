@@ -14,6 +14,7 @@ from determined.client.session import Session
 from determined.core._all_or_none import together
 from determined.core._distributed import DistributedContext
 from determined.core._download import download_shared, restored_shared
+from determined.core._own_process import OwnProcess
 from determined.core._shard_merge import NOT_STORED, merge_metadata
 from determined.core._sharding import Shard, storing
 from determined.core._train import now
@@ -58,6 +59,7 @@ class CheckpointContext:
         self._task_id = task_id
         self._allocation_id = allocation_id
         self._before_report = before_report
+        self._process = OwnProcess()
 
     def upload(
         self,
@@ -82,6 +84,7 @@ class CheckpointContext:
             RuntimeError: a worker that is not the chief called without ``shard``, or the parts contradict each other.
             StorageError: the storage failed.
         """
+        self._require_own_process()
         if not shard:
             self._chief_only("upload")
             if ckpt_dir is None:
@@ -119,6 +122,7 @@ class CheckpointContext:
             RuntimeError: a worker that is not the chief called without ``shard``, or the parts contradict each other.
             StorageError: the storage failed.
         """
+        self._require_own_process()
         if not shard:
             self._chief_only("store_path")
             values = _checked(metadata)
@@ -241,6 +245,10 @@ class CheckpointContext:
                 "training": {},
             },
         )
+
+    def _require_own_process(self) -> None:
+        if self._session is not None:
+            self._process.require("checkpoints are stored")
 
     def _chief_only(self, what: str) -> None:
         if self._distributed.rank != 0:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from determined.core._own_process import OwnProcess
 from determined_launch import handshake
 
 PATIENCE_SECONDS = 600.0
@@ -50,6 +51,7 @@ class ChiefCollectives:
     """The chief's side: listens until every worker has proved the key. Drops a peer that cannot prove it in time."""
 
     def __init__(self, listener: socket.socket, size: int, key: bytes) -> None:
+        self._process = OwnProcess()
         self._workers: dict[int, socket.socket] = {}
         with listener:
             listener.listen(size * 2)
@@ -67,9 +69,11 @@ class ChiefCollectives:
                     self._workers[rank] = peer
 
     def gather(self, value: object) -> list[Any] | None:
+        self._process.require("collective operations run")
         return [value, *(pickle.loads(_receive(self._workers[rank], rank)) for rank in sorted(self._workers))]
 
     def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
+        self._process.require("collective operations run")
         data = pickle.dumps(value)
         for rank in sorted(self._workers):
             _send(self._workers[rank], data, rank)
@@ -84,6 +88,7 @@ class WorkerCollectives:
     """A worker's side: one connection to the chief."""
 
     def __init__(self, connect: Callable[[], socket.socket], rank: int, key: bytes) -> None:
+        self._process = OwnProcess()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             try:
@@ -97,10 +102,12 @@ class WorkerCollectives:
         handshake.prove(self._chief, key, _RANK.pack(rank), ends=_ENDS, patience=PATIENCE_SECONDS)
 
     def gather(self, value: object) -> list[Any] | None:
+        self._process.require("collective operations run")
         _send(self._chief, pickle.dumps(value), 0)
         return None
 
     def broadcast(self, value: object) -> Any:  # noqa: ANN401  # any picklable object of the caller
+        self._process.require("collective operations run")
         return pickle.loads(_receive(self._chief, 0))
 
     def close(self) -> None:

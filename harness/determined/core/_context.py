@@ -19,6 +19,7 @@ from determined.core._cluster_info import ClusterInfo, read
 from determined.core._distributed import DistributedContext, DummyDistributedContext
 from determined.core._metric_log import MetricLog
 from determined.core._metrics import Shipper
+from determined.core._own_process import OwnProcess
 from determined.core._preempt import DummyPreemptContext, PreemptContext, PreemptMode
 from determined.core._profiler import DummyProfilerContext, ProfilerContext
 from determined.core._searcher import DummySearcherContext, SearcherContext
@@ -70,6 +71,7 @@ class Context:
         self.searcher = searcher
         self.profiler = profiler
         self.info = info
+        self._process = OwnProcess()
 
     def close(self, *, deliver: bool = True) -> None:
         """Stops all threads.
@@ -77,6 +79,8 @@ class Context:
         Args:
             deliver: wait until the master has accepted every report.
         """
+        if not self._process.is_current:
+            return  # a forked process that leaves the block would close the connections of the other one
         self.preempt.close()
         self.profiler.close()
         self.train.close(deliver=deliver)

@@ -17,6 +17,7 @@ from typing import Any
 
 from determined.client import trials
 from determined.client.session import FOR_EVER, Session
+from determined.core._own_process import OwnProcess
 from determined.core._spool import Spool, Spooled
 from determined.errors import ApiError, Conflict, Forbidden, MasterUnreachable, NotFound, Unauthenticated
 
@@ -60,6 +61,7 @@ class Shipper:
         """What was taken from the queue behind the reports of one request."""
         self._failure: ApiError | None = None
         self._stopping = threading.Event()
+        self._process = OwnProcess()
         self._thread = threading.Thread(target=self._run, name="determined-metrics", daemon=True)
 
     def start(self) -> None:
@@ -73,16 +75,19 @@ class Shipper:
 
         Raises TypeError or ValueError if the report has no JSON form.
         """
+        self._process.require("metrics are reported")
         self._raise()
         with self._order:  # keeps the order on disk and in the queue equal
             self._queue.put(_Item(self._spool.append(body)))
 
     def put_lossy(self, call: Callable[[], object]) -> None:
         """Queues a call whose loss is harmless. The call is made once, and a failure is only logged."""
+        self._process.require("progress and status are reported")
         self._queue.put(call)
 
     def flush(self) -> None:
         """Waits until the master has accepted everything queued so far."""
+        self._process.require("reports are flushed")
         done = threading.Event()
         self._queue.put(_Flush(done))
         while self._thread.is_alive() and not done.wait(0.5):

@@ -9,6 +9,7 @@ from determined.client import allocations
 from determined.client.session import Retry, Session
 from determined.core import _steps
 from determined.core._distributed import DistributedContext
+from determined.core._own_process import OwnProcess
 from determined.errors import ApiError, Conflict, Forbidden, MasterUnreachable, NotFound, Unauthenticated
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Watcher:
         self._may_ask = threading.Event()
         self._asked_once = threading.Event()
         self.preempted = False
+        self._process = OwnProcess()
         self._thread = threading.Thread(target=self._run, name="determined-preempt", daemon=True)
 
     def start(self) -> None:
@@ -50,6 +52,7 @@ class Watcher:
 
     def first_answer(self) -> bool:
         """Returns the flag after the first answer has arrived or the first request has failed."""
+        self._process.require("should_preempt() is asked")
         self._may_ask.set()
         self._asked_once.wait()
         return self.preempted

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from determined.core._own_process import OwnProcess
 from determined.core._train import now
 
 SHORTEST_INTERVAL = 0.1
@@ -25,6 +26,7 @@ class ProfilerContext:
         self._run_id = run_id
         self._collects = collects
         self._off = threading.Event()
+        self._process = OwnProcess()
         self._thread: threading.Thread | None = None
 
     def on(self, sampling_interval: float = 1.0, samples_per_report: int = 10) -> None:
@@ -41,6 +43,7 @@ class ProfilerContext:
             raise ValueError(f"sampling_interval must be at least {SHORTEST_INTERVAL} s")
         if samples_per_report < 1:
             raise ValueError("samples_per_report must be at least 1")
+        self._process.require("the profiler is switched")
         if not self._collects or self._thread is not None:
             return
         self._off.clear()

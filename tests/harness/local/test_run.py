@@ -95,9 +95,7 @@ print(info.trial.hparams["n"], info.trial.trial_seed, info.latest_checkpoint, in
 """
 
 
-def test_a_local_script_reads_its_trial_from_the_cluster_info(
-    context: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_local_script_reads_its_trial_from_the_cluster_info(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(context, INFO) == 0
     captured = capfd.readouterr()
     seed = captured.err.partition("; seed: ")[2].partition("\n")[0]
