@@ -2,6 +2,8 @@
 
 import re
 
+from determined_launch.long_lines import LINE_BYTES, LongLine
+
 _ENDINGS = re.compile(rb"\r*\n|\r+")
 
 
@@ -12,27 +14,37 @@ class LineSplitter:
     single carriage return is overwritten by the next piece: at most one of those is kept per ``interval`` seconds.
     """
 
-    def __init__(self, limit: int = 32768, interval: float = 1.0) -> None:
-        self._half = max(limit // 2, 1)
+    def __init__(self, limit: int = LINE_BYTES, interval: float = 1.0) -> None:
         self._interval = interval
-        self._rest = bytearray()
-        self._cut = 0
+        self._line = LongLine(limit)
+        self._ends_painted = False
+        """True after a carriage return that a newline may follow."""
         self._painted: bytes | None = None
         self._painted_at = float("-inf")
 
     def feed(self, data: bytes, now: float) -> list[bytes]:
         """Returns the lines that ``data`` completes."""
-        self._rest += data
         lines: list[bytes] = []
-        if b"\r" in self._rest:
-            self._split_painted(lines, now)
-        elif b"\n" in data:
-            *whole, rest = bytes(self._rest).split(b"\n")
-            self._rest = bytearray(rest)
-            for line in whole:
-                lines.append(self._finished(line))
-            self._painted = None
-        self._shorten()
+        at = 0
+        if self._ends_painted:
+            data = b"\r" + data
+            self._ends_painted = False
+        for ending in _ENDINGS.finditer(data):
+            is_line = ending.group().endswith(b"\n")
+            if not is_line and ending.end() == len(data):
+                self._line.add(data[at : ending.start()])
+                self._ends_painted = True
+                return lines
+            self._line.add(data[at : ending.start()])
+            at = ending.end()
+            piece = self._line.take()
+            if is_line:
+                lines.append(piece)
+                self._painted = None
+            elif piece:
+                self._painted = piece
+                lines.extend(self.due(now))
+        self._line.add(data[at:])
         return lines
 
     @property
@@ -49,37 +61,8 @@ class LineSplitter:
 
     def finish(self) -> list[bytes]:
         """Returns the rest at the end of the stream."""
-        rest = bytes(self._rest).rstrip(b"\r")
-        self._rest.clear()
+        rest = self._line.take()
         if rest:
-            return [self._finished(rest)]
+            return [rest]
         painted, self._painted = self._painted, None
         return [] if painted is None else [painted]
-
-    def _split_painted(self, lines: list[bytes], now: float) -> None:
-        data, at = bytes(self._rest), 0
-        for ending in _ENDINGS.finditer(data):
-            is_line = ending.group().endswith(b"\n")
-            if not is_line and ending.end() == len(data):
-                break  # a newline may follow the carriage return
-            piece = self._finished(data[at : ending.start()])
-            at = ending.end()
-            if is_line:
-                lines.append(piece)
-                self._painted = None
-            elif piece:
-                self._painted = piece
-                lines.extend(self.due(now))
-        self._rest = bytearray(data[at:])
-
-    def _finished(self, line: bytes) -> bytes:
-        if self._cut == 0 and len(line) <= 2 * self._half:
-            return line
-        cut, self._cut = self._cut + max(len(line) - 2 * self._half, 0), 0
-        return line[: self._half] + b" ... [%d bytes cut here] ... " % cut + line[-self._half :]
-
-    def _shorten(self) -> None:
-        extra = len(self._rest) - 2 * self._half
-        if extra > 0:
-            del self._rest[self._half : self._half + extra]
-            self._cut += extra

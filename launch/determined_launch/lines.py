@@ -2,7 +2,7 @@
 
 import re
 
-LINE_LIMIT = 8192
+from determined_launch.long_lines import LongLine
 
 _ENDS = re.compile(rb"\r\n|\n|\r")
 
@@ -12,27 +12,26 @@ class Prefixer:
 
     def __init__(self, rank: int) -> None:
         self.prefix = f"[rank={rank}] ".encode()
-        self._rest = b""
+        self._line = LongLine()
+        self._ends_painted = False
+        """True after a carriage return that a newline may follow."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Returns the lines that ``data`` completes, with their line ends; cuts an overlong line."""
-        text = self._rest + data
+        """Returns the lines that ``data`` completes, with their line ends; a long line is shortened as by the agent."""
+        if self._ends_painted:
+            data, self._ends_painted = b"\r" + data, False
         lines, begin = [], 0
-        for end in _ENDS.finditer(text):
-            if end.group() == b"\r" and end.end() == len(text):
-                break  # the newline of a "\r\n" may follow
-            lines.append(self.prefix + text[begin : end.start()] + (b"\r" if end.group() == b"\r" else b"\n"))
+        for end in _ENDS.finditer(data):
+            self._line.add(data[begin : end.start()])
             begin = end.end()
-        self._rest = text[begin:]
-        limit = LINE_LIMIT - len(self.prefix) - 1
-        while len(self._rest) > limit:
-            lines.append(self.prefix + self._rest[:limit] + b"\n")
-            self._rest = self._rest[limit:]
+            if end.group() == b"\r" and begin == len(data):
+                self._ends_painted = True
+                break
+            lines.append(self.prefix + self._line.take() + (b"\r" if end.group() == b"\r" else b"\n"))
+        self._line.add(data[begin:])
         return lines
 
     def close(self) -> list[bytes]:
         """Returns the rest at the end of the stream, as a line."""
-        rest, self._rest = self._rest, b""
-        if not rest:
-            return []
-        return [self.prefix + rest.removesuffix(b"\r") + b"\n"]
+        rest = self._line.take()
+        return [self.prefix + rest + b"\n"] if rest else []

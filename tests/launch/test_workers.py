@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from determined.link.messages import RankExit
+from determined_agent.line_splitter import LineSplitter
 from determined_launch.lines import Prefixer
 from determined_launch.wrap_rank import find_rank
 
@@ -20,6 +21,17 @@ def run(argv, tmp_path, **options):
     )
 
 
+_SHORTENED = b"x" * 16384 + b" ... [7232 bytes cut here] ... " + b"y" * 16384
+
+
+def test_a_long_line_is_the_same_with_and_without_a_rank():
+    data = bytes(97 + number % 26 for number in range(100_000)) + b"\n"
+    agent, prefixer = LineSplitter(), Prefixer(1)
+    (alone,) = agent.feed(data, 0.0)
+    (line,) = prefixer.feed(data)
+    assert LineSplitter().feed(line, 0.0) == [b"[rank=1] " + alone]
+
+
 @pytest.mark.parametrize(
     ("chunks", "lines"),
     [
@@ -27,7 +39,7 @@ def run(argv, tmp_path, **options):
         ([b"a", b"b\n"], [b"[rank=3] ab\n"]),
         ([b"10%\r20%\r", b"x"], [b"[rank=3] 10%\r", b"[rank=3] 20%\r", b"[rank=3] x\n"]),
         ([b"a\r", b"\nb"], [b"[rank=3] a\n", b"[rank=3] b\n"]),
-        ([b"x" * 9000], [b"[rank=3] " + b"x" * 8182 + b"\n", b"[rank=3] " + b"x" * 818 + b"\n"]),
+        ([b"x" * 20000, b"y" * 20000], [b"[rank=3] " + _SHORTENED + b"\n"]),
         ([b"\n"], [b"[rank=3] \n"]),
         ([], []),
     ],

@@ -1,4 +1,4 @@
-"""Refuses what a forked process cannot do: threads and connections of the library stay with the process that made them."""
+"""Refuses what a forked process cannot do: threads and connections stay with the process that made them."""
 
 import os
 
@@ -18,6 +18,6 @@ class OwnProcess:
         """Raises RuntimeError in a process that was forked since. ``what``: the subject of its sentence."""
         if not self.is_current:
             raise RuntimeError(
-                f"{what} only in the process that called core.init() (process {self._pid}): this process ({os.getpid()}) "
-                "was forked from it, and has neither its threads nor its connections"
+                f"{what} only in the process that called core.init() (process {self._pid}): "
+                f"this process ({os.getpid()}) was forked from it, and has neither its threads nor its connections"
             )

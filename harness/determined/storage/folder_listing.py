@@ -15,7 +15,7 @@ MAX_NAMED = 20
 
 
 class Listing(NamedTuple):
-    """``sizes``: relative path → size; folders end with ``/`` and have size 0. ``left_out``: relative path → what it is.
+    """``sizes``: relative path → size; folders end with ``/`` and have size 0. ``left_out``: relative path → kind.
     Only the kind of a file is looked at: opening a pipe would wait for ever."""
 
     sizes: dict[str, int]
