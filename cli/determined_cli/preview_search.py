@@ -17,8 +17,7 @@ def run(args: Namespace) -> None:
     from determined_cli.experiment.create import checked_config, config_text
     from determined_cli.main import say
 
-    name, text = config_text(args.config_file, args.config)
-    config = checked_config(text, name).to_json()
+    config = checked_config(config_text(args.config_file, args.config)).to_json()
     searcher = config["searcher"]
     if searcher["name"] in IN_TASK:
         say(

@@ -65,7 +65,7 @@ def test_a_configuration_without_findings_is_not_checked_again_by_the_client(
 ) -> None:
     checks: list[str] = []
     check = create.checked_config
-    monkeypatch.setattr(create, "checked_config", lambda text, name: checks.append(text) or check(text, name))
+    monkeypatch.setattr(create, "checked_config", lambda written: checks.append(written.text) or check(written))
     assert [det("e", "create", "exp.yaml", "ctx").code for _ in range(2)] == [0, 0]
     assert checks == [CONFIG]
     (files / "exp.yaml").write_text(CONFIG + "name: other\n")

@@ -5,21 +5,21 @@ from argparse import Namespace
 from determined.client import submissions
 from determined.errors import BadRequest
 from determined_cli import connection
-from determined_cli.experiment.create import as_config_error, changed_text, config_text
+from determined_cli.experiment.create import Configuration, as_config_error, changed, config_text
 
 
 def continue_(args: Namespace) -> int:
     """Continues the experiment. With ``--follow`` returns the exit code of following it."""
-    name, text = "--config", ""
+    written = Configuration("--config", "")
     if args.config_file:
-        name, text = config_text(args.config_file, args.config)
+        written = config_text(args.config_file, args.config)
     elif args.config:
-        text = changed_text("{}", args.config)
+        written = changed("--config", "{}", args.config)
     session = connection.connect(args.options)
     try:
-        submissions.continue_experiment(session, args.experiment_id, text)
+        submissions.continue_experiment(session, args.experiment_id, written.text)
     except BadRequest as error:
-        raise as_config_error(error, name, text) from None
+        raise as_config_error(error, written) from None
     print(f"Continued experiment {args.experiment_id}", flush=True)
     if not args.follow:
         return 0

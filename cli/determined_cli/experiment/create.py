@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,11 @@ from determined_cli.experiment import checked_configs
 from determined_cli.main import say
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from determined.config import ExperimentConfig
+    from determined.config.diagnostics import Diagnostic
+    from determined.config.overrides import Overridden
     from determined.context import Packed
 
 STAND_IN = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
@@ -38,7 +43,8 @@ def create(args: Namespace) -> int:
         raise Usage("--slots needs --local; on a cluster set resources.slots_per_trial")
     if args.context is None:
         raise Usage("missing context folder: det experiment create CONFIG CONTEXT")
-    name, text = config_text(args.config_file, args.config)
+    written = config_text(args.config_file, args.config)
+    name, text = written.name, written.text
     if args.local:
         from determined.local import run_local
 
@@ -51,10 +57,11 @@ def create(args: Namespace) -> int:
             python=args.python,
             slots=args.slots,
             follow_links=args.follow_links,
+            render=written.render,
         )
     config = None
     if args.test_mode or not checked_configs.is_known(text):
-        config = checked_config(text, name)
+        config = checked_config(written)
     from determined.context import KnownFolders, pack
 
     includes = [Path(each) for each in args.include]
@@ -68,19 +75,21 @@ def create(args: Namespace) -> int:
     if args.project_id is not None:
         body["projectId"] = args.project_id
     if config is not None:
-        _warn_of_cluster(session, text, name)
+        _warn_of_cluster(session, written)
     if args.test_mode and config is not None:
-        return _test(session, body, text, config, packed)
-    return _submit(session, body, name, text, args, packed)
+        return _test(session, body, written, config, packed)
+    return _submit(session, body, written, args, packed)
 
 
-def _test(session: Session, body: dict[str, Any], text: str, config: ExperimentConfig, packed: Packed) -> int:
+def _test(
+    session: Session, body: dict[str, Any], written: Configuration, config: ExperimentConfig, packed: Packed
+) -> int:
     from determined_cli.experiment import test_mode
 
     try:
         experiment_id = test_mode.submit(session, body, packed, config)
     except BadRequest as error:
-        raise as_config_error(error, str(body["configName"]), text) from None
+        raise as_config_error(error, written) from None
     print(f"Created experiment {experiment_id}", flush=True)
     return test_mode.watch(session, experiment_id)
 
@@ -89,24 +98,28 @@ def fork(args: Namespace) -> int:
     """Creates an experiment from the code of another, with its configuration or a given one."""
     session = connection.connect(args.options)
     if args.config_file:
-        name, text = config_text(args.config_file, args.config)
+        written = config_text(args.config_file, args.config)
     else:
-        name = f"experiment {args.experiment_id}"
         text = str(experiments.get(session, args.experiment_id)["originalConfig"])
-        text = changed_text(text, args.config)
-    checked_config(text, name)
-    _warn_of_cluster(session, text, name)
-    body = {"config": text, "configName": name, "activate": not args.paused, "parentId": args.experiment_id}
-    return _submit(session, body, name, text, args)
+        written = changed(f"experiment {args.experiment_id}", text, args.config)
+    checked_config(written)
+    _warn_of_cluster(session, written)
+    body = {
+        "config": written.text,
+        "configName": written.name,
+        "activate": not args.paused,
+        "parentId": args.experiment_id,
+    }
+    return _submit(session, body, written, args)
 
 
 def _submit(
-    session: Session, body: dict[str, Any], name: str, text: str, args: Namespace, packed: Packed | None = None
+    session: Session, body: dict[str, Any], written: Configuration, args: Namespace, packed: Packed | None = None
 ) -> int:
     try:
         answer = submissions.create(session, body, packed)
     except BadRequest as error:
-        raise as_config_error(error, name, text) from None
+        raise as_config_error(error, written) from None
     experiment_id = int(answer["experiment"]["id"])
     if "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED" in (answer.get("warnings") or []):
         say("warning: the experiment needs more slots than the cluster has; it waits until enough are added")
@@ -118,7 +131,24 @@ def _submit(
     return follow(session, experiment_id)
 
 
-def config_text(config_file: str, changes: list[str]) -> tuple[str, str]:
+@dataclass(frozen=True)
+class Configuration:
+    """The text that is submitted. ``overridden``: how it came from a file and ``--config``; None without changes."""
+
+    name: str
+    text: str
+    overridden: Overridden | None = None
+
+    def render(self, diagnostics: Sequence[Diagnostic]) -> str:
+        """Returns diagnostics of the text as text for people."""
+        if self.overridden is not None:
+            return self.overridden.render(self.name, diagnostics)
+        from determined.config.diagnostics import render
+
+        return render(self.name, self.text.split("\n"), diagnostics)
+
+
+def config_text(config_file: str, changes: list[str]) -> Configuration:
     if config_file == "-":
         name, data = "<stdin>", sys.stdin.buffer.read()
     else:
@@ -128,37 +158,39 @@ def config_text(config_file: str, changes: list[str]) -> tuple[str, str]:
         except OSError as error:
             raise ConfigError(f"{config_file}: {(error.strerror or str(error)).lower()}") from None
     # A byte that is not UTF-8 becomes a lone surrogate, which the check reports with its position.
-    return name, changed_text(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), changes)
+    return changed(name, data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), changes)
 
 
-def changed_text(text: str, changes: list[str]) -> str:
+def changed(name: str, text: str, changes: list[str]) -> Configuration:
     if not changes:
-        return text
+        return Configuration(name, text)
     from determined.config.overrides import override
 
-    return override(text, changes)
+    overridden = override(text, changes)
+    return Configuration(name, overridden.text, overridden)
 
 
-def checked_config(text: str, name: str) -> ExperimentConfig:
+def checked_config(written: Configuration) -> ExperimentConfig:
     from determined.config import check
 
     # What only containers support depends on the cluster's agents, and the master is asked about it.
-    checked = check(text, name=name, defaults=[STAND_IN], has_containers=True)
+    checked = check(written.text, name=written.name, defaults=[STAND_IN], has_containers=True)
     if checked.diagnostics:
-        say(checked.render())
+        say(written.render(checked.diagnostics))
     if not checked.ok:
         errors = sum(each.severity == "error" for each in checked.diagnostics)
-        raise ConfigError(f"{name} is invalid: {errors} error{'s' if errors > 1 else ''}")
+        raise ConfigError(f"{written.name} is invalid: {errors} error{'s' if errors > 1 else ''}")
     assert checked.config is not None
     return checked.config
 
 
-def _warn_of_cluster(session: Session, text: str, name: str) -> None:
+def _warn_of_cluster(session: Session, written: Configuration) -> None:
     """Prints the warnings about what this cluster's agents do not support. Remembers a configuration that no cluster
     would warn about."""
     from determined.config import check
-    from determined.config.diagnostics import Diagnostic, render
+    from determined.config.diagnostics import Diagnostic
 
+    name, text = written.name, written.text
     anywhere, as_processes = (check(text, name=name, defaults=[STAND_IN], has_containers=x) for x in (True, False))
     if anywhere.diagnostics == as_processes.diagnostics:
         if not anywhere.diagnostics:
@@ -168,17 +200,19 @@ def _warn_of_cluster(session: Session, text: str, name: str) -> None:
     found = [Diagnostic(**each) for each in answer if each["severity"] == "warning"]
     news = [each for each in found if each in as_processes.diagnostics and each not in anywhere.diagnostics]
     if news:
-        say(render(name, text.split("\n"), news))
+        say(written.render(news))
 
 
-def as_config_error(error: ApiError, name: str, text: str) -> DeterminedError:
+def as_config_error(error: ApiError, written: Configuration) -> DeterminedError:
     """Converts the master's diagnostics to those of the local check."""
-    from determined.config.diagnostics import Diagnostic, render
+    from determined.config.diagnostics import Diagnostic
 
     found = error.answer.get("diagnostics") or (error.answer.get("error") or {}).get("diagnostics")
     if not found:
         return error
     fields = ("severity", "code", "message", "path", "line", "column", "hint")
     diagnostics = [Diagnostic(**{field: each.get(field) for field in fields}) for each in found]
-    say(render(name, text.split("\n"), diagnostics))
-    return ConfigError(f"{name} is invalid: the master found {len(found)} problem{'s' if len(found) > 1 else ''}")
+    say(written.render(diagnostics))
+    return ConfigError(
+        f"{written.name} is invalid: the master found {len(found)} problem{'s' if len(found) > 1 else ''}"
+    )

@@ -61,7 +61,7 @@ def configuration(args: Namespace) -> dict[str, Any]:
     if args.config:
         from determined.config.overrides import override
 
-        text = override(text, args.config)
+        text = override(text, args.config).text
     try:
         config = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:

@@ -55,6 +55,12 @@ def render(name: str, lines: Sequence[str], diagnostics: Sequence[Diagnostic]) -
     return "\n".join(_render_one(name, lines, each) for each in diagnostics)
 
 
+def without_place(name: str, problem: Diagnostic) -> str:
+    """Returns a problem of something that has no lines, such as a flag of the command line."""
+    text = f"{name}: {problem.severity}[{problem.code}]: {problem.message}"
+    return f"{text}\nhelp: {problem.hint}" if problem.hint else text
+
+
 def _render_one(name: str, lines: Sequence[str], problem: Diagnostic) -> str:
     head = f"{name}:{problem.line}:{problem.column}: {problem.severity}[{problem.code}]: {problem.message}"
     parts = [head]

@@ -9,11 +9,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from determined.config import Checked, ExperimentConfig, check
+from determined.config.diagnostics import Diagnostic
 from determined.context import Packed, pack, unpack
 from determined.errors import ConfigError
 from determined.local import plan, python
@@ -37,11 +38,13 @@ def run_local(
     python: str | None = None,
     slots: int | None = None,
     follow_links: bool = False,
+    render: Callable[[Sequence[Diagnostic]], str] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> int:
     """Returns 0 if the trial succeeded, else 1. Raises ConfigError and ContextError before the trial starts.
 
-    ``slots`` runs the launch layer with that many processes; None runs one process without it.
+    ``slots`` runs the launch layer with that many processes; None runs one process without it. ``render`` returns
+    diagnostics of the configuration as text for people.
     """
     if slots is not None and slots < 1:
         raise ConfigError(f"--slots {slots}: a local run needs 1 slot or more")
@@ -50,7 +53,7 @@ def run_local(
             Path(scratch) / "checkpoints" if test_mode else _data_home(environ) / "detent" / "local" / "checkpoints"
         )
         storage = {"checkpoint_storage": {"type": "directory", "container_path": str(folder)}}
-        config = _checked(check(text, name=name, defaults=[storage]))
+        config = _checked(check(text, name=name, defaults=[storage]), render)
         packed = pack(context, includes, follow_links=follow_links)
         if not test_mode and config.checkpoint_storage.to_json().get("container_path") == str(folder):
             _say(f"checkpoints are stored in {folder}")
@@ -62,9 +65,9 @@ def _data_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"))
 
 
-def _checked(checked: Checked) -> ExperimentConfig:
+def _checked(checked: Checked, render: Callable[[Sequence[Diagnostic]], str] | None) -> ExperimentConfig:
     if checked.diagnostics:
-        _say(checked.render())
+        _say(render(checked.diagnostics) if render else checked.render())
     if checked.config is None:
         raise ConfigError(f"{checked.name} is invalid")
     return checked.config
