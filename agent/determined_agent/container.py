@@ -16,6 +16,7 @@ from determined_agent.entry_command import program_of
 from determined_agent.exit_report import bounded, exit_of, log_text, masked
 from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.hooks.identity import hand_over
+from determined_agent.left_files import find_left
 from determined_agent.output import OutputShipper
 from determined_agent.reconcile import Known
 from determined_launch import environment, rendezvous
@@ -149,6 +150,9 @@ class Container:
     def _record_exit(self, ended: ContainerExit) -> None:
         """Writes the end into the log and into the record. Blocking: a task may have filled the folder of its log."""
         try:
+            left = self._left_files()
+            if left:
+                say(self.folder, left, "INFO")
             if ended.message:
                 say(self.folder, log_text(ended), "ERROR")
         except Exception:
@@ -158,6 +162,14 @@ class Container:
             self.folder.write_record(self._record)
         except Exception:
             logger.exception("cannot write the exit status of a container to the disk", extra=self._ids)
+
+    def _left_files(self) -> str:
+        """Returns what is said of files in the working folder; empty where no process was started."""
+        try:
+            since = self.folder.order.stat().st_mtime
+        except OSError:
+            return ""
+        return find_left(self.folder.workdir, since).text()
 
     async def _until_end(self) -> Ended:
         try:
