@@ -15,7 +15,7 @@ from determined_master.api.schemas.experiment_status import (
 )
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.display_state import display_state
-from determined_master.experiments.states import ALLOWED
+from determined_master.experiments.actions import Action, refusal
 from determined_master.trials.repository import AttemptTimes
 
 Span = tuple[datetime, datetime | None]
@@ -217,33 +217,10 @@ def run_times(attempts: Sequence[AttemptTimes], now: datetime) -> RunTimes:
 def verbs_of(row: ExperimentRow, foreign: str = "", undeletable: str = "") -> tuple[AllowedVerbs, RefusedVerbs]:
     """Returns the answers of the lifecycle commands. ``foreign`` says why this user may not change the experiment,
     ``undeletable`` why they may not delete it; empty if they may."""
-    state = row.state
-    is_going = state in (ExperimentState.DELETING, ExperimentState.DELETED)
-    ended = f"it has ended ({state_phrase(state)})" if state.is_terminal else None
-    stopping = "it is being stopped" if state.is_stopping else None
-    lives = None if state.is_terminal else f"it is {state_phrase(state)}; only an experiment that has ended can be"
-    why = RefusedVerbs(
-        pause=foreign or ended or stopping or ("it is paused" if state is ExperimentState.PAUSED else None),
-        activate=foreign or ended or stopping or ("it is active" if state is ExperimentState.ACTIVE else None),
-        cancel=foreign or ended or stopping,
-        kill=foreign or ended or (None if ExperimentState.STOPPING_KILLED in ALLOWED[state] else stopping),
-        archive=foreign or (lives and f"{lives} archived") or ("it is archived" if row.archived else _going(is_going)),
-        unarchive=foreign or (None if row.archived else "it is not archived"),
-        delete=undeletable or (lives and f"{lives} deleted") or _going(is_going),
-        fork=_going(is_going),
-        **{"continue": foreign or _not_continuable(row)},
-    )
-    can = AllowedVerbs(**{name: reason is None for name, reason in why.model_dump(by_alias=False).items()})
-    return can, why
-
-
-def _not_continuable(row: ExperimentRow) -> str | None:
-    if not row.state.is_terminal:
-        return f"it is {state_phrase(row.state)}; only an experiment that has ended can be continued"
-    if not row.state.is_ended:
-        return "it is being deleted"
-    return "it is archived" if row.archived else None
-
-
-def _going(is_going: bool) -> str | None:
-    return "it is being deleted" if is_going else None
+    forbidden = dict.fromkeys(get_args(Action), foreign) | {"delete": undeletable, "fork": ""}
+    reasons = {
+        action: forbidden[action] or (f"it {refused.text}" if refused else None)
+        for action in get_args(Action)
+        for refused in [refusal(action, row.state, archived=row.archived)]
+    }
+    return AllowedVerbs(**{action: why is None for action, why in reasons.items()}), RefusedVerbs(**reasons)

@@ -10,7 +10,7 @@ from determined.config.findings import Finding
 from determined.config.search_plan import IN_TASK
 from determined.errors import BadRequest, Conflict, PreconditionFailed
 from determined.searcher.sampling import sample
-from determined.states import ExperimentState, TrialState, state_clause
+from determined.states import ExperimentState, TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
@@ -20,7 +20,7 @@ from determined_master.events.state_machine import Event
 from determined_master.experiments import repository
 from determined_master.experiments.commands.config_check import with_findings
 from determined_master.experiments.commands.create import Creator, Submission, fill_in
-from determined_master.experiments.commands.lifecycle import Lifecycle
+from determined_master.experiments.commands.lifecycle import Lifecycle, check_allowed
 from determined_master.experiments.search import continued
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.queue_order import check_priority
@@ -132,12 +132,7 @@ class Continuer:
     async def _continuable(self, session: ReadSession, experiment_id: int, principal: Principal) -> ExperimentRow:
         row = await repository.get(session, experiment_id)
         await self._authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
-        if not row.state.is_ended:
-            raise PreconditionFailed(
-                f"experiment {row.id} {state_clause(row.state)}; only an experiment that has ended can be continued"
-            )
-        if row.archived:
-            raise PreconditionFailed(f"experiment {row.id} is archived; unarchive it first")
+        check_allowed("continue", row)
         if row.searcher_type in IN_TASK:
             raise PreconditionFailed(
                 f"experiment {row.id} cannot be continued: the method of its search ({row.searcher_type}) runs in a "

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from determined.errors import PreconditionFailed
-from determined.states import ExperimentState, state_clause, state_phrase
+from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.checkpoints import retention_repository
 from determined_master.clock import Clock
@@ -12,11 +12,20 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository
+from determined_master.experiments.actions import Action, refusal
 from determined_master.principal import Principal
 from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 from determined_master.users import repository as users
 from determined_master.users.authorization import Authorization
+
+
+def check_allowed(action: Action, row: ExperimentRow) -> bool:
+    """Returns False if nothing is left to do. Raises PreconditionFailed if the state does not allow the action."""
+    refused = refusal(action, row.state, archived=row.archived)
+    if refused is not None and not refused.is_noop:
+        raise PreconditionFailed(f"experiment {row.id} {refused.text}")
+    return refused is None
 
 
 class Lifecycle:
@@ -44,10 +53,7 @@ class Lifecycle:
 
     async def activate_row(self, session: WriteSession, row: ExperimentRow, actor: str) -> None:
         """Raises PreconditionFailed if the experiment is stopping or terminal."""
-        if row.state.is_terminal:
-            raise PreconditionFailed(
-                f"experiment {row.id} has ended ({state_phrase(row.state)}); fork it to run it again"
-            )
+        check_allowed("activate", row)
         await repository.move(session, self._clock, row, ExperimentState.ACTIVE, actor=actor)
         await self._trials.follow_experiment(session, row, actor)
         notify(session, notifications.TRIALS, notifications.SEARCH)
@@ -55,8 +61,7 @@ class Lifecycle:
     async def pause(self, experiment_id: int, principal: Principal, session: WriteSession | None = None) -> None:
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
-            if row.state.is_terminal or row.state.is_stopping:
-                raise PreconditionFailed(f"experiment {row.id} {state_clause(row.state)} and cannot be paused")
+            check_allowed("pause", row)
             await repository.move(session, self._clock, row, ExperimentState.PAUSED, actor=principal.username)
             await self._trials.follow_experiment(session, row, principal.username)
 
@@ -71,11 +76,7 @@ class Lifecycle:
     ) -> None:
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
-            if not row.state.is_terminal:
-                raise PreconditionFailed(
-                    f"experiment {row.id} {state_clause(row.state)}; only an experiment that has ended can be archived"
-                )
-            if row.archived != archived:
+            if check_allowed("archive" if archived else "unarchive", row):
                 await repository.change(session, row, archived=archived)
                 await events.record(
                     session,
@@ -122,10 +123,7 @@ class Lifecycle:
         async with self._within(session) as session:
             row = await repository.get(session, experiment_id)
             await self._authorization.check_delete(session, principal, row.user_id, f"experiment {row.id}")
-            if not row.state.is_terminal:
-                raise PreconditionFailed(
-                    f"experiment {row.id} {state_clause(row.state)}; cancel or kill it before deleting it"
-                )
+            check_allowed("delete", row)
             if await repository.move(session, self._clock, row, ExperimentState.DELETING, actor=principal.username):
                 await retention_repository.forget_failures(session, row.id)
             notify(session, notifications.DELETE)
@@ -144,9 +142,7 @@ class Lifecycle:
     ) -> None:
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
-            if row.state.is_terminal or row.state is to:
-                return
-            if row.state.is_stopping and to is not ExperimentState.STOPPING_KILLED:
+            if not check_allowed("kill" if to is ExperimentState.STOPPING_KILLED else "cancel", row):
                 return
             await search_event_repository.drop_lots(session, row.id)
             await repository.move(session, self._clock, row, to, actor=principal.username)

@@ -1,0 +1,58 @@
+"""Commands accept, ignore and refuse what the table of actions says, which the page offers."""
+
+import pytest
+from sqlalchemy import update
+from tests.support.cluster import CONFIG, Cluster
+
+from determined.errors import PreconditionFailed
+from determined.states import ExperimentState
+from determined_master.api.queries.experiment_status import verbs_of
+from determined_master.db.models import ExperimentRow
+from determined_master.experiments import repository
+from determined_master.experiments.actions import Action, refusal
+from determined_master.principal import Principal
+
+ADMIN = Principal(1, "admin", admin=True)
+COMMANDS: tuple[Action, ...] = ("pause", "activate", "cancel", "kill", "archive", "unarchive", "delete")
+
+
+class Undone(Exception):
+    """Rolls a transaction back: the loops of the master see nothing of it."""
+
+
+async def outcome(one: Cluster, action: Action, state: ExperimentState, *, archived: bool) -> str:
+    """Returns what a command did to an experiment in this state: "changed", "nothing" or its refusal."""
+    lifecycle = one.master.lifecycle
+    found = ""
+    try:
+        async with one.master.database.write() as session:
+            await session.execute(update(ExperimentRow).values(state=state, archived=archived))
+            session.expire_all()
+            try:
+                if action in ("archive", "unarchive"):
+                    await lifecycle.archive(1, ADMIN, session, archived=action == "archive")
+                else:
+                    await getattr(lifecycle, action)(1, ADMIN, session)
+                row = await repository.get(session, 1)
+                found = "nothing" if (row.state, row.archived) == (state, archived) else "changed"
+            except PreconditionFailed as error:
+                found = error.message
+            raise Undone
+    except Undone:
+        return found
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("state", [each for each in ExperimentState if each is not ExperimentState.DELETED])
+async def test_a_command_does_what_the_page_offers(one: Cluster, state: ExperimentState) -> None:
+    await one.create(CONFIG, activate=False)
+    for archived in (False, True) if state.is_terminal else (False,):
+        can, why = verbs_of(ExperimentRow(id=1, state=state, archived=archived, end_time=None))
+        for action in COMMANDS:
+            refused = refusal(action, state, archived=archived)
+            assert getattr(can, action) == (refused is None)
+            assert getattr(why, action) == (None if refused is None else f"it {refused.text}")
+            expected = "changed" if refused is None else "nothing"
+            if refused is not None and not refused.is_noop:
+                expected = f"experiment 1 {refused.text}"
+            assert await outcome(one, action, state, archived=archived) == expected, (action, archived)
