@@ -1,8 +1,14 @@
 """Command table of ``det experiment``."""
 
+from __future__ import annotations
+
 from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, selecting
 from determined_cli.experiment.set_arguments import SET_VERBS
 from determined_cli.log_arguments import log_arguments
+
+TYPE_CHECKING = False  # see main.py
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 BARE = ()
 
@@ -18,11 +24,34 @@ _FOLLOW = argument(
 )
 _PAUSED = argument("--paused", action="store_true", help="create it paused")
 _IDS = argument("experiment_id", type=int, nargs="+", metavar="EXPERIMENT_ID")
-_LABEL = (EXPERIMENT_ID, argument("label"))
+_SOME_IDS = argument("experiment_id", type=int, nargs="*", metavar="EXPERIMENT_ID")
+
+
+def _bulk(parser: ArgumentParser) -> None:
+    """Adds the options that find experiments instead of naming their ids."""
+    parser.add_argument(
+        "--filter",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="your experiments for which this is true, as in `det experiment list` (repeatable)",
+    )
+    parser.add_argument("-a", "--all", action="store_true", help="all of your experiments to which it applies")
+    parser.set_defaults(sort=None)
+
+
+_LABEL = (argument("experiment_id", type=int, nargs="?", metavar="EXPERIMENT_ID"), argument("label"), _bulk, YES)
 
 
 def _steer(name: str, help: str, aliases: tuple[str, ...] = ()) -> Command:
-    return Command(name, help, f"determined_cli.experiment.lifecycle:{name}", (_IDS,), aliases)
+    return Command(
+        name,
+        help,
+        f"determined_cli.experiment.lifecycle:{name}",
+        (_SOME_IDS, _bulk, YES),
+        aliases,
+        examples=(f"det e {name} 3 4", f"det e {name} --filter 'name ~ resnet'"),
+    )
 
 
 VERBS = (
@@ -186,7 +215,9 @@ VERBS = (
         ),
     ),
     Command("set", "change a setting", verbs=SET_VERBS),
-    Command("delete", "delete it and its checkpoints", "determined_cli.experiment.lifecycle:delete", (_IDS, YES)),
+    Command(
+        "delete", "delete it and its checkpoints", "determined_cli.experiment.lifecycle:delete", (_SOME_IDS, _bulk, YES)
+    ),
     _steer("archive", "hide it from lists; nothing is deleted"),
     _steer("unarchive", "show it in lists again"),
     Command(

@@ -8,6 +8,7 @@ from determined.client.session import Session
 from determined.errors import DeterminedError
 from determined_cli import connection
 from determined_cli.confirmation import confirmed
+from determined_cli.experiment.bulk_selection import ids_of
 from determined_cli.main import say
 
 
@@ -44,38 +45,50 @@ def unarchive(args: Namespace) -> int:
 def delete(args: Namespace) -> int:
     """Deletes experiments after a confirmation."""
     session = connection.connect(args.options)
-    ids = ", ".join(map(str, args.experiment_id))
-    if not confirmed(f"Delete experiment {ids} with all checkpoints?", f"experiment {ids}", yes=args.yes):
+    ids = ids_of(args, session, "delete")
+    if ids is None:
         return 1
-    return _all(args.experiment_id, "deleting", lambda each: lifecycle.delete(session, each))
+    named = ", ".join(map(str, ids))
+    if args.experiment_id and not confirmed(
+        f"Delete experiment {named} with all checkpoints?", f"experiment {named}", yes=args.yes
+    ):
+        return 1
+    return _all(ids, "deleting", lambda each: lifecycle.delete(session, each))
 
 
-def add_label(args: Namespace) -> None:
+def add_label(args: Namespace) -> int:
     """Adds a label."""
-    _say_labels(args, lifecycle.add_label(connection.connect(args.options), args.experiment_id, args.label))
+    return _label(args, lifecycle.add_label)
 
 
-def remove_label(args: Namespace) -> None:
+def remove_label(args: Namespace) -> int:
     """Removes a label."""
-    _say_labels(args, lifecycle.remove_label(connection.connect(args.options), args.experiment_id, args.label))
+    return _label(args, lifecycle.remove_label)
 
 
-def _say_labels(args: Namespace, labels: list[str]) -> None:
-    say(f"labels of experiment {args.experiment_id}: {', '.join(labels) or 'none'}")
+def _label(args: Namespace, change: Callable[[Session, int, str], list[str]]) -> int:
+    session = connection.connect(args.options)
+    ids = ids_of(args, session, "label")
+    if ids is None:
+        return 1
+    return _all(
+        ids, "", lambda each: f"labels of experiment {each}: {', '.join(change(session, each, args.label)) or 'none'}"
+    )
 
 
 def _each(args: Namespace, verb: str, done: str) -> int:
     session: Session = connection.connect(args.options)
-    return _all(args.experiment_id, done, lambda each: lifecycle.steer(session, each, verb))
+    ids = ids_of(args, session, verb)
+    return 1 if ids is None else _all(ids, done, lambda each: lifecycle.steer(session, each, verb))
 
 
-def _all(ids: list[int], done: str, act: Callable[[int], None]) -> int:
-    """Applies ``act`` to every id. Continues after failures and returns the first failure's exit code."""
+def _all(ids: list[int], done: str, act: Callable[[int], str | None]) -> int:
+    """Applies ``act``, which may return what to say, to every id. Continues after failures and returns the first
+    failure's exit code."""
     code = 0
     for each in ids:
         try:
-            act(each)
-            say(f"{done} experiment {each}")
+            say(act(each) or f"{done} experiment {each}")
         except DeterminedError as error:
             name = f"experiment {each}"
             # Most messages name the experiment themselves.

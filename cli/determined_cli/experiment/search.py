@@ -45,16 +45,22 @@ def search(session: Session, question: dict[str, Any], *, offset: int, limit: in
     return Found(found, total)
 
 
-def question_of(args: Namespace, columns: Sequence[Column], *, owner: str | None) -> dict[str, Any]:
+def question_of(
+    args: Namespace, columns: Sequence[Column], *, owner: str | None, archived: bool | None = None
+) -> dict[str, Any]:
     """Returns ``--filter`` and ``--sort`` as the master's filter and order. Raises BadRequest for a wrong flag.
 
-    ``owner`` restricts the list to experiments of this user that are not archived.
+    ``owner`` restricts the list to experiments of this user. ``archived``: True finds archived ones too; None only if
+    no owner is given.
     """
     conditions = [_field(text, columns) for text in args.filter]
+    shows_archived = owner is None if archived is None else archived
     if owner is not None:
-        conditions += [_condition("user", "=", owner), _condition("archived", "=", False)]
+        conditions.append(_condition("user", "=", owner))
+    if not shows_archived:
+        conditions.append(_condition("archived", "=", False))
     group = {"kind": "group", "conjunction": "and", "children": conditions}
-    question = {"filter": json.dumps({"filterGroup": group, "showArchived": owner is None})}
+    question = {"filter": json.dumps({"filterGroup": group, "showArchived": shows_archived})}
     sort = parse_sort(args.sort, columns)
     if sort is not None:
         question["sort"] = f"{MASTER_COLUMNS[sort.key]}={'desc' if sort.is_descending else 'asc'}"
