@@ -81,8 +81,8 @@ class Settings(BaseModel):
     """Time after which a GPU on which its task does not compute is called idle; 0 for never."""
     id: str = ""
     """Name of this agent; default: the name that it had before, else the host name."""
-    pool: str = "default"
-    """Resource pool of this agent."""
+    pool: str = ""
+    """Resource pool of this agent; empty: the cluster's ``default_pool``."""
     data: Path
     """Folder for everything that the agent keeps; default: ``detent/agent`` in ``XDG_DATA_HOME``."""
     task_python: Path | None = None
@@ -290,7 +290,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--token-file", type=Path, help="file that holds the join token")
     parser.add_argument("--slots", type=int, help="offer this many CPU slots instead of the detected devices")
     parser.add_argument("--id", help="name of this agent (default: its last name, else the host name)")
-    parser.add_argument("--pool", help="resource pool (default: default)")
+    parser.add_argument("--pool", help="resource pool (default: the default pool of the cluster)")
     parser.add_argument("--data", type=Path, help="data folder of the agent")
     parser.add_argument(
         "--task-python", type=Path, help="Python for tasks that select none (default: the agent's Python)"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import stat
@@ -26,8 +27,9 @@ class Up:
         argv = [sys.executable, "-m", "determined_cli", *arguments]
         return subprocess.run(argv, env=self.environment, capture_output=True, text=True, check=check, timeout=270)
 
-    def start(self) -> str:
-        argv = [sys.executable, "-m", "determined_cli", "up", "--port", "0", "--data", str(self.data), "--slots", "1"]
+    def start(self, *options: str) -> str:
+        words = ["--port", "0", "--data", str(self.data), "--slots", "1", *options]
+        argv = [sys.executable, "-m", "determined_cli", "up", *words]
         self.process = subprocess.Popen(
             argv, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -203,3 +205,17 @@ def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
             assert names
         finally:
             agent.terminate()
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "operations" / "resource-pools.md"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_file_with_pools_as_documented_starts(up: Up, tmp_path: Path, number: int) -> None:
+    """The agent joins the default pool, whatever its name is."""
+    files = re.findall(r"```yaml\n(# master\.yaml\n.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "master.yaml").write_text(files[number], encoding="utf-8")
+    assert up.start("--config", str(tmp_path / "master.yaml")).startswith("ready: ")
+    (agent,) = json.loads(up.det("agent", "list", "--json").stdout)
+    assert agent["resource_pool"] == ("gpu", "cloud")[number]
+    assert up.stop() == 0

@@ -55,6 +55,14 @@ async def test_an_agent_of_a_pool_that_was_removed_is_told_which_there_are(one: 
     assert refusal["reason"].startswith('unknown resource pool "gone"')
 
 
+async def test_an_agent_that_names_no_pool_joins_the_default_pool(tmp_path: Path):
+    pools = [{"pool_name": "cpu"}, {"pool_name": "gpu"}]
+    async with cluster(tmp_path, resource_pools=pools, default_pool="gpu") as one, agent_socket(one, pool="") as socket:
+        assert (await socket.answer())["kind"] == "welcome"
+        agents = (await one.get("/api/v1/agents"))["agents"]
+    assert [each["resourcePools"] for each in agents] == [["gpu"]]
+
+
 async def test_a_container_that_an_agent_was_never_given_changes_nothing_and_is_not_wanted(one: Cluster):
     agent = await one.join("real")
     experiment = await one.create()

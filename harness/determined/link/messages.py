@@ -105,6 +105,7 @@ class Hello(_Message):
     protocol: int = PROTOCOL
     agent_id: Name
     pool: Name = "default"
+    """Empty: the default pool of the cluster."""
     version: Annotated[str, Field(max_length=64)] = ""
     hostname: Name = ""
     slots: Annotated[list[SlotFacts], Field(max_length=MAX_SLOTS)]

@@ -119,6 +119,7 @@ class AgentEndpoint:
                 socket, f"this agent has already followed a newer master (epoch {message.master_epoch})", final=False
             )
             return None
+        message = message.model_copy(update={"pool": self.settings.pool_for(message.pool, 1)})
         if message.pool not in self.settings.pools:
             await _refuse(socket, "; ".join(unknown(message.pool, self.settings.pools)), final=True)
             return None
