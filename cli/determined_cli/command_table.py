@@ -36,6 +36,11 @@ NOT_OFFERED: dict[str, str] = {
     **dict.fromkeys(("tunnel", "proxy"), "`det trial logs` prints the log of a trial"),
     "deploy": "`det up` starts a cluster",
     "auth": "`det user login`",
+    "run": "`det command run` runs a program on the cluster, `det experiment create` trains",
+    **dict.fromkeys(("ssh", "exec"), "there are no shells in tasks; `det command run` runs a program on the cluster"),
+    **dict.fromkeys(("secret", "secrets"), "values below data.secrets of a configuration are masked everywhere"),
+    **dict.fromkeys(("artifact", "artifacts"), "checkpoints hold files: `det checkpoint download UUID`"),
+    **dict.fromkeys(("logs", "log"), "`det trial logs`, `det experiment logs`, `det task logs`"),
 }
 """Commands of Determined's client that this one does not have, and what to use instead."""
 

@@ -17,6 +17,15 @@ def shorten(text: str, width: int) -> str:
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
+def counted(number: int, noun: str) -> str:
+    """Returns a number with its noun.
+
+    >>> counted(1, "job"), counted(2, "job")
+    ('1 job', '2 jobs')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def failure_text(attempt: Mapping[str, Any], width: int | None = None) -> str:
     """Returns an attempt's failure, wrapped to ``width`` columns and at most 80."""
     return _wrapped(f"attempt {attempt['runId']} failed: {attempt['failure']}", min(width or WIDTH, WIDTH))

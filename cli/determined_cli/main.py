@@ -237,6 +237,11 @@ def _unreachable_hint(error: Exception) -> str:
     """Returns how to start or choose a master if no program listens at the address."""
     if not getattr(error, "is_refused", False):
         return ""
+    from determined_cli.up import data_folder
+
+    supervisor = data_folder.holder(data_folder.default())
+    if supervisor is not None:
+        return f"; `det up` runs (pid {supervisor}): its master is starting again, try again in a moment"
     return "; `det up` starts a master on this machine, `det -m URL` or DET_MASTER selects another one"
 
 

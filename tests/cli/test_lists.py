@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -200,3 +201,23 @@ def test_the_command_that_adds_an_agent_is_printed_if_there_is_none_or_on_a_term
 def test_an_agent_whose_clock_is_wrong_is_warned_about(fake: FakeMaster, det: Det) -> None:
     fake.answers["GET /api/v1/agents"] = {"agents": [{"id": "box", "warning": "the clock of agent box is 3 h behind"}]}
     assert det("agent", "list").err == "warning: the clock of agent box is 3 h behind\n"
+
+
+def test_an_empty_list_names_the_flag_that_shows_those_of_others(fake: FakeMaster, det: Det) -> None:
+    fake.answers["GET /api/v1/experiments"] = {"experiments": [], "pagination": {"total": 0}}
+    fake.answers["POST /api/v1/experiments-search"] = {"experiments": [], "pagination": {"total": 0}}
+    fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1}}
+    assert "you have no experiments; `det experiment list -a` shows those of all users" in det("e", "list").err
+    assert "no experiment of yours matches" in det("e", "list", "--filter", "state=ERROR").err
+    assert det("e", "list", "--all").err == det("e", "list", "--json").err == ""
+
+
+def test_only_failures_of_the_last_hour_are_repeated_under_a_list(fake: FakeMaster, det: Det) -> None:
+    now = datetime.now(UTC)
+    rows = [
+        {"id": number, "state": "STATE_ERROR", "failure": f"cause {number}", "endTime": (now - ago).isoformat()}
+        for number, ago in ((1, timedelta(hours=2)), (2, timedelta(minutes=2)))
+    ]
+    fake.answers["GET /api/v1/experiments"] = {"experiments": rows, "pagination": {"total": 2}}
+    fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1}}
+    assert det("e", "list").err == "experiment 2 failed: cause 2\n"

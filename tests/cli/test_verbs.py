@@ -10,6 +10,7 @@ import pytest
 
 from determined_cli import command_table
 from determined_cli.main import main
+from determined_cli.up import data_folder
 
 from .conftest import Det, FakeMaster, Request, error
 
@@ -278,3 +279,33 @@ def test_a_refused_connection_names_the_command_that_starts_a_master(
     message = capsys.readouterr().err
     assert "connection refused; `det up` starts a master on this machine" in message
     assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize("noun", ["run", "ssh", "secret", "artifact", "logs"])
+def test_a_noun_that_does_not_exist_says_what_to_use(det: Det, noun: str) -> None:
+    outcome = det(noun)
+    assert outcome.code != 0
+    assert command_table.NOT_OFFERED[noun] in outcome.err
+
+
+def test_a_user_who_is_no_admin_is_told_before_a_password_is_asked_for(
+    fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1, "admin": False}}
+    outcome = det("user", "create", "kim")
+    assert outcome.code == 5
+    assert "only admins create users, and ann is none" in outcome.err
+    assert fake.asked("POST /api/v1/users") == []
+
+
+def test_a_master_that_det_up_starts_again_is_not_to_be_started(
+    det: Det, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (tmp_path / "detent").mkdir()
+    words = ("-m", "http://127.0.0.1:9", "e", "list")
+    assert "`det up` starts a master" in det(*words).err
+    with data_folder.held(tmp_path / "detent"):
+        outcome = det(*words)
+    assert "its master is starting again" in outcome.err
+    assert "starts a master" not in outcome.err

@@ -43,7 +43,7 @@ def completed(
     from determined.config.overrides import override
 
     if changes:
-        text = override(text, changes)
+        text = override(text, changes).text
     checked = check(text, name=name, defaults=[_STORAGE], has_containers=True)
     if not checked.ok:
         raise ConfigError(f"the experiment of {title} is invalid:\n{checked.render()}")

@@ -209,7 +209,7 @@ VERBS = (
         "determined_cli.experiment.settings:config",
         (
             EXPERIMENT_ID,
-            argument("--original", action="store_true", help="the text that was submitted"),
+            argument("--original", "--submitted", action="store_true", help="the text that was submitted"),
             argument("--json", action="store_const", const="json", dest="format", help="JSON"),
             argument("--yaml", action="store_const", const="yaml", dest="format", help="YAML (default)"),
         ),

@@ -10,6 +10,7 @@ from determined.errors import BadRequest
 from determined_cli.confirmation import confirmed
 from determined_cli.experiment import search
 from determined_cli.experiment.show import COLUMNS
+from determined_cli.failures import counted
 from determined_cli.main import say
 from determined_cli.row_selection import parse_condition
 from determined_cli.states import ENDED, displayed, shown
@@ -51,7 +52,7 @@ def ids_of(args: Namespace, session: Session, action: str) -> list[int] | None:
         say("no experiment is left to change")
         return None
     named = ", ".join(map(str, chosen[:MAX_NAMED])) + (", …" if len(chosen) > MAX_NAMED else "")
-    count = "1 experiment" if len(chosen) == 1 else f"{len(chosen)} experiments"
+    count = counted(len(chosen), "experiment")
     question = f"{action.capitalize()} {count} ({named})?"
     is_final = action in ("delete", "kill")
     return chosen if confirmed(question, count, yes=args.yes, doing=_DOING[action], is_final=is_final) else None

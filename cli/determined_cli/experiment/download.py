@@ -8,6 +8,7 @@ from determined.client.checkpoint_archive import download_archive
 from determined.errors import NotFound
 from determined_cli import best_checkpoints, connection
 from determined_cli.experiment.show import checkpoint_rows
+from determined_cli.failures import counted
 from determined_cli.main import say
 
 
@@ -26,7 +27,7 @@ def download(args: Namespace) -> None:
         if not chosen:
             raise best_checkpoints.no_best(f"experiment {args.experiment_id}", str(searcher.get("metric")), stored)
         if len(chosen) < args.best:
-            say(f"only {len(chosen)} checkpoints have a value of {searcher.get('metric')}")
+            say(f"only {counted(len(chosen), 'checkpoint')} with a value of {searcher.get('metric')}")
     for row in chosen:
         target = Path(args.output_dir) / str(row["uuid"])
         download_archive(session, str(row["uuid"]), target)

@@ -4,7 +4,7 @@ import base64
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from determined_cli.row_selection import chosen_columns, select
 from determined_cli.states import displayed, shown
 
 DEFAULT_PAGE = 200
+RECENT_SECONDS = 3600
+"""Failures of this time are printed below a list."""
 COLUMNS = (
     ("ID", "id"),
     ("Owner", "username"),
@@ -85,9 +87,18 @@ def list_experiments(args: Namespace) -> None:
         say(f"showing {part}; omit --limit to show all")
     render.show(args.format, chosen, rows)
     if args.format == "table":
-        for each in rows:
-            if each.get("failure"):
-                say(shorten(f"experiment {each['id']} failed: {each['failure']}", WIDTH))
+        _say_failures(rows)
+        if not rows and not args.all:
+            what = "no experiment of yours matches" if args.filter else "you have no experiments"
+            say(f"{what}; `det experiment list -a` shows those of all users, and archived ones")
+
+
+def _say_failures(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Prints why experiments failed lately. Older failures would be below every list."""
+    since = datetime.now(UTC) - timedelta(seconds=RECENT_SECONDS)
+    for row in rows:
+        if row.get("failure") and (not row.get("end_time") or datetime.fromisoformat(row["end_time"]) > since):
+            say(shorten(f"experiment {row['id']} failed: {row['failure']}", WIDTH))
 
 
 def _newest(session: Session, owner: str | None, *, offset: int, limit: int | None) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import json
 from argparse import Namespace
 from pathlib import Path
 
+from determined_cli.failures import counted
 from determined_cli.main import say
 from determined_workflows.hydra import check as composed
 from determined_workflows.hydra import composition
@@ -20,7 +21,7 @@ def check(args: Namespace) -> None:
         return
     for line in composed.lines(found):
         print(line)
-    jobs = f", {len(found.jobs)} jobs" if found.is_sweep else ""
+    jobs = f", {counted(len(found.jobs), 'job')}" if found.is_sweep else ""
     say(f"{args.script} is valid: {sum(len(job.values) for job in found.jobs[:1])} values{jobs}")
 
 

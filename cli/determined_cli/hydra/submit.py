@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from determined.errors import ConfigError
 from determined_cli import connection
+from determined_cli.failures import counted
 from determined_cli.hydra.check import compose
 from determined_cli.main import say
 from determined_workflows.hydra import composition, launcher_settings, project, resume, submission
@@ -51,7 +52,7 @@ def continue_run(args: Namespace) -> int:
         print(f"cd {shlex.quote(str(job.working_folder))} && {shlex.join(command)}", flush=True)
         failed += not args.dry_run and subprocess.run(command, cwd=job.working_folder, check=False).returncode != 0
     if failed:
-        say(f"{failed} of {len(found.jobs)} jobs failed")
+        say(f"{failed} of {counted(len(found.jobs), 'job')} failed")
     return 1 if failed else 0
 
 
@@ -80,7 +81,7 @@ def _submit(args: Namespace, found: Composition, folder: Project, files: Sequenc
         say(f"left out: {reason}")
     print(f"Created experiment {experiment_id}", flush=True)
     if found.is_sweep:
-        say(f"{len(found.jobs)} jobs; `det experiment list-trials {experiment_id}` shows them")
+        say(f"{counted(len(found.jobs), 'job')}; `det experiment list-trials {experiment_id}` shows them")
     if not args.follow:
         return 0
     from determined_cli.experiment.follow import follow

@@ -8,6 +8,7 @@ from determined.client import ids, jobs
 from determined.client.session import Session
 from determined.errors import BadRequest
 from determined_cli import connection, render
+from determined_cli.failures import counted
 from determined_cli.main import say
 from determined_cli.row_selection import select
 
@@ -108,4 +109,4 @@ def _sentence(done: Mapping[str, Any], *, is_dry_run: bool) -> str:
     verb = "would change" if is_dry_run else "changed"
     text = f"{verb} {', '.join(done['fields'])} of job {done['jobId']}"
     passed = done["passed"]
-    return text + (f"; it {'would pass' if is_dry_run else 'passed'} {len(passed)} jobs" if passed else "")
+    return text + (f"; it {'would pass' if is_dry_run else 'passed'} {counted(len(passed), 'job')}" if passed else "")

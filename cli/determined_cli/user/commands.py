@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from determined.client import auth_store, sign_in, users
-from determined.errors import ApiError, BadRequest
+from determined.errors import ApiError, BadRequest, Forbidden
 from determined_cli import connection, render
 from determined_cli.main import say
 from determined_cli.row_selection import select
@@ -85,6 +85,9 @@ def _row(user: Mapping[str, Any]) -> dict[str, Any]:
 def create(args: Namespace) -> None:
     """Creates a user."""
     session = connection.connect(args.options)
+    me = users.me(session)
+    if not me.get("admin"):  # before anybody types a password twice
+        raise Forbidden(f"only admins create users, and {me['username']} is none; `det user list` shows who is")
     password = _new_password(args.username, args.password)
     users.create(session, args.username, sign_in.hashed(password), admin=args.admin)
     say(f"created user {args.username}")

@@ -113,8 +113,14 @@ def _check_size(named: list[Named], limit: int) -> None:
     lines = [f"the context holds {total:,} bytes of files, more than the limit of {limit:,}; the biggest:"]
     for prefix, root, entry in biggest:
         shown = f"{prefix}/{entry.path}" if prefix else entry.path
-        lines.append(f"  {entry.size:>13,}  {shown}    exclude it with {line_for(entry.path)} in {root / FILE_NAME}")
+        advice = "" if _is_code(entry.path) else f"    exclude it with {line_for(entry.path)} in {root / FILE_NAME}"
+        lines.append(f"  {entry.size:>13,}  {shown}{advice}")
     raise ContextError("\n".join(lines))
+
+
+def _is_code(path: str) -> bool:
+    """Returns True for files that nobody should be advised to leave out."""
+    return path.endswith((".py", ".sh", ".yaml", ".yml", ".toml"))
 
 
 def _read(path: str, entry: Entry, skipped: list[str]) -> Member | None:

@@ -179,7 +179,7 @@ class Execution:
     def _ended(self, pipeline: Pipeline, end: End) -> bool:
         """Returns True if the task continues with its next command."""
         if end.code != 0:
-            return self._failed(pipeline, end.reason)
+            return self._failed(pipeline, end.reason, end.code)
         pipeline.files.states[pipeline.current.name] = FINISHED
         self._print("SUCCEED", pipeline)
         if self._is_stopping:
@@ -187,11 +187,14 @@ class Execution:
             return False
         return self._advance(pipeline)
 
-    def _failed(self, pipeline: Pipeline, reason: str) -> bool:
-        """Returns False: the task does not continue."""
+    def _failed(self, pipeline: Pipeline, reason: str, code: int | None = None) -> bool:
+        """Returns False: the task does not continue. ``code``: that of the command, whose log is named with it."""
         self._console.progress.running -= 1
         self._console.progress.failed += 1
         self._print("FAIL", pipeline, reason=reason)
+        if code is not None and not self._is_debug:
+            log = pipeline.files.log(pipeline.current.name, self._time)
+            self._console.say(f"{'':8}exit code {code}, log: {shlex.quote(str(log))}")
         self._outcome.failed.append(self._title(pipeline))
         return False
 
