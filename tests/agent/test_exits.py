@@ -41,11 +41,11 @@ def test_what_the_wrapper_knows_is_said(folder: RunFolder, cause: str, words: st
 
 
 def test_without_an_exit_record_the_containers_own_code_is_reported(folder: RunFolder) -> None:
-    assert exit_of(Ended("exited", code=3), folder).message == "the container exited with code 3"
+    assert exit_of(Ended("exited", code=3), folder).message == "the process exited with code 3"
     assert exit_of(Ended("exited", code=0), folder).message == ""
 
 
 def test_the_log_does_not_repeat_the_output(folder: RunFolder) -> None:
-    message = "the container exited with code 1:\nTraceback\nthere is no module x in this task's environment"
+    message = "the process exited with code 1:\nTraceback\nthere is no module x in this task's environment"
     found = log_text(ContainerExit(kind="exited", code=1, message=message))
-    assert found == "the container exited with code 1\nthere is no module x in this task's environment"
+    assert found == "the process exited with code 1\nthere is no module x in this task's environment"
