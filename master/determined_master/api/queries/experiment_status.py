@@ -34,7 +34,7 @@ def leaving(live: Collection[AllocationRow]) -> str:
     asked = [each for each in live if each.kill_requested_at is None and each.ready_at is not None]
     if any(each.preempt_acked_at is None for each in asked):
         return "waiting for checkpoint"
-    return "saved, exiting" if asked else "waiting for the container to end"
+    return "saved, exiting" if asked else "waiting for its processes to end"
 
 
 def text_of(
