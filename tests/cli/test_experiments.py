@@ -283,6 +283,27 @@ def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
     assert det("a", "enable").code == 1
 
 
+def test_the_first_error_is_that_of_the_page_with_its_traceback(master: FakeMaster, det: Det) -> None:
+    texts = ["Traceback (most recent call last):", '  File "x.py", line 1', "step 7", "ValueError: x", "more"]
+    ranks = [2, 2, 1, 2, 2]
+    lines = [
+        {"id": at, "text": text, "rank": rank, "allocationId": "t.2", "containerId": "c", "source": "task"}
+        for at, (text, rank) in enumerate(zip(texts, ranks, strict=True), start=40)
+    ]
+    master.answers["GET /detent/trials/9/logs/first-error"] = {"line": lines[0]}
+    master.answers["GET /detent/trials/9/logs"] = {"lines": lines}
+    shown = "Traceback (most recent call last):\n  File \"x.py\", line 1\nValueError: x\n"
+    assert det("t", "logs", "9", "--first-error").out == shown
+    assert master.asked("GET /detent/trials/9/logs")[-1].query["after"] == ["39"]
+    assert [json.loads(line)["id"] for line in det("t", "logs", "9", "--first-error", "--json").out.splitlines()] == [
+        40,
+        41,
+        43,
+    ]
+    master.answers["GET /detent/trials/9/logs/first-error"] = {"line": None}
+    assert det("t", "logs", "9", "--first-error").out == "trial 9 has logged no error\n"
+
+
 def test_master_commands_print_info_configuration_and_logs(fake: FakeMaster, det: Det) -> None:
     fake.answers.update(
         {

@@ -151,5 +151,5 @@ async def _with_line(
     failure = next((each.failure for each in statuses if each.state == "STATE_ERROR" and each.failure), None)
     if failure is None:
         return None
-    line = await log_queries.last_error(session, task_ids[failure.trial_id], failure.allocation_id)
-    return failure.model_copy(update={"log_line": line})
+    line = await log_queries.first_error(session, task_ids[failure.trial_id], failure.allocation_id)
+    return failure.model_copy(update={"log_line": None if line is None else line.id})
