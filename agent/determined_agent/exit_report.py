@@ -13,10 +13,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from determined.link.messages import ContainerExit, RankExit
+from determined.context import left_out
 from determined.link.run_folder import RunFolder
 from determined_agent import missing_module
 from determined_agent.drivers.driver import Ended
 from determined_agent.missing_module import LastOutput
+from determined_launch.environment import DEFAULT_RUN_DIR
 from determined_launch.regular_files import read_regular
 
 logger = logging.getLogger(__name__)
@@ -49,10 +51,17 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
     stderr = ""
     if not lines and ended.code != 0:
         lines, stderr = _last_output(folder)
-    message = "\n".join(filter(None, (_message(ended, ranks, lines), _advice(ended, lines, folder))))
+    hint = _hint(ended, lines, folder)
+    message = "\n".join(filter(None, (_message(ended, ranks, lines), hint or _advice(ended, lines, folder))))
     return bounded(
         ContainerExit(
-            kind="exited", code=ended.code, signal=ended.signal, ranks=ranks, message=message, last_stderr=stderr
+            kind="exited",
+            code=ended.code,
+            signal=ended.signal,
+            ranks=ranks,
+            message=message,
+            last_stderr=stderr,
+            hint=hint,
         )
     )
 
@@ -65,8 +74,8 @@ def masked(exit_: ContainerExit, mask: Callable[[str], str]) -> ContainerExit:
         )
         for rank in exit_.ranks
     ]
-    values = {"message": mask(exit_.message), "last_stderr": mask(exit_.last_stderr), "ranks": ranks}
-    return exit_.model_copy(update=values)
+    texts = {name: mask(getattr(exit_, name)) for name in ("message", "last_stderr", "hint")}
+    return exit_.model_copy(update={**texts, "ranks": ranks})
 
 
 def log_text(exit_: ContainerExit) -> str:
@@ -74,7 +83,7 @@ def log_text(exit_: ContainerExit) -> str:
     first, *lines = exit_.message.split("\n")
     if any(rank.last_lines for rank in exit_.ranks) or exit_.kind != "exited":
         return exit_.message
-    return "\n".join([first.rstrip(":"), *(line for line in lines if line.startswith(missing_module.ADVICE_START))])
+    return "\n".join([first.rstrip(":"), *(line for line in lines if line.startswith(missing_module.ADVICE_START) or line == exit_.hint)])
 
 
 def bounded(exit_: ContainerExit) -> ContainerExit:
@@ -86,6 +95,7 @@ def bounded(exit_: ContainerExit) -> ContainerExit:
             "message": _text(exit_.message, MAX_TEXT_CHARACTERS),
             "ranks": _bounded_ranks(exit_.ranks),
             "last_stderr": _text(exit_.last_stderr, MAX_LINE_CHARACTERS),
+            "hint": _text(exit_.hint, MAX_LINE_CHARACTERS),
         }
     )
 
@@ -153,6 +163,23 @@ def _advice(ended: Ended, lines: list[str], folder: RunFolder) -> str:
     except OSError as problem:
         logger.info("cannot read the work folder of container %s: %s", folder.path.name, problem)
         return ""
+
+
+def _hint(ended: Ended, lines: list[str], folder: RunFolder) -> str:
+    """Returns why a file that the task missed is not there; empty if that is not known."""
+    if ended.code in (0, None):
+        return ""
+    try:
+        ignored = read_regular(folder.ignored, MAX_RECORD_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        ignored = ""
+    except OSError as problem:
+        logger.info("cannot read the ignored paths of container %s: %s", folder.path.name, problem)
+        return ""
+    workdir = folder.workdir
+    # A task that sees its run folder elsewhere names its files there.
+    own = [line.replace(f"{DEFAULT_RUN_DIR}/workdir/", f"{workdir}/") for line in lines]
+    return left_out.explain(own, workdir, ignored)
 
 
 def _how(code: int | None, number: int | None) -> str:

@@ -59,6 +59,18 @@ def test_the_last_line_on_standard_error_is_reported(folder: RunFolder) -> None:
     assert masked(found, lambda text: text.replace("key", "****")).last_stderr == "no **** in data.yaml"
 
 
+def test_a_file_that_detignore_left_out_is_a_hint_of_the_exit(folder: RunFolder) -> None:
+    folder.workdir.mkdir(parents=True)
+    folder.ignored.write_text("*.csv")
+    line = "FileNotFoundError: [Errno 2] No such file or directory: '/run/determined/workdir/x.csv'"
+    record(folder, 0, last_lines=[f"[rank=0] {line}"])
+    found = exit_of(Ended("exited", code=1), folder)
+    assert found.hint == ".detignore leaves x.csv out of the context (line 1: *.csv)"
+    assert log_text(found).splitlines()[-1] == found.hint
+    folder.ignored.unlink()
+    assert exit_of(Ended("exited", code=1), folder).hint == ""
+
+
 def test_the_log_does_not_repeat_the_output(folder: RunFolder) -> None:
     message = "the process exited with code 1:\nTraceback\nthere is no module x in this task's environment"
     found = log_text(ContainerExit(kind="exited", code=1, message=message))

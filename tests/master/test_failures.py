@@ -70,6 +70,10 @@ def test_the_cause_of_a_failure_is_the_last_line_of_the_traceback(lines: list[st
             ],
             "the process on b: ValueError: x (exit code 1)",
         ),
+        (
+            [ContainerEnd("a", ContainerExit(kind="exited", code=1, message="x:\nOSError: x", hint="it was left out"))],
+            "OSError: x (exit code 1); it was left out",
+        ),
         ([ContainerEnd("a", ContainerExit(kind="failed_to_start", message="no such image"))], "no such image"),
     ],
 )

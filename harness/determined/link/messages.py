@@ -84,6 +84,8 @@ class ContainerExit(_Message):
     ranks: list[RankExit] = Field(default_factory=list)
     last_stderr: str = ""
     """Its last line on standard error; empty from earlier versions and if a rank has a record."""
+    hint: str = ""
+    """What the agent found out about the cause, for example that a missing file was left out of the context."""
 
 
 class ReportedContainer(_Message):

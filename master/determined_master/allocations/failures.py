@@ -84,7 +84,8 @@ def _of_worker(ends: Sequence[ContainerEnd]) -> str:
     if not what:
         return f"{where or 'the process'} {verb}"
     behind = ", ".join(part for part in (error.place, how) if part)
-    return f"{where}: {what} ({behind})" if where else f"{what} ({behind})"
+    hint = f"; {failed.hint}" if failed.hint else ""
+    return f"{where}: {what} ({behind}){hint}" if where else f"{what} ({behind}){hint}"
 
 
 def _where(rank: RankExit | None, agent_id: str, *, is_alone: bool) -> str:
