@@ -164,7 +164,7 @@ def build(
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation, settings.port_range)
-    metrics = MetricStore()
+    metrics = MetricStore(clock)
     logs = LogStore(clock)
     agents = Agents(database, clock, Containers(clock, allocations, logs), settings.agent_reconnect_wait)
     draining = asyncio.Event()

@@ -12,7 +12,7 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import best_checkpoints, connection, render
 from determined_cli.experiment import search
-from determined_cli.failures import WIDTH, print_failure, shorten
+from determined_cli.failures import WIDTH, print_failure, print_note, shorten
 from determined_cli.main import say
 from determined_cli.row_selection import chosen_columns, select
 from determined_cli.states import displayed, shown
@@ -87,6 +87,9 @@ def list_experiments(args: Namespace) -> None:
         for each in rows:
             if each.get("failure"):
                 say(shorten(f"experiment {each['id']} failed: {each['failure']}", WIDTH))
+            note = each.get("note") or each.get("health_note")  # as the two calls name it
+            if note:
+                say(shorten(f"experiment {each['id']}: {note}", WIDTH))
 
 
 def _newest(session: Session, owner: str | None, *, offset: int, limit: int | None) -> list[dict[str, Any]]:
@@ -121,6 +124,7 @@ def describe(args: Namespace) -> None:
         status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
         found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
         found["failure"] = (status.get("failure") or {}).get("text")
+        found["notes"] = {trial["trialId"]: trial["note"] for trial in status["trials"] if trial.get("note")}
         found["trials"] = _trials(session, experiment_id)
         if args.metrics:
             for trial in found["trials"]:
@@ -151,6 +155,7 @@ def describe(args: Namespace) -> None:
         for each in whole:
             for trial in each["trials"]:
                 print_failure(trial, each["config"].get("max_restarts", 0))
+                print_note(trial["id"], each["notes"].get(trial["id"]))
 
 
 def list_trials(args: Namespace) -> None:

@@ -1,0 +1,38 @@
+"""The ``health`` section: what is looked for in a running trial."""
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from determined.config.model import Model, kind_of, wrong
+from determined_launch.durations import parse_duration
+
+
+def seconds(value: object) -> object:
+    """Returns a duration of the configuration, a number of seconds or a text such as ``10m``, in seconds."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise wrong("E206", str(error)) from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong("E201", f"expected a duration such as 10m, got {kind_of(value)}")
+    return float(value)
+
+
+Seconds = Annotated[float, BeforeValidator(seconds)]
+
+
+class Health(Model):
+    """Signs of a trial that is alive and of no use.
+
+    ``nan`` says what follows from the first metric that is NaN or infinite. ``silent_after`` and ``hang_timeout`` are
+    in seconds: a trial that reports nothing for the first time gets a note (0: never), and an attempt in which no rank
+    makes a step for the second one fails (None: never).
+    """
+
+    nan: Literal["warn", "stop"] = "warn"
+    silent_after: Annotated[Seconds, Field(ge=0)] = 1800.0
+    hang_timeout: Annotated[Seconds | None, Field(gt=0)] = None
