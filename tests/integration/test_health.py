@@ -44,7 +44,7 @@ async def test_the_first_metric_that_is_not_finite_is_warned_about_once(one: Clu
     assert await warnings(one) == [f"{NAN}; the trial goes on (health.nan: warn)"]
     assert (await one.get("/api/v1/trials/1"))["trial"]["healthWarning"] == NAN
     status = await one.get("/detent/experiments/1/status")
-    assert (status["text"], status["trials"][0]["note"]) == (f"running; trial 1: {NAN}", NAN)
+    assert (status["text"], status["trials"][0]["note"]) == (f"running: {NAN}", NAN)
     assert (await search_row(one))["note"] == f"trial 1: {NAN}"
     (listed,) = (await one.get("/api/v1/experiments"))["experiments"]
     assert listed["healthNote"] == f"trial 1: {NAN}"
@@ -89,7 +89,7 @@ async def test_a_silent_trial_has_a_note(tmp_path: Path, section: str, minutes: 
         await report(one, task, 1, {"loss": 0.5})
         clock.at += timedelta(minutes=minutes)
         status = await one.get("/detent/experiments/1/status")
-        assert status["text"] == ("running; trial 1: it " + SILENT if is_noted else "running")
+        assert status["text"] == ("running: it " + SILENT if is_noted else "running")
         expected = f"trial 1 {SILENT}" if is_noted else None
         assert (await search_row(one))["note"] == expected
         (listed,) = (await one.get("/api/v1/experiments"))["experiments"]

@@ -160,6 +160,11 @@ function TrialPage({ first }: { first: Trial }) {
           )}
         </div>
         {own?.failure && <FailureNote experimentId={experimentId} trial={own} failure={own.failure} />}
+        {own?.note && (
+          <p className={typography.warning} role="status">
+            {own.note.charAt(0).toUpperCase() + escapeControl(own.note.slice(1))}
+          </p>
+        )}
         {own?.waiting && <p className={typography.warning}>Waiting: {own.waiting}</p>}
       </header>
       <TabLinks label="Trial sections" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />

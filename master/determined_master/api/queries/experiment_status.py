@@ -63,8 +63,10 @@ def text_of(
         return f"queued: {waiting}" if waiting else "queued"
     if shown == "STATE_RUNNING":
         running = sum(trial.state == "STATE_RUNNING" for trial in trials)
-        text = f"running: {running} of {total} trials" if total > 1 else "running"
         noted = next((trial for trial in trials if trial.state == "STATE_RUNNING" and trial.note), None)
+        if total == 1:
+            return f"running: {noted.note}" if noted else "running"
+        text = f"running: {running} of {total} trials"
         return f"{text}; trial {noted.trial_id}: {noted.note}" if noted else text
     return shown.removeprefix("STATE_").lower().replace("_", " ")
 

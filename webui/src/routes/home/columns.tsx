@@ -81,9 +81,14 @@ export const BUILT_IN: Record<string, ColumnLook> = {
     title: "State",
     width: 130,
     draw: (row) =>
-      row.failure ? (
-        <span title={escapeControl(row.failure)}>
+      (row.failure ?? row.note) ? (
+        <span title={escapeControl(row.failure ?? row.note ?? "")}>
           <StateBadge state={row.state} />
+          {!row.failure && (
+            <span role="img" aria-label={escapeControl(row.note ?? "")}>
+              {" ⚠"}
+            </span>
+          )}
         </span>
       ) : (
         <StateBadge state={row.state} />
