@@ -1,3 +1,4 @@
+import { failureOf } from "@/api/problem";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { EmptyState } from "@/components/base/EmptyState";
@@ -69,8 +70,8 @@ function Influences({ experiment }: TabProps) {
     [summaries.data, metric, part],
   );
   const different = useMemo(() => varying(points), [points]);
-  const failure = trials.error ?? names.error ?? summaries.error;
-  if (failure) return <Failure error={failure} />;
+  const failure = failureOf(trials, names, summaries);
+  if (failure !== null) return <Failure error={failure} />;
   if (!trials.data || !names.data) return <Loading what="the hyperparameters" />;
   if (different.length === 0 || !metric) return <Same hparams={trials.data[0]?.hparams ?? {}} />;
   const shared = { points, metric: metric.name, better };
