@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-from determined.link.messages import ContainerExit, RankExit
 from determined.context import left_out
+from determined.link.messages import ContainerExit, RankExit
 from determined.link.run_folder import RunFolder
 from determined_agent import missing_module
 from determined_agent.drivers.driver import Ended
@@ -69,9 +69,7 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
 def masked(exit_: ContainerExit, mask: Callable[[str], str]) -> ContainerExit:
     """Returns the exit with each line of the task as ``mask`` shows it."""
     ranks = [
-        rank.model_copy(
-            update={"last_lines": list(map(mask, rank.last_lines)), "last_stderr": mask(rank.last_stderr)}
-        )
+        rank.model_copy(update={"last_lines": list(map(mask, rank.last_lines)), "last_stderr": mask(rank.last_stderr)})
         for rank in exit_.ranks
     ]
     texts = {name: mask(getattr(exit_, name)) for name in ("message", "last_stderr", "hint")}
@@ -83,7 +81,12 @@ def log_text(exit_: ContainerExit) -> str:
     first, *lines = exit_.message.split("\n")
     if any(rank.last_lines for rank in exit_.ranks) or exit_.kind != "exited":
         return exit_.message
-    return "\n".join([first.rstrip(":"), *(line for line in lines if line.startswith(missing_module.ADVICE_START) or line == exit_.hint)])
+    return "\n".join(
+        [
+            first.rstrip(":"),
+            *(line for line in lines if line.startswith(missing_module.ADVICE_START) or line == exit_.hint),
+        ]
+    )
 
 
 def bounded(exit_: ContainerExit) -> ContainerExit:

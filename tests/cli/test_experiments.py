@@ -292,7 +292,7 @@ def test_the_first_error_is_that_of_the_page_with_its_traceback(master: FakeMast
     ]
     master.answers["GET /detent/trials/9/logs/first-error"] = {"line": lines[0]}
     master.answers["GET /detent/trials/9/logs"] = {"lines": lines}
-    shown = "Traceback (most recent call last):\n  File \"x.py\", line 1\nValueError: x\n"
+    shown = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: x\n'
     assert det("t", "logs", "9", "--first-error").out == shown
     assert master.asked("GET /detent/trials/9/logs")[-1].query["after"] == ["39"]
     assert [json.loads(line)["id"] for line in det("t", "logs", "9", "--first-error", "--json").out.splitlines()] == [

@@ -79,7 +79,12 @@ async def test_a_metric_that_is_not_finite_stops_the_trial_where_the_configurati
 
 @pytest.mark.parametrize(
     ("section", "minutes", "is_noted"),
-    [("", 29, False), ("", 45, True), ("health: {silent_after: 2h}\n", 45, False), ("health: {silent_after: 0}", 45, False)],
+    [
+        ("", 29, False),
+        ("", 45, True),
+        ("health: {silent_after: 2h}\n", 45, False),
+        ("health: {silent_after: 0}", 45, False),
+    ],
 )
 async def test_a_silent_trial_has_a_note(tmp_path: Path, section: str, minutes: int, is_noted: bool):
     clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))

@@ -86,7 +86,10 @@ def test_the_cause_of_a_shell_script_is_the_line_of_the_shell(script: str, expec
             ErrorSentence("model_def has no class Nope; it has MyTrial"),
         ),
         (
-            ["determined: entrypoint model_def:Nope runs as: python3", "determined: checkpoint_storage: no such bucket"],
+            [
+                "determined: entrypoint model_def:Nope runs as: python3",
+                "determined: checkpoint_storage: no such bucket",
+            ],
             ErrorSentence("checkpoint_storage: no such bucket"),
         ),
         (["determined: entrypoint model_def:Nope runs as: python3"], ErrorSentence()),
@@ -96,8 +99,15 @@ def test_the_cause_of_a_shell_script_is_the_line_of_the_shell(script: str, expec
         ),
         (["cannot start 'trane': no such program"], ErrorSentence("cannot start 'trane': no such program")),
         (
-            ["START   prepare", "SUCCEED prepare", "START   train", "Traceback (most recent call last):"]
-            + ['  File "/r/workdir/src/fit.py", line 9, in <module>', "KeyError: 'x'", "FAIL    train: exit code 3"],
+            [
+                "START   prepare",
+                "SUCCEED prepare",
+                "START   train",
+                "Traceback (most recent call last):",
+                '  File "/r/workdir/src/fit.py", line 9, in <module>',
+                "KeyError: 'x'",
+                "FAIL    train: exit code 3",
+            ],
             ErrorSentence("command train: KeyError: 'x'", "src/fit.py:9", 3),
         ),
         (

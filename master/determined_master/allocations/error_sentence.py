@@ -1,4 +1,4 @@
-"""Finds the sentence about the cause in the last lines of a task's output. Pure; all users of a cause ask this module."""
+"""Finds the sentence about the cause in the last lines of a task's output. Pure; whoever names a cause asks this module."""
 
 import re
 from collections.abc import Sequence

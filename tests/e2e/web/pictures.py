@@ -34,6 +34,7 @@ TIMES = {
     "checkpoints": ("report_time",),
     "metrics": ("reported_at",),
     "task_logs": ("timestamp",),
+    "slot_holds": ("held_at", "released_at"),
 }
 
 

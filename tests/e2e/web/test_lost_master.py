@@ -8,8 +8,8 @@ from playwright.sync_api import Page, expect
 from tests.e2e.web import runs
 from tests.e2e.web.pictures import settled
 from tests.e2e.web.visits import Visit
-from tests.support.live_trials import Experiment
 from tests.support.live_cluster import LiveCluster
+from tests.support.live_trials import Experiment
 
 Come = Callable[..., Visit]
 MINUTES = 3

@@ -222,7 +222,9 @@ async def get_slot_usage(
         to=last,
         slots=sum(slot.agent_id in present for slot in await agent_rows.slots(session)),
         buckets=[
-            UsageBucket(start=at, busy_slot_seconds=each, seconds=max(0.0, (min(at + length, now) - at).total_seconds()))
+            UsageBucket(
+                start=at, busy_slot_seconds=each, seconds=max(0.0, (min(at + length, now) - at).total_seconds())
+            )
             for at, each in zip(starts(first, last, buckets), busy, strict=True)
         ],
     )

@@ -94,7 +94,13 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
     silent = health_of(row.config).silent_after
     statuses = [
         status_queries.trial_status(
-            t, live.get(t.task_id), moved.get(str(t.id)), now, failed.get(t.task_id), max_restarts=restarts, silent_after=silent
+            t,
+            live.get(t.task_id),
+            moved.get(str(t.id)),
+            now,
+            failed.get(t.task_id),
+            max_restarts=restarts,
+            silent_after=silent,
         )
         for t in trials
     ]

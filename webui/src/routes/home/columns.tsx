@@ -65,7 +65,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   id: { title: "ID", width: 56, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
   name: {
     title: "Name",
-    width: 260,
+    width: 240,
     draw: (row) => (
       <Link to={`/experiments/${row.id}`} title={escapeControl(row.name)}>
         {escapeControl(row.name) || `experiment ${row.id}`}
