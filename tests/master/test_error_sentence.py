@@ -94,8 +94,8 @@ def test_the_cause_of_a_shell_script_is_the_line_of_the_shell(script: str, expec
         ),
         (["determined: entrypoint model_def:Nope runs as: python3"], ErrorSentence()),
         (
-            ["determined.launch.deepspeed: deepspeed is not installed"],
-            ErrorSentence("determined.launch.deepspeed: deepspeed is not installed"),
+            ["determined.launch.layer: it is not installed"],
+            ErrorSentence("determined.launch.layer: it is not installed"),
         ),
         (["cannot start 'trane': no such program"], ErrorSentence("cannot start 'trane': no such program")),
         (

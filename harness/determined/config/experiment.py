@@ -7,8 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from determined.config import patterns
 from determined.config.environment import Environment
-from determined.config.health import Health
-from determined.config.launch import Launch
+from determined.config.launch import Health, Launch
 from determined.config.model import Count, Entrypoint, Length, Model, OneLength, kind_of, wrong
 from determined.config.resources import Resources
 from determined.config.searcher import AnySearcher

@@ -1,11 +1,41 @@
-"""The ``launch`` section: how launch layers start and watch workers."""
+"""The ``launch`` and ``health`` sections: how workers are started, and what is looked for while they run."""
 
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from determined.config.health import seconds
-from determined.config.model import Model
+from determined.config.model import Model, kind_of, wrong
+from determined_launch.durations import parse_duration
+
+
+def _seconds(value: object) -> object:
+    """Returns a duration of the configuration, a number of seconds or a text such as ``10m``, in seconds."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            return parse_duration(value)
+        except ValueError as error:
+            raise wrong("E206", str(error)) from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise wrong("E201", f"expected a duration such as 10m, got {kind_of(value)}")
+    return float(value)
+
+
+_Seconds = Annotated[float, BeforeValidator(_seconds)]
+
+
+class Health(Model):
+    """Signs of a trial that is alive and of no use.
+
+    ``nan`` says what follows from the first metric that is NaN or infinite. ``silent_after`` and ``hang_timeout`` are
+    in seconds: a trial that reports nothing for the first time gets a note (0: never), and an attempt in which no rank
+    makes a step for the second one fails (None: never).
+    """
+
+    nan: Literal["warn", "stop"] = "warn"
+    silent_after: Annotated[_Seconds, Field(ge=0)] = 1800.0
+    hang_timeout: Annotated[_Seconds | None, Field(gt=0)] = None
 
 
 class Launch(Model):
@@ -15,5 +45,5 @@ class Launch(Model):
     ``remote_shell`` selects our own remote shell or a real ssh for launchers that need one.
     """
 
-    hang_timeout: Annotated[float | None, BeforeValidator(seconds), Field(gt=0)] = None
+    hang_timeout: Annotated[_Seconds | None, Field(gt=0)] = None
     remote_shell: Literal["channel", "ssh"] = "channel"

@@ -1,4 +1,4 @@
-"""Finds the sentence about the cause in the last lines of a task's output. Pure; whoever names a cause asks this module."""
+"""Finds the sentence about the cause in the last lines of a task's output. Pure; each shown cause comes from it."""
 
 import re
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ MAX_CHARACTERS = 500
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 """Would act in a terminal or a page, and not show: control characters and turns of writing direction."""
 _CAUSES = {"out_of_memory": "out of memory", "hang": "no rank completed a step in time"}
-_SIGNALS = {
+_SIGNALS: dict[int, tuple[str, str]] = {
     signal.SIGABRT: ("aborted", "aborted itself"),
     signal.SIGKILL: ("", "was killed by"),
     signal.SIGSEGV: ("segmentation fault", "had a segmentation fault"),

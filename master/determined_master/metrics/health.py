@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from determined.config.health import Health
+from determined.config.launch import Health
 from determined_master.json_numbers import number
 
 MAX_NAME_CHARACTERS = 200

@@ -13,13 +13,12 @@ from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.base import to_micros
 from determined_master.json_numbers import number, outward
-from determined_master.logs.line import Line
-from determined_master.logs.repository import insert_lines
 from determined_master.metrics import health, ingest_repository, series_invalidation_repository, summary
 from determined_master.metrics.ingest_repository import NewReport
 from determined_master.metrics.report import Report
 
 QUICK_REPORTS = 64
+Warn = Callable[[Connection, str, str | None, str, datetime], None]
 
 
 @dataclass(slots=True)
@@ -73,8 +72,10 @@ class _Reported:
 class MetricStore:
     """Implements the group-commit writer's Store. Refuses a stale run id, and another value for a reported step."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, warn: Warn) -> None:
+        """``warn`` adds a line to the log of a task."""
         self._clock = clock
+        self._warn_in_log = warn
         self._trials: dict[int, _Trial] = {}
         self.is_awaited: Callable[[int], bool] = lambda _experiment_id: True
         """Called with the experiment of each validation. Returns True if its search is to process it at once."""
@@ -181,8 +182,7 @@ class MetricStore:
         trial.health_warning = sentence
         trial.must_stop = health.health_of(facts.config).nan == "stop"
         text = health.warning_line(sentence, stops=trial.must_stop)
-        line = Line(facts.task_id, text, self._clock.now(), "WARNING", facts.allocation_id, source="master")
-        insert_lines(connection, [line.values() | {"is_error": False}])
+        self._warn_in_log(connection, facts.task_id, facts.allocation_id, text, self._clock.now())
         self._warned |= {notifications.logs(facts.task_id), notifications.experiment(trial.experiment_id)}
         if trial.must_stop:
             self._warned.add(notifications.TRIALS)
