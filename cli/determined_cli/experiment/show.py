@@ -124,7 +124,7 @@ def describe(args: Namespace) -> None:
         status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
         found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
         found["failure"] = (status.get("failure") or {}).get("text")
-        found["notes"] = {trial["trialId"]: trial["note"] for trial in status["trials"] if trial.get("note")}
+        found["notes"] = {trial["trialId"]: trial["note"] for trial in status.get("trials", ()) if trial.get("note")}
         found["trials"] = _trials(session, experiment_id)
         if args.metrics:
             for trial in found["trials"]:
