@@ -48,6 +48,8 @@ async def test_the_first_metric_that_is_not_finite_is_warned_about_once(one: Clu
     assert (await search_row(one))["note"] == f"trial 1: {NAN}"
     (listed,) = (await one.get("/api/v1/experiments"))["experiments"]
     assert listed["healthNote"] == f"trial 1: {NAN}"
+    (searched,) = (await one.post("/api/v1/experiments-search", {})).json()["experiments"]
+    assert searched["experiment"]["healthNote"] == f"trial 1: {NAN}"
     _, task = await next_run(one, agent, wish)
     await report(one, task, 4, {"loss": "NaN"}, run=2, group="validation")
     assert len(await warnings(one)) == 1

@@ -87,9 +87,8 @@ def list_experiments(args: Namespace) -> None:
         for each in rows:
             if each.get("failure"):
                 say(shorten(f"experiment {each['id']} failed: {each['failure']}", WIDTH))
-            note = each.get("note") or each.get("health_note")  # as the two calls name it
-            if note:
-                say(shorten(f"experiment {each['id']}: {note}", WIDTH))
+            if each.get("health_note"):
+                say(shorten(f"experiment {each['id']}: {each['health_note']}", WIDTH))
 
 
 def _newest(session: Session, owner: str | None, *, offset: int, limit: int | None) -> list[dict[str, Any]]:
@@ -124,8 +123,8 @@ def describe(args: Namespace) -> None:
         status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
         found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
         found["failure"] = (status.get("failure") or {}).get("text")
-        found["notes"] = {trial["trialId"]: trial["note"] for trial in status.get("trials", ()) if trial.get("note")}
-        found["trials"] = _trials(session, experiment_id)
+        notes = {trial["trialId"]: trial.get("note") for trial in status.get("trials", ())}
+        found["trials"] = [trial | {"note": notes.get(trial["id"])} for trial in _trials(session, experiment_id)]
         if args.metrics:
             for trial in found["trials"]:
                 path = f"/api/v1/trials/{trial['id']}/workloads"
@@ -155,7 +154,7 @@ def describe(args: Namespace) -> None:
         for each in whole:
             for trial in each["trials"]:
                 print_failure(trial, each["config"].get("max_restarts", 0))
-                print_note(trial["id"], each["notes"].get(trial["id"]))
+                print_note(trial["id"], trial["note"])
 
 
 def list_trials(args: Namespace) -> None:
