@@ -111,10 +111,19 @@ def test_the_cause_of_a_shell_script_is_the_line_of_the_shell(script: str, expec
             ErrorSentence("command train: KeyError: 'x'", "src/fit.py:9", 3),
         ),
         (
-            ["START   train", "no such data set", "FAIL    train: exit code 3"],
+            [
+                "START   train",
+                "no such data set",
+                "validation metrics after 1 steps: x 0",
+                "FAIL    train: exit code 3",
+            ],
             ErrorSentence("command train: no such data set", code=3),
         ),
         (["START   train", "FAIL    train: exit code 3"], ErrorSentence("command train failed", code=3)),
+        (
+            ["START   train", "FAIL    train: exit code 1", "ValueError: later on another stream"],
+            ErrorSentence("command train: ValueError: later on another stream", code=1),
+        ),
         (
             ["startup-hook.sh: line 3: foo: command not found", "ERROR: startup-hook.sh, line 3: exit code 127"],
             ErrorSentence("startup-hook.sh: line 3: foo: command not found"),

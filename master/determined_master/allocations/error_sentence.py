@@ -42,7 +42,7 @@ _HOOK_FAILED = re.compile(r"ERROR: (\S+), line (\d+): exit code \d+")
 """What the agent prints below the output of a start-up hook that failed."""
 _NO_CAUSE = re.compile(
     r"\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING)\b|Warning\b|\d%\||it/s|s/it|^\[?[IWD]\d{4} |^wandb: "
-    r"|HYDRA_FULL_ERROR|^(?:For further information|See |Try |Use )"
+    r"|^\w+ metrics after \d+ steps: |HYDRA_FULL_ERROR|^(?:For further information|See |Try |Use )"
 )
 """Marks lines on standard error that report progress or give advice."""
 _HEAD = 1000
@@ -73,7 +73,8 @@ def find(lines: Sequence[str], last_stderr: str = "") -> ErrorSentence:
     plain = [_plain(line) for line in lines]
     failed = next((at for at in reversed(range(len(plain))) if _COMMAND_FAILED.fullmatch(plain[at])), None)
     if failed is not None:
-        return _of_command(plain[:failed], plain[failed])
+        # Its own last lines may arrive later: they take another stream.
+        return _of_command([*plain[:failed], *plain[failed + 1 :]], plain[failed])
     return _of_traceback(plain) or _of_sentence(plain) or _of_stderr(_plain(last_stderr)) or _of_error_line(plain)
 
 
@@ -83,13 +84,14 @@ def _plain(line: str) -> str:
     return _RANK_PREFIX.sub("", text[:_HEAD])
 
 
-def _of_command(before: Sequence[str], line: str) -> ErrorSentence:
+def _of_command(others: Sequence[str], line: str) -> ErrorSentence:
     """Returns the cause of a failed command of a grid: its own output names it."""
     found = _COMMAND_FAILED.fullmatch(line)
     assert found is not None
-    start = next((at for at in reversed(range(len(before))) if _COMMAND_STARTS.match(before[at])), -1)
-    own = [each for each in before[start + 1 :] if each]
-    inner = find(own, own[-1] if own else "")
+    start = next((at for at in reversed(range(len(others))) if _COMMAND_STARTS.match(others[at])), -1)
+    own = others[start + 1 :]
+    last = next((each for each in reversed(own) if each and not _NO_CAUSE.search(each[:200])), "")
+    inner = find(own, last)
     text = f"command {found['name']}: {inner.text}" if inner.text else f"command {found['name']} failed"
     return replace(inner, text=text, code=int(found["code"]))
 
