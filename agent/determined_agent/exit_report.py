@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
+from determined.context import left_out
 from determined.link.messages import ContainerExit, RankExit
 from determined.link.run_folder import RunFolder
 from determined_agent import missing_module
 from determined_agent.drivers.driver import Ended
+from determined_agent.missing_module import LastOutput
+from determined_launch.environment import DEFAULT_RUN_DIR
 from determined_launch.regular_files import read_regular
 
 logger = logging.getLogger(__name__)
@@ -45,16 +48,32 @@ def exit_of(ended: Ended, folder: RunFolder) -> ContainerExit:
     if ended.kind != "exited":
         return bounded(ContainerExit(kind=ended.kind, message=ended.message, ranks=ranks))
     lines = [line for rank in ranks if rank.code for line in rank.last_lines]
+    stderr = ""
     if not lines and ended.code != 0:
-        lines = _last_output(folder)
-    message = "\n".join(filter(None, (_message(ended, ranks, lines), _advice(ended, lines, folder))))
-    return bounded(ContainerExit(kind="exited", code=ended.code, signal=ended.signal, ranks=ranks, message=message))
+        lines, stderr = _last_output(folder)
+    hint = _hint(ended, lines, folder)
+    message = "\n".join(filter(None, (_message(ended, ranks, lines), hint or _advice(ended, lines, folder))))
+    return bounded(
+        ContainerExit(
+            kind="exited",
+            code=ended.code,
+            signal=ended.signal,
+            ranks=ranks,
+            message=message,
+            last_stderr=stderr,
+            hint=hint,
+        )
+    )
 
 
 def masked(exit_: ContainerExit, mask: Callable[[str], str]) -> ContainerExit:
     """Returns the exit with each line of the task as ``mask`` shows it."""
-    ranks = [rank.model_copy(update={"last_lines": list(map(mask, rank.last_lines))}) for rank in exit_.ranks]
-    return exit_.model_copy(update={"message": mask(exit_.message), "ranks": ranks})
+    ranks = [
+        rank.model_copy(update={"last_lines": list(map(mask, rank.last_lines)), "last_stderr": mask(rank.last_stderr)})
+        for rank in exit_.ranks
+    ]
+    texts = {name: mask(getattr(exit_, name)) for name in ("message", "last_stderr", "hint")}
+    return exit_.model_copy(update={**texts, "ranks": ranks})
 
 
 def log_text(exit_: ContainerExit) -> str:
@@ -62,7 +81,12 @@ def log_text(exit_: ContainerExit) -> str:
     first, *lines = exit_.message.split("\n")
     if any(rank.last_lines for rank in exit_.ranks) or exit_.kind != "exited":
         return exit_.message
-    return "\n".join([first.rstrip(":"), *(line for line in lines if line.startswith(missing_module.ADVICE_START))])
+    return "\n".join(
+        [
+            first.rstrip(":"),
+            *(line for line in lines if line.startswith(missing_module.ADVICE_START) or line == exit_.hint),
+        ]
+    )
 
 
 def bounded(exit_: ContainerExit) -> ContainerExit:
@@ -73,6 +97,8 @@ def bounded(exit_: ContainerExit) -> ContainerExit:
             "signal": _number(exit_.signal),
             "message": _text(exit_.message, MAX_TEXT_CHARACTERS),
             "ranks": _bounded_ranks(exit_.ranks),
+            "last_stderr": _text(exit_.last_stderr, MAX_LINE_CHARACTERS),
+            "hint": _text(exit_.hint, MAX_LINE_CHARACTERS),
         }
     )
 
@@ -82,7 +108,8 @@ def _bounded_ranks(ranks: Iterable[RankExit]) -> list[RankExit]:
     left = MAX_TEXT_CHARACTERS
     for rank in itertools.islice(ranks, MAX_RECORDS):
         lines = [_text(line, MAX_LINE_CHARACTERS) for line in rank.last_lines[-MAX_LINES:]]
-        left -= sum(map(len, lines))
+        stderr = _text(rank.last_stderr, MAX_LINE_CHARACTERS)
+        left -= sum(map(len, lines)) + len(stderr)
         values = {
             "rank": _number(rank.rank) or 0,
             "code": _number(rank.code),
@@ -90,6 +117,7 @@ def _bounded_ranks(ranks: Iterable[RankExit]) -> list[RankExit]:
             "host": _text(rank.host, MAX_NAME_CHARACTERS),
             "cause": _text(rank.cause, MAX_NAME_CHARACTERS),
             "last_lines": lines if left >= 0 else [],
+            "last_stderr": stderr if left >= 0 else "",
             "time": rank.time if math.isfinite(rank.time) else 0.0,
         }
         found.append(rank.model_copy(update=values))
@@ -105,12 +133,12 @@ def _text(text: str, limit: int) -> str:
     return text[:limit].encode("utf-8", "replace").decode("utf-8")
 
 
-def _last_output(folder: RunFolder) -> list[str]:
+def _last_output(folder: RunFolder) -> LastOutput:
     try:
-        return missing_module.last_lines(folder)
+        return missing_module.last_output(folder)
     except OSError as problem:
         logger.info("cannot read the last log lines of container %s: %s", folder.path.name, problem)
-        return []
+        return LastOutput([])
 
 
 def _message(ended: Ended, ranks: list[RankExit], output: list[str]) -> str:
@@ -120,7 +148,7 @@ def _message(ended: Ended, ranks: list[RankExit], output: list[str]) -> str:
     cause = next((rank for rank in ranks if rank.signal is not None or rank.code not in (0, None)), None)
     if cause is None:
         why = f", {_CAUSES.get(ended.cause, ended.cause)}" if ended.cause else ""
-        text = f"the container {_how(ended.code, ended.signal)}{why}"
+        text = f"the process {_how(ended.code, ended.signal)}{why}"
         lines = [_text(line, MAX_LINE_CHARACTERS) for line in output[-MAX_LINES:]]
         return "\n".join([text + (":" if lines else ""), *lines])
     where = f" on {cause.host}" if cause.host else ""
@@ -138,6 +166,23 @@ def _advice(ended: Ended, lines: list[str], folder: RunFolder) -> str:
     except OSError as problem:
         logger.info("cannot read the work folder of container %s: %s", folder.path.name, problem)
         return ""
+
+
+def _hint(ended: Ended, lines: list[str], folder: RunFolder) -> str:
+    """Returns why a file that the task missed is not there; empty if that is not known."""
+    if ended.code in (0, None):
+        return ""
+    try:
+        ignored = read_regular(folder.ignored, MAX_RECORD_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        ignored = ""
+    except OSError as problem:
+        logger.info("cannot read the ignored paths of container %s: %s", folder.path.name, problem)
+        return ""
+    workdir = folder.workdir
+    # A task that sees its run folder elsewhere names its files there.
+    own = [line.replace(f"{DEFAULT_RUN_DIR}/workdir/", f"{workdir}/") for line in lines]
+    return left_out.explain(own, workdir, ignored)
 
 
 def _how(code: int | None, number: int | None) -> str:

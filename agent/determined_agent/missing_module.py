@@ -4,10 +4,11 @@ import re
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from determined.link.run_folder import RunFolder
 from determined_agent import log_segments
-from determined_agent.log_segments import AGENT
+from determined_agent.log_segments import AGENT, STDERR, Frame
 
 ADVICE_START = "there is no module"
 MAX_BYTES = 32 << 20
@@ -50,13 +51,30 @@ def advice(lines: Iterable[str], workdir: Path) -> str:
     )
 
 
-def last_lines(folder: RunFolder) -> list[str]:
+class LastOutput(NamedTuple):
+    """``stderr``: the last line on standard error that is not blank, or empty."""
+
+    lines: list[str]
+    stderr: str = ""
+
+
+def last_output(folder: RunFolder) -> LastOutput:
     """Returns the end of the task's output that is still on disk. Blocking."""
-    kept: deque[str] = deque(maxlen=LAST_LINES)
+    kept: deque[Frame] = deque(maxlen=LAST_LINES)
+    stderr = b""
     position = log_segments.tail(folder.output, MAX_BYTES)
     while True:
         chunk = log_segments.read(folder.output, position, owner=folder.owner)
         if chunk.end <= position:
-            return list(kept)
-        kept.extend(frame.line.decode(errors="replace") for frame in chunk.frames if frame.stream != AGENT)
+            return LastOutput([_text(frame.line) for frame in kept], _text(stderr))
+        for frame in chunk.frames:
+            if frame.stream == AGENT:
+                continue
+            kept.append(frame)
+            if frame.stream == STDERR and frame.line.strip():
+                stderr = frame.line
         position = chunk.end
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace")

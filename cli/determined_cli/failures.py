@@ -40,6 +40,12 @@ def print_failure(trial: Mapping[str, Any], max_restarts: int) -> None:
         print(f"\n{text}")
 
 
+def print_note(trial_id: int, note: str | None) -> None:
+    """Prints what is wrong with a trial that has not failed, below an empty line; prints nothing without a note."""
+    if note:
+        print(f"\n{_wrapped(f'trial {trial_id}: {note}')}")
+
+
 def printable(text: str) -> str:
     """Returns ``text`` without control characters."""
     return "".join(each if each.isprintable() else " " for each in text)

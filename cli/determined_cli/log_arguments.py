@@ -31,3 +31,12 @@ def log_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--search-text", metavar="TEXT", help="only lines that contain this text")
     parser.add_argument("--long", action="store_true", help="print whole lines, with date and agent, on a terminal too")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+
+def first_error_argument(parser: ArgumentParser) -> None:
+    """Option of the commands that print the log of a trial."""
+    parser.add_argument(
+        "--first-error",
+        action="store_true",
+        help="print only the first error with its traceback; the log page jumps to the same line",
+    )

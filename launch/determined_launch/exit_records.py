@@ -30,6 +30,8 @@ class ExitRecord:
     cause: str = ""
     launch: str = ""
     """Identifies the start of a layer, so that records of an earlier start are ignored."""
+    last_stderr: str = ""
+    """The last line on standard error that is not blank: the text of ``sys.exit("text")``."""
 
     @property
     def has_failed(self) -> bool:

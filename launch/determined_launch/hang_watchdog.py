@@ -87,7 +87,7 @@ class HangWatch:
             if isinstance(answer, dict):
                 found |= {int(rank): str(text) for rank, text in answer.items()}
         blamed = hang_diagnosis.find(ranks, found)
-        text = f"hang: {blamed.text}; the attempt ends (launch.hang_timeout is {self._limit:g} s)"
+        text = f"hang: {blamed.text}; the attempt ends ({self._context.settings.hang_setting} is {self._limit:g} s)"
         say(text)
         rank = ranks[0].rank if blamed.rank is None else blamed.rank
         exit_records.write(

@@ -15,9 +15,10 @@ _SHELLS = ("channel", "ssh")
 
 @dataclass(frozen=True)
 class LaunchSettings:
-    """Settings of the launch layers. ``hang_seconds`` is 0 if the hang watchdog is off."""
+    """Settings of the launch layers. ``hang_seconds`` is 0 if the hang watchdog is off; ``hang_setting`` names it."""
 
     hang_seconds: float = 0.0
+    hang_setting: str = "health.hang_timeout"
     remote_shell: str = "channel"
     autotune: bool = False
     fusion_megabytes: int = 64
@@ -31,12 +32,15 @@ def read(environ: Mapping[str, str]) -> LaunchSettings:
         config = json.loads(environment.value_of(environ, environment.EXPERIMENT_CONFIG) or "{}")
     except ValueError:
         raise LaunchError(f"{environment.EXPERIMENT_CONFIG} is not JSON") from None
-    launch, optimizations, data = (_mapping(config, name) for name in ("launch", "optimizations", "data"))
+    sections = ("health", "launch", "optimizations", "data")
+    health, launch, optimizations, data = (_mapping(config, name) for name in sections)
+    section, hang = ("health", health) if health.get("hang_timeout") else ("launch", launch)
     shell = launch.get("remote_shell") or "channel"
     if shell not in _SHELLS:
         raise LaunchError(f"launch.remote_shell is one of {', '.join(_SHELLS)}; found: {shell}")
     return LaunchSettings(
-        hang_seconds=seconds(launch.get("hang_timeout"), "launch.hang_timeout"),
+        hang_seconds=seconds(hang.get("hang_timeout"), f"{section}.hang_timeout"),
+        hang_setting=f"{section}.hang_timeout",
         remote_shell=shell,
         autotune=bool(optimizations.get("auto_tune_tensor_fusion", False)),
         fusion_megabytes=int(optimizations.get("tensor_fusion_threshold", 64)),

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO
 
 from determined_launch import (
@@ -29,6 +29,27 @@ MAX_KEPT_BYTES = 4096
 """Maximum length of one of these lines; the agent refuses records that are too large."""
 LAST_WORDS_SECONDS = 0.2
 DRAIN_SECONDS = 2.0  # a grandchild may hold the pipe open after the worker has ended
+
+
+class LastLines:
+    """The end of a worker's output, of both streams in the order of arrival."""
+
+    def __init__(self, rank: int) -> None:
+        self._start = len(Prefixer(rank).prefix)
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.stderr = ""
+        """The last line on standard error that is not blank."""
+
+    def add(self, lines: Sequence[bytes]) -> None:
+        """Keeps the last of these lines."""
+        self.lines.extend(_kept(line) for line in lines[-KEPT_LINES:])
+
+    def add_stderr(self, lines: Sequence[bytes]) -> None:
+        """Like ``add``, for lines on standard error."""
+        self.add(lines)
+        written = next((line for line in reversed(lines) if line[self._start :].strip()), None)
+        if written is not None:
+            self.stderr = _kept(written)
 
 
 def find_rank(names: str, environ: Mapping[str, str]) -> int:
@@ -53,14 +74,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     exit_records.remove(folder, rank)
     worker = _variables(environ, rank)
     kills = out_of_memory.KernelKills()
-    last: deque[str] = deque(maxlen=KEPT_LINES)
+    last = LastLines(rank)
     with process.SignalForwarder() as signals:
         try:
             child = subprocess.Popen(words[2:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=worker)
         except OSError as error:
             code = process.start_failure(words[2:], error)
             said = [f"cannot start {words[2]!r}: {error.strerror}"]
-            exit_records.write(folder, _record(environ, rank, code, said, kills, time.time()))
+            exit_records.write(folder, _record(environ, rank, code, said, said[0], kills, time.time()))
             return code
         signals.send_to(child.send_signal)
         keeper = stack_dumps.DumpCollector(worker.get(environment.STEP_FILE))
@@ -70,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # recorded before the rest of the output arrives, so that the layer sees a dead worker immediately
     for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
         _join(pumps, patience)
-        exit_records.write(folder, _record(environ, rank, status, list(last), kills, ended))
+        exit_records.write(folder, _record(environ, rank, status, list(last.lines), last.stderr, kills, ended))
     if environment.STEP_FILE not in environ:
         step_counter.remove(worker.get(environment.STEP_FILE))
     return process.exit_code(status)
@@ -99,13 +120,16 @@ def _devices(containers: str, numbers: str) -> str:
 
 
 def _start_pumps(
-    child: "subprocess.Popen[bytes]", rank: int, last: "deque[str]", keeper: stack_dumps.DumpCollector
+    child: "subprocess.Popen[bytes]", rank: int, last: LastLines, keeper: stack_dumps.DumpCollector
 ) -> list[threading.Thread]:
     assert child.stdout is not None
     assert child.stderr is not None
     pumps = [
-        threading.Thread(target=_pump, args=(source, target, Prefixer(rank), last, keeper), daemon=True)
-        for source, target in ((child.stdout, sys.stdout.buffer), (child.stderr, sys.stderr.buffer))
+        threading.Thread(target=_pump, args=(source, target, Prefixer(rank), keep, keeper), daemon=True)
+        for source, target, keep in (
+            (child.stdout, sys.stdout.buffer, last.add),
+            (child.stderr, sys.stderr.buffer, last.add_stderr),
+        )
     ]
     for pump in pumps:
         pump.start()
@@ -113,7 +137,11 @@ def _start_pumps(
 
 
 def _pump(
-    source: BinaryIO, target: BinaryIO, prefixer: Prefixer, last: "deque[str]", keeper: stack_dumps.DumpCollector
+    source: BinaryIO,
+    target: BinaryIO,
+    prefixer: Prefixer,
+    keep: Callable[[Sequence[bytes]], None],
+    keeper: stack_dumps.DumpCollector,
 ) -> None:
     number = source.fileno()
     while True:
@@ -123,7 +151,7 @@ def _pump(
             target.write(b"".join(lines))
             target.flush()
             keeper.feed(lines, len(prefixer.prefix))
-            last.extend(_kept(line) for line in lines[-KEPT_LINES:])
+            keep(lines)
         if not data:
             return
 
@@ -143,6 +171,7 @@ def _record(
     rank: int,
     status: int,
     last: list[str],
+    stderr: str,
     kills: out_of_memory.KernelKills,
     ended: float,
 ) -> exit_records.ExitRecord:
@@ -153,6 +182,7 @@ def _record(
         signal=-status if status < 0 else None,
         host=socket.gethostname(),
         last_lines=last,
+        last_stderr=stderr,
         time=ended,
         cause=exit_records.OUT_OF_MEMORY if out_of_memory.is_cause(code, last, kills) else "",
         launch=environ.get(environment.LAUNCH_ID, ""),

@@ -37,6 +37,7 @@ from determined_master.experiments.task_search import TaskSearch
 from determined_master.logging import OwnLog
 from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
+from determined_master.logs.repository import warn as warn_in_log
 from determined_master.logs.store import LogStore
 from determined_master.logs.turns import Turns
 from determined_master.metrics.store import MetricStore
@@ -164,7 +165,7 @@ def build(
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation, settings.port_range)
-    metrics = MetricStore()
+    metrics = MetricStore(clock, warn_in_log)
     logs = LogStore(clock)
     agents = Agents(database, clock, Containers(clock, allocations, logs), settings.agent_reconnect_wait)
     draining = asyncio.Event()

@@ -44,7 +44,7 @@ async def test_a_container_is_started_its_output_shipped_its_exit_reported_and_t
         await master.wish(wish)
         exit_ = await ended(master, wish)
         said, *lines = exit_.message.split("\n")
-        assert (exit_.kind, exit_.code, said) == ("exited", 4, "the container exited with code 4:")
+        assert (exit_.kind, exit_.code, said) == ("exited", 4, "the process exited with code 4:")
         assert sorted(lines) == ["[rank=3] WARNING: hm", "out"]
         # Between two pipes no order is promised.
         assert sorted(master.text_of(wish.container_id)) == ["hm", "out"]

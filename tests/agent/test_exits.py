@@ -8,7 +8,8 @@ import pytest
 from determined.link.messages import ContainerExit
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import Ended
-from determined_agent.exit_report import exit_of, log_text
+from determined_agent.exit_report import exit_of, log_text, masked
+from determined_agent.log_segments import AGENT, STDERR, STDOUT, SegmentWriter
 
 
 def record(folder: RunFolder, rank: int, **values: object) -> None:
@@ -41,11 +42,36 @@ def test_what_the_wrapper_knows_is_said(folder: RunFolder, cause: str, words: st
 
 
 def test_without_an_exit_record_the_containers_own_code_is_reported(folder: RunFolder) -> None:
-    assert exit_of(Ended("exited", code=3), folder).message == "the container exited with code 3"
+    assert exit_of(Ended("exited", code=3), folder).message == "the process exited with code 3"
     assert exit_of(Ended("exited", code=0), folder).message == ""
 
 
+def test_the_last_line_on_standard_error_is_reported(folder: RunFolder) -> None:
+    folder.output.mkdir(parents=True)
+    writer = SegmentWriter(folder.output)
+    for stream, line in [(STDERR, b"no key in data.yaml"), (STDERR, b" "), (STDOUT, b"loss 1"), (AGENT, b"it ended")]:
+        writer.add(stream, line)
+    writer.flush()
+    writer.close()
+    found = exit_of(Ended("exited", code=1), folder)
+    assert found.last_stderr == "no key in data.yaml"
+    assert found.message == "the process exited with code 1:\nno key in data.yaml\n \nloss 1"
+    assert masked(found, lambda text: text.replace("key", "****")).last_stderr == "no **** in data.yaml"
+
+
+def test_a_file_that_detignore_left_out_is_a_hint_of_the_exit(folder: RunFolder) -> None:
+    folder.workdir.mkdir(parents=True)
+    folder.ignored.write_text("*.csv")
+    line = "FileNotFoundError: [Errno 2] No such file or directory: '/run/determined/workdir/x.csv'"
+    record(folder, 0, last_lines=[f"[rank=0] {line}"])
+    found = exit_of(Ended("exited", code=1), folder)
+    assert found.hint == ".detignore leaves x.csv out of the context (line 1: *.csv)"
+    assert log_text(found).splitlines()[-1] == found.hint
+    folder.ignored.unlink()
+    assert exit_of(Ended("exited", code=1), folder).hint == ""
+
+
 def test_the_log_does_not_repeat_the_output(folder: RunFolder) -> None:
-    message = "the container exited with code 1:\nTraceback\nthere is no module x in this task's environment"
+    message = "the process exited with code 1:\nTraceback\nthere is no module x in this task's environment"
     found = log_text(ContainerExit(kind="exited", code=1, message=message))
-    assert found == "the container exited with code 1\nthere is no module x in this task's environment"
+    assert found == "the process exited with code 1\nthere is no module x in this task's environment"

@@ -283,6 +283,46 @@ def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
     assert det("a", "enable").code == 1
 
 
+def test_a_silent_trial_is_noted_below_a_list_and_a_description(master: FakeMaster, det: Det) -> None:
+    running = {**EXPERIMENT, "id": 7, "notes": "my own", "healthNote": "trial 9 has reported nothing for 45 min"}
+    trial = {"id": 9, "state": "STATE_RUNNING", "hparams": {}, "restarts": 0}
+    note = "it has reported nothing for 45 min"
+    master.answers["GET /api/v1/experiments"] = lambda request: page(request, "experiments", [running])
+    master.answers["GET /api/v1/experiments/7"] = {"experiment": running}
+    master.answers["GET /api/v1/experiments/7/trials"] = lambda request: page(request, "trials", [trial])
+    master.answers["GET /detent/experiments/7/status"] = {
+        "waitedSeconds": 0,
+        "ranSeconds": 0,
+        "failure": None,
+        "trials": [{"trialId": 9, "note": note}],
+    }
+    assert "experiment 7: trial 9 has reported nothing for 45 min\n" in det("e", "list").err
+    assert f"\ntrial 9: {note}\n" in det("e", "describe", "7").out
+    (described,) = json.loads(det("e", "describe", "7", "--json").out)
+    assert (described["notes"], described["trials"][0]["note"]) == ("my own", note)
+
+
+def test_the_first_error_is_that_of_the_page_with_its_traceback(master: FakeMaster, det: Det) -> None:
+    texts = ["Traceback (most recent call last):", '  File "x.py", line 1', "step 7", "ValueError: x", "more"]
+    ranks = [2, 2, 1, 2, 2]
+    lines = [
+        {"id": at, "text": text, "rank": rank, "allocationId": "t.2", "containerId": "c", "source": "task"}
+        for at, (text, rank) in enumerate(zip(texts, ranks, strict=True), start=40)
+    ]
+    master.answers["GET /detent/trials/9/logs/first-error"] = {"line": lines[0]}
+    master.answers["GET /detent/trials/9/logs"] = {"lines": lines}
+    shown = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: x\n'
+    assert det("t", "logs", "9", "--first-error").out == shown
+    assert master.asked("GET /detent/trials/9/logs")[-1].query["after"] == ["39"]
+    assert [json.loads(line)["id"] for line in det("t", "logs", "9", "--first-error", "--json").out.splitlines()] == [
+        40,
+        41,
+        43,
+    ]
+    master.answers["GET /detent/trials/9/logs/first-error"] = {"line": None}
+    assert det("t", "logs", "9", "--first-error").out == "trial 9 has logged no error\n"
+
+
 def test_master_commands_print_info_configuration_and_logs(fake: FakeMaster, det: Det) -> None:
     fake.answers.update(
         {

@@ -84,6 +84,21 @@ async def test_holds_and_usage_count_the_time_of_slots(tmp_path: Path):
         assert later["holds"] == []
 
 
+async def test_the_bucket_of_now_counts_until_now_and_later_ones_have_no_time(tmp_path: Path):
+    """Else the use of slots seems to fall to zero at the end while all work."""
+    start = datetime.now(UTC)
+    clock = FixedClock(start)
+    async with cluster(tmp_path, clock) as one:
+        agent = await one.join(slots=2)
+        await one.create(TWO)
+        await agent.run((await agent.wished())[0])
+        clock.at += timedelta(seconds=60)
+        span = {"from": start.isoformat(), "to": (start + timedelta(seconds=200)).isoformat()}
+        buckets = (await one.get("/detent/cluster/usage", buckets=4, **span))["buckets"]
+        assert [each["seconds"] for each in buckets] == [50.0, 10.0, 0.0, 0.0]
+        assert [each["busySlotSeconds"] for each in buckets] == [100.0, 20.0, 0.0, 0.0]
+
+
 @pytest.mark.parametrize("path", ["/detent/cluster/holds", "/detent/cluster/usage"])
 async def test_an_empty_time_range_or_no_bucket_is_a_bad_request(one: Cluster, path: str):
     query = {"from": "2030-01-01T00:00:00Z", "to": "2030-01-01T00:00:00"}

@@ -47,6 +47,34 @@ async def three(one: Cluster) -> list[int]:
     return made
 
 
+async def test_a_filter_takes_the_names_that_lists_and_charts_show(one: Cluster):
+    """A hyperparameter without its prefix, a metric without its group; of the searcher's metric its best value."""
+    async with one.master.database.write() as session:
+        made = []
+        for lr, losses in ((0.0005, [0.4, 2.0]), (0.01, [1.5, 3.0])):
+            row = await add_experiment(session, config=effective(lr=1), searcher_metric="val/loss")
+            reports = [("validation", {"val/loss": loss, "top5": 10 * loss}) for loss in losses]
+            await add_trial(
+                session,
+                row,
+                hparams={"lr": lr, "net": {"width": 8}},
+                reports=reports,
+                searcher_metric_value=min(losses),
+            )
+            made.append(row.id)
+    await one.master.indexer.catch_up(at_once=True)
+    first, second = made
+    assert await found(one, field("lr", "<", 0.001)) == [first]
+    assert await found(one, field("net.width", "=", 8)) == [second, first]
+    assert await found(one, field("val/loss", "<", 1)) == [first]
+    assert await found(one, field("val/loss", ">=", 1)) == [second]
+    assert await found(one, field("val/loss", "isEmpty")) == []
+    assert await found(one, field("top5", ">", 25)) == [second]
+    assert await found(one, field("top5.min", "<", 5)) == [first]
+    assert await found(one, field("validation.val/loss.last", "<", 1)) == []
+    assert "there is no column 'val/los'" in await refused(one, filter=where(field("val/los", "<", 1)))
+
+
 async def test_a_page_shows_what_was_asked_for_and_names_what_there_is_not(one: Cluster):
     first, second, third = await three(one)
     columns = ["validation.loss.last", "validation.loss.min", "hp.opt", "config.lr", "hp.none", "name"]

@@ -10,7 +10,7 @@ from determined.link.messages import ContainerExit, DesiredContainer, Hello, Ran
 from determined.states import ContainerState
 from determined_master.db.models import LogRow
 
-CAUSE = "rank 3 on node-2: ValueError: bad shape (exit code 1)"
+CAUSE = "rank 3 on node-2: ValueError: bad shape (train.py:3, exit code 1)"
 LINES = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: bad shape"]
 
 

@@ -191,7 +191,7 @@ async def test_a_search_whose_every_trial_fails_ends_in_error_with_the_reason(on
 
     await eventually(over)
     text = (await one.get("/detent/experiments/1/status"))["text"]
-    assert text == "failed: every trial of the search failed (3 of 3); trial 1: the container exited with code 3"
+    assert text == "failed: every trial of the search failed (3 of 3); trial 1: the process exited with code 3"
 
 
 async def test_the_preview_of_the_older_api(one: Cluster):

@@ -70,7 +70,7 @@ async def test_a_failure_after_a_matching_line_is_not_followed_by_a_restart(one:
     ended = await has_state(one, "ERROR")
     assert (ended["restarts"], ended["logPolicyMatched"]) == (0, "full")
     assert ended["failure"] == (
-        'the container exited with code 1; not restarted: log policy "full" (/no space left/) '
+        'the process exited with code 1; not restarted: log policy "full" (/no space left/) '
         "matched the line “OSError: no space left on device”"
     )
 
@@ -135,7 +135,7 @@ async def test_an_agent_is_excluded_for_the_later_attempts_of_the_trial(one: Clu
     await good.exit(again, code=1)
     ended = await has_state(one, "ERROR")
     assert ended["failure"] == (
-        "the container exited with code 1; not restarted: log policy /bad .*disk/ excludes bad, good, and a trial "
+        "the process exited with code 1; not restarted: log policy /bad .*disk/ excludes bad, good, and a trial "
         "needs 1 slots, but no agent of pool 'default' may run it (bad, good excluded by its log policies); add agents"
     )
 

@@ -1,5 +1,7 @@
 """A hang: who is named, and how long a rank may be silent. See tests/e2e/launchers/test_hangs.py for real ones."""
 
+import json
+
 import pytest
 
 from determined_launch import hang_diagnosis, settings, step_counter
@@ -55,3 +57,16 @@ def test_step_files_hold_rank_count_and_age(tmp_path):
     assert [(one.rank, one.count, one.age < 5) for one in step_counter.read(tmp_path)] == [(3, 0, True)]
     path.write_bytes((7).to_bytes(8, "little"))
     assert [one.count for one in step_counter.read(tmp_path)] == [7]
+
+
+@pytest.mark.parametrize(
+    ("config", "seconds", "name"),
+    [
+        ({"health": {"hang_timeout": 600.0}}, 600, "health.hang_timeout"),
+        ({"launch": {"hang_timeout": "10m"}, "health": {"hang_timeout": None}}, 600, "launch.hang_timeout"),
+        ({}, 0, "launch.hang_timeout"),
+    ],
+)
+def test_a_hang_timeout_is_read_under_its_new_and_its_earlier_name(config, seconds, name):
+    found = settings.read({"DET_EXPERIMENT_CONFIG": json.dumps(config)})
+    assert (found.hang_seconds, found.hang_setting) == (seconds, name)

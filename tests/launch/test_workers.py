@@ -65,7 +65,15 @@ def test_an_exit_record_holds_code_and_last_lines(tmp_path):
     record = json.loads((tmp_path / "exits" / "rank-2.json").read_text())
     assert (record["rank"], record["code"], record["signal"]) == (2, 5, None)
     assert len(record["last_lines"]) == 20
+    assert record["last_stderr"] == "[rank=2] bad"
     assert (tmp_path / "exits" / "rank-2.json").stat().st_mtime == pytest.approx(record["time"], abs=0.01)
+
+
+def test_the_text_of_an_exit_is_recorded_although_later_lines_follow_it(tmp_path):
+    code = "import sys; print('loss 1', file=sys.stderr); print('x\\n' * 50); sys.exit('no key in data.yaml\\n ')"
+    run(["determined_launch.wrap_rank", "0", "--", sys.executable, "-c", code], tmp_path)
+    record = RankExit.model_validate(json.loads((tmp_path / "exits" / "rank-0.json").read_text()))
+    assert record.last_stderr == "[rank=0] no key in data.yaml"
 
 
 def test_a_killed_worker_exits_with_137_and_records_the_signal(tmp_path):

@@ -20,6 +20,11 @@ ERRORS = [
     "Segmentation fault (core dumped)",
     "terminate called after throwing an instance of 'c10::Error'",
     "Error: no such file",
+    "  + Exception Group Traceback (most recent call last):",
+    "train.py: error: the following arguments are required: --lr",
+    "[rank=0] train.sh: line 3: foo: command not found",
+    "/bin/sh: 1: foo: not found",
+    "cannot start 'foo': no such program",
 ]
 PLAIN = [
     "",
@@ -32,6 +37,7 @@ PLAIN = [
     "UserWarning: be careful",
     "ValueErrors: 3",
     "ErrorRate: 0.1",
+    "cache: key not found, computing it",
     "TestException0: x",
     "x" * 400 + " Traceback (most recent call last)",
 ]

@@ -5,7 +5,8 @@ import pytest
 from determined.link.messages import ContainerExit, RankExit
 from determined.states import ExitReason as R
 from determined.states import TrialState
-from determined_master.allocations.failures import MAX_CHARACTERS, ContainerEnd, cause_of, last_error
+from determined_master.allocations.error_sentence import find
+from determined_master.allocations.failures import MAX_CHARACTERS, ContainerEnd, cause_of
 from determined_master.trials.settlement import sequel
 from determined_master.trials.states import TrialOutcome
 
@@ -39,13 +40,13 @@ def worker(rank: int, *lines: str, code: int | None = 1, **values) -> ContainerE
     ],
 )
 def test_the_cause_of_a_failure_is_the_last_line_of_the_traceback(lines: list[str], error: str):
-    assert last_error(lines) == error
+    assert find(lines).text == error
 
 
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
-        ([worker(3, *TRACEBACK)], f"rank 3 on node-3: {TRACEBACK[4][9:]} (exit code 1)"),
+        ([worker(3, *TRACEBACK)], f"rank 3 on node-3: {TRACEBACK[4][9:]} (train.py:3, exit code 1)"),
         ([worker(0, code=7)], "rank 0 on node-0 exited with code 7"),
         ([worker(0, signal=9, code=137)], "rank 0 on node-0 was killed by signal 9 (SIGKILL)"),
         (
@@ -57,7 +58,7 @@ def test_the_cause_of_a_failure_is_the_last_line_of_the_traceback(lines: list[st
             [worker(0, "ConnectionError: peer", time=2.0), worker(1, "ValueError: mine", time=1.0)],
             "rank 1 on node-1: ValueError: mine (exit code 1)",
         ),
-        ([ContainerEnd("a", ContainerExit(kind="exited", code=3))], "the container exited with code 3"),
+        ([ContainerEnd("a", ContainerExit(kind="exited", code=3))], "the process exited with code 3"),
         (
             [ContainerEnd("a", ContainerExit(kind="exited", code=1, message="it exited:\nout\nValueError: x"))],
             "ValueError: x (exit code 1)",
@@ -67,7 +68,11 @@ def test_the_cause_of_a_failure_is_the_last_line_of_the_traceback(lines: list[st
                 ContainerEnd("a", ContainerExit(kind="killed", signal=9)),
                 ContainerEnd("b", ContainerExit(kind="exited", code=1, message="it exited:\nValueError: x")),
             ],
-            "the container on b: ValueError: x (exit code 1)",
+            "the process on b: ValueError: x (exit code 1)",
+        ),
+        (
+            [ContainerEnd("a", ContainerExit(kind="exited", code=1, message="x:\nOSError: x", hint="it was left out"))],
+            "OSError: x (exit code 1); it was left out",
         ),
         ([ContainerEnd("a", ContainerExit(kind="failed_to_start", message="no such image"))], "no such image"),
     ],

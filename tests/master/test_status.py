@@ -75,7 +75,7 @@ def test_an_active_one_is_as_far_as_the_furthest(live, shown):
     [
         (allocation(ready_at=NOW, preempt_requested_at=NOW), "pausing: waiting for checkpoint"),
         (allocation(ready_at=NOW, preempt_requested_at=NOW, preempt_acked_at=NOW), "pausing: saved, exiting"),
-        (allocation(AllocationState.TERMINATING, kill_requested_at=NOW), "pausing: waiting for the container to end"),
+        (allocation(AllocationState.TERMINATING, kill_requested_at=NOW), "pausing: waiting for its processes to end"),
     ],
 )
 def test_pausing_says_what_it_waits_for(live, text):
@@ -92,7 +92,7 @@ def test_waiting_backoff_and_progress_are_shown_in_the_status_text():
     backing = trial_status(trial(TrialState.ACTIVE, retry_at=at(8), system_failures=4), None, None, NOW)
     assert backing.waiting == "backing off after 4 system failures in a row; again in 8 s"
     assert text_of(experiment(ExperimentState.STOPPING_KILLED), [], [], 1) == "killing"
-    assert leaving([]) == "waiting for the container to end"
+    assert leaving([]) == "waiting for its processes to end"
     running = trial_status(trial(TrialState.ACTIVE), allocation(ready_at=at(3)), None, at(9))
     assert (running.text, running.since) == ("running", at(3))
     assert text_of(experiment(ExperimentState.ACTIVE), [running, one], [allocation()], 2) == "running: 1 of 2 trials"

@@ -16,6 +16,7 @@ from determined_agent.hooks.hook import Draft
 from determined_agent.settings import Settings
 from determined_agent.tree_removal import remove_tree
 from determined_launch import environment as names
+from determined_launch.atomic_file import write_atomic
 from determined_launch.out_of_space import is_out_of_space
 
 _MOVED = {
@@ -34,7 +35,9 @@ class FilesHook:
         if draft.spec.context is not None:
             path = await self._contexts.fetch(draft.spec.context)
             try:
-                await asyncio.to_thread(unpack, path, draft.folder.workdir)
+                ignored = await asyncio.to_thread(unpack, path, draft.folder.workdir)
+                if ignored:
+                    write_atomic(draft.folder.ignored, ignored, is_durable=False)
                 if draft.has_installed_library:
                     await asyncio.to_thread(unpack, path, _model_copy(draft))
             except ContextError as problem:

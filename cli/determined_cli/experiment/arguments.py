@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, selecting
 from determined_cli.experiment.set_arguments import SET_VERBS
-from determined_cli.log_arguments import log_arguments
+from determined_cli.log_arguments import first_error_argument, log_arguments
 
 TYPE_CHECKING = False  # see main.py
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ VERBS = (
         "logs",
         "print the log of the first trial",
         "determined_cli.logs:of_experiment",
-        (EXPERIMENT_ID, log_arguments),
+        (EXPERIMENT_ID, log_arguments, first_error_argument),
         examples=("det e logs 3 -f", "det e logs 3 --tail 100 --rank-id 0"),
     ),
     _steer("pause", "pause: save a checkpoint, then release the slots"),

@@ -13,7 +13,7 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import best_checkpoints, connection, render
 from determined_cli.experiment import search
-from determined_cli.failures import WIDTH, print_failure, shorten
+from determined_cli.failures import WIDTH, print_failure, print_note, shorten
 from determined_cli.main import say
 from determined_cli.row_selection import chosen_columns, select
 from determined_cli.states import displayed, shown
@@ -87,18 +87,21 @@ def list_experiments(args: Namespace) -> None:
         say(f"showing {part}; omit --limit to show all")
     render.show(args.format, chosen, rows)
     if args.format == "table":
-        _say_failures(rows)
+        _say_notes(rows)
         if not rows and not args.all:
             what = "no experiment of yours matches" if args.filter else "you have no experiments"
             say(f"{what}; `det experiment list -a` shows those of all users, and archived ones")
 
 
-def _say_failures(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Prints why experiments failed lately. Older failures would be below every list."""
+def _say_notes(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Prints why experiments failed lately, and what is odd about those that run. Older failures would be below every
+    list."""
     since = datetime.now(UTC) - timedelta(seconds=RECENT_SECONDS)
     for row in rows:
         if row.get("failure") and (not row.get("end_time") or datetime.fromisoformat(row["end_time"]) > since):
             say(shorten(f"experiment {row['id']} failed: {row['failure']}", WIDTH))
+        if row.get("health_note"):
+            say(shorten(f"experiment {row['id']}: {row['health_note']}", WIDTH))
 
 
 def _newest(session: Session, owner: str | None, *, offset: int, limit: int | None) -> list[dict[str, Any]]:
@@ -133,7 +136,8 @@ def describe(args: Namespace) -> None:
         status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
         found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
         found["failure"] = (status.get("failure") or {}).get("text")
-        found["trials"] = _trials(session, experiment_id)
+        notes = {trial["trialId"]: trial.get("note") for trial in status.get("trials", ())}
+        found["trials"] = [trial | {"note": notes.get(trial["id"])} for trial in _trials(session, experiment_id)]
         if args.metrics:
             for trial in found["trials"]:
                 path = f"/api/v1/trials/{trial['id']}/workloads"
@@ -164,6 +168,7 @@ def describe(args: Namespace) -> None:
         for each in whole:
             for trial in each["trials"]:
                 print_failure(trial, each["config"].get("max_restarts", 0))
+                print_note(trial["id"], trial["note"])
 
 
 def list_trials(args: Namespace) -> None:

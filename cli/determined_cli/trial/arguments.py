@@ -1,7 +1,7 @@
 """Command table of ``det trial``."""
 
 from determined_cli.command import TRIAL_ID, Command, argument
-from determined_cli.log_arguments import log_arguments
+from determined_cli.log_arguments import first_error_argument, log_arguments
 
 BARE = ()
 
@@ -21,8 +21,8 @@ VERBS = (
         "logs",
         "print the log of a trial",
         "determined_cli.logs:of_trial",
-        (TRIAL_ID, log_arguments),
-        examples=("det t logs 7 -f", "det t logs 7 --tail 50 --level ERROR"),
+        (TRIAL_ID, log_arguments, first_error_argument),
+        examples=("det t logs 7 -f", "det t logs 7 --tail 50 --level ERROR", "det t logs 7 --first-error"),
     ),
     Command("kill", "end at once, without a checkpoint", "determined_cli.trial.commands:kill", (TRIAL_ID,)),
     Command(

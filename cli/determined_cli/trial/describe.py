@@ -12,7 +12,7 @@ from determined.client.paging import items
 from determined.states import exit_phrase
 from determined_cli import render
 from determined_cli.connection import connect
-from determined_cli.failures import failure_text
+from determined_cli.failures import failure_text, print_note
 from determined_cli.main import say
 from determined_cli.states import displayed, shown
 
@@ -81,6 +81,7 @@ def describe(args: Namespace) -> None:
         render.show_object("json", {**render.snake(trial), **values})
         return
     render.show_fields(FIELDS, {**render.snake(trial), "state": shown(displayed(trial))})
+    print_note(args.trial_id, trial.get("healthWarning"))
     metrics = _metrics(trial.get("summaryMetrics") or {})
     if metrics:
         print()

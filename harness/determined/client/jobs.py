@@ -57,7 +57,10 @@ def _why(session: Session, target: str) -> dict[str, Any]:
 
 def _state(session: Session, trial_id: str) -> str:
     """Returns the state of a trial, and how its newest attempt ended."""
-    state = str(session.get(f"/detent/trials/{trial_id}/progress")["state"]).lower()
+    progress = session.get(f"/detent/trials/{trial_id}/progress")
+    state = str(progress["state"]).lower()
+    if progress.get("note"):
+        return f"{state}; {progress['note']}"
     attempts = session.get(f"/detent/trials/{trial_id}/attempts")["attempts"]
     cause = (attempts[-1].get("failure") or attempts[-1].get("message")) if attempts else ""
     return f"{state}: {cause}" if cause else state

@@ -185,6 +185,16 @@ def _bind_mounts(config: Config) -> Iterator[Finding]:
         seen.add(target)
 
 
+def _hang_timeout(config: Config) -> Iterator[Finding]:
+    health, launch = config.get("health"), config.get("launch")
+    if not isinstance(health, dict) or not isinstance(launch, dict):
+        return
+    new, old = health.get("hang_timeout"), launch.get("hang_timeout")
+    if new is not None and old is not None and new != old:
+        message = f"health.hang_timeout is {new} and launch.hang_timeout, its earlier name, is {old}"
+        yield Finding("E302", ("launch", "hang_timeout"), message, "remove launch.hang_timeout")
+
+
 def _sources(config: Config) -> Iterator[Finding]:
     searcher = config.get("searcher")
     if isinstance(searcher, dict) and {"source_trial_id", "source_checkpoint_uuid"} <= searcher.keys():
@@ -229,6 +239,7 @@ _RULES = (
     _profiling,
     _log_policies,
     _bind_mounts,
+    _hang_timeout,
     _sources,
     searcher_rules.check,
     _dead,

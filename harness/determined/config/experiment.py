@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from determined.config import patterns
 from determined.config.environment import Environment
-from determined.config.launch import Launch
+from determined.config.launch import Health, Launch
 from determined.config.model import Count, Entrypoint, Length, Model, OneLength, kind_of, wrong
 from determined.config.resources import Resources
 from determined.config.searcher import AnySearcher
@@ -166,6 +166,7 @@ class ExperimentConfig(Model):
     slurm: Slurm = Slurm()
     pbs: Pbs = Pbs()
     debug: bool = False
+    health: Health = Health()
     launch: Launch = Launch()
     legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
 

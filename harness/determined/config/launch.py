@@ -1,4 +1,4 @@
-"""The ``launch`` section: how launch layers start and watch workers."""
+"""The ``launch`` and ``health`` sections: how workers are started, and what is looked for while they run."""
 
 from typing import Annotated, Literal
 
@@ -9,6 +9,9 @@ from determined_launch.durations import parse_duration
 
 
 def _seconds(value: object) -> object:
+    """Returns a duration of the configuration, a number of seconds or a text such as ``10m``, in seconds."""
+    if value is None:
+        return None
     if isinstance(value, str):
         try:
             return parse_duration(value)
@@ -19,12 +22,28 @@ def _seconds(value: object) -> object:
     return float(value)
 
 
+_Seconds = Annotated[float, BeforeValidator(_seconds)]
+
+
+class Health(Model):
+    """Signs of a trial that is alive and of no use.
+
+    ``nan`` says what follows from the first metric that is NaN or infinite. ``silent_after`` and ``hang_timeout`` are
+    in seconds: a trial that reports nothing for the first time gets a note (0: never), and an attempt in which no rank
+    makes a step for the second one fails (None: never).
+    """
+
+    nan: Literal["warn", "stop"] = "warn"
+    silent_after: Annotated[_Seconds, Field(ge=0)] = 1800.0
+    hang_timeout: Annotated[_Seconds | None, Field(gt=0)] = None
+
+
 class Launch(Model):
     """How workers are started and watched.
 
-    ``hang_timeout`` is in seconds: an attempt fails if no rank makes a step for that time; off by default.
+    ``hang_timeout`` is the earlier name of ``health.hang_timeout``.
     ``remote_shell`` selects our own remote shell or a real ssh for launchers that need one.
     """
 
-    hang_timeout: Annotated[float | None, BeforeValidator(_seconds), Field(gt=0)] = None
+    hang_timeout: Annotated[_Seconds | None, Field(gt=0)] = None
     remote_shell: Literal["channel", "ssh"] = "channel"

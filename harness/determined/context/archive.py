@@ -49,8 +49,12 @@ class Packed:
         return self.load()
 
 
-def write(members: Iterable[Member], skipped: Iterable[str] = (), followed: Iterable[str] = ()) -> Packed:
+def write(
+    members: Iterable[Member], skipped: Iterable[str] = (), followed: Iterable[str] = (), comment: str = ""
+) -> Packed:
     """Writes sorted members, owned by root, with their times; a folder gets the time of its newest file.
+
+    ``comment`` becomes the comment of the archive, for which POSIX tar has a header that readers ignore.
 
     Raises ContextError if there are more members, or deeper folders, than a context may hold.
     """
@@ -58,7 +62,8 @@ def write(members: Iterable[Member], skipped: Iterable[str] = (), followed: Iter
     buffer = io.BytesIO()
     counted = MemberLimit()
     size = 0
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+    headers = {"comment": comment} if comment else {}
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT, pax_headers=headers) as tar:
         for member in ordered:
             counted.take(member.path)
             size += len(member.content)

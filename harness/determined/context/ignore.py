@@ -51,6 +51,7 @@ class _Pattern:
     """
 
     def __init__(self, line: str) -> None:
+        self.line = line
         self.excludes = not line.startswith("!")
         body = _trimmed(line.removeprefix("!"))
         self._folders_only = body.endswith("/")
@@ -101,12 +102,17 @@ class Ignore:
 
         ``path`` is relative, with forward slashes and without an excluded parent.
         """
-        if any(pattern.matches(path, is_folder=is_folder) for pattern in self._always):
-            return True
+        return self.pattern_for(path, is_folder=is_folder) is not None
+
+    def pattern_for(self, path: str, *, is_folder: bool) -> "str | None":
+        """Returns the line because of which the entry is left out; None if it is sent."""
+        for pattern in self._always:
+            if pattern.matches(path, is_folder=is_folder):
+                return pattern.line
         for pattern in reversed(self._patterns):
             if pattern.matches(path, is_folder=is_folder):
-                return pattern.excludes
-        return False
+                return pattern.line if pattern.excludes else None
+        return None
 
 
 def _compiled(line: str) -> _Pattern | None:

@@ -20,7 +20,7 @@ from determined.user_cache import UserCache
 UNTRUSTED_SECONDS = 2.0
 """The coarsest clock of a file system in use."""
 HASH_LENGTH = hashlib.sha256().digest_size * 2
-_PACKER = f"1 {sys.version} {zstandard.ZSTD_VERSION}"
+_PACKER = f"2 {sys.version} {zstandard.ZSTD_VERSION}"
 """Another one may pack the same files differently."""
 
 
@@ -51,9 +51,13 @@ class KnownFolders:
         self.cache.remove(fingerprint)
 
 
-def fingerprint(named: Iterable[tuple[str, Entry]]) -> str:
-    """Returns a text for entries, each with the path at which it is packed, that differs if any of them changed."""
+def fingerprint(named: Iterable[tuple[str, Entry]], comment: str = "") -> str:
+    """Returns a text for entries, each with the path at which it is packed, that differs if any of them changed.
+
+    ``comment`` is that of the archive.
+    """
     total = hashlib.sha256(_PACKER.encode())
+    total.update(repr(comment).encode())
     for path, each in named:
         facts = (path, os.fspath(each.source), each.mode, each.mtime, each.size, each.is_folder, each.link, each.stamp)
         total.update(repr(facts).encode(errors="surrogateescape"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from determined.context.archive import LIMIT, Member, Packed, write
 from determined.context.ignore import FILE_NAME, line_for
 from determined.context.known_folders import KnownFolders, fingerprint
+from determined.context.left_out import comment_of
 from determined.context.walk import Entry, Walk, stamp_of, walk
 from determined.errors import ContextError
 
@@ -53,23 +54,28 @@ def pack(
         followed += [f"{name}/{link}" for link in walked.followed]
     _check_size(named, limit)
     placed = [("/".join(part for part in (prefix, entry.path) if part), entry) for prefix, _, entry in named]
+    comment = comment_of(folder)
     if known is None:
-        return _packed(folder, placed, skipped, followed)
-    mark = fingerprint(placed)
+        return _packed(folder, placed, comment, skipped, followed)
+    mark = fingerprint(placed, comment)
     digest = known.find(mark)
     if digest is not None:
         size = sum(entry.size for _, entry in placed)
         forget = partial(known.forget, mark)
-        return Packed(partial(_load, folder, placed, digest, forget), digest, size, skipped, followed)
+        return Packed(partial(_load, folder, placed, comment, digest, forget), digest, size, skipped, followed)
     unread = len(skipped)
-    packed = _packed(folder, placed, skipped, followed)
+    packed = _packed(folder, placed, comment, skipped, followed)
     if len(packed.skipped) == unread:
         known.add(mark, packed.hash, (entry for _, entry in placed))
     return packed
 
 
 def _packed(
-    folder: Path, placed: Sequence[tuple[str, Entry]], skipped: Sequence[str] = (), followed: Sequence[str] = ()
+    folder: Path,
+    placed: Sequence[tuple[str, Entry]],
+    comment: str,
+    skipped: Sequence[str] = (),
+    followed: Sequence[str] = (),
 ) -> Packed:
     omitted = list(skipped)
     members = [member for path, entry in placed if (member := _read(path, entry, omitted)) is not None]
@@ -78,11 +84,13 @@ def _packed(
             f"the context folder {folder} has no files to send; give the folder with your code (if it has files, "
             f"{FILE_NAME} excludes them)"
         )
-    return write(members, omitted, followed)
+    return write(members, omitted, followed, comment)
 
 
-def _load(folder: Path, placed: Sequence[tuple[str, Entry]], digest: str, forget: Callable[[], None]) -> bytes:
-    packed = _packed(folder, placed)
+def _load(
+    folder: Path, placed: Sequence[tuple[str, Entry]], comment: str, digest: str, forget: Callable[[], None]
+) -> bytes:
+    packed = _packed(folder, placed, comment)
     if packed.hash != digest:
         forget()
         raise ContextError(f"files of {folder} changed while it was sent; submit it again")

@@ -19,14 +19,14 @@ MAX_UNPACKED = 1 << 29
 _CHUNK = 1 << 20
 
 
-def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKED) -> None:
-    """Unpacks a context below ``target``, which is created if necessary.
+def unpack(data_or_path: bytes | Path, target: Path, *, limit: int = MAX_UNPACKED) -> str:
+    """Unpacks a context below ``target``, which is created if necessary, and returns the archive's comment.
 
     Links are created after all files, so that nothing is written through a link. Raises ContextError for a member
     outside of the target, a device, or more than ``limit`` bytes; files that were written before stay.
     """
     try:
-        _unpack(data_or_path, target, limit)
+        return _unpack(data_or_path, target, limit)
     except (tarfile.TarError, zstandard.ZstdError, EOFError, ValueError) as error:
         raise ContextError(f"cannot read the context: {error}") from None
     except OSError as error:
@@ -77,7 +77,7 @@ def _unknown_kind(name: str) -> ContextError:
     return ContextError(f"the context holds {name!r}, which is not a file, folder or link")
 
 
-def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
+def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> str:
     target.mkdir(parents=True, exist_ok=True)
     root = Path(os.path.realpath(target))
     links: dict[str, str] = {}
@@ -101,12 +101,14 @@ def _unpack(data_or_path: bytes | Path, target: Path, limit: int) -> None:
                     left = _file(root, name, header, content, left)
                 else:
                     raise _unknown_kind(name)
+            comment = str(tar.pax_headers.get("comment", ""))
     for name, link in links.items():
         _link(root, name, link)
     for folder, mode, mtime in reversed(folders):
         if folder != root:
             os.chmod(folder, mode & 0o777 | stat.S_IRWXU)
             os.utime(folder, (mtime, mtime))
+    return comment
 
 
 def _filter(header: tarfile.TarInfo, root: Path) -> None:

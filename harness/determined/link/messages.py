@@ -65,6 +65,8 @@ class RankExit(_Message):
     """End time in seconds since the epoch; 0 if the wrapper did not record it."""
     cause: str = ""
     """``out_of_memory`` or ``hang`` if the wrapper detected one of them."""
+    last_stderr: str = ""
+    """Its last line on standard error; empty from earlier versions."""
 
 
 class ContainerExit(_Message):
@@ -80,6 +82,10 @@ class ContainerExit(_Message):
     signal: int | None = None
     message: str = ""
     ranks: list[RankExit] = Field(default_factory=list)
+    last_stderr: str = ""
+    """Its last line on standard error; empty from earlier versions and if a rank has a record."""
+    hint: str = ""
+    """What the agent found out about the cause, for example that a missing file was left out of the context."""
 
 
 class ReportedContainer(_Message):

@@ -121,6 +121,11 @@ class RunFolder:
         return self.run / "workdir"
 
     @property
+    def ignored(self) -> Path:
+        """Returns the path of the lines of the context's ``.detignore``; missing if it had none."""
+        return self.path / "ignored"
+
+    @property
     def exits(self) -> Path:
         """Returns the folder of ``rank-N.json`` for every worker that has ended."""
         return self.run / "exits"

@@ -15,7 +15,7 @@ from typing import Any
 
 from determined.config import Checked, ExperimentConfig, check
 from determined.config.diagnostics import Diagnostic
-from determined.context import Packed, pack, unpack
+from determined.context import Packed, left_out, pack, unpack
 from determined.errors import ConfigError
 from determined.local import plan, python
 from determined.local.output import Output, find_failure
@@ -25,6 +25,8 @@ from determined_launch import environment
 LOCAL_TEST_MODE = "DET_LOCAL_TEST_MODE"
 STOP_SECONDS = 5.0
 POLL_SECONDS = 0.1
+LAST_LINES = 40
+"""Last lines of each stream in which a missing file is looked for."""
 _KEPT = ("DET_DEBUG", environment.LOG_METRICS)
 
 
@@ -88,7 +90,7 @@ def _run(
     for reason in packed.skipped:
         _say(f"left out: {reason}")
     workdir = scratch / "context"
-    unpack(packed.data, workdir)
+    ignored = unpack(packed.data, workdir)
     rng = random.Random(config.reproducibility.experiment_seed)
     hparams = first_point(config.hyperparameters, config.to_json()["searcher"], rng)
     device = "cuda" if os.path.exists("/dev/nvidiactl") else "cpu"
@@ -117,7 +119,7 @@ def _run(
     stopped = scratch / "stopped"
     if test_mode and not planned.is_trial:
         variables[environment.STOP_FILE] = str(stopped)
-    code, failure = _child(planned.argv, variables, workdir, context, stopped)
+    code, failure = _child(planned.argv, variables, workdir, context, stopped, ignored)
     what = "test" if test_mode else "trial"
     if stopped.exists():
         _say("the script was stopped after its first validation")
@@ -211,9 +213,12 @@ def _variables(
 
 
 def _child(
-    argv: Sequence[str], variables: dict[str, str], workdir: Path, context: Path, stopped: Path
+    argv: Sequence[str], variables: dict[str, str], workdir: Path, context: Path, stopped: Path, ignored: str
 ) -> tuple[int, str | None]:
-    """Returns the exit code and, if it is known, the line of the user's code that failed."""
+    """Returns the exit code and, if it is known, the line of the user's code that failed.
+
+    ``ignored`` are the lines of ``.detignore``.
+    """
     shown = str(context).rstrip("/") or "/"
 
     def rename(line: str) -> str:
@@ -239,7 +244,11 @@ def _child(
     finally:
         child.stdout.close()
         child.stderr.close()
-    return code, None if code == 0 else find_failure(err.last, shown)
+    if code == 0:
+        return 0, None
+    last = [line.replace(f"{shown}/", "") for output in (out, err) for line in list(output.last)[-LAST_LINES:]]
+    left = left_out.explain(last, workdir, ignored)
+    return code, "\n".join(filter(None, (find_failure(err.last, shown), left))) or None
 
 
 def _end_rest(child: subprocess.Popen[bytes], stopped: Path) -> None:

@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from determined.config.masking import MASK
 from determined.link.messages import ContainerExit, RankExit
 from determined.states import ExitReason
+from determined_master.allocations import error_sentence
 from determined_master.allocations.observe import first_failed, has_failed
-from determined_master.logs.error_lines import is_error
 
 MAX_CHARACTERS = 500
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 """Would act in a terminal or a page, and not show: control characters and turns of writing direction."""
-_TRACEBACK = "Traceback (most recent call last)"
-_RANK_PREFIX = re.compile(r"^\[rank[= ]?\d+\]:? ?")
-_EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?")
 _CAUSES = {"out_of_memory": "out of memory", "hang": "no rank completed a step in time"}
+_SIGNALS: dict[int, tuple[str, str]] = {
+    signal.SIGABRT: ("aborted", "aborted itself"),
+    signal.SIGKILL: ("", "was killed by"),
+    signal.SIGSEGV: ("segmentation fault", "had a segmentation fault"),
+    signal.SIGTERM: ("", "was terminated by"),
+}
+"""Signals of which exit codes 134, 137, 139 and 143 tell, in parentheses and as a verb."""
 _NO_FAILURES = frozenset(
     {
         ExitReason.COMPLETED,
@@ -62,23 +66,6 @@ def cause_of(
     return _shown(found or reason.phrase, secrets)
 
 
-def last_error(lines: Sequence[str]) -> str:
-    """Returns the line that names the error: of the last traceback, else the last exception, else the last error.
-
-    >>> last_error(["[rank0]: Traceback (most recent call last):", "[rank0]:   File ...", "[rank0]: KeyError: 'x'"])
-    "KeyError: 'x'"
-    """
-    plain = [_RANK_PREFIX.sub("", line).rstrip() for line in lines]
-    starts = [index for index, line in enumerate(plain) if line.startswith(_TRACEBACK)]
-    after = plain[starts[-1] + 1 :] if starts else []
-    raised = next((line for line in after if line and not line[0].isspace()), "")
-    if raised:
-        return raised
-    exceptions = [line for line in plain if _EXCEPTION.fullmatch(line)]
-    errors = [line.strip() for line in plain if is_error("", line)]
-    return (exceptions or errors or [""])[-1]
-
-
 def _of_worker(ends: Sequence[ContainerEnd]) -> str:
     failed = first_failed([end.exit for end in ends])
     if failed is None:
@@ -88,30 +75,42 @@ def _of_worker(ends: Sequence[ContainerEnd]) -> str:
     agent_id = next(end.agent_id for end in ends if end.exit is failed)
     rank = next((each for each in failed.ranks if has_failed(each)), None)
     where = _where(rank, agent_id, is_alone=len(ends) == 1)
-    error = last_error(rank.last_lines if rank else failed.message.split("\n")[1:])
+    lines = rank.last_lines if rank else failed.message.split("\n")[1:]
+    error = error_sentence.find(lines, (rank or failed).last_stderr)
     cause = _CAUSES.get(rank.cause, rank.cause) if rank else ""
-    what = ": ".join(part for part in (cause, error) if part)
-    how, verb = _how(rank or failed)
+    what = ": ".join(part for part in (cause, error.text) if part)
+    code = (rank or failed).code if error.code is None else error.code
+    how, verb = _how(code, (rank or failed).signal if error.code is None else None)
     if not what:
-        return f"{where or 'the container'} {verb}"
-    return f"{where}: {what} ({how})" if where else f"{what} ({how})"
+        return f"{where or 'the process'} {verb}"
+    behind = ", ".join(part for part in (error.place, how) if part)
+    hint = f"; {failed.hint}" if failed.hint else ""
+    return f"{where}: {what} ({behind}){hint}" if where else f"{what} ({behind}){hint}"
 
 
 def _where(rank: RankExit | None, agent_id: str, *, is_alone: bool) -> str:
     if rank is not None:
         return f"rank {rank.rank} on {rank.host or agent_id}"
-    return "" if is_alone else f"the container on {agent_id}"
+    return "" if is_alone else f"the process on {agent_id}"
 
 
-def _how(end: RankExit | ContainerExit) -> tuple[str, str]:
-    """The cause in parentheses, and as a verb."""
-    if end.signal is None:
-        return f"exit code {end.code}", f"exited with code {end.code}"
+def _how(code: int | None, number: int | None) -> tuple[str, str]:
+    """The cause in parentheses, and as a verb. A shell's exit code of 128 + N stands for signal N."""
+    if number is None and code is not None and code - 128 in _SIGNALS:
+        number = code - 128
+    if number is None and code is not None and code < 0:
+        number = -code
+    if number is None:
+        return f"exit code {code}", f"exited with code {code}"
     try:
-        name = signal.Signals(end.signal).name
+        name = signal.Signals(number).name
     except ValueError:
-        return f"signal {end.signal}", f"was killed by signal {end.signal}"
-    return f"signal {end.signal}, {name}", f"was killed by signal {end.signal} ({name})"
+        return f"signal {number}", f"was killed by signal {number}"
+    words, verb = _SIGNALS.get(number, ("", "was killed by"))
+    named = f"signal {number}, {name}"
+    if words:
+        return f"{words}, {named}", f"{verb} ({named})"
+    return named, f"{verb} signal {number} ({name})"
 
 
 def _sign(found: re.Match[str]) -> str:

@@ -161,7 +161,7 @@ async def _follow(
     ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
     if any(exit_.kind != "exited" or has_failed(exit_) for exit_ in ended):
         # A failed container ends its peers.
-        await allocations.kill(session, row, why="stopped because another container of the attempt ended")
+        await allocations.kill(session, row, why="stopped because another process of the attempt ended")
         return
     lives = (c.state for c in containers if c.state is not ContainerState.TERMINATED)
     shown = _SHOWN[max(lives, key=_ORDER.index)]

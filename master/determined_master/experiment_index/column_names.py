@@ -57,6 +57,8 @@ class Named:
     kind: Kind
     name: str
     statistic: Statistic = "last"
+    metric: str = ""
+    """The bare name of a metric, as lists show it beside the best value of the searcher's; else empty."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,23 @@ def readings(column: str) -> list[Named]:
     for known in STATISTICS:
         if statistic == known and "." in name:
             found.append(Named(column, "metric", name, known))
+    return found
+
+
+def bare_readings(column: str) -> list[Named]:
+    """Returns the possible meanings of a name as lists and charts show it, most likely first.
+
+    That is a hyperparameter without its prefix, else a metric: of validation, else of training.
+
+    >>> [reading.name for reading in bare_readings("lr")]
+    ['hp.lr', 'validation.lr', 'training.lr']
+    """
+    name, _, statistic = column.rpartition(".")
+    found = [Named(column, "hyperparameter", f"hp.{column}")]
+    for group in ("validation", "training"):
+        found.append(Named(column, "metric", f"{group}.{column}", metric=column))
+        found += [Named(column, "metric", f"{group}.{name}", known) for known in STATISTICS if statistic == known]
+    found.append(Named(column, "metric", column))
     return found
 
 

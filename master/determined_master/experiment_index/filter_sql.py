@@ -61,6 +61,8 @@ class Stored:
 
     name_id: int
     statistic: Statistic
+    metric: str = ""
+    """The bare name of a metric: a condition means the best value where it is the searcher's, which lists show."""
 
     def figure(self, of: type[ColumnValueRow]) -> ColumnElement[float | None]:
         columns = {"last": of.number, "min": of.minimum, "max": of.maximum, "mean": of.mean}
@@ -245,7 +247,32 @@ def _having(stored: Stored, operator: str, field: Field) -> Select[Any]:
             found = or_(found, value.text == word_of(field))
     else:
         found = _OPERATIONS[operator](figure, figure_of(field, needed=True))
-    return select(value.experiment_id).where(value.name_id == stored.name_id, found)
+    query = select(value.experiment_id).where(value.name_id == stored.name_id, found)
+    return _best_or(query, stored.metric, operator, field) if stored.metric else query
+
+
+def _best_or(others: Select[Any], metric: str, operator: str, field: Field) -> Select[Any]:
+    """Returns experiments whose searcher's metric is ``metric`` and whose best value of it meets the condition, and
+    those of ``others`` that have another one."""
+    experiment, summary = aliased(ExperimentRow), aliased(ExperimentSummaryRow)
+    best: ColumnElement[Any] = summary.searcher_metric_value.expression
+    number = figure_of(field, needed=operator not in ("notEmpty", "contains", "="))
+    found = best.is_not(None) if operator == "notEmpty" else and_(best.is_not(None), _compare(operator, best, number))
+    return (
+        select(experiment.id)
+        .outerjoin(summary, summary.experiment_id == experiment.id)
+        .where(
+            or_(
+                and_(experiment.searcher_metric == metric, found),
+                and_(experiment.searcher_metric != metric, experiment.id.in_(others)),
+            )
+        )
+        .correlate(None)
+    )
+
+
+def _compare(operator: str, figure: ColumnElement[Any], number: float | None) -> Condition:
+    return false() if number is None else _OPERATIONS[operator](figure, number)
 
 
 def _tagged(operator: str, field: Field) -> Select[Any]:

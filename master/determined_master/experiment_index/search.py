@@ -11,7 +11,7 @@ from determined_master.db.base import MAX_INT64
 from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository as catalogue
 from determined_master.experiment_index import filters, repository
-from determined_master.experiment_index.column_names import OWN, STATISTICS, readings
+from determined_master.experiment_index.column_names import OWN, STATISTICS, bare_readings, readings
 from determined_master.experiment_index.filter_sql import Condition, Conditions, Stored, listed
 from determined_master.experiment_index.repository import ListedExperiment
 from determined_master.json_numbers import outward
@@ -109,13 +109,13 @@ class Search:
 async def known(session: ReadSession, columns: Collection[str]) -> dict[str, Stored | str]:
     """Returns the known columns."""
     found: dict[str, Stored | str] = {column: column for column in columns if column in OWN}
-    meant = {column: readings(column) for column in columns if column not in OWN}
+    meant = {column: [*readings(column), *bare_readings(column)] for column in columns if column not in OWN}
     names = {reading.name for of_one in meant.values() for reading in of_one}
     ids = await catalogue.named(session, names) if names else {}
     for column, of_one in meant.items():
         for reading in of_one:
             if (reading.kind, reading.name) in ids:
-                found[column] = Stored(ids[reading.kind, reading.name], reading.statistic)
+                found[column] = Stored(ids[reading.kind, reading.name], reading.statistic, reading.metric)
                 break
     return found
 

@@ -15,6 +15,9 @@ from determined_master.logs.repository import Selection
 
 DISPLAY_LIMIT = 10_000
 """Maximum characters of a displayed line; the database cuts longer ones."""
+MAX_ERRORS = 1000
+"""Number of error lines that are put into the order of time; what arrives late is a few lines late."""
+_NOT_OF_TASK = ("agent", "master")
 _LONGEST = 4
 """Maximum bytes of a character."""
 
@@ -137,10 +140,24 @@ async def has_lines(session: ReadSession, task_id: str, *, after: int | None = N
     return (await session.execute(query.limit(1))).first() is not None
 
 
-async def first_error(session: ReadSession, task_id: str) -> PagedLine | None:
-    query = _shown().where(LogRow.task_id == task_id, LogRow.is_error).order_by(LogRow.id).limit(1)
-    row = (await session.execute(query)).first()
-    return _made(row) if row is not None else None
+async def first_error(session: ReadSession, task_id: str, allocation_id: str | None = None) -> PagedLine | None:
+    """Returns the first error line of a task or of one attempt: the task's own lines before those of agent and master.
+
+    The first attempt with an error comes first, and within it the order of time: lines of several agents arrive in any
+    order. Command line, page and links all show this line.
+    """
+    errors = select(LogRow.id, LogRow.allocation_id, LogRow.timestamp).where(LogRow.task_id == task_id, LogRow.is_error)
+    if allocation_id is not None:
+        errors = errors.where(LogRow.allocation_id == allocation_id)
+    errors = errors.order_by(LogRow.id).limit(MAX_ERRORS)
+    rows = (await session.execute(errors.where(LogRow.source.not_in(_NOT_OF_TASK)))).all()
+    rows = rows or (await session.execute(errors)).all()
+    of_attempt = [row for row in rows if row.allocation_id == rows[0].allocation_id]
+    if not of_attempt:
+        return None
+    first = min(of_attempt, key=lambda row: (row.timestamp, row.id))
+    (line,) = await by_ids(session, [first.id])
+    return line
 
 
 async def one(session: ReadSession, line_id: int) -> PagedLine | None:
@@ -172,9 +189,3 @@ def _between(after: int | None, before: int | None) -> list[ColumnElement[bool]]
     if before is not None:
         conditions.append(LogRow.id < before)
     return conditions
-
-
-async def last_error(session: ReadSession, task_id: str, allocation_id: str) -> int | None:
-    """Returns the id of the attempt's last error line, or None if there is none."""
-    query = select(LogRow.id).where(LogRow.task_id == task_id, LogRow.is_error, LogRow.allocation_id == allocation_id)
-    return (await session.scalars(query.order_by(LogRow.id.desc()).limit(1))).first()

@@ -15,6 +15,7 @@ from determined_master.db.models import ContainerRow, LogRow, TrialRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.logs.error_lines import is_error
+from determined_master.logs.line import Line
 
 _L = table_of(LogRow)
 MAX_PAGE_CHARACTERS = 256 * 1024
@@ -160,6 +161,12 @@ _ADVANCE: Prepared[()] = Prepared(
 async def add_lines(session: WriteSession, values: Sequence[dict[str, Any]]) -> None:
     """Inserts a few log lines in the transaction of a session."""
     await prepared.insert_rows(session, _L, values)
+
+
+def warn(connection: Connection, task_id: str, allocation_id: str | None, text: str, now: datetime) -> None:
+    """Adds a warning of the master to a task's log. Runs in the group-commit writer's thread."""
+    line = Line(task_id, text, now, "WARNING", allocation_id, source="master")
+    insert_lines(connection, [line.values() | {"is_error": False}])
 
 
 def insert_lines(connection: Connection, values: Sequence[dict[str, Any]]) -> None:

@@ -44,6 +44,8 @@ class TrialsView:
     """Ids of trials that were stopped and hold no allocation."""
     invalid: Sequence[tuple[int, str]]
     """Trials with invalid hyperparameters that still run, each with its allocation."""
+    unhealthy: Sequence[int]
+    """Trials that a metric which is not finite is to end."""
     wanting: Sequence[DueTrial]
     next_page: int | None
     """The id after which the next page begins; None for the last one."""
@@ -65,6 +67,8 @@ class TrialLoop:
         invalid: list[tuple[int, str]] = []
         while True:
             await self._in_batches(view.stopped, FINISH_BATCH, self._finish)
+            for trial_id in view.unhealthy:
+                await self._items.run("trial", trial_id, partial(self._stop_unhealthy, trial_id))
             waits.append(await self._request(view.wanting))
             invalid += view.invalid
             if view.next_page is None:
@@ -87,6 +91,7 @@ class TrialLoop:
             unsettled=unsettled,
             stopped=[trial.trial_id for trial in idle if trial.state.is_stopping],
             invalid=[(trial.trial_id, live[trial.task_id]) for trial in invalid if trial.task_id in live],
+            unhealthy=[t.trial_id for t in due if t.must_stop and not t.state.is_stopping],
             wanting=[trial for trial in idle if trial.state is TrialState.ACTIVE],
             next_page=due[-1].trial_id if len(due) == due_queries.PAGE_TRIALS else None,
         )
@@ -143,6 +148,12 @@ class TrialLoop:
                     )
             for trial_id in batch:
                 await self._items.run("trial", trial_id, partial(work, [trial_id]))
+
+    async def _stop_unhealthy(self, trial_id: int) -> None:
+        async with self._database.write() as session:
+            row = await trial_rows.get(session, trial_id)
+            if row.must_stop and not row.state.is_stopping:
+                await self._trials.stop_unhealthy(session, row)
 
     async def _end_invalid(self, trials: Sequence[tuple[int, str]]) -> float | None:
         """Kills trials with invalid hyperparameters that do not end. Returns the seconds until the next is due."""

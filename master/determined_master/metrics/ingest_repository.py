@@ -1,13 +1,14 @@
 """SQL of the metric store. Synchronous: it runs in the group-commit writer's thread."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, insert, select, true, update
 
 from determined_master.db.base import table_of
 from determined_master.db.bulk_insert import insert_converted
-from determined_master.db.models import ExperimentRow, MetricRow, SearchEventRow, TrialRow
+from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, SearchEventRow, TrialRow
 from determined_master.db.nul import to_json
 from determined_master.db.prepared import Prepared
 from determined_master.json_numbers import outward
@@ -18,6 +19,7 @@ _M = table_of(MetricRow)
 _T = table_of(TrialRow)
 _X = table_of(ExperimentRow)
 _F = table_of(SearchEventRow)
+_A = table_of(AllocationRow)
 _SAVED = (
     "summary_metrics",
     "steps_completed",
@@ -25,6 +27,9 @@ _SAVED = (
     "best_validation_id",
     "latest_validation_id",
     "searcher_metric_value",
+    "last_report_at",
+    "health_warning",
+    "must_stop",
 )
 _SAVE: Prepared[()] = Prepared(
     update(_T)
@@ -187,12 +192,16 @@ class LoadedTrial(NamedTuple):
     best_validation_id: int | None
     latest_validation_id: int | None
     searcher_metric_value: float | None
+    last_report_at: datetime | None
+    health_warning: str | None
+    must_stop: bool
 
 
 _LOAD = Prepared(
     select(_T.c.id, _T.c.experiment_id, _T.c.run_id, _T.c.run_start_steps)
     .add_columns(_T.c.reported_run_id, _T.c.steps_completed, _X.c.searcher_metric, _X.c.smaller_is_better)
     .add_columns(_T.c.summary_metrics, _T.c.best_validation_id, _T.c.latest_validation_id, _T.c.searcher_metric_value)
+    .add_columns(_T.c.last_report_at, _T.c.health_warning, _T.c.must_stop)
     .join(_X, _X.c.id == _T.c.experiment_id)
     .where(_T.c.id.in_(bindparam("ids", expanding=True)))
 )
@@ -200,6 +209,25 @@ _LOAD = Prepared(
 
 def load_trials(connection: Connection, trial_ids: Collection[int]) -> list[LoadedTrial]:
     return [LoadedTrial(*row) for row in _LOAD.rows_in(connection, ids=list(trial_ids))]
+
+
+class HealthFacts(NamedTuple):
+    """What a warning about a trial needs. ``allocation_id``: its newest attempt; None if it has none."""
+
+    task_id: str
+    allocation_id: str | None
+    config: dict[str, Any]
+
+
+def health_facts(connection: Connection, trial_id: int) -> HealthFacts:
+    """Returns the facts of one trial; asked for once, at its first metric that is not finite."""
+    newest = select(_A.c.id).where(_A.c.task_id == _T.c.task_id).order_by(_A.c.run_id.desc()).limit(1)
+    query = (
+        select(_T.c.task_id, newest.scalar_subquery(), _X.c.config)
+        .join(_X, _X.c.id == _T.c.experiment_id)
+        .where(_T.c.id == trial_id)
+    )
+    return HealthFacts(*connection.execute(query).one())
 
 
 def save_trials(connection: Connection, values: Sequence[dict[str, Any]]) -> None:

@@ -10,13 +10,15 @@ from sqlalchemy import Connection
 
 from determined.errors import ApiError, BadRequest, NotFound, PreconditionFailed
 from determined_master import notifications
+from determined_master.clock import Clock
 from determined_master.db.base import to_micros
 from determined_master.json_numbers import number, outward
-from determined_master.metrics import ingest_repository, series_invalidation_repository, summary
+from determined_master.metrics import health, ingest_repository, series_invalidation_repository, summary
 from determined_master.metrics.ingest_repository import NewReport
 from determined_master.metrics.report import Report
 
 QUICK_REPORTS = 64
+Warn = Callable[[Connection, str, str | None, str, datetime], None]
 
 
 @dataclass(slots=True)
@@ -39,6 +41,9 @@ class _Trial:
     best_validation_id: int | None = None
     latest_validation_id: int | None = None
     searcher_metric_value: float | None = None
+    last_report_at: datetime | None = None
+    health_warning: str | None = None
+    must_stop: bool = False
     changed: bool = False
 
 
@@ -67,16 +72,22 @@ class _Reported:
 class MetricStore:
     """Implements the group-commit writer's Store. Refuses a stale run id, and another value for a reported step."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock, warn: Warn) -> None:
+        """``warn`` adds a line to the log of a task."""
+        self._clock = clock
+        self._warn_in_log = warn
         self._trials: dict[int, _Trial] = {}
         self.is_awaited: Callable[[int], bool] = lambda _experiment_id: True
         """Called with the experiment of each validation. Returns True if its search is to process it at once."""
+        self._warned: set[str] = set()
+        """Topics of the warnings since the last commit."""
         self._time: datetime | None = None
         self._micros = 0
         """The time of the last report, and what is stored of it."""
 
     def rolled_back(self) -> None:
         self._trials.clear()
+        self._warned.clear()
 
     def forget(self, trial_ids: Iterable[int]) -> None:
         """Drops cached data; called after the commit of a transaction that changed a trial's run or removed it."""
@@ -92,7 +103,8 @@ class MetricStore:
             topics.add(notifications.SEARCH)
         if operations:
             topics.add(notifications.COLUMNS)
-        return topics
+        warned, self._warned = self._warned, set()
+        return topics | warned
 
     def is_quick(self, operations: Sequence[Report]) -> bool:
         """Returns False for a report that changes others, or of a trial that is not cached: those may be many."""
@@ -109,11 +121,15 @@ class MetricStore:
     def apply(self, connection: Connection, operations: Sequence[Report]) -> list[ApiError | None]:
         trial_ids = {report.trial_id for report in operations}
         self._load(connection, trial_ids)
+        # A report's own time is that of its task's clock.
+        now = self._clock.now()
         results: list[ApiError | None] = []
         fresh: list[NewReport] = []
         try:
             for report in operations:
                 results.append(self._take(connection, report, fresh))
+            for trial_id in trial_ids & self._trials.keys():
+                self._trials[trial_id].last_report_at = now
             ingest_repository.insert_many(connection, fresh)
             self._save(connection, trial_ids)
         except BaseException:
@@ -149,11 +165,27 @@ class MetricStore:
         fresh.append(self._row(trial, report))
         summary.add(trial.summary, report.group, report.metrics, is_plain=report.is_plain)
         trial.changed = True
+        if not report.is_plain and trial.health_warning is None:
+            self._warn(connection, trial, report)
         if report.group == "validation":
             ingest_repository.insert_many(connection, fresh)
             fresh.clear()
             self._validated(connection, trial, report)
         return None
+
+    def _warn(self, connection: Connection, trial: _Trial, report: Report) -> None:
+        """Logs the first metric of a trial that is not finite, and marks the trial if it is to stop because of it."""
+        sentence = health.not_finite(report.group, report.metrics, report.steps) if report.steps is not None else ""
+        if not sentence:
+            return
+        facts = ingest_repository.health_facts(connection, report.trial_id)
+        trial.health_warning = sentence
+        trial.must_stop = health.health_of(facts.config).nan == "stop"
+        text = health.warning_line(sentence, stops=trial.must_stop)
+        self._warn_in_log(connection, facts.task_id, facts.allocation_id, text, self._clock.now())
+        self._warned |= {notifications.logs(facts.task_id), notifications.experiment(trial.experiment_id)}
+        if trial.must_stop:
+            self._warned.add(notifications.TRIALS)
 
     def _row(self, trial: _Trial, report: Report) -> NewReport:
         if report.reported_at is not self._time:  # all reports of a request have one
@@ -237,6 +269,9 @@ class MetricStore:
                 best_validation_id=found.best_validation_id,
                 latest_validation_id=found.latest_validation_id,
                 searcher_metric_value=found.searcher_metric_value,
+                last_report_at=found.last_report_at,
+                health_warning=found.health_warning,
+                must_stop=found.must_stop,
                 reported={group: _Reported(steps) for group, steps in newest.items()},
                 older_steps=-1 if is_new else ingest_repository.older_steps(connection, found.id, found.run_id),
             )
@@ -256,6 +291,9 @@ class MetricStore:
                     "best_validation_id": trial.best_validation_id,
                     "latest_validation_id": trial.latest_validation_id,
                     "searcher_metric_value": trial.searcher_metric_value,
+                    "last_report_at": trial.last_report_at,
+                    "health_warning": trial.health_warning,
+                    "must_stop": trial.must_stop,
                 }
                 for trial_id, trial in changed
             ],

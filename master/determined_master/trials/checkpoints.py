@@ -70,6 +70,7 @@ async def report(session: WriteSession, clock: Clock, body: CheckpointReport, pr
         latest_checkpoint=newest.uuid if newest else None,
         checkpoint_count=trial.checkpoint_count + 1,
         checkpoint_size=trial.checkpoint_size + size,
+        last_report_at=clock.now(),
         values_stale=True,
     )
     await events.record(

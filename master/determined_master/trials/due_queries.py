@@ -22,6 +22,8 @@ class DueTrial(NamedTuple):
     state: TrialState
     retry_at: datetime | None
     is_invalid: bool
+    must_stop: bool
+    """True if a metric that is not finite is to end it."""
     has_open: bool
     """True if one of its attempts lives or is not settled."""
 
@@ -37,6 +39,7 @@ class Stopped(NamedTuple):
 
 _LIVE = [s for s in TrialState if s.is_live]
 _STOPPING = [s for s in TrialState if s.is_stopping]
+_STOPPABLE = (TrialState.ACTIVE, TrialState.PAUSED)
 _HAS_OPEN = (
     select(AllocationRow.id)
     .where(
@@ -57,12 +60,13 @@ async def due(session: ReadSession, after: int = 0) -> list[DueTrial]:
 
 _DUE = Prepared(
     select(TrialRow.id, TrialRow.experiment_id, TrialRow.task_id, TrialRow.state)
-    .add_columns(TrialRow.retry_at, TrialRow.invalid_hp, _HAS_OPEN.label("has_open"))
+    .add_columns(TrialRow.retry_at, TrialRow.invalid_hp, TrialRow.must_stop, _HAS_OPEN.label("has_open"))
     .where(
         TrialRow.id > bindparam("after"),
         TrialRow.state.in_(_LIVE),
         or_(
             TrialRow.invalid_hp.is_(True),
+            and_(TrialRow.must_stop.is_(True), TrialRow.state.in_(_STOPPABLE)),
             and_(TrialRow.closed.is_(False), TrialRow.state != TrialState.PAUSED, ~_HAS_OPEN),
         ),
     )

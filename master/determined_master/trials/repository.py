@@ -47,7 +47,7 @@ class AttemptTimes(NamedTuple):
 
 
 MAX_IDS_A_STATEMENT = 10_000
-FIGURES = frozenset({"progress", "steps_completed"})
+FIGURES = frozenset({"progress", "steps_completed", "last_report_at"})
 """Columns that every metric report updates; changes to them publish ``metrics:<id>``."""
 _LIVE = [s for s in TrialState if s.is_live]
 MACHINE = StateMachine(

@@ -9,9 +9,11 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.db.session import WriteSession, after_commit, notify
+from determined_master.events.repository import SYSTEM
 from determined_master.events.state_machine import Event
 from determined_master.logs import policy_match_repository
 from determined_master.logs import repository as logs
+from determined_master.metrics import health
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.actions import Create, Resume
 from determined_master.trials import lagging_queries, repository
@@ -120,6 +122,8 @@ class Trials:
             "exit_reason": None,
             "end_time": None,
             "invalid_hp": False,
+            "must_stop": False,
+            "health_warning": None,
             "closed": False,
             "progress": 0.0,
             "runner_state": "",
@@ -169,6 +173,14 @@ class Trials:
             if why and to is TrialState.STOPPING_ERROR:
                 await logs.say(session, row.task_id, live.id, f"the trial {why}", self._clock.now(), "ERROR")
         return True
+
+    async def stop_unhealthy(self, session: WriteSession, row: TrialRow) -> None:
+        """Ends a trial because of a metric that is not finite, without a restart."""
+        reason = health.stop_reason(row.health_warning or "a metric is not finite")
+        live = await allocation_rows.live_of_task(session, row.task_id)
+        stopped = await self.stop(session, row, TrialState.STOPPING_ERROR, SYSTEM, why=f"was stopped: {reason}")
+        if stopped and live is not None:
+            await allocation_rows.change(session, live, failure=reason)
 
     async def request_slots(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
         """Requests slots for a new attempt of each trial; the trials belong to one experiment."""

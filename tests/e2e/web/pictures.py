@@ -4,6 +4,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,27 @@ from tests.e2e.web import runs
 from tests.e2e.web.shrinking import shrink
 from tests.e2e.web.visits import NARROW, WIDE, Visit, launch, visit
 from tests.support.container_engine import TASK_IMAGE, has_image
+from tests.support.database_rows import write_rows
 from tests.support.live_cluster import LiveCluster, live_cluster, log_in
 
 RATES = (0.02, 0.05, 0.1, 0.2)
 WIDTHS = (32, 64, 128)
 BROKEN = Path(__file__).parent / "broken"
 STEADY = {"learning_rate": 0.02, "dropout": 0.1}
+LONG = "digits-wide-resnet, cosine schedule with warm-up, label smoothing 0.1, batch 4096, seed 3"
+LABELS = ("baseline", "digits-v2", "for the review", "cosine")
+STRETCH = 400
+"""What took a minute takes hours in the pictures, as real work does."""
+TIMES = {
+    "experiments": ("start_time", "end_time"),
+    "trials": ("start_time", "end_time"),
+    "allocations": ("created_at", "placed_at", "ready_at", "preempt_requested_at", "preempt_acked_at", "ended_at"),
+    "events": ("time",),
+    "checkpoints": ("report_time",),
+    "metrics": ("reported_at",),
+    "task_logs": ("timestamp",),
+    "slot_holds": ("held_at", "released_at"),
+}
 
 
 DOCUMENTATION: dict[str, tuple[str, Callable[[Page], None] | None]] = {
@@ -51,7 +67,7 @@ def make(cluster: LiveCluster) -> Run:
     """Two people's experiments: the digits trained, trained with a pause, and failing; a search; one that goes on."""
     with log_in(cluster.url, cluster.data, "determined") as session:
         other = SimpleNamespace(session=session, cluster_id=cluster.cluster_id)
-        first = runs.digits(cluster, batches=480, labels=["baseline"])
+        first = runs.digits(cluster, batches=480, name=LONG, labels=list(LABELS))
         paused = runs.digits(
             other,
             batches=480,
@@ -91,7 +107,16 @@ def make(cluster: LiveCluster) -> Run:
             "PATCH", f"/api/v1/experiments/{search.id}", {"notes": note, "description": "every rate with every width"}
         )
         made = (first, paused, failed, logged, search, rungs, waiting)
+        stretch(cluster)
         return Run(*(each.id for each in made), {each.id: each.trial_id for each in made})  # type: ignore[arg-type]
+
+
+def stretch(cluster: LiveCluster) -> None:
+    """Moves each time of the past away from now, all in the same proportion."""
+    now = time.time_ns() // 1000
+    for table, columns in TIMES.items():
+        moved = ", ".join(f"{column} = ? - (? - {column}) * {STRETCH}" for column in columns)
+        write_rows(cluster.data, f"UPDATE {table} SET {moved}", [(now, now) * len(columns)])
 
 
 def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
@@ -127,7 +152,7 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
     found["experiment-rungs"] = (f"/experiments/{run.adaptive}/hyperparameters", None)
     found["experiment-why"] = (f"/experiments/{run.waiting}/overview", without_folders)
     found |= {f"trial-{tab}": (f"{trial}/{tab}", None) for tab in ("curves", "hyperparameters", "profile")}
-    found["cluster"] = ("/cluster", quarter_of_an_hour)
+    found["cluster"] = ("/cluster", quarter_of_a_day)
     found |= {place: (f"/{place}", None) for place in ("checkpoints", "events", "users", "settings")}
     return found | DOCUMENTATION
 
@@ -136,8 +161,8 @@ def search_results(page: Page) -> None:
     expect(page.locator("#search-results p.search-summary")).to_contain_text("matching the search query")
 
 
-def quarter_of_an_hour(page: Page) -> None:
-    for button in page.get_by_role("button", name="15 min").all():
+def quarter_of_a_day(page: Page) -> None:
+    for button in page.get_by_role("button", name="6 h").all():
         button.click()
 
 

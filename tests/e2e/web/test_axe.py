@@ -38,6 +38,7 @@ class Lived:
     """What there is to see."""
 
     search: int
+    rungs: int
     failed: int
     paused: int
     trial: int
@@ -48,13 +49,15 @@ def lived(cluster: LiveCluster) -> Lived:
     ann = {"username": "ann", "displayName": "Ann Lee", "active": True}
     cluster.session.post("/api/v1/users", {"user": ann})
     search = runs.grid(cluster, "search", rates=[0.05, 0.1, 0.2], widths=[32, 64, 128], labels=["one", "two"])
+    rungs = runs.adaptive(cluster, "compared at rungs", trials=6)
     failed = runs.failing(cluster, "unreadable", description="fails at its twelfth step")
     paused = runs.forever(cluster, "held")
     paused.at_step(3)
     paused.pause()
     failed.ended("ERROR")
     search.ended()
-    return Lived(search.id, failed.id, paused.id, failed.trial_id)
+    rungs.ended("COMPLETED", within=300)
+    return Lived(search.id, rungs.id, failed.id, paused.id, failed.trial_id)
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +117,7 @@ def test_axe_finds_nothing_on_every_page_and_tab(cluster: LiveCluster, lived: Li
     places |= {f"search {tab}": f"/experiments/{lived.search}/{tab}" for tab in EXPERIMENT_TABS}
     places |= {f"failed {tab}": f"/experiments/{lived.failed}/{tab}" for tab in ("overview", "hyperparameters", "logs")}
     places |= {f"trial {tab}": f"/trials/{lived.trial}/{tab}" for tab in TRIAL_TABS}
+    places |= {"rungs": f"/experiments/{lived.rungs}/hyperparameters"}
     places |= {"paused": f"/experiments/{lived.paused}", "paused trial": f"/trials/{lived.paused}"}
     places |= {"compare": f"/compare?experiments={lived.search},{lived.failed}"}
     for what, path in places.items():

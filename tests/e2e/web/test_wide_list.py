@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.e2e.web import runs
 from tests.e2e.web.visits import NARROW, Visit
 from tests.support.live_cluster import LiveCluster
@@ -42,3 +42,30 @@ def test_the_name_stays_in_sight(
     expect(grid.get_by_role("columnheader", name="width")).to_be_in_viewport()
     expect(grid).to_have_attribute("data-aside", "")
     assert (before == left_of(page, name)) is stays
+
+
+def test_no_length_of_real_work_is_cut(cluster: LiveCluster, visitor: Callable[..., Visit]):
+    """Hours and minutes, and a week, in each column with a duration; nor is a state, or when it was submitted."""
+    names = ("almost an hour", "a day", "weeks")
+    for name in names:
+        runs.quick(cluster, name, activate=False)
+    lengths = dict(zip(names, (3599, 86_340, 1_987_200), strict=True))
+
+    def long(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        for row in body["experiments"]:
+            if row["name"] in lengths:
+                seconds = lengths[row["name"]]
+                row |= {"state": "STATE_COMPLETED", "durationSeconds": seconds, "endTime": row["startTime"]}
+                row["times"] = {**row["times"], "waitedSeconds": seconds, "ranSeconds": seconds}
+        route.fulfill(response=answer, json=body)
+
+    page = visitor().context.new_page()
+    page.route("**/detent/experiments/search", long)
+    page.goto(f"{cluster.url}/?col=name&col=state&col=startTime&col=waited&col=ran&col=duration")
+    expect(page.get_by_text("23 h 59 min")).to_have_count(3)
+    cut = """cells => cells.filter(cell => [cell, ...cell.querySelectorAll("*")].some(
+        each => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== "inline"
+    )).map(cell => cell.textContent)"""
+    assert page.get_by_role("gridcell").evaluate_all(cut) == []

@@ -273,6 +273,7 @@ def test_the_context_is_what_the_cluster_would_see(context: Path, capfd: pytest.
     assert run(context, "open('secret.txt')") == 1
     err = capfd.readouterr().err
     assert "ctx/train.py:1: FileNotFoundError" in err
+    assert ".detignore leaves secret.txt out of the context (line 1: secret.txt)" in err
     assert "startup-hook.sh is not run in a local run" in err
 
 

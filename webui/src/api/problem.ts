@@ -46,3 +46,23 @@ export function problemOf(status: number, body: unknown): Problem {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+const OUTAGE = [0, 502, 503, 504];
+
+/** True if the master did not answer, or a proxy in front of it says so. */
+export function isOutage(error: unknown): boolean {
+  return !(error instanceof Problem) || OUTAGE.includes(error.status);
+}
+
+interface Asked {
+  data: unknown;
+  error: unknown;
+}
+
+/**
+ * The error of what was never loaded, or null. What was loaded stays, however old: the note on the connection says that it
+ * may be out of date.
+ */
+export function failureOf(...asked: readonly Asked[]): unknown {
+  return asked.find(({ data, error }) => error && data === undefined)?.error ?? null;
+}

@@ -120,3 +120,14 @@ describe("the filter language", () => {
     });
   });
 });
+
+it("takes the names that the page shows as they are", () => {
+  expect(parseFilter("val/loss < 1 lr<0.001")).toEqual({
+    kind: "group",
+    conjunction: "and",
+    children: [
+      { kind: "field", column: "val/loss", operator: "<", value: 1 },
+      { kind: "field", column: "lr", operator: "<", value: 0.001 },
+    ],
+  });
+});

@@ -64,7 +64,7 @@ export function Component() {
       {compared.length > DISPLAY_LIMIT && (
         <p className={typography.warning}>Only the first {DISPLAY_LIMIT} are shown.</p>
       )}
-      {error ? (
+      {error !== null ? (
         <Failure error={error} />
       ) : isPending ? (
         <Loading what="the runs" />

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Navigate, Route, Routes, useParams } from "react-router";
-import { Problem } from "@/api/problem";
+import { isOutage, Problem } from "@/api/problem";
 import { type Lazy, lazy, useFetched } from "@/app/lazy";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
@@ -63,7 +63,8 @@ function ExperimentPage({ id }: { id: number }) {
   const tab = { experiment };
   return (
     <main>
-      {failed}
+      {/* Only the note on the connection speaks of a master that does not answer. */}
+      {failure !== null && !isOutage(failure) && failed}
       <Header experiment={experiment} status={status} />
       <TabLinks
         label="Experiment sections"

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { masterUrl } from "@/app/base";
-import { messageOf, Problem } from "@/api/problem";
+import { isOutage, messageOf, Problem } from "@/api/problem";
 import { Button } from "@/components/base/Button";
 import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
@@ -47,7 +47,7 @@ export function Home() {
   const read = useMemo(() => readFilter(state.query), [state.query]);
   const lastGood = useRef(read.filter);
   if (!read.problem) lastGood.current = read.filter;
-  const { whole, asked, shape, toggle, failure, isPending, isCurrent, total } = useSections(
+  const { whole, asked, shape, toggle, failure, hasNothing, isPending, isCurrent, total } = useSections(
     state,
     read.problem ? lastGood.current : read.filter,
   );
@@ -116,7 +116,7 @@ export function Home() {
     compare: (ids) => ids.length > 1 && ids.length <= 100 && void navigate(`/compare?experiments=${ids.join(",")}`),
   });
   const refusal = failure instanceof Problem && failure.status === 400 ? messageOf(failure) : "";
-  const failed = failure !== null && refusal === "";
+  const failed = failure !== null && refusal === "" && (hasNothing || !isOutage(failure));
   return (
     <main className={homeStyles.page}>
       <div className={layout.pageHead}>

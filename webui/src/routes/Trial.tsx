@@ -2,7 +2,7 @@ import { escapeControl } from "@/format/escapeControl";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
-import { Problem } from "@/api/problem";
+import { isOutage, Problem } from "@/api/problem";
 import { type Lazy, lazy, useFetched } from "@/app/lazy";
 import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";
@@ -109,7 +109,7 @@ function TrialPage({ first }: { first: Trial }) {
       run: () => void navigate(`/experiments/${experimentId}`),
     },
   ]);
-  const failed = error && <Failure error={error} gone={`Trial ${id} was deleted`} />;
+  const failed = error && !isOutage(error) && <Failure error={error} gone={`Trial ${id} was deleted`} />;
   // What is known stays; only a trial that is gone takes its page along.
   if (error instanceof Problem && error.isMissing) return <main>{failed}</main>;
   if (!location.pathname.startsWith(base))
@@ -160,6 +160,11 @@ function TrialPage({ first }: { first: Trial }) {
           )}
         </div>
         {own?.failure && <FailureNote experimentId={experimentId} trial={own} failure={own.failure} />}
+        {own?.note && (
+          <p className={typography.warning} role="status">
+            {own.note.charAt(0).toUpperCase() + escapeControl(own.note.slice(1))}
+          </p>
+        )}
         {own?.waiting && <p className={typography.warning}>Waiting: {own.waiting}</p>}
       </header>
       <TabLinks label="Trial sections" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />

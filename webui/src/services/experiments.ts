@@ -27,6 +27,8 @@ export const experimentQuery = (id: number) =>
     queryFn: async () => (await got(api.GET("/api/v1/experiments/{experiment_id}", at(id)))).experiment,
   });
 
+const SILENCE_MS = 60_000;
+
 export const statusQuery = (id: number) =>
   queryOptions({
     queryKey: key(id, "status"),
@@ -35,6 +37,8 @@ export const statusQuery = (id: number) =>
       heardTime(Date.parse(status.now));
       return status;
     },
+    // Nothing announces that a trial is silent.
+    refetchInterval: ({ state }) => (state.data?.state === "STATE_RUNNING" ? SILENCE_MS : false),
   });
 
 /** Why the experiment's trials wait for slots. */

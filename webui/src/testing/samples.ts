@@ -94,6 +94,7 @@ export function rowOf(id: number, change: Partial<Row> = {}): Row {
     checkpointCount: 0,
     checkpointSize: 0,
     failure: null,
+    note: null,
     times: null,
     cells: {},
     ...change,

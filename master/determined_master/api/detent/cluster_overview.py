@@ -211,18 +211,20 @@ async def get_slot_usage(
     end: To = None,
     buckets: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> SlotUsage:
-    """Ignores the future part of the period."""
+    """Ignores the future part of the period: the current bucket has the seconds until now, later ones have none."""
     now = clock.now()
     first, last = _between(start, end, now)
     busy = busy_seconds(await allocation_rows.held_spans(session, first, last, now), first, last, buckets)
     present = {row.id for row in await agent_rows.present(session)}
-    seconds = (last - first).total_seconds() / buckets
+    length = (last - first) / buckets
     return SlotUsage(
         from_=first,
         to=last,
         slots=sum(slot.agent_id in present for slot in await agent_rows.slots(session)),
         buckets=[
-            UsageBucket(start=at, busy_slot_seconds=each, seconds=seconds)
+            UsageBucket(
+                start=at, busy_slot_seconds=each, seconds=max(0.0, (min(at + length, now) - at).total_seconds())
+            )
             for at, each in zip(starts(first, last, buckets), busy, strict=True)
         ],
     )

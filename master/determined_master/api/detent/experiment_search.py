@@ -9,9 +9,11 @@ from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries.experiment_status import run_times
 from determined_master.api.schemas import experiment_search as schemas
 from determined_master.api.schemas.experiment_status import RunTimes
+from determined_master.display_state import RUNNING
 from determined_master.experiment_index import column_catalog
 from determined_master.experiment_index.column_names import Kind
 from determined_master.experiment_index.search import Question, Search
+from determined_master.trials import health_queries
 from determined_master.trials import repository as trial_rows
 
 router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["finding"])
@@ -27,6 +29,8 @@ async def find_experiments(
     now = clock.now()
     search = Search(session, now, Question(body.project_id, body.filter, body.sort, body.show_archived))
     found = await search.page([each for each in body.columns if each not in TIMES], body.offset, body.limit)
+    active = [shown.experiment.id for shown, _ in found.rows if shown.state == RUNNING]
+    notes = await health_queries.notes(session, active, now)
     times: dict[int, RunTimes] = {}
     if TIMES & set(body.columns):
         ids = [shown.experiment.id for shown, _ in found.rows]
@@ -35,7 +39,10 @@ async def find_experiments(
     return schemas.SearchAnswer(
         total=found.total,
         offset=body.offset,
-        experiments=[schemas.row(shown, cells, now, times.get(shown.experiment.id)) for shown, cells in found.rows],
+        experiments=[
+            schemas.row(shown, cells, now, times.get(shown.experiment.id), notes.get(shown.experiment.id))
+            for shown, cells in found.rows
+        ],
         unknown_columns=found.unknown,
     )
 

@@ -21,6 +21,7 @@ from determined_master.db.session import ReadSession
 from determined_master.events import repository as event_rows
 from determined_master.experiments import repository
 from determined_master.logs import log_queries
+from determined_master.metrics.health import health_of
 from determined_master.searcher.task_method import FAILURE
 from determined_master.tasks import search_task_repository
 from determined_master.trials import repository as trial_rows
@@ -90,9 +91,16 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
         message = await _awaited_removal(session, row.id)
     failed = await allocation_rows.newest_failures(session, [trial.task_id for trial in trials])
     restarts = row.config.get("max_restarts", 0)
+    silent = health_of(row.config).silent_after
     statuses = [
         status_queries.trial_status(
-            t, live.get(t.task_id), moved.get(str(t.id)), now, failed.get(t.task_id), max_restarts=restarts
+            t,
+            live.get(t.task_id),
+            moved.get(str(t.id)),
+            now,
+            failed.get(t.task_id),
+            max_restarts=restarts,
+            silent_after=silent,
         )
         for t in trials
     ]
@@ -151,5 +159,5 @@ async def _with_line(
     failure = next((each.failure for each in statuses if each.state == "STATE_ERROR" and each.failure), None)
     if failure is None:
         return None
-    line = await log_queries.last_error(session, task_ids[failure.trial_id], failure.allocation_id)
-    return failure.model_copy(update={"log_line": line})
+    line = await log_queries.first_error(session, task_ids[failure.trial_id], failure.allocation_id)
+    return failure.model_copy(update={"log_line": None if line is None else line.id})

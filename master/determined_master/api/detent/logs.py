@@ -77,9 +77,15 @@ async def log_page(
 
 
 @router.get("/trials/{trial_id}/logs/first-error")
-async def log_first_error(trial_id: RowId, _principal: Reader, session: Read) -> FirstError:
+async def log_first_error(
+    trial_id: RowId,
+    _principal: Reader,
+    session: Read,
+    allocation_id: Annotated[str, Query(alias="allocationId", max_length=80)] = "",
+) -> FirstError:
+    """Returns the first error of the trial, or of one attempt of it."""
     row = await trial_rows.get(session, trial_id)
-    found = await log_queries.first_error(session, row.task_id)
+    found = await log_queries.first_error(session, row.task_id, allocation_id or None)
     return FirstError(line=line_of(found) if found is not None else None)
 
 

@@ -6,13 +6,15 @@ from fastapi import APIRouter, Query
 
 from determined.states import TrialState
 from determined_master.allocations import repository as allocation_rows
-from determined_master.api.dependencies import Anyone, Read, User
+from determined_master.api.dependencies import Anyone, ClockDep, Read, User
 from determined_master.api.queries.attempts import Attempts, attempts_of
+from determined_master.api.queries.experiment_status import note_of
 from determined_master.api.queries.timeline_marks import TrialMarks, moments_of, on_curve
 from determined_master.api.schemas.base import Json, Number, RowId, Time, Wire
 from determined_master.display_state import display_state
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
+from determined_master.metrics.health import health_of
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.timeline_queries import histories_of
 
@@ -33,6 +35,8 @@ class Progress(Wire):
     restarts: int
     run_id: int
     latest_checkpoint: str | None
+    note: str | None
+    """What is wrong with it although it has not failed."""
 
 
 class Point(Wire):
@@ -50,7 +54,7 @@ class Curves(Wire):
 
 
 @router.get("/trials/{trial_id}/progress")
-async def progress(trial_id: RowId, _principal: Anyone, session: Read) -> Progress:
+async def progress(trial_id: RowId, _principal: Anyone, session: Read, clock: ClockDep) -> Progress:
     row = await trial_rows.get(session, trial_id)
     experiment = await experiment_rows.get(session, row.experiment_id)
     live = await allocation_rows.live_of_task(session, row.task_id)
@@ -68,6 +72,7 @@ async def progress(trial_id: RowId, _principal: Anyone, session: Read) -> Progre
         restarts=row.restarts,
         run_id=row.run_id,
         latest_checkpoint=row.latest_checkpoint,
+        note=note_of(row, live, health_of(experiment.config).silent_after, clock.now()),
     )
 
 

@@ -1,6 +1,7 @@
 """Experiments with their best trials, loaded without all metrics of each trial."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.orm.attributes import set_committed_value
@@ -19,11 +20,13 @@ from determined_master.json_numbers import outward
 from determined_master.trials import repository as trial_rows
 
 
-async def show(session: ReadSession, experiment_ids: Sequence[int]) -> list[tuple[Experiment, Trial | None]]:
-    """Returns the experiments in the order of the ids."""
+async def show(
+    session: ReadSession, experiment_ids: Sequence[int], now: datetime | None = None
+) -> list[tuple[Experiment, Trial | None]]:
+    """Returns the experiments in the order of the ids. With the time ``now`` they have notes on running trials."""
     by_id = {row.id: row for row in await experiment_rows.get_many(session, experiment_ids)}
     rows = [by_id[i] for i in experiment_ids if i in by_id]
-    shown = await experiment_queries.show(session, rows)
+    shown = await experiment_queries.show(session, rows, now)
     summaries = await _summaries(session, rows)
     best = await trial_rows.without_metrics(session, [one.best_trial_id for one in shown if one.best_trial_id])
     for trial in best:

@@ -16,6 +16,7 @@ from determined_master.api.schemas.experiment_status import (
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
 from determined_master.display_state import display_state
 from determined_master.experiments.actions import Action, refusal
+from determined_master.metrics import health
 from determined_master.trials.repository import AttemptTimes
 
 Span = tuple[datetime, datetime | None]
@@ -34,7 +35,7 @@ def leaving(live: Collection[AllocationRow]) -> str:
     asked = [each for each in live if each.kill_requested_at is None and each.ready_at is not None]
     if any(each.preempt_acked_at is None for each in asked):
         return "waiting for checkpoint"
-    return "saved, exiting" if asked else "waiting for the container to end"
+    return "saved, exiting" if asked else "waiting for its processes to end"
 
 
 def text_of(
@@ -60,9 +61,13 @@ def text_of(
     if shown == "STATE_QUEUED":
         waiting = next((trial.waiting for trial in trials if trial.waiting), None)
         return f"queued: {waiting}" if waiting else "queued"
-    if shown == "STATE_RUNNING" and total > 1:
+    if shown == "STATE_RUNNING":
         running = sum(trial.state == "STATE_RUNNING" for trial in trials)
-        return f"running: {running} of {total} trials"
+        noted = next((trial for trial in trials if trial.state == "STATE_RUNNING" and trial.note), None)
+        if total == 1:
+            return f"running: {noted.note}" if noted else "running"
+        text = f"running: {running} of {total} trials"
+        return f"{text}; trial {noted.trial_id}: {noted.note}" if noted else text
     return shown.removeprefix("STATE_").lower().replace("_", " ")
 
 
@@ -79,8 +84,9 @@ def trial_status(
     now: datetime,
     failed: AllocationRow | None = None,
     max_restarts: int = 0,
+    silent_after: float = 0.0,
 ) -> TrialStatus:
-    """``failed``: the newest failed attempt."""
+    """``failed``: the newest failed attempt. ``silent_after``: seconds without a report before a note says so."""
     allocations = [] if live is None else [live]
     waiting = waiting_of(row, live, now)
     failure = None
@@ -101,6 +107,7 @@ def trial_status(
         trial_id=row.id,
         state=finer(row.state, allocations),
         text=_trial_text(row, live, waiting, failure.text if failure else ""),
+        note=note_of(row, live, silent_after, now),
         failure=failure,
         attempt=row.restarts + 1,
         max_attempts=max(max_restarts, row.restarts) + 1,
@@ -110,6 +117,14 @@ def trial_status(
         progress=row.progress,
         steps=row.steps_completed,
     )
+
+
+def note_of(row: TrialRow, live: AllocationRow | None, silent_after: float, now: datetime) -> str | None:
+    """Returns what is wrong with a trial that is alive, or was with one that has ended; None if nothing is known."""
+    silent = ""
+    if live is not None and live.state is AllocationState.RUNNING and row.state is TrialState.ACTIVE:
+        silent = health.silence(row.last_report_at, live.ready_at, silent_after, now)
+    return "; ".join(filter(None, (f"it {silent}" if silent else "", row.health_warning))) or None
 
 
 def waiting_of(row: TrialRow, live: AllocationRow | None, now: datetime) -> str | None:

@@ -1,6 +1,7 @@
 """Loads experiments with the totals of their trials, in one query per kind."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar, TypeVarTuple
 
 from determined.config import masking
@@ -12,7 +13,7 @@ from determined_master.db.session import ReadSession
 from determined_master.display_state import display_state
 from determined_master.offloading import MAX_INLINE_CHARACTERS
 from determined_master.threads import Threads
-from determined_master.trials import totals_queries
+from determined_master.trials import health_queries, totals_queries
 from determined_master.trials.totals_queries import TrialTotals
 from determined_master.users import list_queries as user_lists
 
@@ -22,14 +23,25 @@ _MAY_HOLD_SLOTS = (ExperimentState.ACTIVE, ExperimentState.PAUSED)
 _threads = Threads("masking configurations", 1)
 
 
-async def show(session: ReadSession, rows: Sequence[ExperimentRow]) -> list[schemas.Experiment]:
+async def show(
+    session: ReadSession, rows: Sequence[ExperimentRow], now: datetime | None = None
+) -> list[schemas.Experiment]:
+    """Returns the wire models. With the time ``now`` they have notes on running trials."""
     totals = await totals_queries.totals(session, [row.id for row in rows])
     names = await user_lists.usernames(session, {row.user_id for row in rows})
     shown = await displayed(session, rows)
     failures = await _failures(session, totals)
+    active = [row.id for row in rows if row.state is ExperimentState.ACTIVE]
+    notes = {} if now is None else await health_queries.notes(session, active, now)
     return [
         schemas.experiment(
-            row, names[row.user_id], totals[row.id], shown[row.id], await masked(row), failures.get(row.id)
+            row,
+            names[row.user_id],
+            totals[row.id],
+            shown[row.id],
+            await masked(row),
+            failures.get(row.id),
+            notes.get(row.id),
         )
         for row in rows
     ]

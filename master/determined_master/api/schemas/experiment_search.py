@@ -96,6 +96,8 @@ class Row(Wire):
     checkpoint_size: int
     failure: str | None
     """The cause of the first failed trial's last failure."""
+    note: str | None
+    """What is wrong with a running trial."""
     times: RunTimes | None
     """None unless the column ``waited`` or ``ran`` was requested."""
     cells: dict[str, Cell]
@@ -241,6 +243,7 @@ def row(
     cells: dict[str, float | str | bool | None],
     now: datetime,
     times: RunTimes | None = None,
+    note: str | None = None,
 ) -> Row:
     experiment, username, summary, word = shown
     return Row(
@@ -268,6 +271,7 @@ def row(
         checkpoint_count=summary.checkpoint_count if summary else 0,
         checkpoint_size=summary.checkpoint_size if summary else 0,
         failure=summary.failure if summary else None,
+        note=note,
         times=times,
         cells=cells,
     )

@@ -81,6 +81,8 @@ class TrialStatus(Wire):
     """Cause of the newest failed attempt; None if the trial ended otherwise."""
     progress: float
     steps: int
+    note: str | None
+    """What is wrong with it although it has not failed: it is silent, or reported a value that is not finite."""
 
 
 class RunTimes(Wire):

@@ -68,6 +68,8 @@ class Experiment(Wire):
     user_id: int = 0
     failure: str | None = None
     """Cause of the first failed trial; an extension of the older API."""
+    health_note: str | None = None
+    """What is wrong with a running trial; an extension."""
     workspace_id: int = 1
     workspace_name: str = "Uncategorized"
 
@@ -207,6 +209,7 @@ def experiment(
     shown: str,
     without_secrets: MaskedConfig,
     failure: str | None = None,
+    health_note: str | None = None,
 ) -> Experiment:
     """Returns the wire model. ``shown`` is the displayed state, ``failure`` why its first failed trial failed."""
     ended = row.end_time
@@ -234,6 +237,7 @@ def experiment(
         duration=int((ended - row.start_time).total_seconds()) if ended else None,
         end_time=ended,
         failure=failure,
+        health_note=health_note,
         forked_from=row.parent_id,
         hyperparameters=row.config.get("hyperparameters") or {},
         labels=row.labels,

@@ -48,6 +48,8 @@ class Trial(Wire):
     end_time: Time | None = None
     failure: str | None = None
     """Cause of its failure; an extension of the older API."""
+    health_warning: str | None = None
+    """Its first metric that was NaN or infinite; an extension."""
     latest_validation: MetricsWorkload | None = None
     log_policy_matched: str | None = None
     log_retention_days: int | None = None
@@ -152,6 +154,7 @@ def trial(
         checkpoint_count=row.checkpoint_count,
         end_time=ended,
         failure=failure,
+        health_warning=row.health_warning,
         log_policy_matched=policy,
         metadata=row.run_metadata,
         runner_state=row.runner_state,

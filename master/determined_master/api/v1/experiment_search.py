@@ -24,11 +24,12 @@ LARGEST_PAGE = 500
 async def search_experiments(
     body: schemas.ExperimentsSearchBody, _principal: Anyone, session: Read, clock: ClockDep
 ) -> schemas.ExperimentsSearchAnswer:
-    search = Search(session, clock.now(), Question(any_project(body.project_id), body.filter, body.sort))
+    now = clock.now()
+    search = Search(session, now, Question(any_project(body.project_id), body.filter, body.sort))
     total = await search.total()
     window = Window.of(body.offset, body.limit, total)
     limit = LARGEST_PAGE if window.limit is None else min(window.limit, LARGEST_PAGE)
-    found = await show(session, await search.ids(offset=window.offset, limit=limit))
+    found = await show(session, await search.ids(offset=window.offset, limit=limit), now)
     return schemas.ExperimentsSearchAnswer(
         experiments=[schemas.FoundExperiment(experiment=one, best_trial=best) for one, best in found],
         pagination=window.pagination(total, len(found), body.limit),

@@ -34,10 +34,11 @@ router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["experiments"]
 
 @router.get("/experiments")
 async def list_experiments(
-    _principal: Anyone, session: Read, filters: Annotated[experiment_list.Filters, Query()]
+    _principal: Anyone, session: Read, clock: ClockDep, filters: Annotated[experiment_list.Filters, Query()]
 ) -> schemas.ExperimentsAnswer:
     rows, pagination = await experiment_list.find(session, filters, states(filters.states, ExperimentState))
-    return schemas.ExperimentsAnswer(experiments=await experiment_queries.show(session, rows), pagination=pagination)
+    shown = await experiment_queries.show(session, rows, clock.now())
+    return schemas.ExperimentsAnswer(experiments=shown, pagination=pagination)
 
 
 @router.post("/experiments/continue")

@@ -9,6 +9,7 @@ from determined.states import TrialState
 from determined_master import notifications
 from determined_master.api.dependencies import (
     Anyone,
+    ClockDep,
     DatabaseDep,
     Owner,
     Read,
@@ -110,12 +111,17 @@ async def kill_trial(trial_id: RowId, user: Owner, session: Write, access: Trial
 
 @router.post("/trials/{trial_id}/progress")
 async def report_progress(
-    trial_id: RowId, body: schemas.ProgressBody, principal: TaskOrOwner, database: DatabaseDep, access: TrialAccessDep
+    trial_id: RowId,
+    body: schemas.ProgressBody,
+    principal: TaskOrOwner,
+    database: DatabaseDep,
+    access: TrialAccessDep,
+    clock: ClockDep,
 ) -> Empty:
     async with database.write() as session:
         await access.check_trial(session, principal, trial_id)
         row = await repository.get(session, trial_id)
-        await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)))
+        await repository.change(session, row, progress=min(1.0, max(0.0, body.progress)), last_report_at=clock.now())
     return Empty()
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, ForeignKey, Index, String, literal_column, text
+from sqlalchemy import ColumnElement, ForeignKey, Index, String, Text, false, literal_column, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExitReason, TrialState
@@ -61,6 +61,12 @@ class TrialRow(Base):
     checkpoint_size: Mapped[int] = mapped_column(default=0)
     summary_metrics: Mapped[dict[str, Any]] = mapped_column(default=dict)
     run_metadata: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    last_report_at: Mapped[datetime | None]
+    """Time of the last report: metrics, progress or a checkpoint."""
+    health_warning: Mapped[str | None] = mapped_column(Text)
+    """A sentence about the first metric that was not finite."""
+    must_stop: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """True once such a metric ends the trial (``health.nan: stop``)."""
     values_stale: Mapped[bool] = mapped_column(default=True)
     """True if the experiment index has to be updated for this trial."""
 

@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { useShownTheme } from "@/app/preferences";
+import { useLatest } from "@/hooks/useLatest";
 import { useOnScreen } from "@/hooks/useOnScreen";
 import { seriesQuery } from "@/services/series";
 import type { MetricId, TrialMark } from "@/services/trials";
@@ -60,7 +61,9 @@ export function Panel({
     setHighlighted(null);
     setHidden((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
   };
-  const { data, error } = useQuery({ ...seriesQuery(question), enabled: seen });
+  const asked = useQuery({ ...seriesQuery(question), enabled: seen });
+  const { error } = asked;
+  const data = useLatest(asked.data);
   const lines = useMemo(
     () => linesOf(data ?? [], runs, { x: state.x, smoothing: state.smoothing, banded }),
     // eslint-disable-next-line react-hooks/exhaustive-deps -- colours are those of the theme
@@ -94,7 +97,7 @@ export function Panel({
           CSV
         </Button>
       </div>
-      {error ? (
+      {error && !data ? (
         <Failure error={error} />
       ) : data && lines.length === 0 ? (
         <p className={typography.hint}>

@@ -4,11 +4,15 @@ export interface Searcher {
   smallerIsBetter: boolean;
 }
 
-const GREATER_IS_BETTER = /acc|f1|auc|reward|score|precision|recall|bleu|map$/i;
+export type Better = "smaller" | "larger";
 
-/** True if smaller values of the metric are better: by the searcher for its own metric, else guessed from the name. */
-export function isSmallerBetter(metric: string, searcher: Searcher | null): boolean {
-  return searcher?.metric === metric ? searcher.smallerIsBetter : !GREATER_IS_BETTER.test(metric);
+/**
+ * Which values of a metric are better: known of the searcher's own metric, whose direction the configuration gives; null for
+ * each other one. A name says nothing reliable: `val/top5`, `perplexity` and `wer` differ.
+ */
+export function betterOf(metric: string, searcher: Searcher | null): Better | null {
+  if (searcher?.metric !== metric) return null;
+  return searcher.smallerIsBetter ? "smaller" : "larger";
 }
 
 /** The searcher of an experiment's effective configuration. */

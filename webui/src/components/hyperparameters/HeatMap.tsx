@@ -1,3 +1,4 @@
+import type { Better } from "@/components/board/direction";
 import { useMemo, useState } from "react";
 import { figure } from "@/format/number";
 import { useShownTheme } from "@/app/preferences";
@@ -13,7 +14,8 @@ interface Props {
   points: readonly Point[];
   names: readonly string[];
   metric: string;
-  smallerIsBetter: boolean;
+  /** Null: larger values are drawn like better ones. */
+  better: Better | null;
   spaces: ReadonlyMap<string, SearchSpace>;
 }
 
@@ -41,7 +43,7 @@ export function stepsOf(axis: Axis): string[] {
 }
 
 /** The mean of the metric over two hyperparameters; each cell says its figure, the colour only helps. */
-export function HeatMap({ points, names, metric, smallerIsBetter, spaces }: Props) {
+export function HeatMap({ points, names, metric, better, spaces }: Props) {
   useShownTheme();
   const [first, setFirst] = useState(names[0] ?? "");
   const [second, setSecond] = useState(names[1] ?? names[0] ?? "");
@@ -79,7 +81,7 @@ export function HeatMap({ points, names, metric, smallerIsBetter, spaces }: Prop
   const keys = [...cells.keys()];
   const good = goodness(
     [...cells.values()].map((cell) => cell.mean),
-    smallerIsBetter,
+    better === "smaller",
   );
   const choose = (value: string, set: (name: string) => void, label: string) => (
     <label>

@@ -1,3 +1,4 @@
+import type { Better } from "@/components/board/direction";
 import { clsx } from "clsx";
 import { type PointerEvent, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
@@ -16,7 +17,8 @@ interface Props {
   points: readonly Point[];
   names: readonly string[];
   metric: string;
-  smallerIsBetter: boolean;
+  /** Null: larger values are drawn like better ones. */
+  better: Better | null;
   spaces: ReadonlyMap<string, SearchSpace>;
 }
 
@@ -29,7 +31,7 @@ const DISPLAY_LIMIT = 1000;
 type Brushes = Record<string, [number, number]>;
 
 /** One line a trial over all hyperparameters, the metric last; drag along an axis to keep what passes there. */
-export function ParallelCoordinates({ points, names, metric, smallerIsBetter, spaces }: Props) {
+export function ParallelCoordinates({ points, names, metric, better, spaces }: Props) {
   useShownTheme();
   const navigate = useNavigate();
   const [brushes, setBrushes] = useState<Brushes>({});
@@ -51,9 +53,9 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter, sp
     () =>
       goodness(
         points.map((point) => point.metric),
-        smallerIsBetter,
+        better === "smaller",
       ),
-    [points, smallerIsBetter],
+    [points, better],
   );
   const left = (index: number) => 50 + (index * (WIDTH - 100)) / Math.max(1, axes.length - 1);
   const down = (place: number) => HEIGHT - BOTTOM - place * (HEIGHT - TOP - BOTTOM);
@@ -114,13 +116,13 @@ export function ParallelCoordinates({ points, names, metric, smallerIsBetter, sp
         </svg>
       </div>
       <figcaption className={clsx(layout.row, typography.small)}>
-        <span className={typography.soft}>worst</span>
+        <span className={typography.soft}>{better ? "worst" : "lowest"}</span>
         <svg width="120" height="8" aria-hidden="true">
           {Array.from({ length: 24 }, (_, index) => (
             <rect key={index} x={index * 5} width="5" height="8" fill={shade(index / 23)} />
           ))}
         </svg>
-        <span className={typography.soft}>best</span>
+        <span className={typography.soft}>{better ? "best" : "highest"}</span>
         <span className={layout.grow} role="status">
           {over
             ? `trial ${over.trialId}: ${metric} ${figure(over.metric)}`

@@ -1,3 +1,4 @@
+import type { Better } from "@/components/board/direction";
 import { useMemo } from "react";
 import { Link } from "react-router";
 import { figure } from "@/format/number";
@@ -14,7 +15,8 @@ interface Props {
   points: readonly Point[];
   name: string;
   metric: string;
-  smallerIsBetter: boolean;
+  /** Null: larger values are drawn like better ones. */
+  better: Better | null;
   space: SearchSpace | undefined;
 }
 
@@ -24,7 +26,7 @@ const LEFT = 52;
 const BOTTOM = 30;
 
 /** The metric over one hyperparameter, a point a trial. */
-export function Scatter({ points, name, metric, smallerIsBetter, space }: Props) {
+export function Scatter({ points, name, metric, better, space }: Props) {
   useShownTheme();
   const drawn = useMemo(() => points.filter((point) => Number.isFinite(point.metric)), [points]);
   const x = axisOf(
@@ -38,7 +40,7 @@ export function Scatter({ points, name, metric, smallerIsBetter, space }: Props)
   );
   const good = goodness(
     drawn.map((point) => point.metric),
-    smallerIsBetter,
+    better === "smaller",
   );
   const left = (place: number) => LEFT + 8 + place * (WIDTH - LEFT - 20);
   const down = (place: number) => HEIGHT - BOTTOM - 6 - place * (HEIGHT - BOTTOM - 18);

@@ -33,11 +33,14 @@ export interface Axis {
   label: (fraction: number) => string;
 }
 
-/** What each trial reached at its best. */
+/** Which value of a trial is meant. */
+export type Part = "last" | "min" | "max";
+
+/** What each trial reached: its last, smallest or largest value. */
 export function pointsOf(
   summaries: readonly TrialSummary[],
   metric: { group: string; name: string },
-  smallerIsBetter: boolean,
+  part: Part,
 ): Point[] {
   return summaries.map((summary) => {
     const found = summary.metrics.find((each) => each.group === metric.group && each.name === metric.name);
@@ -45,7 +48,7 @@ export function pointsOf(
       trialId: summary.trialId,
       experimentId: summary.experimentId,
       values: flatten(summary.hparams),
-      metric: toNumber((smallerIsBetter ? found?.min : found?.max) ?? found?.last),
+      metric: toNumber(found?.[part] ?? found?.last),
     };
   });
 }

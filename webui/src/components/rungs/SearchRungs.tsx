@@ -12,7 +12,7 @@ const DISPLAY_LIMIT = 20;
 /** The brackets of a search that stops trials early, and its newest decisions. Nothing of a search without rungs. */
 export function SearchRungs({ experimentId }: { experimentId: number }) {
   const search = useQuery(searchQuery(experimentId));
-  if (search.error) return <Failure error={search.error} />;
+  if (search.error && !search.data) return <Failure error={search.error} />;
   if (!search.data || search.data.brackets.length === 0) return null;
   const { brackets, decisions, metric, unit } = search.data;
   return (

@@ -8,6 +8,7 @@ import { strokeOf } from "@/components/charts/palette";
 import { exact } from "@/format/dateTime";
 import { exitPhrase } from "@/format/exitReasons";
 import { duration } from "@/format/duration";
+import { useLatest } from "@/hooks/useLatest";
 import { useNow } from "@/hooks/useNow";
 import { holdsQuery, type OverviewAgent, type SlotHold } from "@/services/cluster";
 import { SPANS, useSpan } from "./span";
@@ -55,7 +56,8 @@ export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
   const timeZone = zone(usePreferences());
   const [seconds, setSeconds] = useState<number>(SPANS[1].seconds);
   const span = useSpan(seconds, now);
-  const { data } = useQuery({ ...holdsQuery(span.from, span.to), placeholderData: keepPreviousData });
+  const asked = useQuery({ ...holdsQuery(span.from, span.to), placeholderData: keepPreviousData });
+  const data = useLatest(asked.data);
   const from = now - seconds * 1000;
   const rows = useMemo(
     () => agents.flatMap((agent) => agent.slots.map((slot) => ({ agentId: agent.id, slotId: slot.id }))),

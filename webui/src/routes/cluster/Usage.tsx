@@ -3,6 +3,7 @@ import { useState } from "react";
 import { usePreferences, zone } from "@/app/preferences";
 import { Button } from "@/components/base/Button";
 import { exact } from "@/format/dateTime";
+import { useLatest } from "@/hooks/useLatest";
 import { useNow } from "@/hooks/useNow";
 import { usageQuery } from "@/services/cluster";
 import { SPANS, useSpan } from "./span";
@@ -18,8 +19,10 @@ export function Usage() {
   const timeZone = zone(usePreferences());
   const [seconds, setSeconds] = useState<number>(SPANS[1].seconds);
   const span = useSpan(seconds, now);
-  const { data } = useQuery({ ...usageQuery(span.from, span.to, BUCKETS), placeholderData: keepPreviousData });
-  const buckets = data?.buckets ?? [];
+  const asked = useQuery({ ...usageQuery(span.from, span.to, BUCKETS), placeholderData: keepPreviousData });
+  const data = useLatest(asked.data);
+  // The question reaches a little into the future, of which nothing is known yet.
+  const buckets = (data?.buckets ?? []).filter((bucket) => bucket.seconds > 0);
   const most = Math.max(1, data?.slots ?? 1);
   const busy = buckets.reduce((sum, bucket) => sum + bucket.busySlotSeconds, 0);
   return (
@@ -39,7 +42,7 @@ export function Usage() {
         aria-label={`Slots in use over the last ${SPANS.find((each) => each.seconds === seconds)?.title}: ${(busy / 3600).toFixed(2)} slot hours`}
       >
         {buckets.map((bucket) => {
-          const used = bucket.seconds > 0 ? bucket.busySlotSeconds / bucket.seconds : 0;
+          const used = bucket.busySlotSeconds / bucket.seconds;
           return (
             <span
               key={bucket.start}

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { describe, expect, it } from "vitest";
-import { isSmallerBetter } from "@/components/board/direction";
+import { betterOf } from "@/components/board/direction";
 import type { TrialSummary } from "@/services/trials";
 import type { Compared } from "./runs";
 import { partShown, shownChoices, sortedPlaces, summaryChoices, summaryColumns, summaryMetrics } from "./summary";
@@ -42,10 +42,12 @@ describe("columns of the summary", () => {
     const metrics = ["training", "validation"].map((group) => ({ group, name: "loss" }));
     const choices = summaryChoices([run(1, {})], metrics, "");
     expect(summaryColumns([run(1, {})], choices, []).map(({ title, part }) => `${title} ${part}`)).toEqual([
-      "training loss best",
       "training loss last",
-      "validation loss best",
+      "training loss min",
+      "training loss max",
       "validation loss last",
+      "validation loss min",
+      "validation loss max",
     ]);
   });
 
@@ -95,9 +97,22 @@ describe("rows of the summary in order", () => {
   });
 });
 
-it("the searcher says which way is better, else the name of the metric", () => {
-  expect(isSmallerBetter("accuracy", null)).toBe(false);
-  expect(isSmallerBetter("loss", null)).toBe(true);
-  expect(isSmallerBetter("loss", { metric: "loss", smallerIsBetter: false })).toBe(false);
-  expect(isSmallerBetter("accuracy", { metric: "loss", smallerIsBetter: true })).toBe(false);
+it("only the searcher says which way is better, and a name says nothing", () => {
+  expect(betterOf("loss", { metric: "loss", smallerIsBetter: false })).toBe("larger");
+  expect(betterOf("val/top5", { metric: "val/top5", smallerIsBetter: true })).toBe("smaller");
+  for (const name of ["accuracy", "loss", "val/top5", "wer"]) {
+    expect(betterOf(name, null)).toBeNull();
+    expect(betterOf(name, { metric: "figure", smallerIsBetter: true })).toBeNull();
+  }
+});
+
+it("a metric that is not of each run's searcher has no best value", () => {
+  const runs = [run(1, {}), { ...run(2, {}), searcher: { metric: "val/top5", smallerIsBetter: false } }];
+  const choices = summaryChoices(runs, [{ group: "validation", name: "val/top5" }], "val/top5");
+  const columns = summaryColumns(runs, choices, [summary(1, "val/top5"), summary(2, "val/top5")]);
+  expect(columns.map(({ part, values }) => [part, values])).toEqual([
+    ["last", [2, 2]],
+    ["min", [1, 1]],
+    ["max", [3, 3]],
+  ]);
 });

@@ -1,4 +1,4 @@
-import { isSmallerBetter } from "@/components/board/direction";
+import { betterOf } from "@/components/board/direction";
 import { isCounter, panelsOf } from "@/components/board/panels";
 import { isProfile } from "@/components/board/profile";
 import { toNumber } from "@/format/number";
@@ -9,7 +9,7 @@ import type { Compared } from "./runs";
 const DEFAULT_METRICS = 4;
 const DEFAULT_HYPERPARAMETERS = 20;
 
-/** A metric (its best and its last value), or a hyperparameter that differs: what the summary can show. */
+/** A metric (some of its values), or a hyperparameter that differs: what the summary can show. */
 export interface SummaryChoice {
   /** As in the address. */
   key: string;
@@ -22,8 +22,8 @@ export interface SummaryChoice {
 export interface SummaryColumn {
   key: string;
   title: string;
-  /** Of a metric: its best or its last value. */
-  part?: "best" | "last";
+  /** Of a metric: which of its values. */
+  part?: "best" | "last" | "min" | "max";
   kind: "metric" | "hyperparameter";
   values: unknown[];
 }
@@ -80,7 +80,9 @@ function titleOf({ group, name }: MetricId, metrics: readonly MetricId[]): strin
   return metrics.filter((each) => each.name === name).length > 1 ? `${group} ${name}` : name;
 }
 
-/** Best and last of each metric, then the hyperparameters. Pure. */
+/**
+ * Best and last of the searcher's metric, last, smallest and largest of each other one, then the hyperparameters. Pure.
+ */
 export function summaryColumns(
   runs: readonly Compared[],
   choices: readonly SummaryChoice[],
@@ -94,11 +96,17 @@ export function summaryColumns(
     const of = runs.map((run) =>
       byTrial.get(run.trialId)?.metrics.find((each) => each.group === group && each.name === name),
     );
-    const best = of.map((each, index) => (isSmallerBetter(name, runs[index]!.searcher) ? each?.min : each?.max));
-    return [
-      { key: `${key}\u0000best`, title, part: "best", kind, values: best },
-      { key: `${key}\u0000last`, title, part: "last", kind, values: of.map((each) => each?.last) },
-    ];
+    const column = (part: "last" | "min" | "max") => ({
+      key: `${key}\u0000${part}`,
+      title,
+      part,
+      kind,
+      values: of.map((each) => each?.[part]),
+    });
+    const better = runs.map((run) => betterOf(name, run.searcher));
+    if (better.includes(null)) return [column("last"), column("min"), column("max")];
+    const best = of.map((each, index) => (better[index] === "smaller" ? each?.min : each?.max));
+    return [{ key: `${key}\u0000best`, title, part: "best", kind, values: best }, column("last")];
   });
 }
 

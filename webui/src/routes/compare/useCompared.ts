@@ -1,3 +1,4 @@
+import { failureOf } from "@/api/problem";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { summariesQuery } from "@/services/trials";
@@ -18,7 +19,7 @@ export function useCompared(experiments: readonly number[], trials: readonly num
   return {
     compared,
     missing: experiments.length + trials.length - compared.length,
-    error: rows.error ?? summaries.error,
+    error: failureOf(rows, summaries),
     isPending,
   };
 }

@@ -73,7 +73,7 @@ function File({ id, path }: { id: number; path: string }) {
 function Difference({ before, after, path }: { before: number; after: number; path: string }) {
   const old = useQuery({ ...fileQuery(before, path), retry: false });
   const now = useQuery(fileQuery(after, path));
-  if (now.error) return <Failure error={now.error} />;
+  if (now.error && !now.data) return <Failure error={now.error} />;
   if (!now.data || old.isPending) return <Loading what="both files" />;
   if (!old.data) return <p className={typography.hint}>Experiment {before} has no such file: all of it is new.</p>;
   return <DiffView before={old.data.text} after={now.data.text} label={`${path}: experiment ${before} to ${after}`} />;

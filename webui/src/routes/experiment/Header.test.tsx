@@ -123,6 +123,7 @@ describe("Kill", () => {
     attempt: 1,
     maxAttempts: 6,
     failure: null,
+    note: null,
     progress: 0.5,
     steps,
   });

@@ -1,10 +1,11 @@
+import { failureOf } from "@/api/problem";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { EmptyState } from "@/components/base/EmptyState";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
-import { pointsOf, varying } from "@/components/hyperparameters/axes";
-import { isSmallerBetter, searcherOf } from "@/components/board/direction";
+import { type Part, pointsOf, varying } from "@/components/hyperparameters/axes";
+import { betterOf, searcherOf } from "@/components/board/direction";
 import { searchSpaces } from "@/components/hyperparameters/searchSpace";
 import { HeatMap } from "@/components/hyperparameters/HeatMap";
 import { ImportanceBars } from "@/components/hyperparameters/ImportanceBars";
@@ -28,6 +29,14 @@ const FEW_TRIALS = 20;
 /** Searchers that compare trials at rungs. */
 const HALVING = ["adaptive_asha", "async_halving"];
 
+const BEST = { smaller: "min", larger: "max" } as const;
+/** What is compared of a metric of which nobody said which values are better. */
+const PARTS = [
+  ["last", "Last"],
+  ["min", "Min"],
+  ["max", "Max"],
+] as const;
+
 /** How a search chose among its trials, and what their hyperparameters have to do with what was reached. */
 export default function Hyperparameters({ experiment }: TabProps) {
   return (
@@ -42,6 +51,7 @@ function Influences({ experiment }: TabProps) {
   const trials = useQuery(trialsQuery(experiment.id));
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const [chosen, setChosen] = useState("");
+  const [chosenPart, setChosenPart] = useState<Part>("last");
   const metrics = (names.data?.metrics ?? []).filter(
     (metric) => metric.type === "number" && metric.group === "validation",
   );
@@ -49,21 +59,22 @@ function Influences({ experiment }: TabProps) {
   const ids = useMemo(() => (trials.data ?? []).slice(0, DISPLAY_LIMIT).map((trial) => trial.id), [trials.data]);
   const asked = useMemo(() => (metric ? [{ group: metric.group, name: metric.name }] : []), [metric]);
   const summaries = useQuery(summariesQuery(experiment.id, ids, asked));
-  const smaller = isSmallerBetter(metric?.name ?? "", searcherOf(experiment));
+  const better = betterOf(metric?.name ?? "", searcherOf(experiment));
+  const part = better ? BEST[better] : chosenPart;
   const spaces = useMemo(
     () => searchSpaces((experiment.config as { hyperparameters?: unknown }).hyperparameters),
     [experiment.config],
   );
   const points = useMemo(
-    () => (metric && summaries.data ? pointsOf(summaries.data, metric, smaller) : []),
-    [summaries.data, metric, smaller],
+    () => (metric && summaries.data ? pointsOf(summaries.data, metric, part) : []),
+    [summaries.data, metric, part],
   );
   const different = useMemo(() => varying(points), [points]);
-  const failure = trials.error ?? names.error ?? summaries.error;
-  if (failure) return <Failure error={failure} />;
+  const failure = failureOf(trials, names, summaries);
+  if (failure !== null) return <Failure error={failure} />;
   if (!trials.data || !names.data) return <Loading what="the hyperparameters" />;
   if (different.length === 0 || !metric) return <Same hparams={trials.data[0]?.hparams ?? {}} />;
-  const shared = { points, metric: metric.name, smallerIsBetter: smaller };
+  const shared = { points, metric: metric.name, better };
   const reached = points.filter((point) => Number.isFinite(point.metric)).length;
   return (
     <section className={layout.field} aria-label="Hyperparameters">
@@ -78,6 +89,18 @@ function Influences({ experiment }: TabProps) {
             ))}
           </select>
         </label>
+        {!better && (
+          <label>
+            <span className={typography.soft}>Value</span>
+            <select value={chosenPart} onChange={(event) => setChosenPart(event.target.value as Part)}>
+              {PARTS.map(([value, title]) => (
+                <option key={value} value={value}>
+                  {title}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
         {trials.data.length > DISPLAY_LIMIT && (
           <span className={typography.hint}>
             The first {DISPLAY_LIMIT} of {trials.data.length} trials.

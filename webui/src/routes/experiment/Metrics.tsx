@@ -1,3 +1,4 @@
+import { failureOf } from "@/api/problem";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Failure } from "@/components/base/Failure";
@@ -22,8 +23,8 @@ export default function Metrics({ experiment }: TabProps) {
   );
   const only = runs.length === 1 ? runs[0]! : null;
   const { data: marks } = useQuery({ ...marksQuery(experiment.id, only?.trialId ?? 0), enabled: only !== null });
-  const failure = names.error ?? trials.error;
-  if (failure) return <Failure error={failure} />;
+  const failure = failureOf(names, trials);
+  if (failure !== null) return <Failure error={failure} />;
   if (!names.data || !trials.data) return <Loading what="the metrics" />;
   return (
     <>

@@ -47,6 +47,7 @@ it("says why a trial failed, on which attempt, and links to the place in the log
     maxAttempts: 2,
     progress: 0,
     steps: 0,
+    note: null,
     failure,
   } as const;
   drawn(<Overview experiment={experimentOf()} status={statusOf({ state: "STATE_ERROR", failure, trials: [trial] })} />);
@@ -100,7 +101,11 @@ it("begins with what was reached, with what values, and the end of the log; the 
   await pass();
   await pass();
   const values = within(screen.getByRole("region", { name: "Values" })).getAllByRole("row");
-  expect(values.map((row) => row.textContent)).toEqual(["MetricBestLast", "loss0.250.4", "accuracy0.750.4"]);
+  expect(values.map((row) => row.textContent)).toEqual([
+    "MetricBestLastMinMax",
+    "loss0.250.40.250.75",
+    "accuracy0.40.250.75",
+  ]);
   expect(screen.getByRole("region", { name: "Hyperparameters" })).toHaveTextContent("net.width8");
   expect(screen.getByRole("region", { name: "Last log lines" })).toHaveTextContent("the last words");
   const order = [...container.querySelectorAll("section")].map((each) => each.getAttribute("aria-label"));

@@ -131,7 +131,7 @@ interface PreviewProps {
 }
 
 function Preview({ preview: { data, error, refetch } }: PreviewProps) {
-  if (error) return <Failure error={error} retry={() => void refetch()} />;
+  if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   if (!data) return <Loading what="the checkpoints" />;
   const { checkpoints, metricName } = data;
   if (checkpoints.length === 0) return <p>No checkpoint would be deleted.</p>;

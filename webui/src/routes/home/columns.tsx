@@ -62,10 +62,10 @@ function Clickable({
 
 /** Columns that every row has; all others come as cells. */
 export const BUILT_IN: Record<string, ColumnLook> = {
-  id: { title: "ID", width: 60, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
+  id: { title: "ID", width: 56, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
   name: {
     title: "Name",
-    width: 200,
+    width: 240,
     draw: (row) => (
       <Link to={`/experiments/${row.id}`} title={escapeControl(row.name)}>
         {escapeControl(row.name) || `experiment ${row.id}`}
@@ -79,11 +79,16 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   state: {
     title: "State",
-    width: 130,
+    width: 122,
     draw: (row) =>
-      row.failure ? (
-        <span title={escapeControl(row.failure)}>
+      (row.failure ?? row.note) ? (
+        <span title={escapeControl(row.failure ?? row.note ?? "")}>
           <StateBadge state={row.state} />
+          {!row.failure && (
+            <span role="img" aria-label={escapeControl(row.note ?? "")}>
+              {" ⚠"}
+            </span>
+          )}
         </span>
       ) : (
         <StateBadge state={row.state} />
@@ -91,14 +96,14 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   progress: {
     title: "Progress",
-    width: 124,
+    width: 100,
     draw: (row) =>
       // Experiments that wait or have ended show only their state.
       isUnderWay(row.state) && <ProgressBar fraction={row.progress} label={`Progress of experiment ${row.id}`} />,
   },
   searcherMetricsVal: {
     title: "Best metric",
-    width: 180,
+    width: 190,
     number: true,
     draw: (row) =>
       row.searcherMetricValue === null ? null : (
@@ -119,21 +124,21 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   },
   waited: {
     title: "Waited",
-    width: 110,
+    width: 115,
     number: true,
     computed: true,
     draw: (row) => <RunTime row={row} part="waited" />,
   },
-  ran: { title: "Ran", width: 95, number: true, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
-  duration: { title: "Elapsed", width: 110, number: true, draw: (row) => <Took row={row} /> },
+  ran: { title: "Ran", width: 115, number: true, computed: true, draw: (row) => <RunTime row={row} part="ran" /> },
+  duration: { title: "Elapsed", width: 115, number: true, draw: (row) => <Took row={row} /> },
   startTime: { title: "Submitted", width: 105, draw: (row) => <TimeText at={row.startTime} /> },
   endTime: { title: "Ended", width: 120, draw: (row) => <TimeText at={row.endTime} /> },
   user: { title: "User", width: 105, draw: (row, add) => <Clickable column="user" value={row.username} add={add} /> },
   tags: {
     title: "Labels",
-    width: 170,
+    width: 150,
     draw: (row, add) => (
-      <span>
+      <span title={row.labels.map(escapeControl).join(", ")}>
         {row.labels.map((label) => (
           <Fragment key={label}>
             <button

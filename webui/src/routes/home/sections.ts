@@ -1,3 +1,4 @@
+import { failureOf } from "@/api/problem";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import type { Filter } from "@/filter/language";
@@ -99,6 +100,7 @@ export function useSections(state: ListState, filter: Filter | null) {
   }, [state.group, state.showArchived, whole, first.data?.total, groups.data, filter]);
   const parts = state.group === "" ? [first] : [first, groups];
   const failure = parts.find(({ error }) => error)?.error ?? null;
+  const hasNothing = failureOf(...parts) !== null;
   const isPending = parts.some((part) => part.isPending);
   const isPlaceholderData = parts.some((part) => part.isPlaceholderData);
   const isAnswered = parts.every(({ isSuccess }) => isSuccess) && !isPlaceholderData;
@@ -116,7 +118,7 @@ export function useSections(state: ListState, filter: Filter | null) {
   const toggle = (key: string) =>
     setClosed((now) => (now.has(key) ? new Set([...now].filter((each) => each !== key)) : new Set([...now, key])));
   const isCurrent = !isPending && !isPlaceholderData;
-  return { whole, asked: shown.asked, shape, toggle, failure, isPending, isCurrent, total: shown.total };
+  return { whole, asked: shown.asked, shape, toggle, failure, hasNothing, isPending, isCurrent, total: shown.total };
 }
 
 /** The rows of what is on the screen, page by page; undefined while a row is on its way. */

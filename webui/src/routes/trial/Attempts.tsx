@@ -22,7 +22,7 @@ const CONTAINER_ENDS: Record<string, string> = { killed: "ended by the master", 
 /** Each time that the trial was started: where it ran, how it ended, which rank failed first and with what words. */
 export default function Attempts({ trial }: TrialTabProps) {
   const { data, error } = useQuery(attemptsQuery(trial.experimentId, trial.id));
-  if (error) return <Failure error={error} />;
+  if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the attempts" />;
   if (data.length === 0)
     return <EmptyState title="Not started yet" command={`det experiment activate ${trial.experimentId}`} />;

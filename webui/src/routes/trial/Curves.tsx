@@ -15,7 +15,7 @@ export default function Curves({ trial }: TrialTabProps) {
   const names = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
   const { data: marks = NO_MARKS } = useQuery(marksQuery(trial.experimentId, trial.id));
   const runs = useMemo(() => [{ trialId: trial.id, label: `trial ${trial.id}` }], [trial.id]);
-  if (names.error) return <Failure error={names.error} />;
+  if (names.error && !names.data) return <Failure error={names.error} />;
   if (!names.data) return <Loading what="the metrics" />;
   return (
     <>

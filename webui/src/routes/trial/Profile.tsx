@@ -25,7 +25,7 @@ export default function Profile({ trial }: TrialTabProps) {
       ),
     [data],
   );
-  if (error) return <Failure error={error} />;
+  if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the profile" />;
   if (panels.length === 0) {
     return (

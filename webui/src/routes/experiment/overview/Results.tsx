@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { Link } from "react-router";
-import { isSmallerBetter, searcherOf } from "@/components/board/direction";
+import { betterOf, searcherOf } from "@/components/board/direction";
 import { isCounter } from "@/components/board/panels";
 import { escapeControl } from "@/format/escapeControl";
 import { flatten } from "@/format/nested";
@@ -15,7 +15,7 @@ import styles from "./Results.module.css";
 
 const DISPLAY_LIMIT = 8;
 
-/** Best and last values of the experiment's representative trial, and its hyperparameters. */
+/** Values of the experiment's representative trial, the best of the searcher's metric, and its hyperparameters. */
 export function Results({ experiment, trialId }: { experiment: Experiment; trialId: number }) {
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const metrics = useMemo(
@@ -44,19 +44,27 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
                 <th>Metric</th>
                 <th className={layout.numberCell}>Best</th>
                 <th className={layout.numberCell}>Last</th>
+                <th className={layout.numberCell}>Min</th>
+                <th className={layout.numberCell}>Max</th>
               </tr>
             </thead>
             <tbody>
-              {rows.map(({ name, best, last }) => (
+              {rows.map(({ name, best, last, min, max }) => (
                 <tr key={name}>
                   <td data-label="Metric">
                     <code>{escapeControl(name)}</code>
                   </td>
                   <td data-label="Best" className={layout.numberCell}>
-                    {figure(best)}
+                    {best === null ? "" : figure(best)}
                   </td>
                   <td data-label="Last" className={layout.numberCell}>
                     {figure(last)}
+                  </td>
+                  <td data-label="Min" className={layout.numberCell}>
+                    {figure(min)}
+                  </td>
+                  <td data-label="Max" className={layout.numberCell}>
+                    {figure(max)}
                   </td>
                 </tr>
               ))}
@@ -103,6 +111,9 @@ function valuesOf(summary: TrialSummary, metrics: readonly MetricId[], experimen
   const searcher = searcherOf(experiment);
   return metrics.flatMap(({ group, name }) => {
     const found = summary.metrics.find((each) => each.group === group && each.name === name);
-    return found ? [{ name, best: isSmallerBetter(name, searcher) ? found.min : found.max, last: found.last }] : [];
+    if (!found) return [];
+    const better = betterOf(name, searcher);
+    const { last, min, max } = found;
+    return [{ name, best: better && (better === "smaller" ? min : max), last, min, max }];
   });
 }

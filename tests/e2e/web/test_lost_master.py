@@ -1,0 +1,84 @@
+"""Each page and tab stays as it is while the master does not answer; only the note on the connection speaks."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.e2e.web import runs
+from tests.e2e.web.pictures import settled
+from tests.e2e.web.visits import Visit
+from tests.support.live_cluster import LiveCluster
+from tests.support.live_trials import Experiment
+
+Come = Callable[..., Visit]
+MINUTES = 3
+"""Time that passes on the page while the master is away: all that it asks for by the clock, it asks for and repeats."""
+SEEN = """() => {
+  const shown = (element) => element.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true });
+  const parts = [...document.querySelectorAll("main :is(h1,h2,h3,table,tr,td,th,li,dt,dd,canvas,svg,button,a,pre,textarea)")];
+  const tags = parts.filter(shown).map((element) => `<${element.tagName.toLowerCase()}>`);
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walker.nextNode()) {
+    const { parentElement, data } = walker.currentNode;
+    // Times go on, and the values of a running trial may be behind.
+    const words = data.replace(/\\d[\\d.,]*( ?(ms|s|min|h|d))?|just now|ago/g, " ").replace(/\\s+/g, " ").trim();
+    if (words && shown(parentElement)) texts.push(words);
+  }
+  return [...tags, ...texts];
+}"""
+
+
+@pytest.fixture(scope="module")
+def search(cluster: LiveCluster) -> Experiment:
+    made = runs.grid(cluster, "of a lost master", rates=(0.1, 0.2), widths=(32, 64))
+    made.ended("COMPLETED", within=300)
+    return made
+
+
+@pytest.fixture(scope="module")
+def lasting(cluster: LiveCluster) -> Experiment:
+    made = runs.forever(cluster, "goes on without its master")
+    made.at_step(5)
+    return made
+
+
+def addresses(search: Experiment, lasting: Experiment) -> list[str]:
+    """Every page and tab, of a search that has ended and of a trial that runs."""
+    tabs = ("overview", "metrics", "hyperparameters", "trials", "checkpoints", "logs", "code", "config", "notes")
+    own = [f"/experiments/{search.id}/{tab}" for tab in tabs]
+    own.append(f"/experiments/{lasting.id}/metrics")
+    own += [f"/trials/{lasting.trial_id}/{tab}" for tab in ("curves", "hyperparameters", "attempts", "profile")]
+    # The log of a trial that runs moves on, also in the overview.
+    own.append(f"/trials/{search.trial_id}/logs")
+    compare = f"/compare?experiments={search.id},{lasting.id}"
+    return ["/", "/?group=state", *own, compare, "/cluster", "/checkpoints", "/events", "/users", "/settings"]
+
+
+def seen(page: Page) -> "Counter[str]":
+    return Counter(page.evaluate(SEEN))
+
+
+def test_nothing_of_any_page_vanishes_while_the_master_is_away(
+    cluster: LiveCluster, visitor: Come, search: Experiment, lasting: Experiment
+):
+    person = visitor()
+    person.context.clock.install()
+    pages = {address: person.page(address) for address in addresses(search, lasting)}
+    for page in pages.values():
+        expect(page.locator("main")).to_be_visible()
+        settled(page)
+        expect(page.get_by_role("alert")).to_have_count(0)
+    before = {address: seen(page) for address, page in pages.items()}
+    cluster.kill_master()
+    try:
+        person.context.clock.run_for(MINUTES * 60_000)
+        for page in pages.values():
+            expect(page.get_by_test_id("connection-lost")).to_be_visible()
+        gone = {address: dict(before[address] - seen(page)) for address, page in pages.items()}
+        alerts = {address: page.get_by_role("alert").all_inner_texts() for address, page in pages.items()}
+    finally:
+        cluster.mend()
+    assert {address: what for address, what in gone.items() if what} == {}
+    assert {address: texts for address, texts in alerts.items() if texts} == {}
