@@ -1,7 +1,7 @@
 """Packs a user's folder into one archive that its hash identifies, and unpacks it safely."""
 
 from determined.context.archive import LIMIT, Packed
-from determined.context.archive_reader import Entry, entries, read, small_files
+from determined.context.archive_reader import ArchiveTooLarge, Entry, entries, read, small_files
 from determined.context.files import from_files
 from determined.context.known_folders import KnownFolders
 from determined.context.packing import pack
@@ -10,6 +10,7 @@ from determined.errors import ContextError
 
 __all__ = [
     "LIMIT",
+    "ArchiveTooLarge",
     "ContextError",
     "Entry",
     "KnownFolders",

@@ -79,16 +79,24 @@ def read(path: Path, name: str, most: int | None = None) -> tuple[bytes, int] | 
     return None
 
 
+class ArchiveTooLarge(ContextError):
+    """The files of an archive have more bytes than its reader wants to look at."""
+
+
 @contextmanager
-def small_files(path: Path, most: int) -> Iterator[Callable[[str], "bytes | None"]]:
+def small_files(path: Path, most: int, total: "int | None" = None) -> Iterator[Callable[[str], "bytes | None"]]:
     """Reads the archive once; yields a function that returns the content of a file, or None if there is none.
 
     A file with more than ``most`` bytes is cut off after the next one. Raises ContextError for a broken archive, and
-    the function for a name outside of the context.
+    the function for a name outside of the context; ArchiveTooLarge as soon as its files have more than ``total`` bytes.
     """
     places: dict[str, tuple[int, int]] = {}
+    size = 0
     with tempfile.TemporaryFile() as kept, _opened(path) as tar:
         for header, name in _members(tar):
+            size += header.size
+            if total is not None and size > total:
+                raise ArchiveTooLarge(f"the context has more than {total} bytes")
             if header.isreg():
                 content = tar.extractfile(header)
                 assert content is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from determined.context import ContextError, archive_reader, entries, pack, read, small_files
+from determined.context import ArchiveTooLarge, ContextError, archive_reader, entries, pack, read, small_files
 
 
 def stored(tmp_path: Path, *members: tuple[str, bytes | None, str | None]) -> Path:
@@ -109,6 +109,14 @@ def test_small_files_are_found_by_name_in_one_read_of_the_archive(
         with pytest.raises(ContextError):
             content("../r.txt")
     assert opened == [path]
+
+
+def test_an_archive_with_more_bytes_than_wanted_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = stored(tmp_path, ("r.txt", b"numpy", None), ("large", b"x" * 100, None))
+    with small_files(path, 10, 105) as content:
+        assert content("r.txt") == b"numpy"
+    with pytest.raises(ArchiveTooLarge, match="more than 104 bytes"), small_files(path, 10, 104):
+        pass
 
 
 def _counted(work: Callable[[Path], Any], opened: list[Path]) -> Callable[[Path], Any]:
