@@ -105,7 +105,7 @@ async def test_an_impossible_command_says_why(one: Cluster):
     answer = await one.post("/api/v1/commands", {"config": {**ECHO, "resources": {"slots": 2}}})
     assert answer.status_code == 400
     assert answer.json()["error"]["error"] == (
-        "the command needs 2 slots on one agent, but the largest agent of pool 'default' has 1; "
+        "request unfulfillable: the command needs 2 slots on one agent, but the largest agent of pool 'default' has 1; "
         "lower resources.slots to 1 or less, or add agents"
     )
 

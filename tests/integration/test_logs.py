@@ -107,7 +107,10 @@ async def test_follow_ends_with_the_trial_and_misses_nothing(one: Cluster):
     await ship(one, wish, 0, 1, "a")
     await agent.exit(wish)
     answer = await asyncio.wait_for(following, 20)
-    assert [json.loads(line)["result"]["log"] for line in answer.text.splitlines()] == ["a"]
+    assert [json.loads(line)["result"]["log"] for line in answer.text.splitlines()] == [
+        "a",
+        "resources exited successfully with a zero exit code",
+    ]
 
 
 async def test_a_task_may_not_write_another_tasks_log(one: Cluster):

@@ -9,6 +9,7 @@ from determined.config.findings import Finding
 from determined.errors import BadRequest, NotFound
 from determined.states import TaskKind
 from determined_master.agents import repository as agents
+from determined_master.allocations.exit_line import CANNOT_START
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
 from determined_master.commands.container import command_spec
@@ -177,8 +178,8 @@ class Commands:
         if reason is None:
             return []
         if self._settings.launch_error:
-            raise BadRequest(f"the command {reason}")
-        return [Finding("W505", ("resources", "slots"), f"the command {reason}", severity="warning")]
+            raise BadRequest(f"{CANNOT_START}: the command {reason}")
+        return [Finding("W505", ("resources", "slots"), f"{CANNOT_START}: the command {reason}", severity="warning")]
 
     async def _warn(self, session: WriteSession, row: TaskRow, warnings: Sequence[Finding]) -> None:
         for each in warnings:

@@ -12,6 +12,7 @@ from determined.link.messages import ContainerExit, ContainerSpec
 from determined.states import ExitReason, TaskKind, TaskState
 from determined_launch import environment as names
 from determined_master import notifications
+from determined_master.allocations import exit_line
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.failures import ContainerEnd, cause_of
 from determined_master.allocations.service import SlotRequest
@@ -138,6 +139,7 @@ class Tasks:
         cause = _cause(reason, ended, containers, row)
         if row.state is not None and row.state.is_live and ended.run_id == row.run_id:
             await self._apply(session, row, row.state, reason, ended, cause)
+        await exit_line.write(session, self._clock, ended, containers)
         values: dict[str, Any] = {"settled": True} if cause is None else {"settled": True, "failure": cause}
         await allocation_rows.change(session, ended, **values)
 

@@ -99,8 +99,9 @@ def sequel(kind: TaskKind, outcome: TaskOutcome, cause: str) -> str:
     """
     noun = _NOUNS.get(kind, "the task")
     if outcome.state is not None:
-        verb = "cannot start" if outcome.reason is ExitReason.IMPOSSIBLE else "failed"
-        return f"{noun} {verb}: {cause}"
+        if outcome.reason is ExitReason.IMPOSSIBLE:
+            return f"{noun} cannot start: {cause} (request unfulfillable)"
+        return f"{noun} failed: {cause}"
     when = f" in {outcome.backoff:.0f} s" if outcome.backoff else ""
     most = POLICIES[kind].max_failures
     return f"{noun} was interrupted: {cause}; it starts again{when} (interruption {outcome.failures} of at most {most})"
