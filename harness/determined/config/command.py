@@ -18,6 +18,8 @@ from determined.config.resources import DeviceFile, device_of, size_of
 from determined.config.schema_check import of_model
 
 MAX_DESCRIPTION_CHARACTERS = 1000
+NOTHING = ["true"]
+"""What runs where there is no entrypoint: Determined accepts that too."""
 
 
 class CommandResources(Model):
@@ -70,8 +72,11 @@ def check_command(data: Mapping[str, Any], has_containers: bool = False, *, seed
     'unknown field "slot" in resources'
     """
     own = without_nulls(dict(data))
-    merged = merge(own, {"description": f"Command ({random_words(random.Random(seed))})"})
+    merged = merge(own, {"description": f"Command ({random_words(random.Random(seed))})", "entrypoint": NOTHING})
     findings = (*of_model(CommandConfig, merged, ()), *support.check_command(own, has_containers=has_containers))
+    if "entrypoint" not in own:
+        text = "there is no entrypoint, so the command does nothing"
+        findings += (Finding("W506", ("entrypoint",), text, severity="warning"),)
     errors = tuple(each for each in findings if each.severity == "error")
     if errors:
         return CheckedCommand(None, errors)
