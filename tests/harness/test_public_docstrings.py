@@ -48,6 +48,7 @@ PUBLIC = {
     "determined.launch.autohorovod": "main",
     "determined.launch.deepspeed": "main",
     "determined.launch.horovod": "main",
+    "determined.launch.tensorflow": "main",
     "determined.launch.torch_distributed": "main",
     "determined.launch.wrap_rank": "main",
     "determined.storage": "Storage from_config",
