@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 MODULE = "determined.launch.tensorflow"
 ADVICE = (
-    "start the program without a layer (python3 SCRIPT) for one machine: tf.distribute.MirroredStrategy uses all of its "
-    "slots; for several machines use determined.launch.horovod with horovod.tensorflow"
+    "start the program without a layer (python3 SCRIPT) for one machine: tf.distribute.MirroredStrategy uses all of "
+    "its slots; for several machines use determined.launch.horovod with horovod.tensorflow"
 )
 
 

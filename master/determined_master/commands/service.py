@@ -74,7 +74,9 @@ class Commands:
         async with self._database.read() as session:
             has_containers = await agents.have_containers(session)
         size = len(str(submitted.config))
-        checked = await self._offloader.run_sized(size, check_command, submitted.config, has_containers)
+        checked = await self._offloader.run_sized(
+            size, check_command, submitted.config, has_containers, self._settings.pool_layers
+        )
         config = self._complete(checked)
         size = 0
         if submitted.context_hash:
@@ -93,8 +95,8 @@ class Commands:
             submitted.context_hash,
             size,
             owner=principal.username,
-            pool_hook=self._settings.startup_hook,
-            interface=self._settings.dtrain_network_interface,
+            pool_hook=self._settings.hook_in(config["resources"]["resource_pool"]),
+            interface=self._settings.interface_in(config["resources"]["resource_pool"]),
         )
         warnings = [*checked.warnings, *await self._size(config)]
         async with self._database.write() as session:

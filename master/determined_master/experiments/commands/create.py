@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from determined.config.config_merge import merge
 from determined.config.masking import MASK, StillMasked, masked_paths, unmasked_text
 from determined.config.search_plan import IN_TASK
 from determined.errors import BadRequest, NotFound, PreconditionFailed
@@ -82,6 +83,12 @@ class Creator:
             values["legacy_launcher"] = settings.legacy_launcher
         return [values]
 
+    def defaults_in(self, pool: str) -> dict[str, Any]:
+        """Returns what is below the configuration of an experiment in a pool."""
+        (below,) = self.defaults()
+        layer = self._settings.pool_layers.layers.get(pool, {})
+        return merge(layer, below)
+
     async def check(
         self, text: str, name: str = "config.yaml", defaults: Sequence[Mapping[str, Any]] | None = None
     ) -> CheckedConfig:
@@ -90,9 +97,10 @@ class Creator:
         ``defaults``: what is below it instead of the defaults of this cluster.
         """
         below = self.defaults() if defaults is None else defaults
+        pools = self._settings.pool_layers if defaults is None else None
         async with self._database.read() as session:
             has_containers = await agents.have_containers(session)
-        found = await self._offloader.run_sized(len(text), check_config, text, name, below, has_containers)
+        found = await self._offloader.run_sized(len(text), check_config, text, name, below, has_containers, pools)
         if found.config is None:
             return found
         async with self._database.read() as session:
