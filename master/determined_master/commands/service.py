@@ -42,6 +42,8 @@ class Launch:
     context_hash: str | None = None
     workspace_id: int | None = None
     template: str | None = None
+    context_notes: tuple[str, ...] = ()
+    """Sentences about the files of the context, for the log of the command."""
 
 
 class Commands:
@@ -116,6 +118,8 @@ class Commands:
             )
             row = await self._tasks.create(session, new)
             await self._warn(session, row, warnings)
+            for note in submitted.context_notes:
+                await logs.say(session, row.id, f"{row.id}.1", note, self._clock.now(), "WARNING")
         return row
 
     async def kill(self, command_id: str, principal: Principal) -> None:
