@@ -18,13 +18,11 @@ _ENTRYPOINTS = "a module that entrypoints of experiments name; every layer has o
 _NOTEBOOKS = "a name that notebooks of the original grid runner import"
 _NOUN = "the table of nouns loads one module for each noun, so that `det` starts fast"
 REASONS: Mapping[str, str] = {
-    "determined.common": _USERS,
     "determined.experimental.core_v2": _USERS,
     "determined.estimator": _USERS,
     "determined.pytorch.experimental": _USERS,
     "determined.common.api": _USERS,
     "determined.common.experimental": _USERS,
-    "determined.tensorboard": _USERS,
     "determined.launch.autohorovod": _ENTRYPOINTS,
     "determined.launch.deepspeed": _ENTRYPOINTS,
     "determined.launch.horovod": _ENTRYPOINTS,

@@ -1,5 +1,6 @@
 """``DetCallback`` for a Hugging Face ``transformers.Trainer``."""
 
+import importlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from determined import core
 from determined_launch.version import __version__
 
 try:
-    import transformers
+    transformers: Any = importlib.import_module("transformers")
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
         f"determined.transformers needs Hugging Face transformers, but {missing.name} is not installed: pip install "
@@ -22,9 +23,10 @@ __all__ = ["DetCallback"]
 logger = logging.getLogger(__name__)
 FOLDER = "determined-checkpoint"
 _VALIDATION = "eval_"
+_Base: Any = transformers.TrainerCallback
 
 
-class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]  # untyped where it is not installed
+class DetCallback(_Base):  # type: ignore[misc]  # of a package that may be missing
     """Connects a ``Trainer`` with the cluster: reports what it logs and evaluates, stores the checkpoints that it
     saves, reports progress, and saves and stops when the experiment is paused.
 

@@ -33,9 +33,10 @@ def _load() -> Any:  # noqa: ANN401  # a module
 
 
 lightning = _load()
+_Base: Any = lightning.Callback
 
 
-class DeterminedCallback(lightning.Callback):  # type: ignore[misc]  # one of two packages
+class DeterminedCallback(_Base):  # type: ignore[misc]  # of one of two packages
     """Connects a ``Trainer`` with the cluster: reports metrics and progress, stores a checkpoint after epochs, and
     saves and stops when the experiment is paused.
 

@@ -1,5 +1,6 @@
 """``TorchWriter``: torch's ``SummaryWriter`` in the trial's folder of event files."""
 
+import importlib
 from typing import Any
 
 from determined.tensorboard.metric_writers import MetricWriter, event_folder
@@ -26,7 +27,7 @@ class TorchWriter(MetricWriter):
 
     def __init__(self) -> None:
         try:
-            from torch.utils.tensorboard import SummaryWriter
+            module = importlib.import_module("torch.utils.tensorboard")
         except ModuleNotFoundError as error:
             missing = (error.name or "tensorboard").partition(".")[0]
             raise ModuleNotFoundError(
@@ -34,7 +35,7 @@ class TorchWriter(MetricWriter):
                 "install torch tensorboard, or select an environment.image that has them",
                 name=missing,
             ) from None
-        self.writer: Any = SummaryWriter(log_dir=str(event_folder()))  # type: ignore[no-untyped-call]
+        self.writer: Any = module.SummaryWriter(log_dir=str(event_folder()))
 
     def add_scalar(self, name: str, value: float, step: int) -> None:
         """Adds one value.
