@@ -23,7 +23,10 @@ SESSION_MODULES = ("determined_master/db/session.py", "determined_master/db/kept
 CONTAINER = re.compile(r"\bdetermined_master\.services\b|\bdetermined_master import .*\bservices\b|\bstate\.services\b")
 """The container of all services: endpoints name the services that they use by the types in ``api/dependencies.py``."""
 CONTAINER_MODULE = "determined_master/api/dependencies.py"
-OLDER_NAMES = ("determined/common.py", "determined/util.py")
+OLDER_NAMES = (
+    "determined/util.py",
+    *(f"determined/common/{name}.py" for name in ("__init__", "api", "experimental", "util")),
+)
 """Modules that users of Determined import by these names; they say what to use."""
 
 

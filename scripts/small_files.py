@@ -18,16 +18,15 @@ _ENTRYPOINTS = "a module that entrypoints of experiments name; every layer has o
 _NOTEBOOKS = "a name that notebooks of the original grid runner import"
 _NOUN = "the table of nouns loads one module for each noun, so that `det` starts fast"
 REASONS: Mapping[str, str] = {
-    "determined.common": _USERS,
     "determined.experimental.core_v2": _USERS,
     "determined.estimator": _USERS,
     "determined.pytorch.experimental": _USERS,
-    "determined.tensorboard": _USERS,
-    "determined.transformers": _USERS,
-    "determined.util": _USERS,
+    "determined.common.api": _USERS,
+    "determined.common.experimental": _USERS,
     "determined.launch.autohorovod": _ENTRYPOINTS,
     "determined.launch.deepspeed": _ENTRYPOINTS,
     "determined.launch.horovod": _ENTRYPOINTS,
+    "determined.launch.tensorflow": _ENTRYPOINTS,
     "determined.launch.torch_distributed": _ENTRYPOINTS,
     "determined.launch.wrap_rank": _ENTRYPOINTS,
     "determined_agent.distribution_guard": "has to run as the first import of the program, and not in the shim",

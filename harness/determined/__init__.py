@@ -28,7 +28,10 @@ __all__ = [
     "pytorch",
 ]
 
-_FOLDERS = ("client", "core", "errors", "experimental", "keras", "launch", "pytorch")
+_FOLDERS = (
+    *("client", "common", "core", "errors", "experimental", "keras", "launch", "pytorch", "tensorboard"),
+    *("transformers", "util"),
+)
 _FROM_CORE = ("ClusterInfo", "TrialInfo", "get_cluster_info")
 
 

@@ -1,10 +1,8 @@
 """Modules of Determined that are not part of this product, with what to use in their place."""
 
 INSTEAD = {
-    "common": (
-        "it held the older client's own parts; use determined.core inside a task, and the det command or the HTTP "
-        "API (/api/v1) outside of one"
-    ),
+    "common.api": "use the det command, determined.experimental.client or the HTTP API (/api/v1)",
+    "common.experimental": "use the det command or determined.experimental.client",
     "experimental.core_v2": (
         "detached mode is not supported yet; use determined.core.init(), which outside of a cluster prints "
         "reports and stores checkpoints in a folder"
@@ -17,24 +15,32 @@ INSTEAD = {
         "there is no batch inference; loop over your data under determined.core.init(), with core_context.distributed "
         "to share it among the slots. Switches of a trial are at context.experimental"
     ),
-    "tensorboard": (
-        "event files are written by context.get_tensorboard_writer() in a trial, or below core_context.train."
-        "get_tensorboard_path() in a script"
-    ),
-    "transformers": (
-        "there is no Hugging Face callback; report from a transformers.TrainerCallback by core_context.train."
-        "report_training_metrics() and report_validation_metrics(), and save by core_context.checkpoint.store_path()"
-    ),
-    "util": (
-        "it held internal functions of the older product, which the standard library can replace; "
-        "import_from_path() and LOG_FORMAT are in determined itself"
-    ),
 }
 
 
 def explain(name: str) -> str:
     """Returns the text of the error for ``determined.NAME``."""
     return f"determined.{name} is not part of Detent: {INSTEAD[name]}"
+
+
+_PARTS = {
+    "common": "use determined.core inside a task, and the det command or the HTTP API (/api/v1) outside of one",
+    "common.util": "the standard library has replacements for most of it",
+    "tensorboard": (
+        "event files stay in core_context.train.get_tensorboard_path(); write them with determined.tensorboard."
+        "metric_writers.pytorch.TorchWriter"
+    ),
+    "util": "the standard library has replacements for most of it; import_from_path() is in determined itself",
+}
+"""Packages of which only a part is included: what to use instead of the rest."""
+
+
+def without_attribute(package: str, name: str) -> Exception:
+    """Returns the error for a name that ``determined.PACKAGE`` does not have: an ImportError, whose text a line ``from
+    determined.PACKAGE import NAME`` shows. Names with underscores are those that Python itself looks for."""
+    if name.startswith("_"):
+        return AttributeError(f"module 'determined.{package}' has no attribute {name!r}")
+    return ImportError(f"determined.{package}.{name} is not part of Detent: {_PARTS[package]}", name=name)
 
 
 def refuse(module: str) -> None:

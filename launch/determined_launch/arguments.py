@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from determined_launch.errors import UsageError as UsageError
 
+HOROVOD = "determined.launch.horovod"
+AUTO = "--autohorovod"
+
 
 @dataclass(frozen=True)
 class LaunchLine:
@@ -15,6 +18,8 @@ class LaunchLine:
 
     overrides: tuple[str, ...]
     command: tuple[str, ...]
+    is_auto: bool = False
+    """True if ``--autohorovod`` was given: without horovod for one slot."""
 
 
 def parse(argv: Sequence[str], *, module: str, python: str) -> LaunchLine:
@@ -23,7 +28,7 @@ def parse(argv: Sequence[str], *, module: str, python: str) -> LaunchLine:
     The line has overrides only if it begins with an option other than ``--trial``. A script's own ``--`` is therefore
     never taken for the end of the overrides.
     """
-    words = list(argv)
+    words, is_auto = _without_auto(list(argv)) if module == HOROVOD else (list(argv), False)
     overrides: list[str] = []
     if words and words[0] == "--":
         words = words[1:]
@@ -35,7 +40,22 @@ def parse(argv: Sequence[str], *, module: str, python: str) -> LaunchLine:
         _check(overrides, words, module)
     if not words:
         raise UsageError(f"nothing to run: python3 -m {module} [overrides --] (--trial module:Class | script args…)")
-    return LaunchLine(tuple(overrides), tuple(_command(words, python)))
+    return LaunchLine(tuple(overrides), tuple(_command(words, python)), is_auto)
+
+
+def _without_auto(words: list[str]) -> tuple[list[str], bool]:
+    """Removes ``--autohorovod`` where it is an option of the layer: as the first word, or behind the overrides.
+
+    >>> _without_auto(["--verbose", "--", "--autohorovod", "train.py"])
+    (['--verbose', '--', 'train.py'], True)
+    >>> _without_auto(["train.py", "--", "--autohorovod"])
+    (['train.py', '--', '--autohorovod'], False)
+    """
+    places = [0] if words else []
+    if "--" in words and words[0].startswith("-") and not _is_trial(words[0]):
+        places.append(words.index("--") + 1)
+    at = next((place for place in places if words[place : place + 1] == [AUTO]), None)
+    return (words, False) if at is None else (words[:at] + words[at + 1 :], True)
 
 
 def _command(words: list[str], python: str) -> list[str]:

@@ -1,14 +1,16 @@
-"""``python3 -m determined.launch.horovod [overrides --] (--trial m:C | script args…)``.
+"""``python3 -m determined.launch.horovod [--autohorovod] [overrides --] (--trial m:C | script args…)``.
 
 The chief's container runs ``horovodrun``. The other containers run a server that starts the requested processes and
 ends with ``horovodrun``.
 """
 
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from determined_launch import (
+    arguments,
     containers,
     environment,
     horovod_line,
@@ -16,6 +18,7 @@ from determined_launch import (
     launcher,
     options,
     peer_containers,
+    process,
     runner,
     secure_shell,
     watchdog,
@@ -26,11 +29,15 @@ from determined_launch.errors import LaunchError
 from determined_launch.launcher import LaunchContext
 from determined_launch.runner import Plan
 
-MODULE = "determined.launch.horovod"
+MODULE = arguments.HOROVOD
 
 
 def launch(context: LaunchContext, module: str = MODULE) -> int:
     """Starts this container's part."""
+    if context.line.is_auto and context.facts.nodes == 1 and context.facts.local_slots <= 1:
+        if context.line.overrides:
+            context.say(f"without effect in a plain process: {shlex.join(context.line.overrides)}")
+        return process.run(context.line.command, {**context.environ, environment.CHIEF_IP: context.facts.chief})
     launcher.demand(module, "horovod")
     overrides, settings = context.line.overrides, context.settings
     given = options.given([*settings.horovod_arguments, *overrides], horovod_line.KNOWN)

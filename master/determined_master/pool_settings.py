@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from determined.config.findings import nearest
+from determined_master.task_container_defaults import TaskContainerDefaults
 
 DEFAULT_PRIORITY = 42
 PLACEHOLDERS = ("pool", "agent_id", "slots", "master", "token_file")
@@ -110,6 +111,8 @@ class PoolSettings(BaseModel):
     """Maximum number of slots that one user's jobs hold at once; further ones wait. Default: no maximum."""
     provider: ProviderSettings | None = None
     """Starts agents when the queue needs them, and ends idle ones. Default: only agents that somebody starts."""
+    task_container_defaults: TaskContainerDefaults = TaskContainerDefaults()
+    """Defaults for the containers of its tasks, over those of the master."""
 
 
 def unknown(name: str, pools: Collection[str]) -> tuple[str, str]:

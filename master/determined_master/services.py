@@ -183,8 +183,8 @@ def build(
         clock,
         managers,
         metrics.forget,
-        pool_hook=settings.startup_hook,
-        interface=settings.dtrain_network_interface,
+        hook_in=settings.hook_in,
+        interface_in=settings.interface_in,
         cluster_storage=settings.own_checkpoints,
         launch_error=settings.launch_error,
     )

@@ -5,6 +5,7 @@ import ipaddress
 import json
 import os
 import ssl
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +13,15 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from determined.config import settings_file
+from determined.config.config_merge import merge
+from determined.config.pool_layers import PoolLayers
 from determined.config.settings_file import SettingsFile
 from determined.errors import ConfigError
 from determined.storage.bucket_access import bucket_at
+from determined_master import master_yaml
 from determined_master.database_url import usable_url
 from determined_master.pool_settings import PoolSettings, SchedulerSettings, repeated
+from determined_master.task_container_defaults import TaskContainerDefaults
 
 DEFAULT_CONTEXT_LIMIT = 99_614_720
 PORT_BLOCKS = 500
@@ -72,6 +76,8 @@ class Settings(BaseModel):
     """Maximum size of a context; unpacked it may have four times as much."""
     startup_hook: str = ""
     """Shell commands that run in every task before its own ``startup-hook.sh``."""
+    task_container_defaults: TaskContainerDefaults = TaskContainerDefaults()
+    """Defaults for the containers of tasks; a pool may have its own, which win."""
     checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
     """Default checkpoint storage; empty: shared_fs in ``data/checkpoints``."""
     checkpoint_roots: tuple[Path, ...] = ()
@@ -150,7 +156,7 @@ class Settings(BaseModel):
             raise ValueError(f"cannot use {self.tls_cert} with {self.tls_key}: {why}") from error
         return self
 
-    @field_validator("resource_pools", "scheduler", mode="before")
+    @field_validator("resource_pools", "scheduler", "task_container_defaults", mode="before")
     @classmethod
     def _read_json(cls, value: object) -> object:
         """In environment variables they are JSON, as their names have several levels."""
@@ -239,6 +245,26 @@ class Settings(BaseModel):
         scheduler = found.scheduler if found else None
         return (scheduler and scheduler.default_priority) or self.default_priority
 
+    @cached_property
+    def pool_layers(self) -> PoolLayers:
+        """Returns the ``task_container_defaults`` of each pool over those of the cluster."""
+        below = self.task_container_defaults.layer()
+        layers = {name: merge(pool.task_container_defaults.layer(), below) for name, pool in self.pools.items()}
+        return PoolLayers(layers, self.default_pool, self.default_aux_pool or self.default_pool)
+
+    def hook_in(self, pool: str) -> str:
+        """Returns the commands that run in every task of a pool before its own ``startup-hook.sh``."""
+        return self._of_pool(pool, "startup_hook") or self.startup_hook
+
+    def interface_in(self, pool: str) -> str:
+        """Returns the network interface of workers on several machines of a pool; empty: each machine's own."""
+        return self._of_pool(pool, "dtrain_network_interface") or self.dtrain_network_interface
+
+    def _of_pool(self, pool: str, name: str) -> str:
+        found = self.pools.get(pool)
+        own = getattr(found.task_container_defaults, name) if found else ""
+        return str(own or getattr(self.task_container_defaults, name))
+
     @property
     def port_range(self) -> range:
         first, last = map(int, self.port_blocks.split("-"))
@@ -271,17 +297,6 @@ class Settings(BaseModel):
 
 ONE_MACHINE = {"preemption": True}
 """Defaults of ``det up``, which file, variables and flags replace: its owner decides what is urgent."""
-_OF_RESOURCE_MANAGER = {
-    "scheduler": "scheduler",
-    "default_compute_resource_pool": "default_pool",
-    "default_aux_resource_pool": "default_aux_pool",
-    "max_aux_containers_per_agent": "max_zero_slot_containers",
-}
-_OF_SECURITY = {
-    "initial_user_password": "initial_user_password",
-    "tls.cert": "tls_cert",
-    "tls.key": "tls_key",
-}
 
 
 class SettingsError(Exception):
@@ -327,37 +342,13 @@ def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) ->
 
 
 def _from_file(path: Path) -> SettingsFile:
-    """Determined's master.yaml has ``security: {initial_user_password, tls: {cert, key}}`` and ``resource_manager:
-    {type: agent, scheduler, default_compute_resource_pool, default_aux_resource_pool}``."""
-    sections = ("security", "resource_manager", "observability")
     try:
-        file = settings_file.read(path, {*Settings.model_fields, *sections})
+        file, warnings = master_yaml.read(path, Settings.model_fields)
     except ConfigError as error:
         raise SettingsError(error.message) from error
-    file.values.pop("observability", None)  # the figures of Prometheus are always offered
-    manager = file.values.get("resource_manager")
-    if isinstance(manager, dict) and manager.get("type", "agent") == "agent":
-        manager.pop("type", None)
-    tls = file.values["security"].pop("tls", None) if isinstance(file.values.get("security"), dict) else None
-    if isinstance(tls, dict):
-        file.values["security"] |= {f"tls.{name}": value for name, value in tls.items()}
-    for section, names in (("security", _OF_SECURITY), ("resource_manager", _OF_RESOURCE_MANAGER)):
-        _take_section(file, section, names)
+    for text in warnings:
+        print(f"det-master: warning: {text}", file=sys.stderr)
     return file
-
-
-def _take_section(file: SettingsFile, section: str, names: Mapping[str, str]) -> None:
-    """Stores the values of a section under the names of settings; one without a setting is a problem."""
-    given = file.values.pop(section, None) or {}
-    if not isinstance(given, dict):
-        file.problems.append(f"{file.where(section)}: {section} is not a mapping")
-        return
-    for name, value in given.items():
-        if name not in names:
-            file.problems.append(f"{file.where(section)}: {section}.{name} has no effect on this master; remove it")
-            continue
-        file.values[names[name]] = value
-        file.places[names[name]] = file.places[section]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -115,6 +115,21 @@ def test_a_context_is_sent_once(det: Det, fake: FakeMaster, tmp_path: Path):
     assert len(uploads) == 1
 
 
+def test_links_of_a_context_that_are_followed_are_named(det: Det, fake: FakeMaster, tmp_path: Path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "context").mkdir()
+    (tmp_path / "shared.py").write_text("x = 1")
+    (tmp_path / "context" / "link.py").symlink_to("../shared.py")
+    (tmp_path / "context" / "gone.py").symlink_to("../nowhere")
+    fake.answers[f"POST {C}"] = {"command": COMMAND, "config": {}}
+    from determined.context import pack
+
+    fake.answers[f"PUT /detent/contexts/{pack(tmp_path / 'context').hash}"] = {}
+    done = det("cmd", "run", "-d", "-c", str(tmp_path / "context"), "ls")
+    assert done.code == 0, done.err
+    assert f"link followed: link.py -> {tmp_path / 'shared.py'}\nleft out: gone.py: a broken link\n" in done.err
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

@@ -5,6 +5,7 @@ The list is the interface that user code imports: a name that is added or remove
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 import re
 from enum import Enum
@@ -25,6 +26,20 @@ PUBLIC = {
         " EarlyExitReason PreemptContext PreemptMode ProfilerContext SearcherContext SearcherOperation TensorboardMode"
         " TrainContext TrialInfo Unit get_cluster_info init"
     ),
+    "determined.common.util": (
+        "chunks preserve_random_state safe_load_yaml_with_exceptions sizeof_fmt strtobool wait_for yaml_safe_dump"
+        " yaml_safe_load"
+    ),
+    "determined.tensorboard": "MetricWriter",
+    "determined.tensorboard.metric_writers": "MetricWriter",
+    "determined.tensorboard.metric_writers.pytorch": "TorchWriter",
+    "determined.util": (
+        "calculate_batch_sizes filter_duplicates force_create_symlink get_member_func has_param humanize_float"
+        " is_numerical_scalar is_overridden json_encode merge_dicts"
+    ),
+    "determined.keras.callbacks": "Callback EarlyStopping ReduceLROnPlateau TensorBoard",
+    "determined.pytorch.lightning": "DeterminedCallback",
+    "determined.transformers": "DetCallback",
     "determined.keras": "DeterminedCallback InputData TensorBoard TFKerasTrial TFKerasTrialContext",
     "determined.pytorch": (
         "Batch DataLoader Epoch LRScheduler MetricReducer PyTorchCallback PyTorchTrial PyTorchTrialContext Record"
@@ -48,6 +63,7 @@ PUBLIC = {
     "determined.launch.autohorovod": "main",
     "determined.launch.deepspeed": "main",
     "determined.launch.horovod": "main",
+    "determined.launch.tensorflow": "main",
     "determined.launch.torch_distributed": "main",
     "determined.launch.wrap_rank": "main",
     "determined.storage": "Storage from_config",
@@ -60,18 +76,27 @@ PUBLIC = {
     ),
     "determined.local": "run_local",
 }
+WITHOUT_PACKAGE = {
+    name
+    for name, package in (
+        ("determined.pytorch.lightning", "pytorch_lightning"),
+        ("determined.transformers", "transformers"),
+    )
+    if importlib.util.find_spec(package) is None
+}
+"""Modules whose package is not installed here; the tests of the frameworks' pages have them."""
+for _name in WITHOUT_PACKAGE:
+    del PUBLIC[_name]
 _FOR_US = (["launch"], ["config"], ["context"], ["environments"], ["local"])
 FOR_USERS = tuple(name for name in PUBLIC if name.split(".")[1:2] not in _FOR_US)
 """Packages that code inside a task imports; the others serve the command line and the master."""
 NOT_INCLUDED = frozenset(
     [
-        "determined.common",
+        "determined.common.api",
+        "determined.common.experimental",
         "determined.experimental.core_v2",
         "determined.estimator",
         "determined.pytorch.experimental",
-        "determined.tensorboard",
-        "determined.transformers",
-        "determined.util",
     ]
 )
 """Modules of Determined whose import raises; test_public_names.py shows what they say."""
@@ -79,6 +104,7 @@ MADE_BY_INIT = re.compile(r":func:`[\w.]+\.init` makes it\.")
 VAGUE_START = re.compile(r"^(What|Whether|Who|Where|How|When|Like|One way|Kept)\b")
 ALIASES = {("determined.pytorch", "TorchData"), ("determined", "LOG_FORMAT"), ("determined.context", "LIMIT")} | {
     *(("determined.searcher", name) for name in ("Action", "Event")),
+    *(("determined.keras.callbacks", name) for name in ("EarlyStopping", "ReduceLROnPlateau")),
     *(("determined.environments", name) for name in ("RESULT", "VENV")),
 }
 """Values and type aliases, which have no docstring of their own at run time."""
@@ -89,7 +115,7 @@ def modules() -> list[str]:
     root = Path(determined.__file__).parent
     files = [file.relative_to(root.parent).with_suffix("") for file in root.rglob("*.py")]
     names = {".".join(file.parts).removesuffix(".__init__") for file in files}
-    return sorted(names - NOT_INCLUDED)
+    return sorted(names - NOT_INCLUDED - WITHOUT_PACKAGE)
 
 
 def listed(packages: tuple[str, ...] = tuple(PUBLIC)) -> list[tuple[str, str]]:

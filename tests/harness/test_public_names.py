@@ -9,14 +9,17 @@ import pytest
 import determined as det
 
 NOT_INCLUDED = {
-    "determined.common": "det command",
+    "determined.common.api": "det command",
     "determined.common.experimental": "det command",
     "determined.experimental.core_v2": r"determined\.core\.init\(\)",
     "determined.estimator": "determined.keras.TFKerasTrial",
     "determined.pytorch.experimental": "determined.core.init",
-    "determined.tensorboard": "get_tensorboard_writer",
-    "determined.transformers": "TrainerCallback",
-    "determined.util": "import_from_path",
+}
+PARTS = {
+    "from determined.common import get_config_path": "det command",
+    "from determined.common.util import get_max_retries_config": "standard library",
+    "from determined.tensorboard import S3TensorboardManager": "TorchWriter",
+    "from determined.util import write_user_code": "import_from_path",
 }
 
 
@@ -24,6 +27,12 @@ NOT_INCLUDED = {
 def test_a_module_that_is_not_included_says_what_to_use(module):
     with pytest.raises(ImportError, match=f"is not part of Detent: .*{NOT_INCLUDED[module]}"):
         importlib.import_module(module)
+
+
+@pytest.mark.parametrize("line", PARTS)
+def test_a_name_that_is_not_included_says_what_to_use(line):
+    with pytest.raises(ImportError, match=f"is not part of Detent: .*{PARTS[line]}"):
+        exec(line, {})
 
 
 def test_both_forms_of_import_name_the_replacement():

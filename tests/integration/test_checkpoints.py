@@ -137,6 +137,7 @@ async def test_a_setting_of_the_admin_lets_the_master_in(tmp_path: Path):
     async with cluster(tmp_path, checkpoint_roots=[tmp_path / "outside"]) as one:
         wish = await running(one, tmp_path / "outside" / "team")
         folder = store_checkpoint(tmp_path / "outside" / "team", UUID, weights=b"abc")
+        (folder / ".hashes.json").write_text("{}")
         await report_checkpoint(one, wish.allocation_id, UUID)
         answer = await one.client.get(f"/checkpoints/{UUID}")
         with tarfile.open(fileobj=io.BytesIO(answer.content)) as archive:

@@ -270,6 +270,49 @@ async def test_reports_reach_the_list_by_themselves(one: Cluster):
     assert await found(one, field("searcherMetricsVal", "=", 0.25)) == [experiment]
 
 
+async def test_columns_of_a_completed_experiment_are_there_with_its_end(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    agent = await one.join()
+    experiment = await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+
+    async def nothing(_due: list[int]) -> list[int]:
+        return []
+
+    monkeypatch.setattr(one.master.indexer, "_batch", nothing)  # the loop updates nothing any more
+    report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}}
+    headers = one.as_task(wish.allocation_id)
+    body = {"group": "validation", "metrics": report}
+    assert (await one.client.post("/api/v1/trials/1/metrics", json=body, headers=headers)).status_code == 200
+    await agent.exit(wish)
+
+    async def has_ended() -> bool:
+        return await one.state(experiment) == "STATE_COMPLETED"
+
+    await eventually(has_ended)
+    assert await found(one, field("validation.loss.last", "=", 0.25)) == [experiment]
+    columns = (await one.get("/api/v1/projects/1/columns"))["columns"]
+    assert "validation.loss.last" in {column["column"] for column in columns}
+
+
+async def test_an_experiment_that_cannot_be_indexed_ends(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+    agent = await one.join()
+    experiment = await one.create()
+    wish = (await agent.wished())[0]
+    await agent.run(wish)
+
+    async def breaks(*_: Any) -> None:
+        raise RuntimeError("a test's")
+
+    monkeypatch.setattr(index_repository, "settle", breaks)
+    await agent.exit(wish)
+
+    async def has_ended() -> bool:
+        return await one.state(experiment) == "STATE_COMPLETED"
+
+    await eventually(has_ended)
+
+
 async def test_hostile_metric_names_are_columns_like_others(one: Cluster):
     hostile = ["__proto__", "qu\"o'te", "a.b.last", "<script>alert(1)</script>", "=asc,x", "%_/", "ünïcode", "x" * 400]
     too_long = "y" * 100_000

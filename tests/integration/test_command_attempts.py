@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from tests.support.clock import FixedClock
 from tests.support.cluster import Cluster, FakeAgent, cluster
 from tests.support.command_calls import attempt, launch, log, reaches, shown
@@ -57,11 +58,28 @@ async def test_a_command_outlives_a_restart_of_the_master(tmp_path: Path):
         await attempt(agent, waiting)
 
 
-async def test_a_disabled_agent_ends_the_attempt_and_the_command_runs_elsewhere(one: Cluster):
+@pytest.mark.parametrize("path", ["one", "one/slots/0"])
+async def test_a_disabled_agent_ends_a_command_that_has_begun(one: Cluster, path: str):
     agent = await one.join("one")
     command = await launch(one)
     wish = await attempt(agent, command)
     await agent.run(wish)
+    await one.join("two")
+    assert (await one.post(f"/api/v1/agents/{path}/disable", {})).status_code == 200
+    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed"))
+    ended = await reaches(one, command, "TERMINATED")
+    assert "agent one was disabled by admin; a command that has begun does not start again" in ended["exitStatus"]
+    said = await log(one, command)
+    assert said[-2].startswith("the command failed: ")
+    assert said[-1].startswith("resources failed with non-zero exit code")
+    async with one.master.database.read() as session:
+        assert (await tasks.get(session, command)).run_id == 1
+
+
+async def test_a_command_that_has_not_begun_on_a_disabled_agent_runs_elsewhere(one: Cluster):
+    agent = await one.join("one")
+    command = await launch(one)
+    wish = await attempt(agent, command)
     assert (await one.post("/api/v1/agents/one/disable", {})).status_code == 200
     other = await one.join("two")
     await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed"))

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 from tests.support.cluster import Cluster, login
 from tests.support.command_calls import ECHO, FILE, C, attempt, launch, log, reaches, shown
@@ -105,7 +106,7 @@ async def test_an_impossible_command_says_why(one: Cluster):
     answer = await one.post("/api/v1/commands", {"config": {**ECHO, "resources": {"slots": 2}}})
     assert answer.status_code == 400
     assert answer.json()["error"]["error"] == (
-        "the command needs 2 slots on one agent, but the largest agent of pool 'default' has 1; "
+        "request unfulfillable: the command needs 2 slots on one agent, but the largest agent of pool 'default' has 1; "
         "lower resources.slots to 1 or less, or add agents"
     )
 
@@ -126,9 +127,21 @@ async def test_a_command_gets_its_files(one: Cluster):
         assert await tasks.live_contexts(session) == set()
 
 
+@pytest.mark.parametrize("body", [{}, {"config": {}}, {"config": {"entrypoint": None}}])
+async def test_a_command_without_an_entrypoint_runs_and_its_log_says_so(one: Cluster, body: dict[str, Any]):
+    agent = await one.join()
+    answer = await one.post(C, body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["config"]["entrypoint"] == ["true"]
+    command = answer.json()["command"]["id"]
+    await agent.exit(await attempt(agent, command))
+    await reaches(one, command, "TERMINATED")
+    assert (await log(one, command))[0] == "there is no entrypoint, so the command does nothing"
+
+
 async def test_invalid_commands_are_refused_with_the_reason(one: Cluster):
     for body, text in (
-        ({"config": {}}, 'missing field "entrypoint"'),
+        ({"config": {"entrypoint": []}}, "the entrypoint is empty"),
         ({"config": {**ECHO, "resources": {"slot": 1}}}, 'did you mean "slots"?'),
         ({"config": {**ECHO, "resources": {"slots": -1}}}, "at least 0"),
         ({"config": {**ECHO, "resources": {"resource_pool": "gpus"}}}, 'unknown resource pool "gpus"'),

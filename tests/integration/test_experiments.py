@@ -56,7 +56,7 @@ async def test_more_slots_than_any_agent_has_is_refused_with_the_reason(one: Clu
     (found,) = answer.json()["diagnostics"]
     assert (found["code"], found["line"], found["column"]) == ("E210", 5, 30)
     assert found["message"] == (
-        "a trial needs 3 slots, but the only agent of pool 'default' has 2; "
+        "request unfulfillable: a trial needs 3 slots, but the only agent of pool 'default' has 2; "
         "lower resources.slots_per_trial to 2 or less, or add agents"
     )
 

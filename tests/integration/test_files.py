@@ -30,6 +30,20 @@ async def shown(one: Cluster, path: str) -> Any:
     return answer.json()
 
 
+@pytest.mark.parametrize("content", [b"pass", b"#" * (2 * SPOOL_ABOVE)], ids=["small", "large"])
+async def test_a_folder_that_arrived_empty_is_named_in_the_log(one: Cluster, content: bytes):
+    folder = file("shared", b"") | {"type": 53, "mode": 0o40755}
+    sent = [file("run.py", content), folder]
+    await one.create(modelDefinition=sent)
+    log = (await one.client.get("/api/v1/trials/1/logs")).text
+    assert "left out: shared/: it arrived empty; for a link to a folder" in log
+    answer = await one.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}, "files": sent})
+    log = (await one.client.get(f"/api/v1/tasks/{answer.json()['command']['id']}/logs")).text
+    assert "left out: shared/: it arrived empty; for a link to a folder" in log
+    await one.create(modelDefinition=[file("run.py", b"pass")], contextNotes=["forged"])
+    assert (await one.client.get("/api/v1/trials/2/logs")).text == ""
+
+
 async def test_the_file_tree_lists_folders_and_types(one: Cluster):
     await one.create(modelDefinition=FILES)
     found = (await one.get("/api/v1/experiments/1/file_tree"))["files"]

@@ -85,7 +85,11 @@ async def test_a_failure_after_a_matching_line_is_not_followed_by_a_restart(one:
     ]
     (event,) = (await one.get("/detent/events", kind="log_policy_matched"))["events"]
     assert event["text"] == 'a line of trial 1 matched log policy "full": the trial is not restarted if it fails'
-    assert (await log(one))[-1] == f"attempt 1 of 6 failed: {ended['failure']}"
+    assert (await log(one))[-3:] == [
+        f"attempt 1 of 6 failed: {ended['failure']}",
+        "trial failed and matched logs to a don't retry policy",
+        "resources failed with non-zero exit code: 1",
+    ]
 
 
 async def test_the_end_of_an_attempt_waits_for_its_last_lines(one: Cluster):
@@ -129,7 +133,8 @@ async def test_an_agent_is_excluded_for_the_later_attempts_of_the_trial(one: Clu
     await good.run(again)
     assert (await trial(one))["restarts"] == 1
     assert (await log(one))[1] == (
-        "log policy /bad .*disk/ matched a line: later attempts of the trial do not run on agent bad"
+        "log policy /bad .*disk/ matched a line: later attempts of the trial do not run on agent bad; "
+        "therefore will not schedule on bad"
     )
     await ship(one, good, again, "another bad disk")
     await good.exit(again, code=1)

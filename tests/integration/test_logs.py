@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import pytest
 from tests.support.cluster import Cluster
 
 from determined_master.api.queries import log_tail
@@ -107,7 +108,27 @@ async def test_follow_ends_with_the_trial_and_misses_nothing(one: Cluster):
     await ship(one, wish, 0, 1, "a")
     await agent.exit(wish)
     answer = await asyncio.wait_for(following, 20)
-    assert [json.loads(line)["result"]["log"] for line in answer.text.splitlines()] == ["a"]
+    assert [json.loads(line)["result"]["log"] for line in answer.text.splitlines()] == [
+        "a",
+        "resources exited successfully with a zero exit code",
+    ]
+
+
+@pytest.mark.parametrize("path", ["trials/1", "tasks/{}"])
+async def test_followed_fields_come_again_with_new_values_until_the_end(one: Cluster, path: str):
+    agent, wish = await setup(one)
+    await ship(one, wish, 0, 1, "a")
+    where = f"/api/v1/{path.format(wish.spec.task_id)}/logs/fields"
+    first = json.loads((await one.client.get(where)).text)["result"]
+    assert (first["rankIds"], first["containerIds"]) == ([], [wish.container_id])
+    following = asyncio.ensure_future(one.client.get(where, params={"follow": True}))
+    await ship(one, wish, 1, 2, "b", rank_id=1)
+    await ship(one, wish, 2, 3, "c", rank_id=0)
+    await agent.exit(wish)
+    answer = await asyncio.wait_for(following, 20)
+    told = [json.loads(line)["result"] for line in answer.text.splitlines()]
+    assert told[-1] == first | {"rankIds": [0, 1], "sources": ["master", "task"]}
+    assert [set(each["rankIds"]) for each in told] == sorted(({*each["rankIds"]} for each in told), key=len)
 
 
 async def test_a_task_may_not_write_another_tasks_log(one: Cluster):

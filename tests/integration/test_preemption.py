@@ -112,6 +112,44 @@ async def test_a_job_holds_no_more_than_its_max_slots(tmp_path: Path, kind: str)
         await agent.wished(3)
 
 
+@pytest.mark.parametrize("kind", ["priority", "fair_share"])
+async def test_trials_above_a_lowered_max_slots_save_and_wait(tmp_path: Path, kind: str):
+    config = (
+        "name: wide\nentrypoint: python3 run.py\nsearcher: {name: random, metric: loss, max_trials: 4}\n"
+        "hyperparameters: {}\n"
+    )
+    async with cluster(tmp_path, scheduler={"type": kind}) as one:
+        agent = await one.join(slots=4)
+        experiment = await one.create(config)
+        wishes = await agent.wished(4)
+        for wish in wishes:
+            await agent.run(wish)
+        path = f"/api/v1/experiments/{experiment}"
+        assert (await one.client.patch(path, json={"resources": {"max_slots": 1}})).status_code == 200
+
+        async def asked() -> list[DesiredContainer] | None:
+            found = []
+            for wish in wishes:
+                where = f"/api/v1/allocations/{wish.allocation_id}/signals/preemption"
+                answer = await one.client.get(where, params={"timeout_seconds": 0})
+                found += [wish] if answer.json()["preempt"] else []
+            return found if len(found) >= 3 else None
+
+        leaving = await eventually(asked)
+        assert len(leaving) == 3
+        for wish in leaving:
+            signals = f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption"
+            assert (await one.post(signals, {}, **one.as_task(wish.allocation_id))).status_code == 200
+            await agent.exit(wish)
+        await eventually(lambda: _says(one, "max_slots 1 of its job leaves 0"))
+        assert [each.allocation_id for each in await agent.wish()] == [
+            wish.allocation_id for wish in wishes if wish not in leaving
+        ]
+        trials = (await one.get(f"{path}/trials"))["trials"]
+        assert sorted(each["state"] for each in trials) == [*["STATE_QUEUED"] * 3, "STATE_RUNNING"]
+        assert {each["restarts"] for each in trials} == {0}
+
+
 async def test_shares_take_slots_from_who_has_more_than_its_own(tmp_path: Path):
     config = (
         "name: wide\nentrypoint: python3 run.py\nsearcher: {name: random, metric: loss, max_trials: 4}\n"

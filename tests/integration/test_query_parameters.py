@@ -74,7 +74,6 @@ async def test_experiments_are_filtered_by_id(one: Cluster, query: dict[str, Any
         ("/api/v1/trials/1/workloads", {"sortKey": "loss"}),
         ("/api/v1/trials/1/workloads", {"metricType": "METRIC_TYPE_PROFILING"}),
         ("/api/v1/trials/1/workloads", {"filter": "FILTER_OPTION_COLOUR"}),
-        ("/api/v1/trials/1/logs/fields", {"follow": "true"}),
     ],
 )
 async def test_what_is_not_offered_answers_501(one: Cluster, path: str, query: dict[str, Any]):

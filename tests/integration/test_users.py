@@ -160,13 +160,16 @@ async def test_a_linked_users_trial_carries_the_identity(one: Cluster):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"agentUid": -1, "agentGid": 1},
-        {"agentUid": 2**32 - 1, "agentGid": 1},  # the kernel reads it as "unchanged"
-        {"agentUid": "1", "agentGid": 1},
+        GROUP | {"agentUid": -1},
+        GROUP | {"agentUid": 2**32 - 1},  # the kernel reads it as "unchanged"
+        GROUP | {"agentUid": "1"},
         {"agentUid": 1},
-        {"agentUid": 1, "agentGid": 1, "agentUser": "a:0:0"},
-        {"agentUid": 1, "agentGid": 1, "agentGroup": "x\ny"},
-        {"agentUid": 1, "agentGid": 1, "agentUser": "a" * 33},
+        {"agentUid": 1, "agentGid": 1},
+        {"agentUid": 1, "agentGid": 1, "agentUser": "ada"},
+        {"agentUser": "ada", "agentGroup": "lab"},
+        GROUP | {"agentUser": "a:0:0"},
+        GROUP | {"agentGroup": "x\ny"},
+        GROUP | {"agentUser": "a" * 33},
     ],
 )
 async def test_a_wrong_link_is_refused_and_an_empty_one_removes_it(one: Cluster, wrong: dict[str, object]):

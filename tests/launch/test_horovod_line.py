@@ -4,9 +4,11 @@ import dataclasses
 
 import pytest
 
-from determined_launch import containers, horovod_line
+from determined_launch import containers, horovod, horovod_line, launcher, process
+from determined_launch.arguments import LaunchLine, parse
 from determined_launch.environment import RendezvousFacts
 from determined_launch.errors import LaunchError
+from determined_launch.launcher import LaunchContext
 from determined_launch.settings import LaunchSettings
 
 ONE = horovod_line.Hosts(("localhost",), (2,), None)
@@ -108,3 +110,31 @@ def test_names_and_ports_tell_containers_of_one_machine_apart():
     assert containers.ports(facts, {"DTRAIN_SSH_PORT": "100"}) == [100, 101, 100, 100, 101]
     sixth = RendezvousFacts(("fd00::1", "fd00::2"), 0, (1, 1))
     assert containers.host_names(sixth) == ["localhost", "127.77.0.2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "overrides"),
+    [
+        (["--autohorovod", "train.py", "x"], ()),
+        (["--autohorovod", "--", "train.py", "x"], ()),
+        (["-v", "--", "--autohorovod", "train.py", "x"], ("-v",)),
+    ],
+)
+def test_autohorovod_starts_a_plain_process_for_one_slot_only(monkeypatch, capfd, words, overrides):
+    line = parse(words, module=horovod.MODULE, python="py")
+    assert line == LaunchLine(overrides, ("py", "train.py", "x"), is_auto=True)
+    started = []
+    monkeypatch.setattr(process, "run", lambda argv, environ: started.append((argv, environ["DET_CHIEF_IP"])) or 7)
+    monkeypatch.setattr(launcher, "demand", lambda *_: pytest.fail("it needs horovod"))
+    one = RendezvousFacts(("10.0.0.1",), 0, (1,))
+    assert horovod.launch(LaunchContext(horovod.MODULE, line, one, {})) == 7
+    assert started == [(("py", "train.py", "x"), "10.0.0.1")]
+    assert ("without effect in a plain process: -v" in capfd.readouterr().err) == bool(overrides)
+    for facts in (RendezvousFacts(("10.0.0.1",), 0, (2,)), RendezvousFacts(("10.0.0.1", "10.0.0.2"), 1, (1, 1))):
+        with pytest.raises(pytest.fail.Exception, match="it needs horovod"):
+            horovod.launch(LaunchContext(horovod.MODULE, line, facts, {}))
+
+
+def test_autohorovod_of_a_script_is_its_own():
+    line = parse(["train.py", "--", "--autohorovod"], module=horovod.MODULE, python="py")
+    assert line == LaunchLine((), ("py", "train.py", "--", "--autohorovod"))

@@ -125,3 +125,9 @@ def test_autohorovod_is_a_plain_process_for_one_slot(tmp_path):
     (tmp_path / "show.py").write_text("import sys; print(sys.argv[1:])")
     done = run(["determined.launch.autohorovod", "show.py", "a b", "--", "é"], tmp_path)
     assert done.stdout == "['a b', '--', 'é']\n"
+
+
+def test_the_tensorflow_layer_says_what_to_use(tmp_path):
+    done = run(["determined.launch.tensorflow", "--port", "1", "--", "train.py"], tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "determined.launch.tensorflow is not supported; start the program without a layer" in done.stderr

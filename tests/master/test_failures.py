@@ -120,7 +120,12 @@ def test_it_is_one_bounded_line_without_secrets():
             6,
             "attempt 6 of 6 failed: why; no restart is left (max_restarts: 5)",
         ),
-        (TrialOutcome(TrialState.ERROR, R.IMPOSSIBLE), R.IMPOSSIBLE, 1, "attempt 1 of 6 cannot start: why"),
+        (
+            TrialOutcome(TrialState.ERROR, R.IMPOSSIBLE),
+            R.IMPOSSIBLE,
+            1,
+            "attempt 1 of 6 cannot start: why (request unfulfillable)",
+        ),
         (
             TrialOutcome(None, None, 1, 2, backoff=4.0),
             R.AGENT_LOST,

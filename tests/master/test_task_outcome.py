@@ -35,6 +35,14 @@ def test_the_outcome_depends_on_the_kind_and_the_reason(kind, reason, failures, 
     assert outcome(kind, reason, failures=failures).state is state
 
 
+def test_a_command_that_began_on_a_disabled_agent_is_not_run_again():
+    def ended(kind: TaskKind) -> TaskOutcome:
+        return decide(AttemptEnd(kind, TaskState.ACTIVE, ExitReason.KILLED, 0, is_shut_out=True))
+
+    assert ended(COMMAND) == TaskOutcome(TaskState.ERROR, ExitReason.KILLED)
+    assert ended(CLEANUP) == TaskOutcome(None)
+
+
 @pytest.mark.parametrize("reason", list(ExitReason))
 def test_a_killed_task_is_canceled_however_its_attempt_ended(reason):
     assert outcome(COMMAND, reason, state=TaskState.STOPPING) == TaskOutcome(TaskState.CANCELED, ExitReason.KILLED)

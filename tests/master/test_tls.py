@@ -48,7 +48,7 @@ def test_the_older_names_of_master_yaml_count(tmp_path: Path) -> None:
     ("section", "text"),
     [
         ("tls:\n    certificate: a.crt", "security.tls.certificate has no effect on this master"),
-        ("ssh: {}", "security.ssh has no effect on this master"),
+        ("sssh: {}", "security.sssh has no effect on this master"),
     ],
 )
 def test_what_has_no_effect_in_the_section_is_named(tmp_path: Path, section: str, text: str) -> None:

@@ -12,6 +12,8 @@ TESTS = Path(__file__).resolve().parent.parent / "integration"
 _TOLD: dict[str, Any] = json.loads((TESTS / "wire_answers.json").read_text())
 ANSWERS: dict[str, str] = _TOLD["answers"]
 TYPES: dict[str, dict[str, str]] = _TOLD["types"]
+ENUMS: dict[str, list[str]] = _TOLD["enums"]
+"""Every value that the bindings know; any other is a ValueError in the client."""
 
 
 def operations() -> list[tuple[str, str, str, str]]:
@@ -68,6 +70,9 @@ def _of_type(kind: str, value: Any, where: str) -> Iterator[str]:
                 yield from _of_type(kind[1:-1], item, f"{where}.{key}")
     elif kind in TYPES:
         yield from _of_fields(TYPES[kind], value, where)
+    elif kind in ENUMS:
+        if value not in ENUMS[kind]:
+            yield f"{where}: {value!r} is no {kind}"
     elif kind == "bool" and not isinstance(value, bool):
         yield f"{where}: not a boolean: {value!r}"
     elif kind in ("int", "num") and (isinstance(value, bool) or not isinstance(value, int | float)):

@@ -66,10 +66,8 @@ def create(args: Namespace) -> int:
 
     includes = [Path(each) for each in args.include]
     packed = pack(Path(args.context), includes, follow_links=args.follow_links, known=KnownFolders.of_user())
-    for link in packed.followed:
-        say(f"link followed: {link}")
-    for reason in packed.skipped:
-        say(f"left out: {reason}")
+    for note in packed.notes:
+        say(note)
     session = connection.connect(args.options)
     body = {"config": text, "configName": name, "activate": not args.paused}
     if args.project_id is not None:

@@ -76,9 +76,9 @@ def _submit(args: Namespace, found: Composition, folder: Project, files: Sequenc
         print(prepared.config, end="")
         return 0
     session = connection.connect(args.options)
-    experiment_id, left_out = submission.submit(session, prepared, is_paused=args.paused)
-    for reason in left_out:
-        say(f"left out: {reason}")
+    experiment_id, notes = submission.submit(session, prepared, is_paused=args.paused)
+    for note in notes:
+        say(note)
     print(f"Created experiment {experiment_id}", flush=True)
     if found.is_sweep:
         say(f"{counted(len(found.jobs), 'job')}; `det experiment list-trials {experiment_id}` shows them")

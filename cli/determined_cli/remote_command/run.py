@@ -102,6 +102,6 @@ def _context(args: Namespace) -> "Packed | None":
     from determined.context import KnownFolders, pack
 
     packed = pack(Path(args.context), [Path(each) for each in args.include], known=KnownFolders.of_user())
-    for reason in packed.skipped:
-        say(f"left out: {reason}")
+    for note in packed.notes:
+        say(note)
     return packed

@@ -16,6 +16,7 @@ from determined.config.diagnostics import Diagnostic, Path, render, render_path
 from determined.config.experiment import DEAD_FIELDS, DEFAULT_POLICIES, UINT32, ExperimentConfig
 from determined.config.findings import Finding
 from determined.config.hyperparameters import normalise
+from determined.config.pool_layers import PoolLayers
 from determined.config.searcher import SEARCHERS
 from determined.config.storage import STORAGES
 
@@ -49,12 +50,14 @@ def check(
     seed: int | None = None,
     now: float | None = None,
     has_containers: bool = False,
+    pools: PoolLayers | None = None,
 ) -> Checked:
     """Checks a configuration and fills in what it leaves open.
 
     ``defaults`` are merged under the text, the first wins. ``seed`` makes the default name the same each time;
     ``now`` is the time that the default ``experiment_seed`` is taken from. ``has_containers`` is True if the cluster
-    has agents that run tasks in containers: what only containers support is warned about otherwise.
+    has agents that run tasks in containers: what only containers support is warned about otherwise. ``pools``: what is
+    merged between the text and ``defaults`` for the pool that the text names.
 
     >>> text = "entrypoint: a.py\\nsearcher: {name: single, metric: loss}\\nscheduling_units: 3"
     >>> print(check(text, defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/c"}}]).render())
@@ -73,7 +76,8 @@ def check(
         return Checked(name, tuple(_ordered(found)), None, lines)
     own = without_nulls(document.data)
     merged = own
-    for layer in (*defaults, _last_layer(seed, now)):
+    of_pool = pools.below(own, "slots_per_trial", ExperimentConfig.model_fields) if pools else {}
+    for layer in (of_pool, *defaults, _last_layer(seed, now)):
         merged = merge(merged, without_nulls(dict(layer)))
     rules = (
         schema_check.check(own, merged),

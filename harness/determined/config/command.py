@@ -14,10 +14,13 @@ from determined.config.environment import Environment
 from determined.config.experiment import BindMount
 from determined.config.findings import Finding
 from determined.config.model import Entrypoint, Model
+from determined.config.pool_layers import PoolLayers
 from determined.config.resources import DeviceFile, device_of, size_of
 from determined.config.schema_check import of_model
 
 MAX_DESCRIPTION_CHARACTERS = 1000
+NOTHING = ["true"]
+"""What runs where there is no entrypoint: Determined accepts that too."""
 
 
 class CommandResources(Model):
@@ -61,17 +64,28 @@ class CheckedCommand:
     warnings: tuple[Finding, ...] = field(default=())
 
 
-def check_command(data: Mapping[str, Any], has_containers: bool = False, *, seed: int | None = None) -> CheckedCommand:
+def check_command(
+    data: Mapping[str, Any],
+    has_containers: bool = False,
+    pools: PoolLayers | None = None,
+    *,
+    seed: int | None = None,
+) -> CheckedCommand:
     """Checks the configuration of a command and fills in what it leaves open. ``seed`` fixes the default description.
 
-    ``has_containers`` is True if the cluster has agents that run tasks in containers.
+    ``has_containers`` is True if the cluster has agents that run tasks in containers. ``pools``: what is merged below
+    it for the pool that it names.
 
     >>> check_command({"entrypoint": ["ls"], "resources": {"slot": 2}}).errors[0].message
     'unknown field "slot" in resources'
     """
     own = without_nulls(dict(data))
-    merged = merge(own, {"description": f"Command ({random_words(random.Random(seed))})"})
+    merged = merge(own, {"description": f"Command ({random_words(random.Random(seed))})", "entrypoint": NOTHING})
+    merged = merge(merged, pools.below(own, "slots", CommandConfig.model_fields) if pools else {})
     findings = (*of_model(CommandConfig, merged, ()), *support.check_command(own, has_containers=has_containers))
+    if "entrypoint" not in own:
+        text = "there is no entrypoint, so the command does nothing"
+        findings += (Finding("W506", ("entrypoint",), text, severity="warning"),)
     errors = tuple(each for each in findings if each.severity == "error")
     if errors:
         return CheckedCommand(None, errors)

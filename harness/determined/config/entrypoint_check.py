@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from determined.config.findings import Finding, nearest
-from determined_launch import arguments
+from determined_launch import arguments, tensorflow
 from determined_launch.errors import UsageError
 
 LAYERS = ("torch_distributed", "horovod", "deepspeed", "autohorovod")
@@ -24,6 +24,9 @@ def check(merged: Mapping[str, Any]) -> Iterator[Finding]:
     for index, word in enumerate(words):
         match = _MODULE.match(word)
         if match is None or words[index - 1 : index] != ["-m"] or match[1] in _INTERNAL:
+            continue
+        if match[1] == "tensorflow":
+            yield Finding("E207", ("entrypoint",), f"{word} is not supported", tensorflow.ADVICE)
             continue
         if match[1] not in LAYERS:
             near = nearest(match[1], LAYERS)

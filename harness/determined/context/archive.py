@@ -43,6 +43,11 @@ class Packed:
     skipped: list[str] = field(default_factory=list)
     followed: list[str] = field(default_factory=list)
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what was sent or left out otherwise than its path says, for the one who submits."""
+        return [*(f"link followed: {link}" for link in self.followed), *(f"left out: {each}" for each in self.skipped)]
+
     @cached_property
     def data(self) -> bytes:
         """The archive."""

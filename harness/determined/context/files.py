@@ -13,7 +13,10 @@ FILE, FOLDER = 48, 53  # the ASCII codes of tar's type flags
 
 
 def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> Packed:
-    """Returns the packed context. Raises ContextError for unsafe paths, duplicates and invalid entries."""
+    """Returns the packed context. Raises ContextError for unsafe paths, duplicates and invalid entries.
+
+    ``skipped`` names the empty folders: as such the official client sends links to folders.
+    """
     members: dict[str, Member] = {}
     counted = MemberLimit()
     size = 0
@@ -31,7 +34,12 @@ def from_files(files: Iterable[Mapping[str, Any]], *, limit: int = LIMIT) -> Pac
         members[member.path] = member
     for path in members:
         _check_folders_above(path, members)
-    return write(members.values())
+    filled = {path.rpartition("/")[0] for path in members}
+    empty = sorted(path for path, member in members.items() if member.is_folder and path not in filled)
+    advice = (
+        "it arrived empty; for a link to a folder, --include the folder, or use this product's det, which follows it"
+    )
+    return write(members.values(), skipped=[f"{path}/: {advice}" for path in empty])
 
 
 def _member(entry: Mapping[str, Any]) -> Member:

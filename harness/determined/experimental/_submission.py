@@ -1,6 +1,7 @@
 """Creates an experiment for the SDK: configuration text, packed context, and the master's diagnostics as one error."""
 
 import json
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ from determined.errors import BadRequest, ConfigError, ContextError, NotImplemen
 
 if TYPE_CHECKING:
     from determined.context import Packed
+
+logger = logging.getLogger(__name__)
 
 
 def create(
@@ -63,4 +66,7 @@ def _packed(model_dir: str | os.PathLike[str], includes: Sequence[str | os.PathL
         raise ContextError(
             f"packing a context needs the package {error.name}: pip install {error.name}, or use parent_id"
         ) from None
-    return pack(Path(model_dir), [Path(each) for each in includes], known=KnownFolders.of_user())
+    packed = pack(Path(model_dir), [Path(each) for each in includes], known=KnownFolders.of_user())
+    for note in packed.notes:
+        logger.warning("%s", note)
+    return packed

@@ -85,10 +85,8 @@ def _run(
     slots: int | None,
     environ: Mapping[str, str],
 ) -> int:
-    for link in packed.followed:
-        _say(f"link followed: {link}")
-    for reason in packed.skipped:
-        _say(f"left out: {reason}")
+    for note in packed.notes:
+        _say(note)
     workdir = scratch / "context"
     ignored = unpack(packed.data, workdir)
     rng = random.Random(config.reproducibility.experiment_seed)

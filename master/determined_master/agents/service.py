@@ -1,6 +1,7 @@
 """Agent life cycle: register, report, disconnect, expire; enabling and disabling slots."""
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -287,7 +288,7 @@ class Agents:
             await repository.get_slot(session, agent_id, slot_id)
             await repository.change_slot(session, agent_id, slot_id, enabled=enabled, draining=not enabled and drain)
             if not enabled and not drain:
-                why = f"slot {slot_id} of agent {agent_id} was disabled by {principal.username}"
+                why = disabled_by(agent_id, principal.username, slot_id)
                 await self._containers.kill(session, agent_id, slot_id, why=why)
             await self._record(
                 session, agent_id, f"slot_{slot_id}_{'enabled' if enabled else 'disabled'}", principal.username
@@ -346,8 +347,10 @@ class Agents:
         )
 
 
-def disabled_by(agent_id: str, username: str) -> str:
-    return f"agent {agent_id} was disabled by {username}"
+def disabled_by(agent_id: str, username: str, slot_id: int | None = None) -> str:
+    """Returns the stored reason of an attempt that is killed because its agent or slot is disabled."""
+    slot = "" if slot_id is None else f"slot {slot_id} of "
+    return f"{slot}agent {agent_id} was disabled by {username}"
 
 
 def changed_statuses(rows: Sequence[AgentSlotRow], reported: Sequence[SlotStatus]) -> list[SlotStatus]:
@@ -359,3 +362,15 @@ def changed_statuses(rows: Sequence[AgentSlotRow], reported: Sequence[SlotStatus
         for row, new in zip(rows, wanted, strict=True)
         if (row.status, row.status_reason) != (new.status, new.reason)
     ]
+
+
+_DISABLED = re.compile(r"(?:slot \d+ of )?agent .{1,255} was disabled by ", re.DOTALL)
+
+
+def is_disabled_end(message: str) -> bool:
+    """Returns True for the reason of an attempt whose agent or slot was disabled.
+
+    >>> is_disabled_end(disabled_by("node-1", "admin", 3)), is_disabled_end("killed by admin")
+    (True, False)
+    """
+    return _DISABLED.match(message) is not None

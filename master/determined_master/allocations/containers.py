@@ -70,7 +70,7 @@ class Containers:
                 await declare_ended(session, self._clock, self._allocations, container, exit_, ExitReason.SYSTEM)
         for container, allocation in await agent_containers_repository.with_output_on_agent(session, agent_id):
             if container.id not in known:
-                await end_output(session, container, allocation)
+                await end_output(session, self._clock, container, allocation)
         return True
 
     async def lose(self, session: WriteSession, agent_id: str, *, why: str, most: int | None = None) -> bool:

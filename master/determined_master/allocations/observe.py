@@ -9,7 +9,7 @@ from determined.link.messages import ContainerExit, RankExit, ReportedContainer
 from determined.states import AllocationState, ContainerState, ExitReason
 from determined_master import notifications
 from determined_master.agents import repository as agent_rows
-from determined_master.allocations import repository
+from determined_master.allocations import exit_line, repository
 from determined_master.allocations.last_output import LastOutput
 from determined_master.allocations.service import Allocations
 from determined_master.clock import Clock
@@ -97,6 +97,8 @@ async def observe(
         if state is container.state:
             if values:
                 await repository.change_container(session, container, **values)
+            if values.get("output_done"):
+                await exit_line.write_after_output(session, clock, row)
             continue
         values["address"] = report.address
         if state is ContainerState.TERMINATED:
@@ -127,9 +129,10 @@ async def declare_ended(
         await allocations.end(session, row, reason, message=exit_.message)
 
 
-async def end_output(session: WriteSession, container: ContainerRow, row: AllocationRow) -> None:
+async def end_output(session: WriteSession, clock: Clock, container: ContainerRow, row: AllocationRow) -> None:
     """Marks the output of an ended container as complete that its agent does not know any more."""
     await repository.change_container(session, container, output_done=True)
+    await exit_line.write_after_output(session, clock, row)
     _notify_logs(session, row)
 
 

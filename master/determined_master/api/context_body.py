@@ -19,6 +19,9 @@ from determined_master.settings import Settings
 from determined_master.threads import USER_FILES
 
 SPOOL_ABOVE = 1_000_000
+NOTES = "contextNotes"
+"""Key of sentences about the files that were sent, which ``read_submission`` adds to the body."""
+MAX_NOTES = 20
 BODY_LIMIT = 256 * 1024 * 1024
 
 
@@ -71,6 +74,7 @@ def _digest(data: bytes, files_key: str, blobs: Path, limit: int, rest_limit: in
         raise BadRequest("the body is not a JSON object")
     body = {camel(str(key)): value for key, value in body.items()}
     files = body.pop(files_key, None)
+    body.pop(NOTES, None)
     if files is not None and not isinstance(files, list):
         raise BadRequest(f"{files_key} is not a list")
     if rest_limit is not None and len(data) > rest_limit and len(json.dumps(body)) > rest_limit:
@@ -81,4 +85,5 @@ def _digest(data: bytes, files_key: str, blobs: Path, limit: int, rest_limit: in
         except ContextError as error:
             raise BadRequest(error.message) from error
         body["contextHash"] = Blobs(blobs).keep_bytes(packed.data)
+        body[NOTES] = packed.notes[:MAX_NOTES]
     return body

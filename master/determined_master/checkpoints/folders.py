@@ -49,13 +49,14 @@ def open_folder(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) ->
 
 
 def entries(storage: Mapping[str, Any], uuid: str, roots: Sequence[Path]) -> Iterator[Entry]:
-    """Yields the regular files and folders of a checkpoint by name, each folder before its content. Blocking.
+    """Yields the regular files and folders of a checkpoint by name, each folder before its content, without our list of
+    hashes. Blocking.
 
     Raises OutOfReach where the master may not read, NotFound where the files are gone.
     """
     folder = open_folder(storage, uuid, roots)
     try:
-        yield from entries_below(folder)
+        yield from (entry for entry in entries_below(folder) if entry.name != HASHES_FILE)
     finally:
         os.close(folder)
 

@@ -9,6 +9,7 @@ from determined.config.findings import Finding
 from determined.errors import BadRequest, NotFound
 from determined.states import TaskKind
 from determined_master.agents import repository as agents
+from determined_master.allocations.exit_line import CANNOT_START
 from determined_master.blobs import Blobs
 from determined_master.clock import Clock
 from determined_master.commands.container import command_spec
@@ -41,6 +42,8 @@ class Launch:
     context_hash: str | None = None
     workspace_id: int | None = None
     template: str | None = None
+    context_notes: tuple[str, ...] = ()
+    """Sentences about the files of the context, for the log of the command."""
 
 
 class Commands:
@@ -73,7 +76,9 @@ class Commands:
         async with self._database.read() as session:
             has_containers = await agents.have_containers(session)
         size = len(str(submitted.config))
-        checked = await self._offloader.run_sized(size, check_command, submitted.config, has_containers)
+        checked = await self._offloader.run_sized(
+            size, check_command, submitted.config, has_containers, self._settings.pool_layers
+        )
         config = self._complete(checked)
         size = 0
         if submitted.context_hash:
@@ -92,8 +97,8 @@ class Commands:
             submitted.context_hash,
             size,
             owner=principal.username,
-            pool_hook=self._settings.startup_hook,
-            interface=self._settings.dtrain_network_interface,
+            pool_hook=self._settings.hook_in(config["resources"]["resource_pool"]),
+            interface=self._settings.interface_in(config["resources"]["resource_pool"]),
         )
         warnings = [*checked.warnings, *await self._size(config)]
         async with self._database.write() as session:
@@ -113,6 +118,8 @@ class Commands:
             )
             row = await self._tasks.create(session, new)
             await self._warn(session, row, warnings)
+            for note in submitted.context_notes:
+                await logs.say(session, row.id, f"{row.id}.1", note, self._clock.now(), "WARNING")
         return row
 
     async def kill(self, command_id: str, principal: Principal) -> None:
@@ -177,8 +184,8 @@ class Commands:
         if reason is None:
             return []
         if self._settings.launch_error:
-            raise BadRequest(f"the command {reason}")
-        return [Finding("W505", ("resources", "slots"), f"the command {reason}", severity="warning")]
+            raise BadRequest(f"{CANNOT_START}: the command {reason}")
+        return [Finding("W505", ("resources", "slots"), f"{CANNOT_START}: the command {reason}", severity="warning")]
 
     async def _warn(self, session: WriteSession, row: TaskRow, warnings: Sequence[Finding]) -> None:
         for each in warnings:

@@ -28,6 +28,8 @@ MAX_HOLD_BACK_SECONDS = 5.0
 """... within bounds, since everything is slow on a busy machine."""
 VALUES_A_SECOND = 200
 """Rate limit for one experiment: each value may be on a page of its own, which is written whole."""
+MAX_AT_END = 1000
+"""Changes of values in the transaction that ends an experiment: some 40 ms of the write lock."""
 
 
 class Indexer:
@@ -96,8 +98,29 @@ class Indexer:
         return due[len(taken) :]
 
 
-async def keep(session: WriteSession, experiment_id: int) -> int:
-    """Updates the values in one transaction with the stale marks. Returns the number of compared values."""
+async def keep_ended(session: WriteSession, experiment_id: int) -> None:
+    """Updates the values in the transaction that ends an experiment, so that whoever sees the end sees its columns.
+
+    The loop does it a moment later for a large one, for one with more changes than ``MAX_AT_END``, and if it fails: an
+    experiment that cannot be indexed ends all the same.
+    """
+    try:
+        async with session.begin_nested():
+            if not await index_repository.is_large(session, experiment_id):
+                await keep(session, experiment_id, most=MAX_AT_END)
+    except _TooMany:
+        pass
+    except Exception:
+        logger.exception("the columns of experiment %d were not updated at its end", experiment_id)
+
+
+class _TooMany(Exception):
+    pass
+
+
+async def keep(session: WriteSession, experiment_id: int, *, most: int | None = None) -> int:
+    """Updates the values in one transaction with the stale marks. Returns the number of compared values. Raises
+    _TooMany for more than ``most`` changes."""
     row = await index_repository.experiment(session, experiment_id)
     of_all = await index_repository.totals(session, experiment_id)
     if row is None:
@@ -110,7 +133,7 @@ async def keep(session: WriteSession, experiment_id: int) -> int:
     found = sources(telling, smaller_is_better=smaller)
     count = 0
     if row.values_stale or known is None or _is_touched(known, found):
-        count = await _keep_values(session, row, known, found)
+        count = await _keep_values(session, row, known, found, most)
     await keep_summary(session, row, known, of_all, found)
     await index_repository.settle(session, experiment_id, of_all)
     notify(session, notifications.metrics(experiment_id))
@@ -144,13 +167,15 @@ def _is_touched(known: ExperimentSummaryRow, found: Sources) -> bool:
 
 
 async def _keep_values(
-    session: WriteSession, row: ExperimentRow, known: ExperimentSummaryRow | None, found: Sources
+    session: WriteSession, row: ExperimentRow, known: ExperimentSummaryRow | None, found: Sources, most: int | None
 ) -> int:
     hparams = await index_repository.hparams(session, found.shown.id) if found.shown else None
     metrics = await index_repository.summary_metrics(session, found.metrics.id) if found.metrics else {}
     new = of_experiment(without_secrets(row.config), hparams, metrics)
     old = await index_repository.values(session, row.id) if known is not None else {}
     changes = Changes.between(old, new)
+    if most is not None and len(changes.fresh) + len(changes.changed) + len(changes.gone) > most:
+        raise _TooMany
     if known is not None and known.project_id != row.project_id:
         ids = await indexed_values.write(session, row.id, changes)
         await count_values(session, known.project_id, gone=[name_id for name_id, _ in old.values()])

@@ -15,6 +15,7 @@ from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow, SearchEventRow, TrialRow
 from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
 from determined_master.events import repository as events
+from determined_master.experiment_index import indexer
 from determined_master.experiments import repository
 from determined_master.experiments.repository import SearchPosition
 from determined_master.experiments.search_actions import SearchActions, weight
@@ -274,6 +275,7 @@ class Search:
         message = str(last.payload.get("message", "")) if last else ""
         end = self._clock.now()
         await repository.move(session, self._clock, row, to, message=message, end_time=end, progress=progress)
+        await indexer.keep_ended(session, row.id)
         notify(session, notifications.DELETE)
 
 

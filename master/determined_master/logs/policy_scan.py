@@ -100,7 +100,10 @@ class PolicyScan:
             agent_id = lines[index].agent_id or repository.agent_of(connection, attempt, lines[index].container_id)
             repository.add(connection, attempt, policy, lines[index].log, agent_id, now)
             if sequel := policy.sequel(agent_id):
-                added.append(f"{policy.title} matched a line: {sequel}")
+                # Tools made for Determined search for the end of the line.
+                is_excluded = policy.action == "exclude_node" and agent_id is not None
+                end = f"; therefore will not schedule on {agent_id}" if is_excluded else ""
+                added.append(f"{policy.title} matched a line: {sequel}{end}")
             self._topics |= {notifications.EVENTS, notifications.experiment(attempt.experiment_id)}
         if searched is not None and searched.is_off:
             policies.is_off = True

@@ -120,13 +120,21 @@ async def say(session: WriteSession, task_id: str, allocation_id: str, text: str
     notify(session, notifications.logs(task_id))
 
 
-async def distinct(session: ReadSession, task_id: str) -> dict[str, list[object]]:
-    found: dict[str, list[object]] = {}
-    for name in ("allocation_id", "agent_id", "container_id", "rank_id", "source", "stdtype"):
-        column = getattr(LogRow, name)
-        values = (await session.scalars(select(column).distinct().where(LogRow.task_id == task_id))).all()
-        found[name] = sorted((v for v in values if v is not None), key=str)
-    return found
+FIELDS = ("allocation_id", "agent_id", "container_id", "rank_id", "source", "stdtype")
+"""Columns by whose values people filter a log."""
+
+
+async def newest_id(session: ReadSession, task_id: str) -> int:
+    """Returns the id of the last line; 0 for an empty log."""
+    return await session.scalar(select(func.max(LogRow.id)).where(LogRow.task_id == task_id)) or 0
+
+
+async def distinct(session: ReadSession, task_id: str, after_id: int, to_id: int) -> dict[str, set[Any]]:
+    """Returns the values of each column of ``FIELDS`` in the lines beyond ``after_id``, up to ``to_id``."""
+    columns = [getattr(LogRow, name) for name in FIELDS]
+    query = select(*columns).distinct().where(LogRow.task_id == task_id, LogRow.id > after_id, LogRow.id <= to_id)
+    rows = (await session.execute(query)).all()
+    return {name: {row[place] for row in rows if row[place] is not None} for place, name in enumerate(FIELDS)}
 
 
 async def drop_some(session: WriteSession, experiment_id: int, most: int | None) -> int:

@@ -75,5 +75,6 @@ class SearchTasks:
                 return
             owner = await users.get(session, experiment.user_id)
             job = await jobs.get(session, experiment.job_id)
-            pool, hook = self._settings.pool_for("", 0), self._settings.startup_hook
+            pool = self._settings.pool_for("", 0)
+            hook = self._settings.hook_in(pool)
             await search_task.start(session, self._tasks, experiment, owner, job, pool=pool, pool_hook=hook)

@@ -90,7 +90,7 @@ class AgentManager:
         async with self.kept.current() as pools:
             due: list[_Due] = []
             for pool in pools.values():
-                if pool.waits:
+                if pool.waits or pool.scheduler.pool.is_over_limit:
                     await self._items.run("pool", pool.name, partial(self._decide, pool, due, waits))
         for each in due:
             await self._items.run("pool", each.pool.name, partial(self._apply, each))

@@ -150,7 +150,8 @@ class Draft:
     def release(self, release: Release) -> None:
         self.releases[release.allocation_id] = release
         self._coming_slots += self.pool.running[release.allocation_id].slots
-        self.released_for.add(release.for_allocation_id)
+        if release.for_allocation_id is not None:
+            self.released_for.add(release.for_allocation_id)
         self.is_changed = True
         if self.reserved:
             self.is_unsettled = True

@@ -31,10 +31,11 @@ class Placement(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A running allocation that has to save and leave, so that a better one can start."""
+    """A running allocation that has to save and leave, so that a better one can start, or because its job holds more
+    than its ``max_slots``: then it leaves for none."""
 
     allocation_id: str
-    for_allocation_id: str
+    for_allocation_id: str | None
     reason: str
 
 

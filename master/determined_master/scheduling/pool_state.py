@@ -1,7 +1,8 @@
 """Agents, queue and running allocations of a pool, kept up to date by single changes."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import NamedTuple
 
 from determined_master.scheduling.agent_index import AgentIndex
@@ -12,6 +13,8 @@ from determined_master.scheduling.request_queue import Line, RequestQueue, Shape
 from determined_master.scheduling.slot_counts import SlotCounts
 from determined_master.scheduling.victims import Victims
 from determined_master.scheduling.view import AgentView, PoolView, RequestView, RunningView, SchedulerView
+
+BY_KEY = attrgetter("key")
 
 
 class Shapes(NamedTuple):
@@ -47,6 +50,9 @@ class PoolState:
         self.leaving_for: dict[str, int] = {}
         """Number of allocations that leave for each request."""
         self.victims = Victims(self.running)
+        self._limited: dict[str, dict[str, RunningView]] = {}
+        """Running trials of each job with a limit of slots, without those that are leaving."""
+        self._limited_slots: dict[str, int] = {}
         self.max_slots: dict[str, int] = {}
         """Limits of jobs that differ from those of their requests; see ``limit``."""
         self._held: SlotCounts | None = None
@@ -162,6 +168,24 @@ class PoolState:
         if max_slots is not None:
             self.max_slots[job_id] = max_slots
         self.queue.recheck(job_id, -1)
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Returns whether a job holds more slots than its limit, which was lowered."""
+        return any(True for _ in self.over_limit())
+
+    def over_limit(self) -> Iterator[RunningView]:
+        """Yields what has to leave so that no job holds more slots than its limit: the worst of each, first."""
+        for job_id, slots in self._limited_slots.items():
+            views = self._limited[job_id]
+            limit = self.max_slots.get(job_id, next(iter(views.values())).max_slots)
+            if limit is None or slots <= limit:
+                continue
+            for running in sorted(views.values(), key=BY_KEY, reverse=True):
+                if slots <= limit:
+                    break
+                slots -= running.slots
+                yield running
 
     def take_container(self, agent_id: str, count: int) -> None:
         """Takes room for containers without slots; gives it back if ``count`` is negative."""
@@ -283,6 +307,9 @@ class PoolState:
                 self.leaving_for[running.leaving_for] = self.leaving_for.get(running.leaving_for, 0) + 1
         elif running.preemptible:
             self.victims.add(running)
+            if running.max_slots is not None:
+                self._limited.setdefault(running.job_id, {})[running.allocation_id] = running
+                self._limited_slots[running.job_id] = self._limited_slots.get(running.job_id, 0) + running.slots
 
     def _exit(self, running: RunningView) -> None:
         del self.running[running.allocation_id]
@@ -295,6 +322,11 @@ class PoolState:
                     del self.leaving_for[running.leaving_for]
         elif running.preemptible:
             self.victims.remove(running.allocation_id)
+            if running.max_slots is not None:
+                self._limited_slots[running.job_id] -= running.slots
+                del self._limited[running.job_id][running.allocation_id]
+                if not self._limited[running.job_id]:
+                    del self._limited[running.job_id], self._limited_slots[running.job_id]
 
     def _count(self, running: RunningView, sign: int) -> None:
         """Adds the slots of an allocation to those of its job and user if somebody has a limit; -1 takes them away."""

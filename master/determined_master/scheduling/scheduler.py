@@ -93,6 +93,10 @@ class Scheduler:
         if self._draft is not None:
             self._draft.undo()
         draft = self._draft = Draft(state, is_complete=is_complete)
+        for running in state.over_limit():
+            draft.release(
+                Release(running.allocation_id, None, f"max_slots of its job was lowered to {running.max_slots}")
+            )
         if state.agents:
             (fair_share if state.scheduler.kind == "fair_share" else priority).fill(draft)
         return draft

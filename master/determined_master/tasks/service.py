@@ -12,6 +12,8 @@ from determined.link.messages import ContainerExit, ContainerSpec
 from determined.states import ExitReason, TaskKind, TaskState
 from determined_launch import environment as names
 from determined_master import notifications
+from determined_master.agents.service import is_disabled_end
+from determined_master.allocations import exit_line
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.failures import ContainerEnd, cause_of
 from determined_master.allocations.service import SlotRequest
@@ -138,6 +140,7 @@ class Tasks:
         cause = _cause(reason, ended, containers, row)
         if row.state is not None and row.state.is_live and ended.run_id == row.run_id:
             await self._apply(session, row, row.state, reason, ended, cause)
+        await exit_line.write(session, self._clock, ended, containers)
         values: dict[str, Any] = {"settled": True} if cause is None else {"settled": True, "failure": cause}
         await allocation_rows.change(session, ended, **values)
 
@@ -150,12 +153,15 @@ class Tasks:
         ended: AllocationRow,
         cause: str | None,
     ) -> None:
-        outcome = decide(AttemptEnd(row.kind, state, reason, row.failures))
+        is_shut_out = ended.ready_at is not None and is_disabled_end(ended.message)
+        outcome = decide(AttemptEnd(row.kind, state, reason, row.failures, is_shut_out))
         if outcome.state is None:
             retry_at = self._clock.now() + timedelta(seconds=outcome.backoff) if outcome.backoff else None
             await repository.change(session, row, failures=outcome.failures, retry_at=retry_at)
         else:
             is_failed = outcome.state is TaskState.ERROR
+            if is_failed and cause is None:
+                cause = f"{ended.message}; a command that has begun does not start again"
             await repository.move(
                 session,
                 self._clock,

@@ -47,6 +47,8 @@ class AttemptEnd:
     state: S
     reason: ExitReason
     failures: int
+    is_shut_out: bool = False
+    """True if it had begun on an agent or a slot that was disabled."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,15 @@ class TaskOutcome:
 def decide(end: AttemptEnd) -> TaskOutcome:
     """Returns the outcome by the first rule that matches.
 
-    A cluster that shuts down and an agent that is disabled end attempts (KILLED, PREEMPTED) without any failure.
+    A cluster that shuts down and an agent that is disabled end attempts (KILLED, PREEMPTED) without any failure. On a
+    disabled agent the administrator has ended a command: what it has done is not done a second time.
     """
     if end.state is S.STOPPING:
         return TaskOutcome(S.CANCELED, ExitReason.KILLED, end.failures)
     if end.reason is ExitReason.COMPLETED:
         return TaskOutcome(S.COMPLETED, ExitReason.COMPLETED, end.failures)
+    if end.kind is TaskKind.COMMAND and end.reason is ExitReason.KILLED and end.is_shut_out:
+        return TaskOutcome(S.ERROR, ExitReason.KILLED, end.failures)
     if end.reason in (ExitReason.KILLED, ExitReason.PREEMPTED):
         return TaskOutcome(None, failures=end.failures)
     policy = POLICIES[end.kind]
@@ -99,8 +104,9 @@ def sequel(kind: TaskKind, outcome: TaskOutcome, cause: str) -> str:
     """
     noun = _NOUNS.get(kind, "the task")
     if outcome.state is not None:
-        verb = "cannot start" if outcome.reason is ExitReason.IMPOSSIBLE else "failed"
-        return f"{noun} {verb}: {cause}"
+        if outcome.reason is ExitReason.IMPOSSIBLE:
+            return f"{noun} cannot start: {cause} (request unfulfillable)"
+        return f"{noun} failed: {cause}"
     when = f" in {outcome.backoff:.0f} s" if outcome.backoff else ""
     most = POLICIES[kind].max_failures
     return f"{noun} was interrupted: {cause}; it starts again{when} (interruption {outcome.failures} of at most {most})"

@@ -35,8 +35,8 @@ class Trials:
         managers: ResourceManagers,
         new_run: Callable[[Sequence[int]], None],
         *,
-        pool_hook: str = "",
-        interface: str = "",
+        hook_in: Callable[[str], str] = lambda _pool: "",
+        interface_in: Callable[[str], str] = lambda _pool: "",
         cluster_storage: str = "",
         launch_error: bool = True,
     ) -> None:
@@ -51,8 +51,8 @@ class Trials:
             clock,
             managers,
             new_run,
-            pool_hook=pool_hook,
-            interface=interface,
+            hook_in=hook_in,
+            interface_in=interface_in,
             cluster_storage=cluster_storage,
         )
 

@@ -9,6 +9,7 @@ from determined.config.masking import secret_values
 from determined.link.messages import ContainerExit
 from determined.states import ExitReason, TrialState
 from determined_master import notifications
+from determined_master.allocations import exit_line
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.failures import ContainerEnd, cause_of, is_failure, masked
 from determined_master.clock import Clock
@@ -40,7 +41,7 @@ class Settlement:
         is_newest = ended.run_id == row.run_id and row.state.is_live
         is_invalid = is_newest and row.invalid_hp and not row.state.is_stopping
         shown = ExitReason.INVALID_HP if is_invalid else reason
-        containers = await allocation_rows.containers_of(session, ended.id) if is_failure(shown) else []
+        containers = await allocation_rows.containers_of(session, ended.id)
         cause = _cause(shown, ended, containers, experiment)
         if is_newest:
             attempt = row.restarts + 1
@@ -51,6 +52,9 @@ class Settlement:
             if cause is not None and not is_invalid:
                 line = sequel(outcome, reason, cause, attempt=attempt, max_restarts=experiment.config["max_restarts"])
                 await self._log(session, ended, line, containers)
+                if outcome.reason is ExitReason.RETRIES_CANCELED:
+                    await logs.say(session, ended.task_id, ended.id, exit_line.NOT_RETRIED, self._clock.now(), "INFO")
+        await exit_line.write(session, self._clock, ended, containers)
         values: dict[str, Any] = {} if ended.settled else {"settled": True}
         if cause is not None:
             values["failure"] = cause
@@ -140,7 +144,7 @@ def sequel(outcome: TrialOutcome, reason: ExitReason, cause: str, *, attempt: in
     if outcome.reason is ExitReason.OUT_OF_RESTARTS:
         return f"{this} failed: {cause}; no restart is left (max_restarts: {max_restarts})"
     if reason is ExitReason.IMPOSSIBLE:
-        return f"{this} cannot start: {cause}"
+        return f"{this} cannot start: {cause} ({exit_line.CANNOT_START})"
     if outcome.state is not None:
         return f"{this} failed: {cause}"
     if reason.is_system_failure:

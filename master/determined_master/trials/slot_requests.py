@@ -29,8 +29,8 @@ class SlotRequests:
         managers: ResourceManagers,
         new_run: Callable[[Sequence[int]], None],
         *,
-        pool_hook: str,
-        interface: str,
+        hook_in: Callable[[str], str],
+        interface_in: Callable[[str], str],
         cluster_storage: str,
     ) -> None:
         """``new_run`` is called with the ids of trials whose run has changed, once that is committed.
@@ -40,8 +40,8 @@ class SlotRequests:
         self._clock = clock
         self._managers = managers
         self._new_run = new_run
-        self._pool_hook = pool_hook
-        self._interface = interface
+        self._hook_in = hook_in
+        self._interface_in = interface_in
         self._cluster_storage = cluster_storage
 
     async def add(self, session: WriteSession, rows: Sequence[TrialRow], experiment: ExperimentRow) -> None:
@@ -86,8 +86,8 @@ class SlotRequests:
             owner=requester.username,
             steps=newest.steps_completed if newest else 0,
             checkpoint=newest.uuid if newest else row.warm_start_checkpoint,
-            pool_hook=self._pool_hook,
-            interface=self._interface,
+            pool_hook=self._hook_in(requester.pool),
+            interface=self._interface_in(requester.pool),
             run_as=run_as(requester.agent_user_group),
             cluster_storage=self._cluster_storage,
         )

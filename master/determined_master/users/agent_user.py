@@ -4,10 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from determined.errors import BadRequest
 from determined.link.messages import RunAs
 
 MAX_NAME_CHARACTERS = 32
+_FIELDS = ("agent_uid", "agent_user", "agent_gid", "agent_group")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?")
 
 
@@ -16,22 +19,23 @@ def checked(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
     values = {name: value for name, value in (given or {}).items() if value not in (None, "")}
     if not values:
         return None
-    if "agent_uid" not in values or "agent_gid" not in values:
-        raise BadRequest("agentUserGroup needs agentUid and agentGid")
+    missing = [to_camel(name) for name in _FIELDS if name not in values]
+    if missing:
+        raise BadRequest(f"agentUserGroup has no {' and no '.join(missing)}; it needs all of uid, user, gid and group")
     for name in ("agent_user", "agent_group"):
-        text = values.get(name, "")
-        if text and (len(text) > MAX_NAME_CHARACTERS or not _NAME.fullmatch(text)):
+        text = values[name]
+        if len(text) > MAX_NAME_CHARACTERS or not _NAME.fullmatch(text):
             raise BadRequest(
                 f"{text!r} is no name of a user or group: it must have 1 to {MAX_NAME_CHARACTERS} letters, digits, "
                 "dots, hyphens or underscores, and begin with a letter or an underscore"
             )
-    return {name: values.get(name) for name in ("agent_uid", "agent_user", "agent_gid", "agent_group")}
+    return {name: values[name] for name in _FIELDS}
 
 
 def run_as(link: Mapping[str, Any] | None) -> RunAs | None:
     """Returns the identity for agents; None for a user without a link.
 
-    Earlier versions stored links without a uid or gid, which name nobody.
+    Earlier versions stored links without a uid or gid, which name nobody, or without names.
     """
     if not link or link.get("agent_uid") is None or link.get("agent_gid") is None:
         return None

@@ -18,10 +18,17 @@ def test_the_defaults_are_filled_in():
     assert check_command(LS, seed=2).config != config
 
 
+@pytest.mark.parametrize("config", [{}, {"entrypoint": None}])
+def test_a_command_without_an_entrypoint_does_nothing_and_warns(config):
+    checked = check_command(config)
+    assert checked.config is not None
+    assert checked.config["entrypoint"] == ["true"]
+    assert [each.message for each in checked.warnings] == ["there is no entrypoint, so the command does nothing"]
+
+
 @pytest.mark.parametrize(
     ("config", "text"),
     [
-        ({}, 'missing field "entrypoint"'),
         ({"entrypoint": []}, "the entrypoint is empty"),
         ({"entrypoint": ["ls", 1]}, "expected a text"),
         ({**LS, "resources": {"slots": "1"}}, "expected a whole number"),

@@ -147,3 +147,16 @@ def test_a_file_list_with_an_unsafe_or_invalid_entry_is_refused(files: list[Any]
 def test_file_lists_have_a_size_limit() -> None:
     with pytest.raises(ContextError, match="more than"):
         from_files([v1("a", b"x" * 60), v1("b", b"x" * 60)], limit=100)
+
+
+def test_an_empty_folder_in_a_file_list_is_named_since_links_to_folders_arrive_so() -> None:
+    packed = from_files(
+        [
+            v1("a", b"", type=53, mode=0o40755),
+            v1("a/b", b"", type=53, mode=0o40755),
+            v1("c", b"", type=53),
+            v1("c/d.py"),
+        ]
+    )
+    (note,) = packed.notes
+    assert note.startswith("left out: a/b/: it arrived empty; for a link to a folder")

@@ -1,5 +1,6 @@
 """The SDK against a master of canned answers: sign-in, waiting, errors, and downloads that are refused."""
 
+import contextlib
 import io
 import itertools
 import json
@@ -15,6 +16,7 @@ from tests.support.tls_server import tls_server, written_pair
 
 from determined.client import auth_store
 from determined.errors import (
+    ApiError,
     ConfigError,
     ContextError,
     MasterUnreachable,
@@ -156,6 +158,23 @@ def test_wait_gives_up_after_its_time(master: FakeMaster, cluster: client.Determ
 def test_a_state_of_a_newer_master_is_unspecified(master: FakeMaster, cluster: client.Determined) -> None:
     master.on("GET", "/api/v1/experiments/3", (200, {"experiment": {**EXPERIMENT, "state": "STATE_DREAMING"}}))
     assert cluster.get_experiment(3).state is client.ExperimentState.UNSPECIFIED
+
+
+def test_links_of_a_context_are_named_when_it_is_submitted(
+    master: FakeMaster, cluster: client.Determined, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "shared.py").write_text("x = 1")
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "link.py").symlink_to("../shared.py")
+    (context / "gone.py").symlink_to("../nowhere")
+    with contextlib.suppress(ApiError):  # this master takes no contexts
+        cluster.create_experiment({"name": "x"}, context)
+    assert [record.message for record in caplog.records] == [
+        f"link followed: link.py -> {tmp_path / 'shared.py'}",
+        "left out: gone.py: a broken link",
+    ]
 
 
 def test_every_problem_of_a_configuration_is_in_the_error(

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from tests.support.pools import PREEMPTING, agent, applied, ended, request, running
+import pytest
+from tests.support.pools import PREEMPTING, agent, applied, ended, fair, request, running
 
 from determined_master.scheduling.plan import Release
 from determined_master.scheduling.scheduler import plan
@@ -157,3 +158,19 @@ def test_a_refusal_names_the_nearest_shape_also_with_a_provider():
     reasons = {r.allocation_id: r.reason for r in decided.refusals}
     assert "lower resources.slots_per_trial to 9 or less" in reasons["never"]
     assert "lower resources.slots_per_trial to 4 or less" in reasons["single"]
+
+
+@pytest.mark.parametrize("scheduler", [SchedulerView(), PREEMPTING, fair()])
+def test_what_is_above_a_lowered_limit_leaves_the_worst_first_though_nothing_waits(scheduler):
+    def held(name, slots, **more):
+        return running(name, {"a": slots}, job="j", **({"max_slots": 3} | more))
+
+    active = [held("t1", [0, 1]), held("t2", [2]), held("t3", [3]), running("other", {"a": [4]})]
+    full = pool([agent("a", 0, 6)], [], active, scheduler)
+    assert plan(full).releases == (Release("t3", None, "max_slots of its job was lowered to 3"),)
+    asked = pool([agent("a", 0, 6)], [], [active[0], held("t2", [2], leaving=True), active[2]], scheduler)
+    assert released(asked) == set()
+    unlimited = [replace(each, max_slots=None) for each in active]
+    assert released(pool([agent("a", 0, 6)], [], unlimited, scheduler)) == set()
+    none = [replace(each, max_slots=0) for each in active[:3]]
+    assert released(pool([agent("a", 0, 6)], [], none, scheduler)) == {"t1", "t2", "t3"}

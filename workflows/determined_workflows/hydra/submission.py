@@ -99,13 +99,13 @@ def experiment_config(composition: Composition, settings: LauncherSettings) -> d
 
 
 def submit(session: Session, submission: Submission, *, is_paused: bool = False) -> tuple[int, list[str]]:
-    """Creates the experiment and returns its id with the files that were left out of the context.
+    """Creates the experiment and returns its id with notes about links and files that were left out of the context.
 
     Raises ConfigError with what the master finds wrong, and ContextError if the folder cannot be packed.
     """
     with _task_folder(submission) as folder:
         packed = pack(submission.project.folder, [folder], exclude=[*submission.project.excludes, f"/{TASK_FOLDER}/"])
-    return create(session, submission.config, packed, name=NAME, is_paused=is_paused), packed.skipped
+    return create(session, submission.config, packed, name=NAME, is_paused=is_paused), packed.notes
 
 
 @contextmanager

@@ -26,7 +26,7 @@ async def get_effective_config(
     experiment_id: RowId, _principal: Anyone, session: Read, creator: CreatorDep, offloader: OffloaderDep
 ) -> schemas.EffectiveConfig:
     row = await repository.get(session, experiment_id)
-    (defaults,) = creator.defaults()
+    defaults = creator.defaults_in(row.pool)
     # Not on the event loop: it writes and parses the whole text.
     size = max(len(row.original_config), MAX_INLINE_CHARACTERS + 1)
     return await offloader.run_sized(size, _shown, row.config, row.original_config, defaults)

@@ -1,7 +1,7 @@
 """Reads the log of a task in pages and follows it until the task has ended and all output has arrived."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from determined.errors import BadRequest
 from determined_master import notifications
@@ -78,6 +78,29 @@ async def read(
                 or database.notifications.closing
                 or (ended and (drained or waited_since_end))
             ):
+                return
+            woken = await listener.wait(GRACE_SECONDS if ended else 30.0)
+            waited_since_end = ended and not woken
+
+
+async def fields(database: Database, task_id: str, *, follow: bool) -> AsyncIterator[dict[str, list[object]]]:
+    """Yields the values by which the log can be filtered; with ``follow`` again after new ones, until the task has
+    ended and all output has arrived."""
+    known: dict[str, set[Any]] = {name: set() for name in repository.FIELDS}
+    after_id = 0
+    is_first, waited_since_end = True, False
+    async with database.notifications.subscribe(notifications.logs(task_id)) as listener:
+        while True:
+            async with database.read() as session:
+                ended, drained = await _ended(session, task_id)
+                newest = await repository.newest_id(session, task_id)
+                found = await repository.distinct(session, task_id, after_id, newest)
+            after_id = newest
+            if is_first or any(found[name] - known[name] for name in known):
+                known = {name: known[name] | found[name] for name in known}
+                yield {name: sorted(values, key=str) for name, values in known.items()}
+            is_first = False
+            if not follow or database.notifications.closing or (ended and (drained or waited_since_end)):
                 return
             woken = await listener.wait(GRACE_SECONDS if ended else 30.0)
             waited_since_end = ended and not woken

@@ -162,7 +162,8 @@ async def _curves(
     session: ReadSession, trial_ids: Sequence[int], names: Sequence[Name], question: Question
 ) -> dict[int, dict[Name, Points]]:
     known, _ = known_and_missing(trial_ids, await repository.cursors(session, trial_ids))
-    curves: dict[int, dict[Name, Points]] = {trial_id: {} for trial_id in trial_ids}
+    # Without points for a trial of an experiment that is being deleted: its series are no longer read.
+    curves: dict[int, dict[Name, Points]] = {trial_id: {name: Points() for name in names} for trial_id in trial_ids}
     async for found in read(session, known, names, question):
         curves[found.trial_id][found.group, found.name] = found.points
     return curves

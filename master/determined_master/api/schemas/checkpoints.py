@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from determined.states import CheckpointState
 from determined.storage.base import CHECKPOINT_ID_PATTERN
 from determined_master.api.schemas.base import Int64, Json, Name, Number, Pagination, Time, Wire
-from determined_master.api.schemas.enums import state, states
+from determined_master.api.schemas.enums import KNOWN_CHECKPOINT_STATES, checkpoint_state, state, states
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.trials.checkpoints import MAX_CHECKPOINT_BYTES
@@ -97,25 +97,10 @@ class PatchCheckpointsBody(Wire):
     checkpoints: Annotated[list[PatchOne], Field(max_length=MAX_PATCHES)] = []
 
 
-def wire_state(value: CheckpointState) -> str:
-    """Returns a checkpoint's state as older clients know it: they know no deletion that lasts or fails.
-
-    >>> wire_state(CheckpointState.DELETING), wire_state(CheckpointState.DELETE_FAILED)
-    ('STATE_DELETED', 'STATE_PARTIALLY_DELETED')
-    """
-    return state(_OF_OLDER_CLIENTS.get(value, value))
-
-
-_OF_OLDER_CLIENTS = {
-    CheckpointState.DELETING: CheckpointState.DELETED,
-    CheckpointState.DELETE_FAILED: CheckpointState.PARTIALLY_DELETED,
-}
-
-
 def asked_states(names: list[str]) -> list[CheckpointState]:
     """Parses a filter of older clients. Raises BadRequest for an unknown state."""
     asked = states(names, CheckpointState)
-    return [*asked, *(own for own, known in _OF_OLDER_CLIENTS.items() if known in asked and own not in asked)]
+    return [*asked, *(own for own, known in KNOWN_CHECKPOINT_STATES.items() if known in asked and own not in asked)]
 
 
 def checkpoint(
@@ -131,7 +116,7 @@ def checkpoint(
     metric = validation.metrics.get(experiment.searcher_metric) if validation and experiment else None
     return Checkpoint(
         uuid=row.uuid,
-        state=wire_state(row.state),
+        state=checkpoint_state(row.state),
         metadata=row.meta,
         resources=row.resources,
         allocation_id=row.allocation_id,

@@ -5,6 +5,7 @@ from enum import Enum
 from typing import TypeVar
 
 from determined.errors import BadRequest
+from determined.states import CheckpointState
 
 E = TypeVar("E", bound=Enum)
 
@@ -20,6 +21,22 @@ def wire_state(shown: str) -> str:
     ('STATE_PAUSED', 'STATE_RUNNING')
     """
     return state("PAUSED" if shown == "PAUSING" else shown)
+
+
+KNOWN_CHECKPOINT_STATES = {
+    CheckpointState.DELETING: CheckpointState.DELETED,
+    CheckpointState.DELETE_FAILED: CheckpointState.PARTIALLY_DELETED,
+}
+"""What older clients get for the states that they do not know: a deletion that lasts or has failed."""
+
+
+def checkpoint_state(value: CheckpointState) -> str:
+    """Returns a checkpoint's state as older clients know it.
+
+    >>> checkpoint_state(CheckpointState.DELETING), checkpoint_state(CheckpointState.DELETE_FAILED)
+    ('STATE_DELETED', 'STATE_PARTIALLY_DELETED')
+    """
+    return state(KNOWN_CHECKPOINT_STATES.get(value, value))
 
 
 def states(values: Iterable[str], kind: type[E]) -> list[E]:

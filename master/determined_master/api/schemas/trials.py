@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from determined_master.api.schemas.base import Int64, Json, Name, Number, Pagination, RowId, Time, Wire
-from determined_master.api.schemas.enums import state, wire_state
+from determined_master.api.schemas.enums import checkpoint_state, state, wire_state
 from determined_master.api.schemas.metrics import Metrics
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
 
@@ -118,7 +118,7 @@ def metrics_workload(row: MetricRow, *, batches: bool = False) -> MetricsWorkloa
 
 def checkpoint_workload(row: CheckpointRow) -> CheckpointWorkload:
     return CheckpointWorkload(
-        state=state(row.state),
+        state=checkpoint_state(row.state),
         total_batches=row.steps_completed,
         end_time=row.report_time,
         metadata=row.meta,

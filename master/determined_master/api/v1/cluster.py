@@ -117,7 +117,10 @@ async def get_config(_admin: Admin, settings: SettingsDep) -> ConfigAnswer:
                 "default_aux_resource_pool": settings.pool_for("", 0),
             },
             "resource_pools": [each.model_dump(mode="json", exclude_none=True) for each in settings.pools.values()],
-            "task_container_defaults": {"startup_hook": settings.startup_hook},
+            "task_container_defaults": {
+                **settings.task_container_defaults.model_dump(mode="json", exclude_defaults=True),
+                "startup_hook": settings.hook_in(""),
+            },
             "feature_switches": [],
             "launch_error": True,
             "agent_reconnect_wait": settings.agent_reconnect_wait,

@@ -7,7 +7,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
 from determined.states import TaskKind
-from determined_master.api.context_body import read_submission
+from determined_master.api.context_body import NOTES, read_submission
 from determined_master.api.dependencies import (
     Anyone,
     BlobsDep,
@@ -71,7 +71,13 @@ async def launch_command(
         body = schemas.LaunchBody.model_validate(sent)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None
-    submitted = Launch(body.config or {}, body.context_hash or None, body.workspace_id or None, body.template_name)
+    submitted = Launch(
+        body.config or {},
+        body.context_hash or None,
+        body.workspace_id or None,
+        body.template_name,
+        context_notes=tuple(sent.get(NOTES, ())),
+    )
     row = await commands.launch(submitted, user)
     return schemas.LaunchAnswer(command=await _shown(database, row.id), config=schemas.shown_config(row))
 

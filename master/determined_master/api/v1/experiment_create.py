@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from determined_master.api.context_body import read_submission
+from determined_master.api.context_body import NOTES, read_submission
 from determined_master.api.dependencies import BlobsDep, CreatorDep, DatabaseDep, OffloaderDep, SettingsDep, User
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries.experiments import masked, show
@@ -29,9 +29,8 @@ async def create_experiment(
 ) -> schemas.CreateAnswer:
     """``modelDefinition``: the official client's list of files; ``contextHash``: a context that was uploaded before."""
     try:
-        body = schemas.CreateBody.model_validate(
-            await read_submission(request, "modelDefinition", blobs, offloader, settings)
-        )
+        sent = await read_submission(request, "modelDefinition", blobs, offloader, settings)
+        body = schemas.CreateBody.model_validate(sent)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None
     submission = Submission(
@@ -44,6 +43,7 @@ async def create_experiment(
         validate_only=bool(body.validate_only),
         template=body.template or None,
         unmanaged=bool(body.unmanaged),
+        context_notes=tuple(sent.get(NOTES, ())),
     )
     row = await creator.submit(submission, user)
     if submission.validate_only:

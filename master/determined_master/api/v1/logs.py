@@ -11,13 +11,11 @@ from pydantic import AfterValidator
 from determined.errors import BadRequest
 from determined_master.api.dependencies import DatabaseDep, LogTurnsDep, MatchersDep, Read, Reader
 from determined_master.api.json_lines import json_lines
-from determined_master.api.queries.log_tail import read
+from determined_master.api.queries.log_tail import fields, read
 from determined_master.api.schemas.base import BoundedInt, Moment, RowId, Wire, rfc3339
 from determined_master.api.schemas.enums import asked_level, is_descending, log_level
 from determined_master.api.schemas.logs import message
-from determined_master.api.sorting import refuse_given
 from determined_master.db.models import LogRow
-from determined_master.logs import repository
 from determined_master.logs.repository import Selection
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
@@ -93,17 +91,19 @@ async def task_logs(
 
 
 @router.get("/trials/{trial_id}/logs/fields")
-async def trial_fields(trial_id: RowId, _principal: Reader, session: Read, follow: bool = False) -> StreamingResponse:
-    refuse_given(follow=follow)
+async def trial_fields(
+    trial_id: RowId, _principal: Reader, session: Read, database: DatabaseDep, follow: bool = False
+) -> StreamingResponse:
     row = await trial_rows.get(session, trial_id)
-    return json_lines(_once(await repository.distinct(session, row.task_id)))
+    return json_lines(_fields(database, row.task_id, follow))
 
 
 @router.get("/tasks/{task_id}/logs/fields")
-async def task_fields(task_id: str, _principal: Reader, session: Read, follow: bool = False) -> StreamingResponse:
-    refuse_given(follow=follow)
+async def task_fields(
+    task_id: str, _principal: Reader, session: Read, database: DatabaseDep, follow: bool = False
+) -> StreamingResponse:
     await tasks.get(session, task_id)
-    return json_lines(_once(await repository.distinct(session, task_id)))
+    return json_lines(_fields(database, task_id, follow))
 
 
 async def _shown(
@@ -137,15 +137,16 @@ async def _shown(
         yield page
 
 
-async def _once(fields: dict[str, list[object]]) -> AsyncIterator[dict[str, Any]]:
-    yield {
-        "allocationIds": fields["allocation_id"],
-        "agentIds": fields["agent_id"],
-        "containerIds": fields["container_id"],
-        "rankIds": fields["rank_id"],
-        "sources": fields["source"],
-        "stdtypes": fields["stdtype"],
-    }
+async def _fields(database: DatabaseDep, task_id: str, follow: bool) -> AsyncIterator[dict[str, Any]]:
+    async for found in fields(database, task_id, follow=follow):
+        yield {
+            "allocationIds": found["allocation_id"],
+            "agentIds": found["agent_id"],
+            "containerIds": found["container_id"],
+            "rankIds": found["rank_id"],
+            "sources": found["source"],
+            "stdtypes": found["stdtype"],
+        }
 
 
 def _entry(row: LogRow, trial_id: int | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 
 from determined_master.api.dependencies import Anyone, Read
 from determined_master.api.schemas.base import RowId, rfc3339
-from determined_master.api.schemas.checkpoints import wire_state
+from determined_master.api.schemas.enums import checkpoint_state
 from determined_master.checkpoints import repository, retention_repository
 from determined_master.checkpoints.retention import Policy, superfluous
 from determined_master.db.batches import batched
@@ -49,7 +49,7 @@ async def preview(
                 {
                     "TrialID": each.trial_id,
                     "StepsCompleted": each.steps,
-                    "State": wire_state(row.state).removeprefix("STATE_"),
+                    "State": checkpoint_state(row.state).removeprefix("STATE_"),
                     "UUID": each.uuid,
                     "Resources": row.resources,
                     "ReportTime": rfc3339(row.report_time),

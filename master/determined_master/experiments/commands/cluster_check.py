@@ -5,6 +5,7 @@ from typing import Any
 
 from determined.config.findings import Finding
 from determined.states import CheckpointState, state_phrase
+from determined_master.allocations.exit_line import CANNOT_START
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.db.session import ReadSession
 from determined_master.pool_settings import unknown
@@ -44,9 +45,10 @@ async def _size(
     if reason is None:
         return []
     path = ("resources", "slots_per_trial")
+    text = f"{CANNOT_START}: a trial {reason}"
     if settings.launch_error:
-        return [Finding(TOO_LARGE, path, f"a trial {reason}")]
-    return [Finding(WAITS, path, f"a trial {reason}", severity="warning")]
+        return [Finding(TOO_LARGE, path, text)]
+    return [Finding(WAITS, path, text, severity="warning")]
 
 
 async def _trial(session: ReadSession, trial_id: int) -> list[Finding]:

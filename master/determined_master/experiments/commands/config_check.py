@@ -7,6 +7,7 @@ from typing import Any
 from determined.config import Checked, check
 from determined.config.checking import located
 from determined.config.findings import Finding
+from determined.config.pool_layers import PoolLayers
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,14 @@ class CheckedConfig:
 
 
 def check_config(
-    text: str, name: str, defaults: Sequence[Mapping[str, Any]], has_containers: bool = False
+    text: str,
+    name: str,
+    defaults: Sequence[Mapping[str, Any]],
+    has_containers: bool = False,
+    pools: PoolLayers | None = None,
 ) -> CheckedConfig:
     """Checks a configuration and returns it as plain data, which is cheap to send between processes."""
-    checked = check(text, name=name, defaults=defaults, has_containers=has_containers)
+    checked = check(text, name=name, defaults=defaults, has_containers=has_containers, pools=pools)
     config = checked.config.to_json() if checked.config is not None else None
     return CheckedConfig(replace(checked, config=None), config)
 

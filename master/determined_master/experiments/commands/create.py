@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from determined.config.config_merge import merge
 from determined.config.masking import MASK, StillMasked, masked_paths, unmasked_text
 from determined.config.search_plan import IN_TASK
 from determined.errors import BadRequest, NotFound, PreconditionFailed
@@ -24,6 +25,7 @@ from determined_master.experiments.commands.config_check import CheckedConfig, c
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.search import snapshot_of
 from determined_master.experiments.search_actions import SearchActions
+from determined_master.logs import repository as logs
 from determined_master.offloading import Offloader
 from determined_master.principal import Principal
 from determined_master.resource_managers.managers import ResourceManagers
@@ -49,6 +51,8 @@ class Submission:
     validate_only: bool = False
     template: str | None = None
     unmanaged: bool = False
+    context_notes: tuple[str, ...] = ()
+    """Sentences about the files of the context, for the log of the first trial."""
 
 
 class Creator:
@@ -82,6 +86,12 @@ class Creator:
             values["legacy_launcher"] = settings.legacy_launcher
         return [values]
 
+    def defaults_in(self, pool: str) -> dict[str, Any]:
+        """Returns what is below the configuration of an experiment in a pool."""
+        (below,) = self.defaults()
+        layer = self._settings.pool_layers.layers.get(pool, {})
+        return merge(layer, below)
+
     async def check(
         self, text: str, name: str = "config.yaml", defaults: Sequence[Mapping[str, Any]] | None = None
     ) -> CheckedConfig:
@@ -90,9 +100,10 @@ class Creator:
         ``defaults``: what is below it instead of the defaults of this cluster.
         """
         below = self.defaults() if defaults is None else defaults
+        pools = self._settings.pool_layers if defaults is None else None
         async with self._database.read() as session:
             has_containers = await agents.have_containers(session)
-        found = await self._offloader.run_sized(len(text), check_config, text, name, below, has_containers)
+        found = await self._offloader.run_sized(len(text), check_config, text, name, below, has_containers, pools)
         if found.config is None:
             return found
         async with self._database.read() as session:
@@ -134,6 +145,7 @@ class Creator:
                 max_slots=resources["max_slots"],
             )
             await self._start_search(session, row)
+            await self._note(session, row, submission.context_notes)
             await events.record(
                 session,
                 self._clock,
@@ -213,6 +225,13 @@ class Creator:
         warm_start = await self._warm_start(session, row)
         await SearchActions(self._clock, self._trials).apply(session, row, search.initial(), warm_start=warm_start)
         await repository.change(session, row, searcher_snapshot=snapshot_of(search, 0), searcher_cursor=0)
+
+    async def _note(self, session: WriteSession, row: ExperimentRow, notes: Sequence[str]) -> None:
+        """Writes the notes into the log of the first trial: the official client shows no text of an answer."""
+        first = next(iter(await trial_rows.of_experiment(session, row.id)), None) if notes else None
+        if first is not None:
+            text = "\n".join(notes)
+            await logs.say(session, first.task_id, f"{first.task_id}.1", text, self._clock.now(), "WARNING")
 
     async def _warm_start(self, session: ReadSession, row: ExperimentRow) -> str | None:
         searcher = row.config["searcher"]

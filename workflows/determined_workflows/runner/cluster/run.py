@@ -58,9 +58,9 @@ def run(session: Session, options: Options, changes: Sequence[str] = (), *, is_d
             lines.say(plan.config.rstrip())
             return 0
         write_copy(options, file)
-        number, skipped = submit(session, plan, Path.cwd(), options.output)
-        for path in skipped:
-            lines.say(f"not sent: {path}")
+        number, notes = submit(session, plan, Path.cwd(), options.output)
+        for note in notes:
+            lines.say(note)
         record = Record(session.master, number, plan.tasks, fetched=dict(earlier.fetched) if earlier else {})
         record.write(options.output)
         lines.say(f"Experiment {number}: {session.master}/experiments/{number}")

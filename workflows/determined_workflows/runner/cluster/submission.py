@@ -14,7 +14,7 @@ from determined_workflows.runner.task import run_task
 
 
 def submit(session: Session, plan: Plan, folder: Path, output: Path) -> tuple[int, list[str]]:
-    """Creates the experiment and returns its id with the files that were left out of the context.
+    """Creates the experiment and returns its id with notes about links and files that were left out of the context.
 
     The context is ``folder`` without the output and what ``.detignore`` names. Raises ConfigError with what the master
     finds wrong, and ContextError if the folder cannot be packed.
@@ -25,7 +25,7 @@ def submit(session: Session, plan: Plan, folder: Path, output: Path) -> tuple[in
         excluded.append(f"/{output.resolve().relative_to(with_output).as_posix()}/")
     with _task_folder(plan) as program:
         packed = pack(folder, [program], exclude=excluded)
-    return create(session, plan.config, packed, name=CONFIG_NAME), packed.skipped
+    return create(session, plan.config, packed, name=CONFIG_NAME), packed.notes
 
 
 @contextmanager

@@ -1,5 +1,0 @@
-"""``determined.common`` is not included; importing it says what to use."""
-
-from determined._not_included import refuse
-
-refuse(__name__)
