@@ -10,10 +10,13 @@ FOLLOW = {"type": "http", "query_string": b"follow=true"}
 PLAIN = {"type": "http", "query_string": b"limit=5"}
 
 
-async def test_a_plain_request_is_served_before_the_second_of_many_followers():
+async def test_a_plain_request_of_several_steps_is_served_between_many_followers():
     served: list[bytes] = []
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope is PLAIN:
+            for _ in range(4):
+                await asyncio.sleep(0)
         served.append(scope["query_string"])
 
     async def unused(*_: object) -> None:
@@ -23,5 +26,5 @@ async def test_a_plain_request_is_served_before_the_second_of_many_followers():
     async with asyncio.TaskGroup() as group:
         for scope in [*([FOLLOW] * 50), PLAIN]:
             group.create_task(admission(scope, unused, unused))
-    assert served.index(b"limit=5") <= 1
+    assert served.index(b"limit=5") < 10
     assert served.count(b"follow=true") == 50
