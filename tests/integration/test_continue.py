@@ -252,7 +252,7 @@ async def test_only_what_has_ended_and_is_not_archived_can_be_continued(one: Clu
     assert (await one.get("/detent/experiments/1/status"))["can"]["continue"] is True
     await one.post("/api/v1/experiments/1/archive")
     status = await one.get("/detent/experiments/1/status")
-    assert (status["can"]["continue"], status["why"]["continue"]) == (False, "it is archived")
+    assert (status["can"]["continue"], status["why"]["continue"]) == (False, "it is archived; unarchive it first")
     archived = await one.post(PATH, {"id": 1})
     assert "is archived; unarchive it first" in archived.text
     assert (await one.post(PATH, {"id": 99})).status_code == 404
