@@ -94,10 +94,12 @@ def _output_folder(config: Any, section: str) -> str:  # noqa: ANN401  # OmegaCo
 
 
 def _written(config: Any, path: origins.Key) -> object:  # noqa: ANN401  # OmegaConf's
-    node = config
+    node: Any = config
     for key in path:
-        node = node._get_node(key) if hasattr(node, "_get_node") else None  # noqa: SLF001
-    return node._value() if node is not None else None  # noqa: SLF001
+        if not hasattr(node, "_get_node"):
+            return None
+        node = node._get_node(key)  # noqa: SLF001
+    return None if node is None else node._value()  # noqa: SLF001
 
 
 def text(config: Any, key: str) -> str | None:  # noqa: ANN401  # OmegaConf's
