@@ -12,7 +12,7 @@ from tests.workflows.runner.test_original import ORIGINAL, OURS, THEIRS, tree
 FILES = 40
 FAST = 2
 """Number of files that the suite runs always."""
-PARAMS = ("lr", "warmup_steps", "label-smoothing", "use-amp", "normalization_type", "seed", "étape")
+PARAMS: tuple[str, ...] = ("lr", "warmup_steps", "label-smoothing", "use-amp", "normalization_type", "seed", "étape")
 VALUES: tuple[Any, ...] = (
     *(0, 1, 3, -2, 12345678, 0.1, 1e-05, 2.5e10, "batch", "a b", "a/b/c", "it's", "$HOME", "x" * 120, "", "0.5", "T"),
     *(True, False),
@@ -29,7 +29,7 @@ EXTRAS = (
 def generated(number: int) -> str:
     """Returns a file of parameters; each number has its own, with every rule of the format in some of them."""
     draw = random.Random(number)
-    params = draw.sample(PARAMS, draw.randint(2, 5))
+    params: list[str] = draw.sample(PARAMS, draw.randint(2, 5))
     default = {name: draw.choice(VALUES) for name in params}
     first: dict[Any, Any] = {"template": _templates(draw, params), "default": default, "resource": [0]}
     if draw.random() < 0.5:

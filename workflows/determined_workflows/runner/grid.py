@@ -67,8 +67,8 @@ def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolder
             name = _checked_name(point, choices)
             if name in names:
                 choices.place.warn(
-                    f"two different tasks have the name {name}, and only the first runs, which is of the choices in line "
-                    f"{names[name][0].line}; change a value or a parameter's name"
+                    f"two different tasks have the name {name}, and only the first runs, which is of the choices in "
+                    f"line {names[name][0].line}; change a value or a parameter's name"
                 )
                 first = names[name][1]
                 found[first] = _with_commands(found[first], templates, file)
