@@ -20,6 +20,7 @@ from determined_launch import (
     process,
     stack_dumps,
     step_counter,
+    wandb_run,
     worker_environment,
 )
 from determined_launch.lines import Prefixer
@@ -99,7 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _variables(environ: Mapping[str, str], rank: int) -> dict[str, str]:
     """Returns the worker's environment: the launcher's variables, its own devices, and its place in nested layers."""
-    worker = {name: value for name, value in environ.items() if name != environment.CONTAINER_DEVICES}
+    own = environ if rank == 0 else wandb_run.without(environ)
+    worker = {name: value for name, value in own.items() if name != environment.CONTAINER_DEVICES}
     devices = environ.get(environment.CONTAINER_DEVICES)
     if devices is not None:
         worker[environment.VISIBLE_DEVICES] = _devices(devices, environ.get(environment.VISIBLE_DEVICES, ""))

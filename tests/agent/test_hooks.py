@@ -73,6 +73,22 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
     assert any("library: determined of this cluster" in note for note in notes)
 
 
+async def test_the_chief_of_a_trial_has_its_run_of_wandb(tmp_path: Path) -> None:
+    trial = {"DET_CLUSTER_ID": "c", "DET_TRIAL_ID": "7", "DET_EXPERIMENT_ID": "2"}
+    given = {"WANDB_RUN_ID": "trial-7-c", "WANDB_RESUME": "allow", "WANDB_RUN_GROUP": "experiment-2-c"}
+
+    async def variables(folder: str, **spec: Any) -> dict[str, str]:
+        environment, _, _ = await environment_of(tmp_path / folder, environment=trial, **spec)
+        return {name: value for name, value in environment.items() if name.startswith("WANDB_")}
+
+    assert await variables("chief") == given
+    assert await variables("other", rank=1) == {}
+    assert await variables("named", user_environment=["WANDB_RUN_ID=mine"]) == {
+        "WANDB_RUN_ID": "mine",
+        "WANDB_RUN_GROUP": "experiment-2-c",
+    }
+
+
 async def test_slots_share_the_machine_unless_the_user_says_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

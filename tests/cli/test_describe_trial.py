@@ -69,6 +69,7 @@ def master(fake: FakeMaster) -> FakeMaster:
             "GET /detent/trials/9/attempts": {"attempts": [ATTEMPT]},
             "GET /detent/trials/9/decisions": {"decisions": [{"time": "2026-01-01T09:00:30Z", "reason": REASON}]},
             "GET /api/v1/trials/9/workloads": page,
+            "GET /detent/trials/9/logs": {"lines": []},
         }
     )
     return fake
@@ -104,6 +105,22 @@ def test_no_line_is_wider_than_the_terminal_and_times_are_local_and_relative(
     lines = screen.getvalue().splitlines()
     assert [line for line in lines if len(line) > 60] == []
     assert next(line for line in lines if line.startswith("Started")).endswith("ago)")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "wandb: \N{ROCKET} View run at https://wandb.ai/ann/digits/runs/trial-9-ab",
+        "wandb: \N{ROCKET} View run \x1b[33mlively-sun-1\x1b[0m at: \x1b[34m\x1b[4mhttps://wandb.ai/ann/digits/runs/trial-9-ab\x1b[0m",
+    ],
+)
+def test_the_address_of_the_wandb_run_is_that_of_the_log(master: FakeMaster, det: Det, line: str) -> None:
+    others = ["View runtime at 5", "wandb: View project at https://wandb.ai/ann/digits"]
+    master.answers["GET /detent/trials/9/logs"] = {"lines": [{"text": each} for each in (*others, line)]}
+    assert "W&B run: https://wandb.ai/ann/digits/runs/trial-9-ab\n" in det("t", "describe", "9").out
+    assert json.loads(det("t", "describe", "9", "--json").out)["wandb_run"].endswith("runs/trial-9-ab")
+    (asked, _) = master.asked("GET /detent/trials/9/logs")
+    assert asked.query["search"] == ["View run"]
 
 
 def test_json_has_every_report_and_exact_times(master: FakeMaster, det: Det) -> None:

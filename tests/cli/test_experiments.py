@@ -59,6 +59,7 @@ def master(fake: FakeMaster) -> FakeMaster:
             "GET /api/v1/experiments/7/checkpoints": lambda request: page(request, "checkpoints", checkpoints),
             "GET /api/v1/trials/9/checkpoints": lambda request: page(request, "checkpoints", checkpoints),
             "GET /api/v1/trials/9": {"trial": {**trials[0], "experimentId": 7}},
+            "GET /detent/trials/9/logs": {"lines": [{"text": "wandb: View run at https://wandb.ai/a/runs/1"}]},
             "GET /api/v1/trials/9/workloads": lambda request: page(
                 request, "workloads", [{"training": {"totalBatches": 5, "metrics": {"avgMetrics": {"lossVal": 1.5}}}}]
             ),
@@ -103,6 +104,14 @@ def test_describe_shows_how_long_an_experiment_waited_and_ran(master: FakeMaster
     assert shown.code == 0
     for part in ("Submitted", "Waited", "0:01:05", "Ran", "1:02:03"):
         assert part in shown.out
+
+
+def test_describe_names_the_wandb_runs_of_a_few_trials_but_not_of_many(master: FakeMaster, det: Det) -> None:
+    assert "W&B run of trial 9: https://wandb.ai/a/runs/1\n" in det("e", "describe", "7").out
+    trials = [{"id": number, "state": "STATE_ERROR", "hparams": {}} for number in range(9)]
+    master.answers["GET /api/v1/experiments/7/trials"] = lambda request: page(request, "trials", trials)
+    assert "W&B" not in det("e", "describe", "7").out
+    assert len(master.asked("GET /detent/trials/9/logs")) == 1
 
 
 def test_describe_shows_the_decisions_of_a_search_and_why_it_failed(master: FakeMaster, det: Det) -> None:

@@ -71,6 +71,35 @@ main()
 """
 
 
+MOVED = {
+    "lab/__init__.py": "",
+    "lab/home.py": """
+import os
+
+os.environ["MY_HOME"] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+""",
+    "lab/go.py": """
+from . import home
+import hydra
+
+
+@hydra.main(version_base="1.3", config_path="../settings", config_name="base")
+def go(cfg):
+    print("HOME", cfg.home, "RESULTS", cfg.results)
+
+
+go()
+""",
+    "settings/base.yaml": """
+home: ${oc.env:MY_HOME}
+results: ${hydra:runtime.output_dir}
+hydra:
+  run:
+    dir: ${home}/results/first
+""",
+}
+
+
 @pytest.fixture
 def run(cluster, tmp_path):
     """Runs a command in the project, signed in to the cluster; returns its output, of which the code is checked."""
@@ -177,6 +206,21 @@ def test_a_job_that_uses_the_core_api_is_paused_and_resumes(cluster, run, tmp_pa
     text = "".join(experiment.log)
     assert "begins at 0" in text
     assert "begins at 4" in text
+
+
+def test_a_module_with_a_folder_of_results_from_a_variable_runs_where_the_task_is(cluster, run):
+    for name, text in MOVED.items():
+        (run.folder / name).parent.mkdir(exist_ok=True)
+        (run.folder / name).write_text(text)
+    experiment = created(cluster, det(run, "run", "lab.go", "--paused"))
+    gone = run.folder.rename(run.folder.with_name("gone"))
+    experiment.do("activate")
+    experiment.ended()
+    text = "".join(experiment.log)
+    home = re.search(r"HOME (\S+)", text)[1]
+    assert f"RESULTS {home}/results/first" in text
+    assert not run.folder.exists()
+    gone.rename(run.folder)
 
 
 def test_a_run_that_failed_continues_on_the_cluster_from_its_checkpoint(cluster, run):

@@ -15,6 +15,7 @@ from determined_agent.images import Images
 from determined_agent.namespaces import Mount
 from determined_agent.settings import PROXY_VARIABLES, Settings
 from determined_launch import environment as names
+from determined_launch import wandb_run
 
 HARNESS_FOLDER = Path("/opt/detent/harness")
 """Folder of the in-task packages inside every container."""
@@ -70,6 +71,8 @@ class ContainerEnvironmentHook:
         copy = await asyncio.to_thread(keep_harness, settings.data)
         draft.mounts.append(Mount(str(copy), str(HARNESS_FOLDER), read_only=True))
         environment.update(spec.environment)
+        if spec.rank == 0:
+            environment.update(wandb_run.variables(environment))
         environment.update(task_facts(draft, settings, self._agent_id))
 
     async def warm(self) -> None:

@@ -23,6 +23,7 @@ from determined_agent.task_base import TaskBase, TaskBases, base_seen_at, built_
 from determined_agent.task_python import OLDEST, PythonFacts, PythonProbe, choose, folders_of
 from determined_agent.tree_removal import remove_tree
 from determined_launch import environment as names
+from determined_launch import wandb_run
 
 PRIVATE_HARNESS, PRIVATE_BASE = Path("/run/detent/harness"), Path("/run/detent/base")
 """Folders of the in-task packages and of the task base for users who cannot pass the agent's data folder."""
@@ -93,6 +94,8 @@ class EnvironmentHook:
         draft.task_python = use_attempt_venv(environment, seen_as, base, programs)
         draft.read_only.extend(base.protected)
         environment.update(spec.environment)
+        if spec.rank == 0:
+            environment.update(wandb_run.variables(environment))
         environment.update(task_facts(draft, self._settings, self._agent_id))
 
     async def warm(self) -> None:

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from determined.client import experiments, lifecycle, users
+from determined.client import experiments, lifecycle, trials, users
 from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import best_checkpoints, connection, render
 from determined_cli.experiment import search
-from determined_cli.failures import WIDTH, print_failure, print_note, shorten
+from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
 from determined_cli.main import say
 from determined_cli.row_selection import chosen_columns, select
 from determined_cli.states import displayed, shown
@@ -49,6 +49,8 @@ TRIALS = (
     ("Started", "start_time"),
     ("Ended", "end_time"),
 )
+MAX_WANDB_RUNS = 8
+"""Experiments with more trials are described without the addresses of their runs, which are in each trial's log."""
 CHECKPOINTS = (
     ("Trial ID", "trial_id"),
     ("# of Batches", "steps_completed"),
@@ -138,6 +140,9 @@ def describe(args: Namespace) -> None:
         found["failure"] = (status.get("failure") or {}).get("text")
         notes = {trial["trialId"]: trial.get("note") for trial in status.get("trials", ())}
         found["trials"] = [trial | {"note": notes.get(trial["id"])} for trial in _trials(session, experiment_id)]
+        if len(found["trials"]) <= MAX_WANDB_RUNS:
+            for trial in found["trials"]:
+                trial["wandb_run"] = trials.wandb_run(session, trial["id"])
         if args.metrics:
             for trial in found["trials"]:
                 path = f"/api/v1/trials/{trial['id']}/workloads"
@@ -167,6 +172,8 @@ def describe(args: Namespace) -> None:
             say(reason)
         for each in whole:
             for trial in each["trials"]:
+                if trial.get("wandb_run"):
+                    print(f"W&B run of trial {trial['id']}: {printable(trial['wandb_run'])}")
                 print_failure(trial, each["config"].get("max_restarts", 0))
                 print_note(trial["id"], trial["note"])
 

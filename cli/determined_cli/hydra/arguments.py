@@ -5,7 +5,7 @@ from determined_cli.command import Command, argument
 BARE = ()
 
 _CHECK, _SUBMIT = "determined_cli.hydra.check", "determined_cli.hydra.submit"
-_SCRIPT = argument("script", metavar="SCRIPT", help="the script with @hydra.main")
+_SCRIPT = argument("script", metavar="SCRIPT", help="the script with @hydra.main, or its module as after `python -m`")
 _OVERRIDES = argument(
     "overrides", nargs="*", default=[], metavar="OVERRIDE", help="overrides of Hydra: lr=0.1, +experiment=name"
 )

@@ -1,5 +1,6 @@
 """``det hydra run`` and ``det hydra continue``."""
 
+import os
 import shlex
 import subprocess
 from argparse import Namespace
@@ -48,18 +49,28 @@ def continue_run(args: Namespace) -> int:
     python = args.python or composition.active_python()
     failed = 0
     for job in found.jobs:
-        command = job.command(python)
-        print(f"cd {shlex.quote(str(job.working_folder))} && {shlex.join(command)}", flush=True)
-        failed += not args.dry_run and subprocess.run(command, cwd=job.working_folder, check=False).returncode != 0
+        command, path = job.command(python), _import_path(job)
+        setting = f"PYTHONPATH={shlex.quote(path)} " if path else ""
+        print(f"cd {shlex.quote(str(job.working_folder))} && {setting}{shlex.join(command)}", flush=True)
+        environ = {**os.environ, "PYTHONPATH": path} if path else None
+        if not args.dry_run:
+            failed += subprocess.run(command, cwd=job.working_folder, env=environ, check=False).returncode != 0
     if failed:
         say(f"{failed} of {counted(len(found.jobs), 'job')} failed")
     return 1 if failed else 0
 
 
+def _import_path(job: resume.Continuation) -> str | None:
+    """Returns the ``PYTHONPATH`` of a command, if it needs another than that of the shell."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    needed = [each for each in job.import_folders if each not in map(os.path.abspath, filter(None, given))]
+    return os.pathsep.join([*filter(None, given), *needed]) if needed else None
+
+
 def _continue_on_cluster(args: Namespace, plan: resume.Plan) -> int:
     first = plan.jobs[0]
     bare = plan.composition or composition.compose(
-        first.script, first.arguments, python=args.python, working_folder=first.working_folder
+        first.target, first.arguments, python=args.python, working_folder=first.working_folder
     )
     folder = project.find(bare)
     with TemporaryDirectory() as above:

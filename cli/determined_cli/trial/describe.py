@@ -12,7 +12,7 @@ from determined.client.paging import items
 from determined.states import exit_phrase
 from determined_cli import render
 from determined_cli.connection import connect
-from determined_cli.failures import failure_text, print_note
+from determined_cli.failures import failure_text, print_note, printable
 from determined_cli.main import say
 from determined_cli.states import displayed, shown
 
@@ -74,6 +74,7 @@ def describe(args: Namespace) -> None:
         workloads = list(items(session, path, "workloads", query))
         attempts = lifecycle.attempts(session, args.trial_id)
         values = {
+            "wandb_run": trials.wandb_run(session, args.trial_id),
             "workloads": render.snake(workloads),
             "attempts": render.snake(attempts),
             "decisions": render.snake(lifecycle.trial_decisions(session, args.trial_id)),
@@ -82,6 +83,9 @@ def describe(args: Namespace) -> None:
         return
     render.show_fields(FIELDS, {**render.snake(trial), "state": shown(displayed(trial))})
     print_note(args.trial_id, trial.get("healthWarning"))
+    address = trials.wandb_run(session, args.trial_id)
+    if address:
+        print(f"W&B run: {printable(address)}")
     metrics = _metrics(trial.get("summaryMetrics") or {})
     if metrics:
         print()

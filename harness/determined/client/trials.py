@@ -1,5 +1,6 @@
 """Calls about one trial."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,8 @@ from determined.client.session import FOR_EVER, ONCE, Session, error_of
 from determined.errors import ApiError
 
 PREFIX = "/api/v1/trials"
+_WANDB_LINE = "View run"
+_WANDB_RUN = re.compile(r"View run\b.*?\bat:? (?:\x1b\[[\d;]*m)*(https?://[^\s\x1b]+)")
 
 
 def get(session: Session, trial_id: int) -> dict[str, Any]:
@@ -55,6 +58,16 @@ def set_runner_state(session: Session, trial_id: int, state: str) -> None:
 def get_metadata(session: Session, trial_id: int) -> dict[str, Any]:
     """Returns the metadata of the run."""
     return dict(session.get(f"/api/v1/runs/{trial_id}/metadata").get("metadata") or {})
+
+
+def wandb_run(session: Session, trial_id: int) -> str | None:
+    """Returns the address of the run of Weights & Biases that the log names, or None.
+
+    The master searches so many lines from the beginning as one request may examine.
+    """
+    query = {"after": 0, "limit": 20, "search": _WANDB_LINE}
+    lines = session.get(f"/detent/trials/{trial_id}/logs", query)["lines"]
+    return next((found[1] for line in lines if (found := _WANDB_RUN.search(line["text"]))), None)
 
 
 def set_metadata(session: Session, trial_id: int, metadata: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ def composition(folder: Path, *jobs: Job, arguments: list[str] | None = None, **
         "run_dir": "outputs/now",
         "sweep_dir": "multirun/now",
         "output_folders": ["outputs/${now:%Y}", "multirun/${now:%Y}"],
+        "moving_folders": [],
         "launcher_target": None,
         "launcher": {},
         "python": Path("/opt/envs/hydra"),

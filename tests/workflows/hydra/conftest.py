@@ -21,8 +21,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def det(project: Path, capfd: pytest.CaptureFixture[str]) -> Det:
-    """Runs ``det hydra``; returns the exit code, the output and the messages."""
+def det(project: Path, det_here: Det) -> Det:
+    """Runs ``det hydra`` in the project."""
+    return det_here
+
+
+@pytest.fixture
+def det_here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Det:
+    """Runs ``det hydra`` in the working folder; returns the exit code, the output and the messages."""
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
 
     def run(*words: str) -> tuple[int, str, str]:
         code = main(["hydra", *words])

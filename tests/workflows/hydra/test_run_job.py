@@ -14,6 +14,7 @@ def run(folder, setup=(), timeout_min=None, program="import sys; print(sys.argv[
     (folder / "train.py").write_text(program)
     jobs = {
         "script": "train.py",
+        "module": None,
         "jobs": [["lr=1"], ["name='it''s'"]],
         "setup": list(setup),
         "timeout_min": timeout_min,

@@ -23,12 +23,8 @@ BAD = {
         "5:12: {lr} in the command train has no value: default and the choices in line 9 do not set it",
     ),
     "both forms": (
-        "resource: [0]\ntemplate:\n  a: a {lr}\n  b: b [lr]\n---\nlr: 1\n",
-        "4:8: lr is written as {lr} and as [lr]; use one form in all commands",
-    ),
-    "boolean in braces": (
-        f"{HEAD}---\nlr: [true]\n",
-        "5:12: {lr} in the command train: lr is true or false; write [lr], which becomes --lr or nothing",
+        "resource: [0]\ntemplate:\n  a: a {lr}\n  b: b {lr} [lr]\n---\nlr: 1\n",
+        "4:13: lr is written as {lr} and as [lr]; use one form in a command",
     ),
     "alias cases that disagree": (
         "resource: [0]\ntemplate: {a: b}\nalias:\n  size:\n    small: {dim: 1}\n    big: {dim: 2, heads: 3}\n---\nx: 1\n",
@@ -42,31 +38,19 @@ BAD = {
         "resource: [0]\ntemplate: {a: b}\nalias: {size: {small: {dim: 1}}}\n---\nsize: [small, huge]\n",
         "5:1: alias size has no case 'huge'; it has small",
     ),
-    "set twice": (
-        "resource: [0]\ntemplate: {a: b}\nalias: {size: {small: {dim: 1}}}\n---\nsize: small\ndim: 3\n",
-        "6:1: dim is set by size and by dim; leave out one of them",
+    "no value": (
+        f"{HEAD}---\nlr:\n",
+        "5:12: {lr} in the command train: the value of lr is null; it must be text, a number, true or false (line 7)",
     ),
-    "equal names": (
-        f"{HEAD}---\nwarmup_steps: 1\nlr: 1\n---\nwaste_steps: 1\nlr: 1\n",
-        "10:1: two different tasks would have the name WaSteps_1-Lr_1, the other one is of the choices in line 7; "
-        "change a value or a parameter's name",
-    ),
-    "no value": (f"{HEAD}---\nlr:\n", "7:1: the value of lr is null; it must be text, a number, true or false"),
     "nested value": (
         f"{HEAD}---\nlr: [1, [2]]\n",
-        "7:9: the value of lr is a list; it must be text, a number, true or false",
+        "5:12: {lr} in the command train: the value of lr is a list; it must be text, a number, true or false (line 7)",
     ),
-    "empty list": (f"{HEAD}---\nlr: []\n", "7:1: lr has no values"),
-    "reserved": (
-        f"{HEAD}---\n_name: 1\n",
-        "7:1: _name is reserved: the name of a parameter does not begin with _",
+    "name of a command": (
+        "resource: [0]\ntemplate: {a/b: c}\n---\nx: 1\n",
+        "2:12: the name of a command is text without slashes and control characters, not 'a/b'",
     ),
-    "duplicate key": (f"{HEAD}---\nlr: 1\nlr: 2\n", "8:1: duplicate key 'lr'"),
-    "unknown command": (f"{HEAD}---\nlr: 1\n_cmd: test\n", "8:1: no command is called test; there are train"),
-    "unknown key": (
-        "templates: {a: b}\n---\nx: 1\n",
-        '1:1: unknown key "templates"; the first document has template, default, resource, alias',
-    ),
+    "name of a parameter": (f"{HEAD}---\na/b: 1\n", "7:1: the name of a parameter is text without slashes, not 'a/b'"),
     "no template": (
         "resource: [0]\n---\nx: 1\n",
         "1:1: template must map names to commands, at least one",
@@ -77,15 +61,101 @@ BAD = {
         f'{HEAD}---\nlr: "a\\0"\n',
         "7:1: the value of lr contains a null character, which no command can have",
     ),
-    "name of a command": (
-        "resource: [0]\ntemplate: {a b: c}\n---\nx: 1\n",
-        "2:12: the name of a command is a word without spaces and slashes, not 'a b'",
+}
+
+
+TAKEN = {
+    "both forms": ("resource: [0]\ntemplate: {a: 'a {lr}', b: 'b [lr]'}\n---\nlr: 1\n", {"Lr_1": "a 1"}, None),
+    "boolean in braces": ("resource: [0]\ntemplate: {a: 'a {lr}'}\n---\nlr: true\n", {"Lr_T": "a True"}, None),
+    "set twice": (
+        "resource: [0]\ntemplate: {a: 'b {dim}'}\nalias: {size: {small: {dim: 1}}}\n---\nsize: small\ndim: 3\n",
+        {"Size_small-Dim_3": "b 1"},
+        "5:1: warning: dim is set by dim and by size; size counts",
+    ),
+    "set by two aliases": (
+        "resource: [0]\ntemplate: {a: 'b {d}'}\nalias: {s: {x: {d: 1}}, t: {y: {d: 2}}}\n---\nt: y\ns: x\n",
+        {"T_y-S_x": "b 1"},
+        "6:1: warning: d is set by t and by s; s counts",
+    ),
+    "equal names": (
+        "resource: [0]\ntemplate: {a: 'a {lr}'}\n---\nlr: [0.1, '0.1']\n",
+        {"Lr_0.1": "a 0.1"},
+        "4:1: warning: two different tasks have the name Lr_0.1, and only the first runs",
+    ),
+    "null that no command uses": ("resource: [0]\ntemplate: {a: b}\n---\nx: [null]\n", {"X_None": "b"}, None),
+    "nested value that no command uses": (
+        "resource: [0]\ntemplate: {a: b}\n---\nx: [[1, 2], {a: 1}]\n",
+        {"X_[1, 2]": "b", "X_{'a': 1}": "b"},
+        None,
+    ),
+    "empty list": ("resource: [0]\ntemplate: {a: b}\n---\nx: []\n", {}, "4:1: warning: x has no values"),
+    "title alone": ("resource: [0]\ntemplate: {a: b}\n---\n_title: t\n", {"": "b"}, "this document has no parameters"),
+    "reserved": (
+        "resource: [0]\ntemplate: {a: 'b {_name}'}\n---\n_name: 1\n",
+        {"Name_1": "b Name_1"},
+        "4:1: warning: _name only names the folder",
+    ),
+    "duplicate key": (
+        "resource: [0]\ntemplate: {a: 'b {x}'}\n---\nx: 1\nx: 2\n",
+        {"X_2": "b 2"},
+        "5:1: warning: duplicate key 'x': this value counts",
+    ),
+    "unknown command": (
+        "resource: [0]\ntemplate: {a: b}\n---\nx: 1\n_cmd: test\n",
+        {},
+        "5:1: warning: no command is called test; there are a",
+    ),
+    "unknown key": (
+        "resource: [0]\ntemplate: {a: b}\nanchors: 1\n---\nx: 1\n",
+        {"X_1": "b"},
+        '3:1: warning: unknown key "anchors" has no effect',
+    ),
+    "merge key": (
+        "resource: [0]\ntemplate: {a: 'b {x}'}\ndefault: &d {x: 5}\nalias: {s: {p: {<<: *d}}}\n---\ns: p\n",
+        {"S_p": "b 5"},
+        None,
+    ),
+    "name of a command": ("resource: [0]\ntemplate: {a b: c}\n---\nx: 1\n", {"X_1": "c"}, None),
+    "empty command": ("resource: [0]\ntemplate: {a: ''}\n---\nx: 1\n", {"X_1": ""}, None),
+    "resource": (
+        "resource: [1.5]\ntemplate: {a: b}\n---\nx: 1\n",
+        {"X_1": "b"},
+        "1:12: warning: a resource is a number or text",
+    ),
+    "name of a parameter": (
+        "resource: [0]\ntemplate: {a: 'b {a.b}'}\n---\na.b: 1\n",
+        {"A.B_1": "b {a.b}"},
+        None,
+    ),
+    "folder in brackets": (
+        "resource: [0]\ntemplate: {a: 'b [_output]'}\n---\nx: 1\n",
+        {"X_1": "b --_output output/X_1"},
+        None,
     ),
     "control characters": (
-        f'{HEAD}---\nlr: "a\\nb"\n',
-        "7:1: the name of a task has control characters: 'Lr_a\\nb'",
+        'resource: [0]\ntemplate: {a: b}\n---\nlr: "a\\nb"\n',
+        {"Lr_a\nb": "b"},
+        "4:1: warning: the name of a task has control characters: 'Lr_a\\nb'",
     ),
 }
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_the_original_takes_is_taken_and_warned_about_if_it_may_be_a_mistake(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    text, expected, warning = TAKEN[name]
+    tasks = grid.tasks(parse(text), Path("output"), Selection())
+    assert {task.name: task.command(task.templates[0], "T") for task in tasks} == expected
+    if warning is None:
+        assert caplog.text == ""
+    else:
+        assert warning in caplog.text
+
+
+def test_a_name_with_a_line_break_is_one_line_of_the_console(run: Run) -> None:
+    _, lines = run('resource: [0]\ntemplate: {a: "true"}\n---\nx: "a\\nb"\n')
+    assert "START   gpu: 0, a: 1/ 1, 'output/X_a\\nb'" in lines
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -67,6 +67,20 @@ export async function fetchFirstError(trialId: number): Promise<LogLine | null> 
     .line;
 }
 
+const WANDB_RUN = /View run\b.*?\bat:? (?:\u001b\[[\d;]*m)*(https?:\/\/[^\s\u001b]+)/;
+
+/** The address of the run of Weights & Biases that the log names: the first in what one request may search. */
+export const wandbRunQuery = (trialId: number) =>
+  queryOptions({
+    queryKey: ["wandb run", trialId],
+    queryFn: async ({ signal }) => {
+      const { lines } = await fetchLogPage(trialId, { ...NO_FILTER, search: "View run" }, { after: 0 }, 20, signal);
+      return lines.map(({ text }) => WANDB_RUN.exec(text)?.[1]).find(Boolean) ?? null;
+    },
+    staleTime: 60_000,
+    retry: false,
+  });
+
 export async function fetchExtent(trialId: number): Promise<LogExtent> {
   return got(api.GET("/detent/trials/{trial_id}/logs/extent", { params: { path: { trial_id: trialId } } }));
 }

@@ -38,6 +38,7 @@ def as_json(composition: Composition) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "script": str(composition.script),
+        "module": composition.module,
         "name": composition.name,
         "is_multirun": composition.is_sweep,
         "jobs": [{"overrides": job.overrides, "values": job.values} for job in composition.jobs],

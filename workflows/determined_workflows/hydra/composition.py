@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from determined.errors import ConfigError
 MAX_JOBS = 2_000
 """Limit of a multirun. Each job is composed before anything is submitted."""
 MULTIRUN_FLAG = "--multirun"
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 _PACKAGE = Path(__file__).resolve().parents[1]
 # A package of this name that loads only what it is asked for: the user's Python needs none of our dependencies.
 _START = f"""
@@ -50,6 +52,19 @@ class Job:
 
 
 @dataclass(frozen=True)
+class ImportFolder:
+    """A folder of the application's import path.
+
+    Modules were imported from it (``is_used``), or may be when the job runs. ``is_installed`` if the Python environment
+    names it, such as an editable installation.
+    """
+
+    path: Path
+    is_used: bool
+    is_installed: bool
+
+
+@dataclass(frozen=True)
 class Composition:
     """An application with its overrides; ``arguments`` are those of the command line."""
 
@@ -65,10 +80,15 @@ class Composition:
     run_dir: str | None
     sweep_dir: str | None
     output_folders: list[str]
+    moving_folders: list[str]
+    """``run`` and ``sweep``, if the folder of results begins with a variable, so that a task has another."""
     launcher_target: str | None
     launcher: dict[str, Any] = field(repr=False)
     python: Path = field(default=Path(sys.prefix))
     """The Python environment in which the application was composed."""
+    module: str | None = None
+    """The module that is started by ``python -m``, whose file ``script`` is; None if the script itself is started."""
+    import_folders: list[ImportFolder] = field(default_factory=list)
 
     @property
     def flags(self) -> list[str]:
@@ -100,14 +120,29 @@ def compose(
 ) -> Composition:
     """Composes a script without running its task, as if it were started in ``working_folder``.
 
+    What is no file and looks like ``package.module`` is started as by ``python -m``.
+
     Raises CompositionError with every problem that was found, each with its place and advice.
     """
-    if not script.is_file():
+    module = as_module(script)
+    if module is None and not script.is_file():
         raise CompositionError(f"{script}: " + ("not a file" if script.exists() else "no such file"))
     folder = working_folder or Path.cwd()
-    answer = _ask(script.resolve(), arguments, python or active_python(), folder, max_jobs)
+    request = {"script": str(script.resolve()), "module": module, "arguments": list(arguments), "max_jobs": max_jobs}
+    answer = _ask(request, python or active_python(), folder)
     refuse_problems(script, answer)
-    return from_answer(script, arguments, answer, working_folder=folder)
+    file = script if module is None else Path(answer["script"])
+    return from_answer(file, arguments, answer, working_folder=folder, module=module)
+
+
+def as_module(script: Path) -> str | None:
+    """Returns the name of a module that a command names in the place of a script; None for a script.
+
+    >>> as_module(Path("package.train")), as_module(Path("missing.py"))
+    ('package.train', None)
+    """
+    name = str(script)
+    return name if script.suffix != ".py" and not script.is_file() and _MODULE.match(name) else None
 
 
 def from_answer(
@@ -117,6 +152,7 @@ def from_answer(
     *,
     working_folder: Path,
     first_job: int = 0,
+    module: str | None = None,
 ) -> Composition:
     """Returns a composition from the answer of the composer, or of a launcher inside the application."""
     folder = answer["config_folder"]
@@ -136,9 +172,14 @@ def from_answer(
         run_dir=answer["run_dir"],
         sweep_dir=answer.get("sweep_dir"),
         output_folders=answer["output_folders"],
+        moving_folders=answer["moving_folders"],
         launcher_target=answer["launcher_target"],
         launcher=answer["launcher"],
         python=Path(answer["python"]),
+        module=module,
+        import_folders=[
+            ImportFolder(Path(each["path"]), each["is_used"], each["is_installed"]) for each in answer["import_folders"]
+        ],
     )
 
 
@@ -166,14 +207,13 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return flags, overrides
 
 
-def _ask(script: Path, arguments: Sequence[str], python: str, working_folder: Path, max_jobs: int) -> dict[str, Any]:
+def _ask(request: Mapping[str, Any], python: str, working_folder: Path) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         path = Path(folder, "answer.json")
-        request = {"script": str(script), "arguments": list(arguments), "answer": str(path), "max_jobs": max_jobs}
         # The output of the script is no answer: it goes where messages go.
         ended = subprocess.run(
             [python, "-c", _START],
-            input=json.dumps(request),
+            input=json.dumps({**request, "answer": str(path)}),
             text=True,
             stdout=sys.stderr.fileno() if _is_file(sys.stderr) else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -182,7 +222,8 @@ def _ask(script: Path, arguments: Sequence[str], python: str, working_folder: Pa
         )
         if not path.exists():
             text = ended.stderr.strip()[-2000:]
-            raise CompositionError(f"{python} could not compose {script} (exit code {ended.returncode}):\n{text}")
+            name = request["module"] or request["script"]
+            raise CompositionError(f"{python} could not compose {name} (exit code {ended.returncode}):\n{text}")
         sys.stderr.write(ended.stderr)
         return dict(json.loads(path.read_text(encoding="utf-8")))
 

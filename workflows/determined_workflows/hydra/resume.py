@@ -10,7 +10,7 @@ from pathlib import Path
 from determined.errors import ConfigError, Conflict
 from determined_workflows.hydra import run_folder
 from determined_workflows.hydra.composer.app import declared
-from determined_workflows.hydra.composition import Composition, CompositionError, Job, compose
+from determined_workflows.hydra.composition import Composition, CompositionError, Job, as_module, compose
 from determined_workflows.hydra.override_grammar import key_of, quoted
 from determined_workflows.hydra.project import TASK_FOLDER, Project
 from determined_workflows.hydra.run_folder import RunFolder
@@ -25,16 +25,31 @@ RESUME = "resume"
 class Continuation:
     """A job to run again. ``checkpoint`` is None if it has none, and begins from the start."""
 
-    script: Path
-    working_folder: Path
+    composition: Composition
     arguments: list[str]
     source: Path
     checkpoint: Path | None
     job: Job | None = None
 
+    @property
+    def target(self) -> Path:
+        """Returns what is started: the script, or the name of its module."""
+        return Path(self.composition.module) if self.composition.module else self.composition.script
+
+    @property
+    def working_folder(self) -> Path:
+        return self.composition.working_folder
+
     def command(self, python: str) -> list[str]:
         """Returns the command for the working folder."""
-        return [python, os.path.relpath(self.script, self.working_folder), *self.arguments]
+        if self.composition.module:
+            return [python, "-m", self.composition.module, *self.arguments]
+        return [python, os.path.relpath(self.composition.script, self.working_folder), *self.arguments]
+
+    @property
+    def import_folders(self) -> list[str]:
+        """Returns the folders that the command needs in ``PYTHONPATH``, beside those of the Python environment."""
+        return [str(each.path) for each in self.composition.import_folders if each.is_used and not each.is_installed]
 
 
 @dataclass(frozen=True)
@@ -65,22 +80,20 @@ def plan(
     run = run_folder.read(folder.resolve())
     if is_for_slurm and shutil.which("sbatch") is None:
         raise ConfigError("Slurm is not installed on this machine (no sbatch); use --on local or --on det")
-    if script is not None and not script.is_file():
-        raise ConfigError(f"{script}: no such file")
-    found = (script or run_folder.find_script(run)).resolve()
-    config_name = next((name for _, name in declared(found)), None)
+    target, file = _target(run, script)
+    config_name = next((name for _, name in declared(file)), None)
     own = [*run.flags(config_name), *run.hydra_overrides]
     changes = shlex.split(new_overrides)
     if run.is_multirun:
-        return _multirun(run, found, own, changes, step, python, is_for_slurm=is_for_slurm)
+        return _multirun(run, target, own, changes, step, python, is_for_slurm=is_for_slurm)
     checkpoint = run_folder.find_checkpoint(run.path, step)
     if checkpoint is None:
         raise ConfigError(f"{run.path} has no checkpoint to continue from; run it again instead")
     arguments = [*own, *_without_resume(run.overrides), *resume_overrides(str(run.path), step), *changes]
     slurm = ["--multirun", SLURM_LAUNCHER] if is_for_slurm else ["hydra.mode=RUN"]
-    _check(found, [*slurm, *arguments], python, run.working_folder)
+    composition = _check(target, [*slurm, *arguments], python, run.working_folder)
     note = f"{run.path} is finished ({run_folder.RESULT}); it trains further" if _is_finished(run.path) else None
-    job = Continuation(found, run.working_folder, [*slurm, *arguments], run.path, checkpoint)
+    job = Continuation(composition, [*slurm, *arguments], run.path, checkpoint)
     return Plan([job], run, changes, note=note)
 
 
@@ -117,7 +130,7 @@ def _multirun(
         arguments = [*own, *_without_resume(job.overrides), *resume, *changes]
         if job is left[0]:
             _check(script, [*arguments, *resume_overrides(str(folder), step)], python, run.working_folder)
-        jobs.append(Continuation(script, run.working_folder, [*arguments, *place], folder, checkpoint, job))
+        jobs.append(Continuation(composition, [*arguments, *place], folder, checkpoint, job))
     note = None
     if not writes_results:
         note = f"no job of {run.path} has a {run_folder.RESULT}, so that finished jobs cannot be told: all jobs run"
@@ -135,7 +148,7 @@ def on_cluster(plan: Plan, project: Project, python: str | None = None) -> Compo
     if plan.composition is None:
         kept = [each for each in first.arguments if not _is_resume(each)]
         arguments = [*kept, *resume_overrides(_in_task(project, first), NEWEST)]
-        return compose(first.script, arguments, python=python, working_folder=first.working_folder)
+        return compose(first.target, arguments, python=python, working_folder=first.working_folder)
     jobs = []
     for each in plan.jobs:
         assert each.job is not None
@@ -179,9 +192,24 @@ def _is_resume(override: str) -> bool:
     return key_of(override) in (FOLDER_KEY, STEP_KEY)
 
 
-def _check(script: Path, arguments: list[str], python: str | None, working_folder: Path) -> None:
+def _target(run: RunFolder, script: Path | None) -> tuple[Path, Path]:
+    """Returns what is started, a script or the name of a module, and its file."""
+    module = as_module(script) if script is not None else None
+    if module is not None:
+        for file in (f"{module.replace('.', '/')}.py", f"{module.replace('.', '/')}/__main__.py"):
+            if (run.working_folder / file).is_file():
+                return Path(module), run.working_folder / file
+        raise ConfigError(f"{module}: no such file, and no module below {run.working_folder}")
+    if script is not None and not script.is_file():
+        raise ConfigError(f"{script}: no such file")
+    found = (script or run_folder.find_script(run)).resolve()
+    module = run_folder.module_name(found, run.working_folder)
+    return Path(module) if module else found, found
+
+
+def _check(script: Path, arguments: list[str], python: str | None, working_folder: Path) -> Composition:
     try:
-        compose(script, arguments, python=python, working_folder=working_folder)
+        return compose(script, arguments, python=python, working_folder=working_folder)
     except CompositionError as error:
         if any(f'unknown key "{key}"' in error.message for key in (FOLDER_KEY, STEP_KEY)):
             raise CompositionError(

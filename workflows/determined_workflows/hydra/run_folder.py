@@ -1,5 +1,6 @@
 """The folder of a run or of a multirun: what Hydra wrote there, its checkpoints, and the script that made it."""
 
+import ast
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -120,6 +121,18 @@ def find_script(run: RunFolder) -> Path:
             f"{len(found) or 'no'} scripts below {root} could have made {run.path}{listed}; name it with --script"
         )
     return found[0]
+
+
+def module_name(script: Path, working_folder: Path) -> str | None:
+    """Returns the module of a script that only ``python -m`` can start, since it has relative imports; else None."""
+    folder = working_folder.resolve()
+    try:
+        tree = ast.parse(script.read_bytes())
+    except (SyntaxError, ValueError):
+        return None
+    if not script.is_relative_to(folder) or not any(isinstance(n, ast.ImportFrom) and n.level for n in ast.walk(tree)):
+        return None
+    return ".".join(script.relative_to(folder).with_suffix("").parts)
 
 
 def _config_folders(script: Path) -> list[str]:

@@ -64,12 +64,15 @@ def prepare(
     text, warnings = completed(document, changes, name=NAME, title=str(composition.script), is_checked=is_checked)
     jobs = {
         "script": project.script,
+        "module": composition.module,
         "working_folder": project.working_folder,
+        "import_folders": project.import_folders,
         "setup": settings.setup,
         "timeout_min": settings.timeout_min,
-        "jobs": [list(_arguments(composition, number)) for number in range(len(composition.jobs))],
+        "jobs": [list(_arguments(composition, project, number)) for number in range(len(composition.jobs))],
     }
-    return Submission(text, jobs, project, [warnings] if warnings else [], list(files))
+    notes = [*filter(None, [warnings]), *(f"warning: {each}" for each in project.warnings)]
+    return Submission(text, jobs, project, notes, list(files))
 
 
 def experiment_config(composition: Composition, settings: LauncherSettings) -> dict[str, Any]:
@@ -122,8 +125,16 @@ def _task_folder(submission: Submission) -> Iterator[Path]:
         yield folder
 
 
-def _arguments(composition: Composition, number: int) -> Iterator[str]:
-    """Yields the arguments of a job. The folder of its results is fixed now, so that a job that was paused finds it."""
+def _arguments(composition: Composition, project: Project, number: int) -> Iterator[str]:
+    """Yields the arguments of a job.
+
+    The folder of its results is fixed now, so that a job that was paused finds it. Below the project of this machine it
+    becomes a folder below that of the task, unless it was written as an absolute path.
+    """
+
+    def folder(section: str, path: str) -> str:
+        return quoted(project.in_task(path) if section in composition.moving_folders else path)
+
     yield from composition.flags
     overrides = composition.overrides
     if composition.is_sweep:
@@ -132,10 +143,10 @@ def _arguments(composition: Composition, number: int) -> Iterator[str]:
         place = composition.jobs[number].number
         yield from (f"hydra.job.num={place}", f"hydra.job.id='{place}'")
         if composition.sweep_dir is not None:
-            yield f"hydra.sweep.dir={quoted(composition.sweep_dir)}"
+            yield f"hydra.sweep.dir={folder('sweep', composition.sweep_dir)}"
         yield "hydra.run.dir='${hydra.sweep.dir}/${hydra.sweep.subdir}'"
     else:
         yield from overrides
         if composition.run_dir is not None:
-            yield f"hydra.run.dir={quoted(composition.run_dir)}"
+            yield f"hydra.run.dir={folder('run', composition.run_dir)}"
     yield "hydra.mode=RUN"

@@ -67,7 +67,7 @@ class Console:
         if word == "SUCCEED" and not self.is_verbose:
             return
         gpu = "" if resource is None else f"gpu: {resource}, "
-        where = shlex.quote(str(output))
+        where = _on_one_line(shlex.quote(str(output)))
         why = f": {reason}" if reason else ""
         self.say(f"{word:<8}{gpu}{command:<{self._width}}:{index:2d}/{self.progress.total:2d}, {where}{why}")
 
@@ -104,13 +104,17 @@ class Console:
         """Prints a count and the folders that it counts."""
         self.say(f"{title} tasks: {len(outputs)}/{self.progress.total}")
         for output in outputs:
-            self.say(f"    {shlex.quote(output)}")
+            self.say(f"    {_on_one_line(shlex.quote(output))}")
 
     def _draw(self, text: str) -> None:
         if text != self._drawn:
             self.stream.write(f"{_CLEAR}{text}")
             self.stream.flush()
             self._drawn = text
+
+
+def _on_one_line(text: str) -> str:
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def orphans(names: set[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from determined_workflows.runner import substitution
 from determined_workflows.runner.errors import ParamsFileError
-from determined_workflows.runner.params_file import Choices, ParamsFile, Template, Value
+from determined_workflows.runner.params_file import Choices, ParamsFile, Template, Value, is_own
 from determined_workflows.runner.task_name import task_name
 from determined_workflows.runner.yaml_documents import Place
 
@@ -47,14 +47,17 @@ def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolder
         if command not in by_name:
             raise ParamsFileError(f"no command is called {command}; there are {', '.join(by_name)}")
     found: dict[tuple[object, ...], Task] = {}
-    names: dict[str, Place] = {}
+    names: dict[str, tuple[Place, tuple[object, ...]]] = {}
     chosen = _chosen(file, selection.title)
     _check_forms(file)
     for choices in chosen:
+        _warn_of_overlaps(file, choices)
         used = selection.commands or choices.commands or tuple(by_name)
         templates = tuple(template for template in file.templates if template.name in used)
+        if not templates:
+            continue  # of which params_file has warned
         for point in _points(choices, selection.sample):
-            params = _params(file, choices, point)
+            params = _params(file, point)
             for template in templates:
                 substitution.check_values(template, params, f"in line {choices.place.line}")
             key = _identity(params)
@@ -63,11 +66,14 @@ def tasks(file: ParamsFile, output: Path, selection: Selection, *, has_subfolder
                 continue
             name = _checked_name(point, choices)
             if name in names:
-                raise choices.place.error(
-                    f"two different tasks would have the name {name}, the other one is of the choices in line "
-                    f"{names[name].line}; change a value or a parameter's name"
+                choices.place.warn(
+                    f"two different tasks have the name {name}, and only the first runs, which is of the choices in "
+                    f"line {names[name][0].line}; change a value or a parameter's name"
                 )
-            names[name] = choices.place
+                first = names[name][1]
+                found[first] = _with_commands(found[first], templates, file)
+                continue
+            names[name] = choices.place, key
             found[key] = Task(name, output / name if has_subfolders else output, params, templates)
             if len(found) > MAX_TASKS:
                 raise choices.place.error(f"the grid has more than {MAX_TASKS:,} tasks; split it or use --sample")
@@ -98,7 +104,7 @@ def _chosen(file: ParamsFile, title: str | None) -> list[Choices]:
 def _check_forms(file: ParamsFile) -> None:
     params = {**file.default}
     for choices in file.choices:
-        params.update({name: values[0] for name, values in choices.values.items()})
+        params.update({name: values[0] for name, values in choices.values.items() if values})
     substitution.check_forms(file.templates, params, file.alias)
 
 
@@ -112,27 +118,39 @@ def _points(choices: Choices, sample: int | None) -> Iterator[dict[str, Value]]:
         yield dict(zip(choices.values, values, strict=True))
 
 
-def _params(file: ParamsFile, choices: Choices, point: Mapping[str, Value]) -> dict[str, Value]:
-    """Returns the parameters of a point: defaults, then what aliases set, then the choices themselves."""
+def _params(file: ParamsFile, point: Mapping[str, Value]) -> dict[str, Value]:
+    """Returns the parameters of a point: defaults, then the choices, then what aliases set, in their order."""
     params = {name: value for name, value in file.default.items() if name not in file.alias}
     for name, case in file.default.items():
         if name in file.alias and name not in point:
             params.update(file.alias[name][case])
-    chosen: dict[str, str] = {}
-    for name, value in point.items():
-        for param, each in (file.alias[name][value] if name in file.alias else {name: value}).items():
-            if param in chosen:
-                raise choices.places[name].error(
-                    f"{param} is set by {chosen[param]} and by {name}; leave out one of them"
-                )
-            chosen[param] = name
-            params[param] = each
+    params.update({name: value for name, value in point.items() if name not in file.alias and not is_own(name)})
+    for name, case in point.items():
+        params.update(file.alias[name][case] if name in file.alias else {})
     return params
+
+
+def _warn_of_overlaps(file: ParamsFile, choices: Choices) -> None:
+    """Warns of parameters that are set twice: an alias counts before a choice, and a later alias before an earlier."""
+    setters: dict[str, str] = {name: name for name in choices.values if name not in file.alias}
+    for name in choices.values:
+        for param in next(iter(file.alias.get(name, {}).values()), {}):
+            if param in setters:
+                choices.places[name].warn(f"{param} is set by {setters[param]} and by {name}; {name} counts")
+            setters[param] = name
 
 
 def _identity(params: Mapping[str, Value]) -> tuple[object, ...]:
     """Returns the parameters in a form in which 1 and 1.0 are equal, and 1 and true are not."""
-    return tuple(sorted((name, isinstance(value, bool), type(value) is str, value) for name, value in params.items()))
+    return tuple(
+        (
+            name,
+            isinstance(value, bool),
+            type(value) is str,
+            value if isinstance(value, str | int | float) else repr(value),
+        )
+        for name, value in sorted(params.items(), key=lambda item: item[0])
+    )
 
 
 def _checked_name(point: Mapping[str, Value], choices: Choices) -> str:
@@ -140,5 +158,5 @@ def _checked_name(point: Mapping[str, Value], choices: Choices) -> str:
     if len(name.encode()) > MAX_NAME_BYTES:
         raise choices.place.error(f"the name of a task is longer than {MAX_NAME_BYTES} bytes: {name[:80]}…")
     if any(character < " " or character == "\x7f" for character in name):
-        raise choices.place.error(f"the name of a task has control characters: {name!r}")
+        choices.place.warn(f"the name of a task has control characters: {name!r}")
     return name

@@ -11,7 +11,8 @@ from determined_workflows.runner import yaml_documents
 from determined_workflows.runner.errors import ParamsFileError
 from determined_workflows.runner.yaml_documents import Document, Place
 
-Value = str | int | float | bool
+Value = object
+"""A value of YAML. What a command uses is text, a number, true or false; any other only names the folder."""
 FIRST_KEYS = ("template", "default", "resource", "alias")
 CHOICE_KEYS = ("_title", "_cmd")
 RESERVED = ("_output", "_name", "_time")
@@ -83,16 +84,17 @@ def parse(text: str, file: str) -> ParamsFile:
     first = documents[0]
     for key in first.data:
         if key not in FIRST_KEYS:
-            raise first.place(key).error(f'unknown key "{key}"; the first document has {", ".join(FIRST_KEYS)}')
+            first.place(key).warn(f'unknown key "{key}" has no effect; the first document has {", ".join(FIRST_KEYS)}')
     templates = tuple(_templates(first, text))
     alias = _alias(first)
     names = [template.name for template in templates]
-    choices = tuple(_choices(document, names, alias) for document in documents[1:] if document.data)
+    given = [document for document in documents[1:] if document.data]
+    choices = tuple(_choices(document, names, alias) for document in given)
     if not choices:
         raise Place(file, text.count("\n") + 1).error("no choices: add `---` and a document such as `seed: [1, 2]`")
     default = _params(first, ("default",))
     for name, value in default.items():
-        if name in alias and value not in alias[name]:
+        if name in alias and not _has_case(alias[name], value):
             raise first.place("default", name).error(f"alias {name} has no case {value!r}")
     return ParamsFile(text, templates, _resources(first), default, choices, alias)
 
@@ -104,15 +106,15 @@ def _templates(first: Document, text: str) -> Iterator[Template]:
     lines = text.split("\n")
     for name, command in found.items():
         place = first.place("template", name)
-        if not isinstance(name, str) or not name.isprintable() or re.search(r"^$|[/\s]", name):
-            raise place.error(f"the name of a command is a word without spaces and slashes, not {name!r}")
-        if not isinstance(command, str) or not command.strip():
+        if name is None or not str(name).isprintable() or re.search(r"^$|/", str(name)):
+            raise place.error(f"the name of a command is text without slashes and control characters, not {name!r}")
+        if not isinstance(command, str):
             raise place.error(f"the command {name} must be text")
         if "\0" in command:
             raise place.error(f"the command {name} contains a null character")
         start, end = first.span("template", name)
         source = tuple((number, lines[number - 1]) for number in range(start, min(end, len(lines)) + 1))
-        yield Template(name, command, place, source)
+        yield Template(str(name), command, place, source)
 
 
 def _resources(first: Document) -> tuple[str, ...]:
@@ -123,7 +125,9 @@ def _resources(first: Document) -> tuple[str, ...]:
         )
     for index, entry in enumerate(found):
         if isinstance(entry, bool) or not isinstance(entry, str | int):
-            raise first.place("resource", index).error(f'a resource is a number or text such as "1,2", not {entry!r}')
+            first.place("resource", index).warn(
+                f'a resource is a number or text such as "1,2"; {entry!r} becomes CUDA_VISIBLE_DEVICES={entry}'
+            )
     return tuple(str(entry) for entry in found)
 
 
@@ -137,7 +141,7 @@ def _params(document: Document, path: tuple[object, ...]) -> dict[str, Value]:
         place = document.place(*path, name)
         _check_name(name, place)
         _check_value(name, value, place)
-    return dict(found)
+    return {name: value for name, value in found.items() if not is_own(name)}
 
 
 def _alias(first: Document) -> dict[str, dict[Value, dict[str, Value]]]:
@@ -170,10 +174,10 @@ def _choices(document: Document, names: list[str], alias: Mapping[str, Mapping[V
         _check_name(name, place)
         listed = found if isinstance(found, list) else [found]
         if not listed:
-            raise place.error(f"{name} has no values")
+            place.warn(f"{name} has no values, so that this document has no tasks")
         for index, value in enumerate(listed):
             _check_value(name, value, document.place(name, index) if isinstance(found, list) else place)
-            if name in alias and value not in alias[name]:
+            if name in alias and not _has_case(alias[name], value):
                 raise place.error(f"alias {name} has no case {value!r}; it has {', '.join(map(str, alias[name]))}")
         values[name] = tuple(listed)
     title = document.data.get("_title")
@@ -181,24 +185,33 @@ def _choices(document: Document, names: list[str], alias: Mapping[str, Mapping[V
     if commands is not None:
         commands = tuple(commands if isinstance(commands, list) else [commands])
         for command in commands:
-            if command not in names:
-                raise document.place("_cmd").error(f"no command is called {command}; there are {', '.join(names)}")
+            if str(command) not in names:
+                document.place("_cmd").warn(f"no command is called {command}; there are {', '.join(names)}")
+        commands = tuple(str(command) for command in commands)
     if not values:
-        raise document.start.error("this document has no parameters")
+        document.start.warn(
+            "this document has no parameters: its one task has the defaults, and the output itself as its folder"
+        )
     places = {name: document.place(name) for name in values}
     return Choices(document.start, values, places, None if title is None else str(title), commands)
 
 
+def is_own(name: str) -> bool:
+    """Returns True for a parameter that only names the folder, since its value is the runner's own."""
+    return name in (*RESERVED, "_scripts")
+
+
+def _has_case(cases: Mapping[Value, object], value: Value) -> bool:
+    return isinstance(value, str | int | float) and value in cases
+
+
 def _check_name(name: object, place: Place) -> None:
-    if not isinstance(name, str) or not name.replace("-", "_").replace("_", "a").isalnum():
-        raise place.error(f"the name of a parameter has letters, digits, _ and - only, not {name!r}")
-    if name.startswith("_"):
-        raise place.error(f"{name} is reserved: the name of a parameter does not begin with _")
+    if not isinstance(name, str) or not name or "/" in name or "\0" in name:
+        raise place.error(f"the name of a parameter is text without slashes, not {name!r}")
+    if is_own(name):
+        place.warn(f"{name} only names the folder: its value in commands is that of the runner")
 
 
 def _check_value(name: str, value: object, place: Place) -> None:
-    if not isinstance(value, str | int | float):
-        shown = "null" if value is None else f"a {type(value).__name__}"
-        raise place.error(f"the value of {name} is {shown}; it must be text, a number, true or false")
     if isinstance(value, str) and "\0" in value:
         raise place.error(f"the value of {name} contains a null character, which no command can have")

@@ -22,17 +22,15 @@ def placeholders(template: Template, params: Mapping[str, Value]) -> dict[str, s
 
 
 def check_forms(templates: Iterable[Template], params: Mapping[str, Value], aliases: Iterable[str]) -> None:
-    """Raises ParamsFileError if a parameter is written as both ``{name}`` and ``[name]``, or is an alias."""
-    forms: dict[str, str] = {}
+    """Raises ParamsFileError if a placeholder is an alias, or if a command has a parameter in both forms."""
     for template in templates:
+        forms: dict[str, str] = {}
         for text, name in placeholders(template, params).items():
             if name in aliases:
                 raise template.place_of(text).error(f"{text}: {name} is an alias; write the parameters that it sets")
-            if name in RESERVED and text[0] == "[":
-                raise template.place_of(text).error(f"{text}: write {{{name}}}")
             if forms.setdefault(name, text) != text:
                 raise template.place_of(text).error(
-                    f"{name} is written as {forms[name]} and as {text}; use one form in all commands"
+                    f"{name} is written as {forms[name]} and as {text}; use one form in a command"
                 )
 
 
@@ -45,10 +43,12 @@ def check_values(template: Template, params: Mapping[str, Value], where: str) ->
             raise template.place_of(text).error(
                 f"{text} in the command {template.name} has no value: default and the choices {where} do not set it"
             )
-        if text[0] == "{" and isinstance(params[name], bool):
+        value = params[name]
+        if not isinstance(value, str | int | float):
+            shown = "null" if value is None else f"a {type(value).__name__}"
             raise template.place_of(text).error(
-                f"{text} in the command {template.name}: {name} is true or false; write [{name}], which "
-                f"becomes --{name} or nothing"
+                f"{text} in the command {template.name}: the value of {name} is {shown}; it must be text, a number, "
+                f"true or false ({where.removeprefix('in ')})"
             )
 
 

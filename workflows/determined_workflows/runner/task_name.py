@@ -40,6 +40,8 @@ def short_value(value: Value) -> str:
             return f"{value:g}"
         except OverflowError:  # an integer above all floats
             return str(value)[-MAX_VALUE_LENGTH:]
+    if not isinstance(value, str):
+        value = str(value)
     if os.path.exists(value):
         return os.path.basename(value)
     return value.lstrip("/").replace("/", "_")[-MAX_VALUE_LENGTH:]

@@ -1,5 +1,6 @@
 """Reads the documents of a YAML file as plain data with the position of each key and value."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,8 @@ import yaml
 
 from determined_workflows.runner.errors import ParamsFileError
 
+logger = logging.getLogger(__name__)
+_MERGE = "tag:yaml.org,2002:merge"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Path = tuple[object, ...]
 
@@ -22,6 +25,10 @@ class Place:
 
     def error(self, message: str) -> ParamsFileError:
         return ParamsFileError(f"{self.file}:{self.line}:{self.column}: {message}")
+
+    def warn(self, message: str) -> None:
+        """Logs a warning about what is taken as the original takes it, although it may be a mistake."""
+        logger.warning("%s:%d:%d: warning: %s", self.file, self.line, self.column, message)
 
 
 @dataclass
@@ -68,12 +75,14 @@ def _walk(loader: Any, node: yaml.Node, path: Path, document: Document, file: st
     document.spans[path] = (node.start_mark.line + 1, node.end_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            name = loader.construct_object(key, deep=True) if isinstance(key, yaml.ScalarNode) else None
-            if key.tag == "tag:yaml.org,2002:merge":
+            if key.tag == _MERGE:
                 continue
+            name = loader.construct_object(key, deep=True) if isinstance(key, yaml.ScalarNode) else None
             own = (*path, name)
-            if name is None or own in document.places:
-                raise _place(key, file).error("a key must be text" if name is None else f"duplicate key {name!r}")
+            if name is None:
+                raise _place(key, file).error("a key must be text")
+            if own in document.places:
+                _place(key, file).warn(f"duplicate key {name!r}: this value counts, not the one before")
             document.places[own] = _place(key, file)
             _walk(loader, value, own, document, file)
     elif isinstance(node, yaml.SequenceNode):

@@ -55,3 +55,15 @@ it("shows no image of a process", async () => {
   expect(screen.getByText("node-1")).toBeInTheDocument();
   expect(screen.queryByRole("columnheader", { name: "Image" })).toBeNull();
 });
+
+it("links to the run of Weights & Biases that the log names", async () => {
+  stopClock();
+  const text = "wandb: View run \u001b[33mlively\u001b[0m at: \u001b[34mhttps://wandb.ai/lab/runs/trial-9\u001b[0m";
+  fakeMaster({
+    "GET /detent/trials/9/attempts": { attempts: [attemptIn("process", "")] },
+    "GET /detent/trials/9/logs": { lines: [{ text: "View runtime" }, { text }] },
+  });
+  drawn(<Attempts trial={trialOf(9)} />);
+  await pass();
+  expect(screen.getByRole("link", { name: "W&B run" })).toHaveAttribute("href", "https://wandb.ai/lab/runs/trial-9");
+});

@@ -10,6 +10,7 @@ import { duration } from "@/format/duration";
 import { exitPhrase } from "@/format/exitReasons";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
+import { wandbRunQuery } from "@/services/logs";
 import { type Attempt, attemptsQuery } from "@/services/trials";
 import type { TrialTabProps } from "./tabProps";
 import failureStyles from "@/components/base/Failure.module.css";
@@ -22,12 +23,18 @@ const CONTAINER_ENDS: Record<string, string> = { killed: "ended by the master", 
 /** Each time that the trial was started: where it ran, how it ended, which rank failed first and with what words. */
 export default function Attempts({ trial }: TrialTabProps) {
   const { data, error } = useQuery(attemptsQuery(trial.experimentId, trial.id));
+  const { data: wandbRun } = useQuery(wandbRunQuery(trial.id));
   if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the attempts" />;
   if (data.length === 0)
     return <EmptyState title="Not started yet" command={`det experiment activate ${trial.experimentId}`} />;
   return (
     <section className={layout.field} aria-label="Attempts">
+      {wandbRun && (
+        <a href={wandbRun} target="_blank" rel="noreferrer">
+          W&amp;B run
+        </a>
+      )}
       {[...data].reverse().map((attempt) => (
         <One
           key={attempt.allocationId}

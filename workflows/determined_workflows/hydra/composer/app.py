@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import sys
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,10 @@ class _Composed(BaseException):
         self.error = error
 
 
-def run(script: Path, arguments: list[str], compose: Callable[[App], None]) -> None:
-    """Runs the script as ``__main__`` until it calls the decorated function, and calls ``compose`` in its place.
+def run(script: Path | str, arguments: list[str], compose: Callable[[App], None]) -> None:
+    """Runs a script as ``__main__`` until it calls the decorated function, and calls ``compose`` in its place.
+
+    A text is the name of a module, which runs as by ``python -m``.
 
     The configurations that the modules of the script register are then known, as they are in a real run. Raises Invalid
     if the script fails before, or has no function with the decorator.
@@ -40,26 +44,36 @@ def run(script: Path, arguments: list[str], compose: Callable[[App], None]) -> N
     found: list[App] = []
     _replace_decorator(found, compose)
     module = types.ModuleType("__main__")
-    module.__file__ = str(script)
-    sys.modules["__main__"] = module
-    sys.argv = [str(script), *arguments]
-    sys.path[0:0] = [str(script.parent)]
+    file = None
     try:
-        exec(compile(script.read_bytes(), str(script), "exec"), module.__dict__)
+        if isinstance(script, Path):
+            file, code = script, compile(script.read_bytes(), str(script), "exec")
+        else:
+            spec, code = _found_module(script)
+            file = Path(str(spec.origin))
+            module.__spec__, module.__loader__, module.__package__ = spec, spec.loader, spec.parent
+        module.__file__ = str(file)
+        sys.modules["__main__"] = module
+        sys.argv = [str(file), *arguments]
+        exec(code, module.__dict__)
     except _Composed as ended:
         if ended.error is not None:
             raise ended.error from None
         return
     except SystemExit as error:
-        raise Invalid(Problem(f"it ended with exit code {error.code} before @hydra.main", file=str(script))) from None
+        raise Invalid(
+            Problem(f"it ended with exit code {error.code} before @hydra.main", file=str(file or "") or None)
+        ) from None
+    except Invalid:
+        raise
     except (Exception, KeyboardInterrupt) as error:
-        raise Invalid(_failure(error, script)) from None
+        raise Invalid(_failure(error, file)) from None
     if len(found) != 1:
         names = ", ".join(app.function.__name__ for app in found)
         what = (
             f"it has several functions with @hydra.main and calls none: {names}" if found else "it has no @hydra.main"
         )
-        raise Invalid(Problem(what, hint="name the script that `python SCRIPT` starts", file=str(script)))
+        raise Invalid(Problem(what, hint="name the script that `python SCRIPT` starts", file=str(file)))
     compose(found[0])
 
 
@@ -95,20 +109,56 @@ def _replace_decorator(found: list[App], compose: Callable[[App], None]) -> None
     sys.modules["hydra.main"].main = main  # type: ignore[attr-defined]  # for `from hydra.main import main`
 
 
-def _failure(error: BaseException, script: Path) -> Problem:
+def _found_module(name: str) -> tuple[ModuleSpec, types.CodeType]:
+    """Returns what ``python -m`` would run. Packages above the module are imported."""
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.__main__".startswith(error.name):
+            raise
+        spec = None
+    code = spec.loader.get_code(spec.name) if spec is not None and hasattr(spec.loader, "get_code") else None  # type: ignore[union-attr]  # of a loader with source
+    if spec is None or code is None:
+        hint = f"name a script, or a module as after `python -m` (looked in {Path.cwd()})"
+        raise Invalid(Problem(f"there is no file and no module {name} to run", hint))
+    return spec, code
+
+
+def _failure(error: BaseException, script: Path | None) -> Problem:
     """Says where the script failed: at its innermost line that belongs to the user."""
     if isinstance(error, SyntaxError):
         return Problem(f"SyntaxError: {error.msg}", file=error.filename, line=error.lineno, column=error.offset)
     lines = [
         (frame.filename, frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
-        if "site-packages" not in frame.filename and Path(frame.filename).is_relative_to(script.parent.parent)
+        if "site-packages" not in frame.filename
+        and any(Path(frame.filename).is_relative_to(folder) for folder in _project_folders(script))
     ]
-    file, line = lines[-1] if lines else (str(script), None)
-    hint = None
+    file, line = lines[-1] if lines else (str(script) if script else None, None)
+    return Problem(f"{type(error).__name__}: {error}", hint=_advice(error, script), file=file, line=line)
+
+
+def _advice(error: BaseException, script: Path | None) -> str | None:
     if isinstance(error, ModuleNotFoundError):
-        hint = f"{sys.executable} does not have it; activate the environment of the project"
-    return Problem(f"{type(error).__name__}: {error}", hint=hint, file=file, line=line)
+        name = str(error.name).partition(".")[0]
+        for folder in _project_folders(script):
+            for place in (folder, folder / "src"):
+                if (place / name).is_dir() or (place / f"{name}.py").is_file():
+                    return f"it is in {place}: start with PYTHONPATH={place}"
+        return f"{sys.executable} does not have it; activate the environment of the project"
+    if isinstance(error, ImportError) and "relative import" in str(error) and script is not None:
+        names = script.with_suffix("").parts[-2:]
+        return f"name it as after `python -m`, from the folder above its package: {'.'.join(names)}"
+    return None
+
+
+def _project_folders(script: Path | None) -> Iterator[Path]:
+    """Yields the working folder, and the two above the script."""
+    yield Path.cwd()
+    if script is not None:
+        yield from (script.parent, script.parent.parent)
 
 
 def declared(script: Path) -> list[tuple[str | None, str | None]]:

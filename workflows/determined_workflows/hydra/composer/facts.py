@@ -8,6 +8,8 @@ from typing import Any
 
 from determined_workflows.hydra.composer import origins, values
 
+_SECTIONS = ("run", "sweep")
+
 
 def set_job(config: Any, number: int, *, is_sweep: bool = False) -> None:  # noqa: ANN401  # OmegaConf's
     """Fills in what Hydra sets when a job starts, so that values that refer to it can be resolved."""
@@ -43,10 +45,8 @@ def of_launch(config: Any) -> dict[str, Any]:  # noqa: ANN401  # OmegaConf's
         "name": text(config, "task_name") or text(config, "hydra.job.name"),
         "job_name": text(config, "hydra.job.name"),
         "run_dir": text(config, "hydra.run.dir"),
-        "output_folders": [
-            str(config.hydra[section]._get_node("dir")._value())  # noqa: SLF001  # as written, with interpolations
-            for section in ("run", "sweep")
-        ],
+        "output_folders": [_output_folder(config, section) for section in _SECTIONS],
+        "moving_folders": [section for section in _SECTIONS if not _is_written(config, ("hydra", section, "dir"))],
         "launcher_target": launcher.get("_target_"),
         "launcher": resolved,
     }
@@ -60,6 +60,46 @@ def of_job(config: Any, by_key: dict[origins.Key, str], overrides: list[str]) ->
         "values": [asdict(each) for each in found],
         "problems": [each.to_json() for each in problems],
     }
+
+
+def _is_written(config: Any, path: origins.Key) -> bool:  # noqa: ANN401  # OmegaConf's
+    """Returns False if a path begins with what only a running program knows: a variable, or its working folder."""
+    seen: set[origins.Key] = set()
+    while path not in seen and path[:2] != ("hydra", "runtime"):
+        seen.add(path)
+        written = str(_written(config, path))
+        if not written.startswith("${"):
+            return True
+        reference = values.REFERENCE.match(written)
+        if reference is None:  # a resolver
+            return False
+        path = values.absolute(reference[1], path)
+    return False
+
+
+def _output_folder(config: Any, section: str) -> str:  # noqa: ANN401  # OmegaConf's
+    """Returns the folder of results as it is written, with interpolations; the first is resolved if it is a path."""
+    from omegaconf import open_dict
+
+    written = str(_written(config, ("hydra", section, "dir")))
+    first, _, rest = written.partition("}")
+    if first.startswith("${") and first.count("${") == 1:
+        copied = config.copy()
+        with open_dict(copied):
+            copied._first = first + "}"  # noqa: SLF001  # a key of this copy only
+        resolved = text(copied, "_first")
+        if resolved is not None and os.path.isabs(resolved):
+            return resolved + rest
+    return written
+
+
+def _written(config: Any, path: origins.Key) -> object:  # noqa: ANN401  # OmegaConf's
+    node: Any = config
+    for key in path:
+        if not hasattr(node, "_get_node"):
+            return None
+        node = node._get_node(key)  # noqa: SLF001
+    return None if node is None else node._value()  # noqa: SLF001
 
 
 def text(config: Any, key: str) -> str | None:  # noqa: ANN401  # OmegaConf's

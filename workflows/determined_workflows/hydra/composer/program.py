@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from determined_workflows.hydra.composer import app, facts, origins, sweep, yaml_places
+from determined_workflows.hydra.composer.imports import ImportPath
 from determined_workflows.hydra.composer.problems import NOWHERE, Invalid, Problem, of_exception
 
 MAX_PROBLEMS = 20
@@ -29,8 +30,12 @@ def main() -> None:
         answer["problems"] = [Problem("Hydra is not installed", hint).to_json()]
     else:
         try:
-            script = Path(request["script"]).resolve()
+            module = request["module"]
+            script = module or Path(request["script"]).resolve()
+            path = ImportPath()
+            path.start(Path.cwd() if module else script.parent)
             app.run(script, request["arguments"], lambda found: answer.update(_compose_or_refuse(found, request)))
+            answer |= {"script": sys.modules["__main__"].__file__, "import_folders": path.folders()}
         except Invalid as error:
             answer["problems"] += [each.to_json() for each in error.problems]
     Path(request["answer"]).write_text(json.dumps(answer), encoding="utf-8")

@@ -13,7 +13,7 @@ from determined_workflows.hydra.composer import secrets
 from determined_workflows.hydra.composer.origins import Key, find
 from determined_workflows.hydra.composer.problems import Problem
 
-_REFERENCE = re.compile(r"\$\{\s*(\.*[A-Za-z_][\w.\[\]]*)\s*\}")
+REFERENCE = re.compile(r"\$\{\s*(\.*[A-Za-z_][\w.\[\]]*)\s*\}")
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def _cycle(start: Key, expressions: dict[Key, Any]) -> list[Key] | None:
         if key in path:
             return path[path.index(key) :]
         path.append(key)
-        for reference in _REFERENCE.findall(str(expressions.get(key) or "")):
-            found = visit(_absolute(reference, key))
+        for reference in REFERENCE.findall(str(expressions.get(key) or "")):
+            found = visit(absolute(reference, key))
             if found:
                 return found
         path.pop()
@@ -95,7 +95,8 @@ def _cycle(start: Key, expressions: dict[Key, Any]) -> list[Key] | None:
     return visit(start)
 
 
-def _absolute(reference: str, key: Key) -> Key:
+def absolute(reference: str, key: Key) -> Key:
+    """Returns the path of what a value refers to, which may be relative to the value's own."""
     dots = len(reference) - len(reference.lstrip("."))
     above = key[: len(key) - dots] if dots else ()
     return (*above, *filter(None, re.split(r"[.\[\]]", reference.lstrip("."))))

@@ -24,7 +24,8 @@ def main() -> None:
     jobs = json.loads((folder / JOBS).read_text(encoding="utf-8"))
     number = number_of_job(os.environ)
     os.chdir(folder.parent / jobs["working_folder"])
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    imported = [os.path.normpath(folder.parent / each) for each in jobs["import_folders"]]
+    paths = [str(folder), *imported, *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     sys.stdout.flush()
     if jobs["setup"] or jobs["timeout_min"] is not None:
@@ -47,14 +48,15 @@ def number_of_job(environ: Mapping[str, str]) -> int:
 
 def command_of(jobs: Mapping[str, Any], number: int, python: str) -> list[str]:
     """Returns the command of a job."""
-    return [python, jobs["script"], *jobs["jobs"][number], RESULT]
+    started = ["-m", jobs["module"]] if jobs["module"] else [jobs["script"]]
+    return [python, *started, *jobs["jobs"][number], RESULT]
 
 
 def script(jobs: Mapping[str, Any], number: int, python: str) -> str:
     """Returns the shell script of a job.
 
-    >>> jobs = {"script": "train.py", "jobs": [["lr=1"]], "setup": ["export A=1"], "timeout_min": None}
-    >>> print(script(jobs, 0, "python3"))
+    >>> jobs = {"script": "train.py", "module": None, "jobs": [["lr=1"]]}
+    >>> print(script(jobs | {"setup": ["export A=1"], "timeout_min": None}, 0, "python3"))
     export A=1
     exec python3 train.py lr=1 '++hydra.callbacks.detent={_target_: det_hydra_result.ReportResult}'
     """

@@ -30,7 +30,7 @@ class Plan:
         return list(self.trials["tasks"])
 
     def trials_file(self) -> str:
-        return json.dumps(self.trials, indent=1, ensure_ascii=False)
+        return json.dumps(self.trials, indent=1, ensure_ascii=False, default=str)
 
 
 def slots_of(resources: Sequence[str]) -> int:
@@ -90,7 +90,7 @@ def plan(
             "metric": METRIC,
             "smaller_is_better": False,
             "max_concurrent_trials": len(resources),
-            "trials": [{"_name": task.name, **task.params} for task in tasks],
+            "trials": [{"_name": task.name, **_hyperparameters(task)} for task in tasks],
         },
         "resources": {"slots_per_trial": slots_of(resources)},
         "max_restarts": 0,
@@ -117,3 +117,8 @@ def _trial(task: Task, output: Path, time: str, earlier: Record | None) -> dict[
     if fetched is not None and dict(fetched.states) == read_stat(task.output / "stat"):
         entry["checkpoint"] = fetched.checkpoint
     return entry
+
+
+def _hyperparameters(task: Task) -> dict[str, object]:
+    """Returns the parameters of a task; of a list or a mapping, which no command uses, the text."""
+    return {name: value if isinstance(value, str | int | float) else str(value) for name, value in task.params.items()}

@@ -107,25 +107,31 @@ class DetLauncher(Launcher):
     def _composition(self, overrides: Sequence[Sequence[str]], configs: Sequence[DictConfig], first: int) -> Any:  # noqa: ANN401  # see launch about imports
         from determined_workflows.hydra import composition
         from determined_workflows.hydra.composer import facts
+        from determined_workflows.hydra.composer.imports import ImportPath
 
-        script = Path(sys.modules["__main__"].__file__ or sys.argv[0])
+        main = sys.modules["__main__"]
+        script = Path(main.__file__ or sys.argv[0])
+        module = main.__spec__.name if main.__spec__ is not None else None  # of `python -m`
         sources = self._config.hydra.runtime.config_sources
-        main = next((each.path for each in sources if each.provider == "main" and each.schema == "file"), None)
+        folder = next((each.path for each in sources if each.provider == "main" and each.schema == "file"), None)
         jobs = []
         for number, (each, config) in enumerate(zip(overrides, configs, strict=True), first):
             facts.set_job(config, number, is_sweep=True)
             jobs.append(facts.of_job(config, {}, list(each)))
         answer = {
             "mode": "MULTIRUN",
-            "config_folder": main,
+            "config_folder": folder,
             "config_name": self._config.hydra.job.config_name,
             "sweep_dir": str(self._config.hydra.sweep.dir),
             "python": sys.prefix,
             "jobs": jobs,
+            "import_folders": ImportPath().folders(),
             **facts.of_launch(self._config),
         }
         composition.refuse_problems(script, answer)
-        return composition.from_answer(script, _known(sys.argv[1:]), answer, working_folder=Path.cwd(), first_job=first)
+        return composition.from_answer(
+            script, _known(sys.argv[1:]), answer, working_folder=Path.cwd(), first_job=first, module=module
+        )
 
     def _write_jobs(self, experiment_id: int, overrides: Sequence[Sequence[str]], first: int) -> None:
         folder = Path(str(self._keys["submitit_folder"]).replace("%j", str(experiment_id)))
