@@ -31,7 +31,7 @@ def say_best_trial(reconnector: Reconnector, experiment_id: int) -> None:
 
 
 def print_best_trial(experiment: Mapping[str, Any]) -> None:
-    """Prints the best trial of a described experiment below an empty line; nothing for a single trial or without a value."""
+    """Prints the best trial of a described experiment, below an empty line, if there is one."""
     if text := best_trial_text(experiment):
         print(f"\n{text}")
 
@@ -39,7 +39,7 @@ def print_best_trial(experiment: Mapping[str, Any]) -> None:
 def best_trial_text(experiment: Mapping[str, Any]) -> str:
     """Returns the best trial in lines of at most 80 columns; "" for a single trial or without a value.
 
-    The master has chosen the trial by ``searcher.metric`` and ``smaller_is_better``. ``trials`` contains at least that one.
+    The master has chosen the trial by ``searcher.metric`` and its direction. ``trials`` contains at least that one.
 
     >>> searcher = {"metric": "loss", "smaller_is_better": True}
     >>> best = {"best_trial_id": 2, "best_trial_searcher_metric": 0.25, "num_trials": 3}
