@@ -4,16 +4,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from determined.errors import NotFound
+from determined_cli.states import shown
 
 
 def best(rows: Sequence[dict[str, Any]], *, smaller: bool) -> list[dict[str, Any]]:
-    """Returns the rows that have a value of ``searcher_metric``, best first.
+    """Returns the stored checkpoints that have a value of ``searcher_metric``, best first.
 
-    >>> rows = [{"uuid": "a", "searcher_metric": 0.3}, {"uuid": "b", "searcher_metric": None}]
+    >>> rows = [{"uuid": "a", "state": "COMPLETED", "searcher_metric": 0.3}]
+    >>> rows += [{"uuid": "b", "state": "COMPLETED", "searcher_metric": None}]
+    >>> rows += [{"uuid": "c", "state": "DELETED", "searcher_metric": 0.1}]
     >>> [row["uuid"] for row in best(rows, smaller=True)]
     ['a']
     """
-    rated = [row for row in rows if isinstance(row["searcher_metric"], (int, float))]
+    stored = [row for row in rows if shown(row["state"]) == "COMPLETED"]
+    rated = [row for row in stored if isinstance(row["searcher_metric"], (int, float))]
     return sorted(rated, key=lambda row: float(row["searcher_metric"]), reverse=not smaller)
 
 

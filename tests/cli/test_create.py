@@ -180,6 +180,24 @@ def test_create_with_follow_prints_the_log_and_exits_by_the_final_state(
     assert fake.asked("GET /api/v1/trials/9/logs")[0].query["follow"] == ["true"]
 
 
+def test_create_with_follow_ends_with_the_best_trial_of_a_search(
+    fake: FakeMaster, det: Det, files: Path, store: set[str]
+) -> None:
+    searcher = {"metric": "loss", "smaller_is_better": True}
+    best = {"bestTrialId": 10, "bestTrialSearcherMetric": 0.25, "numTrials": 2, "config": {"searcher": searcher}}
+    fake.answers.update(
+        {
+            "GET /api/v1/experiments/7/trials": {"trials": [{"id": 9}], "pagination": {"total": 1}},
+            "GET /api/v1/trials/9": {"trial": {"id": 9, "state": "STATE_COMPLETED"}},
+            "GET /api/v1/trials/10": {"trial": {"id": 10, "state": "STATE_COMPLETED", "hparams": {"lr": 0.1}}},
+            "GET /api/v1/trials/9/logs": Stream([]),
+            "GET /api/v1/experiments/7": {"experiment": {"id": 7, "state": "STATE_COMPLETED", **best}},
+        }
+    )
+    outcome = det("e", "create", "exp.yaml", "ctx", "-f")
+    assert outcome.err.endswith("best trial 10: loss 0.25, the smallest of 2 trials; lr 0.1\n")
+
+
 def test_ctrl_c_while_following_leaves_the_experiment_running(
     fake: FakeMaster, det: Det, files: Path, store: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

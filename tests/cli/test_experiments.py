@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import tarfile
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,7 @@ def test_det_debug_raises_the_original_exception(fake: FakeMaster, det: Det, mon
 
 @pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("CANCELED", 1), ("ERROR", 1)])
 def test_wait_exits_by_the_final_state_of_the_experiment(fake: FakeMaster, det: Det, state: str, code: int) -> None:
-    states = iter(["STATE_RUNNING", "STATE_PAUSED", f"STATE_{state}"])
+    states = chain(["STATE_RUNNING", "STATE_PAUSED"], repeat(f"STATE_{state}"))
     fake.answers["GET /api/v1/experiments/7"] = lambda _: {"experiment": {**EXPERIMENT, "state": next(states)}}
     assert det("e", "wait", "7", "--polling-interval", "0").code == code
 

@@ -9,6 +9,7 @@ from determined.client import experiments, lifecycle
 from determined.client.session import Session
 from determined.errors import ApiError, DeterminedError, MasterUnreachable
 from determined_cli import logs
+from determined_cli.experiment.best_trial import say_best_trial
 from determined_cli.experiment.progress import Progress
 from determined_cli.experiment.wait import until_end
 from determined_cli.main import INTERRUPTED, say
@@ -38,6 +39,7 @@ def follow(session: Session, experiment_id: int) -> int:
     finally:
         line.clear()
     say(f"experiment {experiment_id} ended: {state}")
+    say_best_trial(reconnector, experiment_id)
     return 0 if state == "COMPLETED" else 1
 
 

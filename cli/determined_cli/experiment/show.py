@@ -13,6 +13,7 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import best_checkpoints, connection, render
 from determined_cli.experiment import search
+from determined_cli.experiment.best_trial import print_best_trial
 from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
 from determined_cli.main import say
 from determined_cli.row_selection import chosen_columns, select
@@ -176,6 +177,7 @@ def describe(args: Namespace) -> None:
                     print(f"W&B run of trial {trial['id']}: {printable(trial['wandb_run'])}")
                 print_failure(trial, each["config"].get("max_restarts", 0))
                 print_note(trial["id"], trial["note"])
+            print_best_trial(each)
 
 
 def list_trials(args: Namespace) -> None:

@@ -6,6 +6,7 @@ from argparse import Namespace
 from determined.client import experiments
 from determined.errors import MasterUnreachable
 from determined_cli import connection
+from determined_cli.experiment.best_trial import say_best_trial
 from determined_cli.main import say
 from determined_cli.reconnect import Reconnector
 from determined_cli.states import has_ended, shown
@@ -21,6 +22,7 @@ def wait(args: Namespace) -> int:
         say(f"det: experiment {args.experiment_id} has not ended after {args.timeout:g} s")
         return TIMED_OUT
     say(f"experiment {args.experiment_id} ended: {state}")
+    say_best_trial(reconnector, args.experiment_id)
     return 0 if state == "COMPLETED" else 1
 
 

@@ -17,7 +17,7 @@ from determined.core import _steps
 from determined.core._checkpoint import CheckpointContext, DummyCheckpointContext
 from determined.core._cluster_info import ClusterInfo, read
 from determined.core._distributed import DistributedContext, DummyDistributedContext
-from determined.core._metric_log import MetricLog
+from determined.core._metric_log import DEBUG_INTERVAL_SECONDS, INTERVAL_SECONDS, MetricLog
 from determined.core._metrics import Shipper
 from determined.core._own_process import OwnProcess
 from determined.core._preempt import DummyPreemptContext, PreemptContext, PreemptMode
@@ -182,7 +182,7 @@ def _managed(
         experiment_id=trial.experiment_id,
         distributed=distributed,
         folder=folder,
-        metric_log=MetricLog(enabled=environ.get(environment.LOG_METRICS, "").lower() not in ("false", "0")),
+        metric_log=_metric_log(config, environ),
         searcher_metric=watch,
     )
     checkpoint = CheckpointContext(
@@ -203,6 +203,13 @@ def _managed(
             shipper.put, trial_id=trial.trial_id, run_id=run_id, collects=distributed.local_rank == 0
         ),
         info=info,
+    )
+
+
+def _metric_log(config: Mapping[str, Any], environ: Mapping[str, str]) -> MetricLog:
+    return MetricLog(
+        enabled=environ.get(environment.LOG_METRICS, "").lower() not in ("false", "0"),
+        interval=DEBUG_INTERVAL_SECONDS if config.get("debug") else INTERVAL_SECONDS,
     )
 
 

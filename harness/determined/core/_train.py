@@ -270,7 +270,7 @@ class DummyTrainContext(TrainContext):
             sys.exit(0)
 
     def report_progress(self, progress: float) -> None:
-        logger.info("progress %.3f", progress)
+        logger.debug("progress %.3f", progress)
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
         logger.info("early exit: %s", reason.name)

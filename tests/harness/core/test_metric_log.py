@@ -1,9 +1,14 @@
-"""Reported metrics in the task's log: one line a second for each group, and the last one."""
+"""Reported metrics in the task's log: lines of level DEBUG, one a minute for each group, and the last one."""
+
+import json
+import os
 
 import pytest
 
 from determined import core
 from determined.core._metric_log import MAX_LENGTH, MetricLog, line
+from determined_agent.line_parser import parse
+from determined_agent.log_segments import STDERR, Frame
 
 
 class Log:
@@ -13,23 +18,31 @@ class Log:
         self.log = MetricLog(write=self.lines.append, clock=lambda: self.now, **options)
 
 
-def test_each_group_has_one_line_a_second_and_the_last_report():
+def test_each_group_has_one_line_a_minute_and_the_last_report():
     made = Log()
     for step in range(1, 31):
-        made.now = step * 0.1
+        made.now = step * 6.0
         made.log.add("training", step, {"loss": step * 0.5})
         if step == 10:
             made.log.add("validation", step, {"accuracy": 0.5})
     assert made.lines == [
-        "training metrics after 1 steps: loss 0.5\n",
-        "validation metrics after 10 steps: accuracy 0.5\n",
-        "training metrics after 11 steps: loss 5.5\n",
-        "training metrics after 21 steps: loss 10.5\n",
+        "DEBUG: training metrics after 1 steps: loss 0.5\n",
+        "DEBUG: validation metrics after 10 steps: accuracy 0.5\n",
+        "DEBUG: training metrics after 11 steps: loss 5.5\n",
+        "DEBUG: training metrics after 21 steps: loss 10.5\n",
     ]
     made.log.close()
-    assert made.lines[-1] == "training metrics after 30 steps: loss 15\n"
+    assert made.lines[-1] == "DEBUG: training metrics after 30 steps: loss 15\n"
     made.log.close()
     assert len(made.lines) == 5
+
+
+def test_the_log_of_metrics_is_read_as_level_debug():
+    made = Log()
+    made.log.add("training", 1, {"loss": 1.0})
+    frame = Frame(time=0.0, stream=STDERR, line=f"[rank=0] {made.lines[0].strip()}".encode())
+    read = parse(frame)
+    assert (read.level, read.log) == ("DEBUG", "training metrics after 1 steps: loss 1")
 
 
 def test_the_last_report_is_not_written_twice():
@@ -63,3 +76,15 @@ def test_the_chiefs_reports_are_in_its_log_unless_a_variable_turns_it_off(master
     err = capsys.readouterr().err
     assert err.count(" metrics after 1 steps: ") == count
     assert len(master.bodies("/metrics")) == 2
+
+
+@pytest.mark.parametrize(("debug", "lines"), [(False, [1, 4]), (True, [1, 3, 4])])
+def test_debug_in_the_configuration_writes_a_line_each_second(master, monkeypatch, capsys, debug, lines):
+    config = json.loads(os.environ["DET_EXPERIMENT_CONFIG"]) | {"debug": debug}
+    monkeypatch.setenv("DET_EXPERIMENT_CONFIG", json.dumps(config))
+    times = iter((0.0, 0.5, 1.5, 2.0))
+    with core.init() as context:
+        monkeypatch.setattr(context.train._metric_log, "_clock", lambda: next(times))
+        for step in range(1, 5):
+            context.train.report_training_metrics(step, {"loss": 1.5})
+    assert [int(line.split()[4]) for line in capsys.readouterr().err.splitlines() if " metrics after " in line] == lines
