@@ -1,12 +1,15 @@
 """A search that was ended by a user and is continued goes on as if it had never been ended."""
 
 import json
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from determined_master.experiments.search import SearchView, decide
 from determined_master.searcher.actions import Create, SearchContinued, Shutdown, Stop, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make
 
@@ -105,3 +108,22 @@ def test_a_search_with_nothing_left_is_over_at_once(searcher: dict[str, Any]):
         cluster.apply(cluster.search.on_event(TrialClosed(trial, "completed")))
     (action,) = cluster.search.on_event(SearchContinued((), tuple(cluster.known)))
     assert isinstance(action, Shutdown)
+
+
+def test_what_a_search_wanted_at_its_former_end_is_dropped_once_it_is_continued():
+    """A search may be continued before the ends of its trials are processed."""
+    cluster = Cluster(RANDOM)
+    trials = tuple(cluster.live)
+    ends = tuple(TrialClosed(trial, "killed") for trial in trials)
+    continued = SearchContinued(trials, tuple(cluster.known))
+    view = SearchView((*ends, continued), tuple(range(1, len(ends) + 2)), len(ends) + 1, 0.0)
+    search = deepcopy(cluster.search)
+    assert any(isinstance(action, Shutdown | Create) for action in decide(search, replace(view, news=ends)).actions)
+    assert not any(isinstance(action, Shutdown) for action in decide(cluster.search, view).actions)
+
+
+def test_events_before_a_continuation_that_is_processed_later_have_no_effect():
+    cluster = Cluster(RANDOM)
+    ends = tuple(TrialClosed(trial, "killed") for trial in cluster.live)
+    view = SearchView(ends, tuple(range(1, len(ends) + 1)), len(ends), 0.0, is_past=True)
+    assert decide(cluster.search, view).actions == []

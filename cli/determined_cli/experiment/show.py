@@ -161,8 +161,8 @@ def describe(args: Namespace) -> None:
         return
     render.show(args.format, DESCRIBED, [_row(each, args.format) | _times(each) for each in whole])
     print()
-    trials = [trial for each in whole for trial in each["trials"]]
-    render.show(args.format, *(with_hyperparameters(TRIALS, trials) if args.format == "table" else (TRIALS, trials)))
+    rows = [trial for each in whole for trial in each["trials"]]
+    render.show(args.format, *(with_hyperparameters(TRIALS, rows) if args.format == "table" else (TRIALS, rows)))
     print()
     render.show(args.format, CHECKPOINTS, [checkpoint for each in whole for checkpoint in each["checkpoints"]])
     if args.decisions:

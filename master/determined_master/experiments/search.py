@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -77,6 +77,8 @@ class SearchView:
     cursors: tuple[int, ...]
     cursor: int
     live_progress: float
+    is_past: bool = False
+    """True if the search was continued after all of these events."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,9 @@ class Search:
             cursor = at.cursor if at else 0
             news = await search_event_repository.events_after(session, experiment_id, cursor, limit=EVENTS_A_STEP)
             view = await view_of(session, experiment_id, news, cursor)
+            if len(news) == EVENTS_A_STEP:
+                is_past = await search_event_repository.is_continued_after(session, experiment_id, news[-1].id)
+                view = replace(view, is_past=is_past)
             has_lots = not is_own and await search_event_repository.next_actions(session, experiment_id) is not None
         if at is not None and not is_own:
             await self._finish_task_search(experiment_id, at, news, has_lots=has_lots)
@@ -323,10 +328,14 @@ def decide(method: SearchMethod, view: SearchView) -> Decision:
     after a lot of actions are left to the next transaction."""
     actions: list[Action] = []
     count = 0
+    continued = max((n for n, event in enumerate(view.news) if isinstance(event, SearchContinued)), default=0)
     for event in view.news:
         if sum(map(weight, actions)) >= TRIALS_A_LOT:
             break
-        actions += _wanted(method, event)
+        wanted = _wanted(method, event)
+        # What it wanted at its former end, as to shut down, does not concern the search that was continued since.
+        if not view.is_past and count >= continued:
+            actions += wanted
         count += 1
     cursor = view.cursor if count == len(view.news) else view.cursors[count - 1]
     return Decision(actions, view.news[:count], cursor, method.progress(view.live_progress))

@@ -87,6 +87,14 @@ _AFTER = Prepared(
 )
 
 
+async def is_continued_after(session: ReadSession, experiment_id: int, cursor: int) -> bool:
+    """Returns True if the search was continued after the event ``cursor``."""
+    query = select(SearchEventRow.id).where(
+        SearchEventRow.experiment_id == experiment_id, SearchEventRow.id > cursor, SearchEventRow.kind == "continued"
+    )
+    return (await session.scalars(query.limit(1))).first() is not None
+
+
 async def mark_processed(session: WriteSession, experiment_id: int, cursor: int) -> None:
     await _MARK.execute(session, [{"of_experiment": experiment_id, "cursor": cursor}])
 
