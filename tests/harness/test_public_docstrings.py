@@ -69,7 +69,8 @@ PUBLIC = {
     "determined.storage": "Storage from_config",
     "determined.config": "Checked Diagnostic ExperimentConfig check",
     "determined.context": (
-        "LIMIT ContextError Entry KnownFolders Packed check_archive entries from_files pack read small_files to_tgz unpack"
+        "LIMIT ArchiveTooLarge ContextError Entry KnownFolders Packed check_archive entries from_files pack read small_files "
+        "to_tgz unpack"
     ),
     "determined.environments": (
         "BuildFailed Inputs RESULT Requirement Result VENV build read_inputs read_result requirements"

@@ -82,6 +82,7 @@ def bodies(them: Callers) -> dict[str, Any]:
             "add": ["taken"],
         },
         "PATCH /api/v1/users/{user_id}": {"displayName": "taken"},
+        "POST /api/v1/commands": {"config": {"entrypoint": 5}},  # refused: an empty one would start a command
         "POST /api/v1/users": {"user": {"username": "taken", "admin": True}},
         "POST /api/v1/users/setting": {"settings": []},
         "POST /detent/agents/{agent_id}/output": {},

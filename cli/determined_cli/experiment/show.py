@@ -143,7 +143,7 @@ def describe(args: Namespace) -> None:
         found["trials"] = [trial | {"note": notes.get(trial["id"])} for trial in _trials(session, experiment_id)]
         if len(found["trials"]) <= MAX_WANDB_RUNS:
             for trial in found["trials"]:
-                trial["wandb_run"] = trials.wandb_run(session, trial["id"])
+                trial["wandb_run"] = trials.wandb_run(session, int(trial["id"]))
         if args.metrics:
             for trial in found["trials"]:
                 path = f"/api/v1/trials/{trial['id']}/workloads"
