@@ -140,10 +140,12 @@ def describe(args: Namespace) -> None:
         found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
         found["failure"] = (status.get("failure") or {}).get("text")
         notes = {trial["trialId"]: trial.get("note") for trial in status.get("trials", ())}
-        found["trials"] = [trial | {"note": notes.get(trial["id"])} for trial in _trials(session, experiment_id)]
-        if len(found["trials"]) <= MAX_WANDB_RUNS:
-            for trial in found["trials"]:
-                trial["wandb_run"] = trials.wandb_run(session, int(trial["id"]))
+        described = _trials(session, experiment_id)
+        for trial in described:
+            trial["note"] = notes.get(trial["id"])
+            if len(described) <= MAX_WANDB_RUNS:
+                trial["wandb_run"] = trials.wandb_run(session, trial["id"])
+        found["trials"] = described
         if args.metrics:
             for trial in found["trials"]:
                 path = f"/api/v1/trials/{trial['id']}/workloads"
