@@ -2,12 +2,11 @@
 
 import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.support.document_runner import steps
+from tests.support.document_runner import steps, typed, write
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
@@ -34,9 +33,7 @@ def test_each_experiment_of_a_page_passes_a_local_test(page: str, tmp_path: Path
     count = 0
     for step in steps(DOCS / f"{page}.md"):
         if step.name is not None:
-            path = tmp_path / step.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(step.text, encoding="utf-8")
+            write(step, tmp_path)
             continue
         command = step.text
         if command.startswith(CREATE):
@@ -50,15 +47,6 @@ def test_each_experiment_of_a_page_passes_a_local_test(page: str, tmp_path: Path
             continue
         else:
             is_create = False  # it makes or changes files, or shows what a run on a cluster left
-        done = subprocess.run(
-            ["bash", "-c", command],
-            cwd=tmp_path,
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=200,
-            check=False,
-        )
+        done = typed(command, tmp_path, environ)
         assert done.returncode == 0 or not is_create, f"{command}\n{done.stdout}"
     assert count, "the page creates no experiment"

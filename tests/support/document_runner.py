@@ -35,6 +35,28 @@ def steps(page: Path) -> Iterator[Step]:
             yield Step(None, lines[start].removeprefix("$ "), "\n".join(lines[start + 1 : end]))
 
 
+def write(step: Step, folder: Path) -> None:
+    """Writes the file of a step."""
+    assert step.name is not None
+    path = folder / step.name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(step.text, encoding="utf-8")
+
+
+def typed(command: str, folder: Path, environ: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Types a command in a shell. Its errors are part of its output."""
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=dict(environ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+
+
 def follow(
     page: Path,
     folder: Path,
@@ -58,20 +80,9 @@ def follow(
     outputs = []
     for step in steps(page):
         if step.name is not None:
-            path = folder / step.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(step.text, encoding="utf-8")
+            write(step, folder)
             continue
-        done = subprocess.run(
-            ["bash", "-c", prepare(step.text)],
-            cwd=folder,
-            env=dict(environ),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=400,
-            check=False,
-        )
+        done = typed(prepare(step.text), folder, environ)
         assert done.returncode == 0 or (may_fail and step.expected), f"{page.name}: {step.text}\n{done.stdout}"
         expected = expect(step.expected)
         matches = doctest.OutputChecker().check_output(expected + "\n", done.stdout + "\n", _LINES)

@@ -1,12 +1,13 @@
 """The best trial of a search, in words: for ``describe``, ``wait`` and ``create -f``."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from determined.client import experiments, trials
 from determined.client.numbers import from_wire
 from determined.errors import DeterminedError
+from determined_cli.experiment.hyperparameters import leaves
 from determined_cli.failures import WIDTH, printable
 from determined_cli.main import say
 from determined_cli.reconnect import Reconnector
@@ -54,18 +55,10 @@ def best_trial_text(experiment: Mapping[str, Any]) -> str:
     searcher = (experiment.get("config") or {}).get("searcher") or {}
     which = "smallest" if searcher.get("smaller_is_better", True) else "largest"
     value = _text(from_wire(experiment.get("best_trial_searcher_metric")))
-    hyperparameters = ", ".join(f"{name} {_text(each)}" for name, each in _leaves(trial.get("hparams") or {}))
+    hyperparameters = ", ".join(f"{name} {_text(each)}" for name, each in leaves(trial.get("hparams") or {}))
     text = f"best trial {trial['id']}: {searcher.get('metric')} {value}, the {which} of {number} trials"
     whole = printable(f"{text}; {hyperparameters}" if hyperparameters else text)
     return textwrap.fill(whole, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _leaves(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, each in value.items():
-        if isinstance(each, dict):
-            yield from _leaves(each, f"{before}{name}.")
-        else:
-            yield f"{before}{name}", each
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,7 @@
 import base64
 import re
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from determined.client.session import Session
 from determined_cli import best_checkpoints, connection, render
 from determined_cli.experiment import search
 from determined_cli.experiment.best_trial import print_best_trial
+from determined_cli.experiment.hyperparameters import with_hyperparameters
 from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
 from determined_cli.main import say
 from determined_cli.row_selection import chosen_columns, select
@@ -190,39 +191,6 @@ def list_trials(args: Namespace) -> None:
     if args.format == "table" and not args.columns:
         columns, found = with_hyperparameters(columns, found)
     render.show(args.format, columns, found)
-
-
-def with_hyperparameters(
-    columns: Sequence[render.Column], trials: Sequence[Mapping[str, Any]]
-) -> tuple[list[render.Column], list[Mapping[str, Any]]]:
-    """Returns a table with one column for each hyperparameter that varies in place of one with all of them.
-
-    >>> trials = [{"hparams": {"lr": 0.1, "opt": {"name": "sgd"}}}, {"hparams": {"lr": 0.2, "opt": {"name": "sgd"}}}]
-    >>> with_hyperparameters([("H-Params", "hparams")], trials)
-    ([('lr', 'hparams.lr')], [{'hparams.lr': 0.1}, {'hparams.lr': 0.2}])
-    """
-    points = [dict(_leaves(trial.get("hparams") or {})) for trial in trials]
-    names = list(dict.fromkeys(name for point in points for name in point))
-    varying = [name for name in names if any(point.get(name) != points[0].get(name) for point in points)]
-    if not varying:
-        return list(columns), list(trials)
-    place = next((index for index, (_, key) in enumerate(columns) if key == "hparams"), len(columns))
-    others = [column for column in columns if column[1] != "hparams"]
-    shown = [*others[:place], *((name, f"hparams.{name}") for name in varying), *others[place:]]
-    rows: list[Mapping[str, Any]] = [
-        {key: value for key, value in trial.items() if key != "hparams"}
-        | {f"hparams.{name}": point.get(name) for name in varying}
-        for trial, point in zip(trials, points, strict=True)
-    ]
-    return shown, rows
-
-
-def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
 
 
 def list_checkpoints(args: Namespace) -> None:

@@ -1,10 +1,9 @@
 """The experiments of the tutorial and the how-to pages, submitted by the unmodified command line of 0.38.1."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.document_runner import Step, steps
+from tests.support.document_runner import Step, steps, typed, write
 from tests.support.official_cluster import OFFICIAL, OfficialCluster, until
 from tests.support.packages import make_wheel
 
@@ -81,28 +80,11 @@ def test_the_official_client_submits_the_experiments_of_a_page(official: Officia
     assert set(states.values()) == {"STATE_COMPLETED"}, f"{states}\n{logs(official, created, states)}"
 
 
-def write(step: Step, folder: Path) -> None:
-    assert step.name is not None
-    path = folder / step.name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(step.text, encoding="utf-8")
-
-
 def run(official: OfficialCluster, command: str, folder: Path) -> str:
     """Types a command in a shell that finds the official ``det``, and returns what it prints."""
     environ = official.environment
     environ["PATH"] = f"{OFFICIAL / 'bin'}:{environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    return done.stdout
+    return typed(command, folder, environ).stdout
 
 
 def ended(official: OfficialCluster, experiment: int) -> str:
