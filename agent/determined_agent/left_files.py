@@ -7,9 +7,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MAX_ENTRIES = 20_000
+MAX_ENTRIES = 10_000
 MAX_DEPTH = 50
-MAX_SECONDS = 1.0
+MAX_SECONDS = 0.2
+"""The slots of the task are free only after this look, as its line belongs before the end of the log."""
 MAX_NAMED = 5
 MAX_NAME_CHARACTERS = 120
 IGNORED = frozenset({"__pycache__", ".git", ".cache"})
