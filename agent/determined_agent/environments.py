@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 INTERVAL_SECONDS = 600.0
 _KEY = re.compile(r"[0-9a-f]{16}")
 _BUILD, _USERS, _USED = "build", "users", "used"
+_KILLED = "the task that builds the environment was killed"
+_REMOVED = "the environment was removed before the task could use it"
 _OFFICIAL = re.compile(r"determined-([^-]+)\.dist-info")
 
 
@@ -39,8 +41,6 @@ class Environments:
         self._lock = threading.Lock()
         """Held while an environment gets a user, and while it is removed."""
         self._waiting: dict[str, dict[str, tuple[Draft, asyncio.Future[Result]]]] = {}
-        self._builders: dict[str, str] = {}
-        """Tasks that build now, by key."""
 
     def build_folder(self, key: str) -> Path:
         """Returns the folder into which the environment is built."""
@@ -56,19 +56,25 @@ class Environments:
             (folder / RESULT).unlink(missing_ok=True)
         return folder
 
-    async def wait(self, key: str, draft: Draft) -> Path:
+    async def wait(self, key: str, draft: Draft, *, is_built: bool = False) -> Path:
         """Returns the environment once it is complete, and counts the container as its user until ``leave``.
 
-        Until then the container is reported as one that needs it, which makes the master start a build.
+        Until then the container is reported as one that needs it: the master ends the attempt, starts a build, and
+        another attempt follows. It goes on here only if a build ends before.
+
+        Parameters:
+            key: name of the environment.
+            draft: the container.
+            is_built: True if a build for its task has ended on this agent.
 
         Raises:
             NotStarted: the build failed.
         """
         if not self._take(key, draft.container_id):
+            if is_built:
+                raise NotStarted(self._failure(key))
             future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
             self._waiting.setdefault(key, {})[draft.container_id] = (draft, future)
-            if key in self._builders:
-                _say_builder(draft, key, self._builders[key])
             draft.need_environment(key)
             try:
                 result = await future
@@ -76,19 +82,12 @@ class Environments:
                 draft.need_environment("")
                 self._waiting.get(key, {}).pop(draft.container_id, None)
             if not result.is_complete or not self._take(key, draft.container_id):
-                raise NotStarted(result.failure or "the environment was removed before the task could use it")
+                raise NotStarted(result.failure or _REMOVED)
         return self.build_folder(key) / VENV
-
-    def begin(self, key: str, task_id: str) -> None:
-        """Says in the log of each container that waits for the environment, now or later, which task builds it."""
-        self._builders[key] = task_id
-        for draft, _future in self._waiting.get(key, {}).values():
-            _say_builder(draft, key, task_id)
 
     def finish(self, key: str) -> None:
         """Ends the wait of all containers, after a build of the environment has ended."""
-        self._builders.pop(key, None)
-        result = read_result(self.build_folder(key)) or Result(False, "the task that builds the environment was killed")
+        result = read_result(self.build_folder(key)) or Result(False, _KILLED)
         for draft, future in list(self._waiting.pop(key, {}).values()):
             draft.need_environment("")
             if not future.done():
@@ -140,14 +139,14 @@ class Environments:
             (self._folder / key / _USED).touch()
         return True
 
+    def _failure(self, key: str) -> str:
+        """Returns why the newest build has left no environment."""
+        result = read_result(self.build_folder(key))
+        return _KILLED if result is None else result.failure or _REMOVED
+
     def _keys(self) -> Iterator[str]:
         if self._folder.is_dir():
             yield from (path.name for path in self._folder.iterdir() if _KEY.fullmatch(path.name))
-
-
-def _say_builder(draft: Draft, key: str, task_id: str) -> None:
-    draft.say(f"the environment {key} is built by task {task_id}; its log: det task logs {task_id}")
-    draft.on_change()
 
 
 def _used(folder: Path) -> float:

@@ -142,7 +142,7 @@ def make_runtime(
     if settings.container_runtime == "process":
         has_pids = settings.isolation == "auto" and os.geteuid() == 0
         probe, environments = PythonProbe(settings.base_environment), Environments(settings)
-        requirements = RequirementsHook(settings, contexts, environments, probe)
+        requirements = RequirementsHook(settings, agent_id, contexts, environments, probe)
         environment = EnvironmentHook(settings, agent_id, len(slots), probe)
         forks = ShimForks(settings.data)
         driver = ProcessDriver(ProcessOptions(has_pids, limits, umask), forks)

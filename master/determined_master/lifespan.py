@@ -125,7 +125,11 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("deletion", (notifications.DELETE,), deletion.tick),
         ("retention", (notifications.RETENTION,), retention.tick),
         ("checkpoint removal", (notifications.RETENTION, notifications.TASKS), removal.tick),
-        ("environment builds", (notifications.ENVIRONMENTS, notifications.TASKS), builds.tick),
+        (
+            "environment builds",
+            (notifications.ENVIRONMENTS, notifications.TASKS, notifications.AGENTS),
+            builds.tick,
+        ),
         ("search tasks", (notifications.SEARCH_TASKS, notifications.TASKS), searches.tick),
         ("storage", (), services.storage.tick),
     ]

@@ -54,7 +54,6 @@ async def test_a_container_waits_until_the_build_has_ended_and_says_what_it_need
     task = asyncio.create_task(known.wait(KEY, waiting))
     await asyncio.sleep(0)
     assert reports == [KEY]
-    known.begin(KEY, "build-1")
     folder = await asyncio.to_thread(make, known, KEY)
     known.finish(KEY)
     assert await task == folder

@@ -1,6 +1,7 @@
-"""Tasks that build Python environments: started where a container waits for one, once, and refused at submission."""
+"""Tasks that build Python environments: started where an attempt lacks one, once, and refused at submission."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from tests.support.cluster import PASSWORD, Cluster, FakeAgent
 from tests.support.waiting import eventually
 
 from determined.context import pack
-from determined.link.messages import DesiredContainer
+from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 from determined_master.tasks import environment_repository
 
@@ -23,6 +24,7 @@ environment:
   environment_variables: [PIP_INDEX_URL=http://index/simple]
   venv: {requirements: requirements.txt}
 """
+PLAIN = CONFIG.partition("environment:")[0]
 
 
 async def context(one: Cluster, folder: Path, text: str | None = "numpy\n") -> str:
@@ -36,10 +38,19 @@ async def context(one: Cluster, folder: Path, text: str | None = "numpy\n") -> s
     return packed.hash
 
 
-async def waits(agent: FakeAgent, wish: DesiredContainer, key: str = KEY) -> None:
-    """The agent reports that the container waits for an environment; for none if ``key`` is empty."""
-    report = agent.truth(wish, ContainerState.PULLING).model_copy(update={"needed_environment": key})
+async def lack(agent: FakeAgent, desired: DesiredContainer, key: str = KEY) -> None:
+    """The agent reports that the container lacks its environment, and ends it when the master wants that."""
+    report = agent.truth(desired, ContainerState.PULLING).model_copy(update={"needed_environment": key})
     await agent.cluster.master.agents.on_report(agent.id, [report])
+    await stopped(agent, desired)
+    await agent.say(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
+
+
+async def stopped(agent: FakeAgent, desired: DesiredContainer) -> None:
+    async def wanted() -> bool:
+        return any(d.container_id == desired.container_id and d.state == "stopped" for d in await agent.wish())
+
+    await eventually(wanted)
 
 
 async def build_on(agent: FakeAgent) -> DesiredContainer:
@@ -49,12 +60,41 @@ async def build_on(agent: FakeAgent) -> DesiredContainer:
     return await eventually(found)
 
 
-async def live_builds(one: Cluster) -> list[Any]:
+async def trial_on(agent: FakeAgent, trial_id: int) -> DesiredContainer:
+    async def found() -> DesiredContainer | None:
+        wanted = [w for w in await agent.wish() if w.spec and w.spec.environment.get("DET_TRIAL_ID") == str(trial_id)]
+        return wanted[0] if wanted else None
+
+    return await eventually(found)
+
+
+async def live_builds(one: Cluster) -> list[str]:
     async with one.master.database.read() as session:
-        return list(await environment_repository.builds(session))
+        return list((await environment_repository.builds(session)).values())
 
 
-async def test_a_build_runs_on_the_agent_whose_container_waits(one: Cluster, tmp_path: Path):
+async def status(one: Cluster, experiment_id: int = 1) -> Any:
+    return await one.get(f"/detent/experiments/{experiment_id}/status")
+
+
+async def is_in(one: Cluster, state: str, experiment_id: int = 1) -> None:
+    async def shown() -> bool:
+        return bool((await status(one, experiment_id))["state"] == f"STATE_{state}")
+
+    await eventually(shown)
+
+
+async def waiting_trial(one: Cluster, tmp_path: Path) -> tuple[FakeAgent, DesiredContainer]:
+    """Returns an agent with one slot, and the build for which the trial of experiment 1 waits."""
+    agent = await one.join(slots=1)
+    await one.create(CONFIG, contextHash=await context(one, tmp_path / "context"))
+    await lack(agent, await trial_on(agent, 1))
+    build = await build_on(agent)
+    await is_in(one, "BUILDING_ENVIRONMENT")
+    return agent, build
+
+
+async def test_a_build_runs_on_the_agent_that_lacks_the_environment(one: Cluster, tmp_path: Path):
     agents = [await one.join(name, slots=1) for name in ("one", "two")]
     digest = await context(one, tmp_path / "context")
     await one.create(CONFIG, contextHash=digest)
@@ -66,8 +106,7 @@ async def test_a_build_runs_on_the_agent_whose_container_waits(one: Cluster, tmp
         return None
 
     agent = await eventually(placed)
-    (wish,) = await agent.wished()
-    await waits(agent, wish)
+    await lack(agent, await trial_on(agent, 1))
     build = await build_on(agent)
     assert build.spec is not None
     assert (build.spec.builds_environment, build.spec.slots, build.spec.owner) == (KEY, [], "admin")
@@ -77,56 +116,103 @@ async def test_a_build_runs_on_the_agent_whose_container_waits(one: Cluster, tmp
     assert build.spec.user_environment == ["PIP_INDEX_URL=http://index/simple"]
     shown = (await one.get(f"/api/v1/tasks/{build.spec.task_id}"))["task"]
     assert shown["taskType"] == "TASK_TYPE_GENERIC"
-    # Reported again, or needed by a second container, it is built by the same task.
-    await waits(agent, wish)
     assert len(await live_builds(one)) == 1
     assert not [w for each in agents if each is not agent for w in await each.wish()]
-    await waits(agent, wish, "")
+
+
+async def test_a_trial_holds_no_slots_while_its_environment_is_built(one: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(one, tmp_path)
+    await one.create(PLAIN)
+    other = await trial_on(agent, 2)  # it has the only slot
+    await agent.run(other)
+    await agent.exit(build)
+    await is_in(one, "QUEUED")
+    await agent.exit(other)
+    following = await trial_on(agent, 1)
+    assert following.spec is not None
+    assert following.spec.built_environments == [(agent.id, KEY)]
+    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    assert trial["restarts"] == 0
+    lines = [line["text"] for line in (await one.get("/detent/trials/1/logs"))["lines"]]
+    assert any("is built by task" in line for line in lines)
+    assert not any("resources failed" in line for line in lines)
+
+
+async def test_the_last_line_of_the_build_is_shown_where_the_state_is(one: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(one, tmp_path)
+    assert build.spec is not None
+    build_id = build.spec.task_id
+    lines = {"logs": [{"taskId": build_id, "log": text} for text in ("Collecting numpy", "Downloading numpy.whl")]}
+    (await one.post("/api/v1/task/logs", lines)).raise_for_status()
+    text = f"requirements.txt on agent {agent.id}: Downloading numpy.whl"
+    shown = await status(one)
+    assert shown["text"] == f"building environment: {text}"
+    trial = shown["trials"][0]
+    assert (trial["state"], trial["waiting"], trial["buildTaskId"]) == ("STATE_BUILDING_ENVIRONMENT", text, build_id)
+    assert (await one.get("/detent/trials/1/progress"))["waiting"] == text
+    experiment = (await one.get("/api/v1/experiments/1"))["experiment"]
+    assert (experiment["state"], experiment["displayState"]) == ("STATE_QUEUED", "STATE_BUILDING_ENVIRONMENT")
+    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    assert (trial["state"], trial["displayState"]) == ("STATE_QUEUED", "STATE_BUILDING_ENVIRONMENT")
+    only = {"kind": "field", "columnName": "state", "operator": "=", "value": "building environment"}
+    where = json.dumps({"filterGroup": {"kind": "group", "conjunction": "and", "children": [only]}})
+    found = await one.post("/detent/experiments/search/ids", {"filter": where})
+    assert found.json()["ids"] == [1]
+
+
+@pytest.mark.parametrize("action", ["kill", "pause"])
+async def test_a_build_ends_when_nobody_waits_for_it_any_more(one: Cluster, tmp_path: Path, action: str):
+    agent, build = await waiting_trial(one, tmp_path)
+    await agent.run(build)
+    assert (await one.post(f"/api/v1/experiments/1/{action}", {})).status_code == 200
+    await stopped(agent, build)
+
+
+async def test_a_build_goes_on_while_another_trial_waits_for_it(one: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(one, tmp_path)
+    await one.create(CONFIG, contextHash=await context(one, tmp_path / "again"))
+    await lack(agent, await trial_on(agent, 2))
+    await is_in(one, "BUILDING_ENVIRONMENT", 2)
+    await one.post("/api/v1/experiments/1/kill", {})
+    await is_in(one, "CANCELED")
+    assert len(await live_builds(one)) == 1
+    await one.post("/api/v1/experiments/2/kill", {})
+    await stopped(agent, build)
+
+
+async def test_a_trial_goes_to_another_agent_when_the_one_that_builds_is_disabled(one: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(one, tmp_path)
+    await agent.run(build)
+    other = await one.join("other", slots=1)
+    assert (await one.post(f"/api/v1/agents/{agent.id}/disable", {"drain": True})).status_code == 200
+    assert await trial_on(other, 1)
+    await stopped(agent, build)
+
+
+async def test_a_task_that_is_no_trial_waits_without_an_attempt_too(one: Cluster, tmp_path: Path):
+    agent = await one.join(slots=1)
+    body = {"config": {"entrypoint": ["true"], "environment": {"venv": {}}}}
+    body |= {"contextHash": await context(one, tmp_path / "context")}
+    command = (await one.post("/api/v1/commands", body)).json()["command"]["id"]
+    (desired,) = await agent.wished()
+    await lack(agent, desired)
+    build = await build_on(agent)
+    assert [d.allocation_id for d in await agent.wish()] == [build.allocation_id]
     await agent.exit(build)
 
-    async def ended() -> bool:
-        return not await live_builds(one)
+    async def following() -> DesiredContainer | None:
+        return next((d for d in await agent.wish() if d.allocation_id == f"{command}.2"), None)
 
-    await eventually(ended)
-
-
-async def test_a_build_that_nobody_waits_for_any_more_ends_before_it_began(one: Cluster, tmp_path: Path):
-    agent = await one.join(slots=1)
-    await one.create(CONFIG, contextHash=await context(one, tmp_path / "context"))
-    (wish,) = await agent.wished()
-    one.master.draining.set()  # nothing is placed
-    await waits(agent, wish)
-
-    async def builds(count: int) -> bool:
-        return len(await live_builds(one)) == count
-
-    async def one_build() -> bool:
-        return await builds(1)
-
-    async def none() -> bool:
-        return await builds(0)
-
-    await eventually(one_build)
-    await waits(agent, wish, "")
-    await eventually(none)
+    assert (await eventually(following)).spec is not None
 
 
 async def test_a_build_can_be_killed_by_its_owner_and_a_trial_is_no_such_task(one: Cluster, tmp_path: Path):
-    agent = await one.join(slots=1)
-    await one.create(CONFIG, contextHash=await context(one, tmp_path / "context"))
-    (wish,) = await agent.wished()
-    await waits(agent, wish)
-    build = await build_on(agent)
+    agent, build = await waiting_trial(one, tmp_path)
     assert build.spec is not None
-    assert wish.spec is not None
     assert (await one.post(f"/api/v1/tasks/{build.spec.task_id}/kill", {})).status_code == 200
-
-    async def stopped() -> bool:
-        found = next(each for each in await agent.wish() if each.container_id == build.container_id)
-        return found.state == "stopped"
-
-    await eventually(stopped)
-    refused = await one.post(f"/api/v1/tasks/{wish.spec.task_id}/kill", {})
+    await stopped(agent, build)
+    task_id = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
+    refused = await one.post(f"/api/v1/tasks/{task_id}/kill", {})
     assert (refused.status_code, "is a trial" in refused.text) == (400, True)
 
 

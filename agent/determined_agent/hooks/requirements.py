@@ -22,8 +22,11 @@ from determined_launch import environment as names
 class RequirementsHook:
     """Runs before the hook that chooses the Python: it waits until the environment is there."""
 
-    def __init__(self, settings: Settings, contexts: Contexts, environments: Environments, probe: PythonProbe) -> None:
+    def __init__(
+        self, settings: Settings, agent_id: str, contexts: Contexts, environments: Environments, probe: PythonProbe
+    ) -> None:
         self._settings = settings
+        self._agent_id = agent_id
         self._contexts = contexts
         self._environments = environments
         self._probe = probe
@@ -37,7 +40,8 @@ class RequirementsHook:
             await self._prepare_build(draft, key)
             return
         draft.say(f"environment: {inputs.main}, hash {key}")
-        venv = await self._environments.wait(key, draft)
+        is_built = (self._agent_id, key) in draft.spec.built_environments
+        venv = await self._environments.wait(key, draft, is_built=is_built)
         draft.built = await asyncio.to_thread(facts_of, venv)
 
     async def undo(self, draft: Draft) -> None:
@@ -82,4 +86,3 @@ class RequirementsHook:
             folder = PRIVATE_BUILD
         order = {**(draft.spec.venv or {}), "folder": str(folder)}
         draft.environment[names.ENVIRONMENT_TO_BUILD] = json.dumps(order)
-        self._environments.begin(key, draft.spec.task_id)

@@ -212,6 +212,9 @@ class ContainerSpec(_Message):
     """``{requirements, python}``: the files of the context from which the task's Python environment is built."""
     builds_environment: str = ""
     """Key of the Python environment that this task builds for others on its agent."""
+    built_environments: list[tuple[str, str]] = Field(default_factory=list)
+    """Agent and key of each environment whose build for this task has ended: an agent that still lacks it says why,
+    and does not ask again."""
     harness: Literal["auto", "ours", "installed"] = "auto"
     context: ContextRef | None = None
     bind_mounts: list[dict[str, Any]] = Field(default_factory=list)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from determined.link.messages import ContainerExit
 from determined.states import ExitReason
-from determined_master.allocations import repository
+from determined_master.allocations import environment_wait_repository, repository
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import WriteSession
@@ -40,6 +40,8 @@ async def write(session: WriteSession, clock: Clock, ended: AllocationRow, conta
     reason = ended.exit_reason or ExitReason.SYSTEM
     exits = [ContainerExit.model_validate(each.exit) for each in containers if each.exit]
     text = exit_line(reason, ended.exit_code, exits)
+    if reason is ExitReason.KILLED and await environment_wait_repository.is_released(session, ended.id):
+        return  # no end for its user, who reads what it waits for
     if text is not None:
         # No error line: the line about the attempt before it names the cause, and the page shows the last error.
         await logs.say(session, ended.task_id, ended.id, text, clock.now(), "INFO")

@@ -29,18 +29,19 @@ from sqlalchemy import (
 from sqlalchemy.orm import aliased
 
 from determined.errors import BadRequest
-from determined.states import AllocationState, ExperimentState
+from determined.states import AllocationState, ExperimentState, TrialState
 from determined_master.db.base import to_micros
 from determined_master.db.models import (
     AllocationRow,
     ColumnValueRow,
+    EnvironmentWaitRow,
     ExperimentLabelRow,
     ExperimentRow,
     ExperimentSummaryRow,
     TrialRow,
     UserRow,
 )
-from determined_master.display_state import BY_ALLOCATION, PAUSING, PROGRESS, QUEUED
+from determined_master.display_state import BUILDING_ENVIRONMENT, BY_ALLOCATION, PAUSING, PROGRESS, QUEUED
 from determined_master.experiment_index.cell_values import Value
 from determined_master.experiment_index.column_names import Statistic
 from determined_master.experiment_index.filter_values import Dates, figure_of, truth_of, word_of
@@ -89,10 +90,7 @@ def from_(columns: Collection[str]) -> FromClause:
 def shown_state() -> ColumnElement[str]:
     """Returns the displayed state in SQL: the same as ``display_state``, which a test compares."""
     active, paused = E.state == ExperimentState.ACTIVE, E.state == ExperimentState.PAUSED
-    words = [
-        (and_(active, E.id.in_(_with([state for state, shown in BY_ALLOCATION.items() if shown == word]))), word)
-        for word in reversed(PROGRESS)
-    ]
+    words = [(and_(active, E.id.in_(_showing(word))), word) for word in reversed(PROGRESS)]
     return case(
         *words,
         (active, QUEUED),
@@ -218,6 +216,18 @@ _OPERATIONS: dict[str, Any] = {
     ">=": lambda a, b: a >= b,
     "contains": lambda a, b: false(),
 }
+
+
+def _showing(word: str) -> Select[Any]:
+    """Returns experiments that have a trial which shows the word."""
+    if word == BUILDING_ENVIRONMENT:
+        return (
+            select(TrialRow.experiment_id)
+            .join(EnvironmentWaitRow, EnvironmentWaitRow.task_id == TrialRow.task_id)
+            .where(EnvironmentWaitRow.is_over.is_(False), TrialRow.state == TrialState.ACTIVE)
+            .correlate(None)
+        )
+    return _with([state for state, shown in BY_ALLOCATION.items() if shown == word])
 
 
 def _with(states: Collection[AllocationState]) -> Select[Any]:

@@ -1,17 +1,19 @@
-"""Starts tasks that build Python environments on the agents whose containers wait for them."""
+"""Starts tasks that build Python environments on the agents that lack them."""
 
 from determined.link.messages import ContainerSpec
 from determined.states import TaskKind
+from determined_master.allocations.environment_wait_repository import Wait
 from determined_master.db.models import TaskRow
 from determined_master.db.session import WriteSession
-from determined_master.tasks import repository
-from determined_master.tasks.environment_repository import Need
+from determined_master.tasks import environment_repository, repository
 from determined_master.tasks.service import NewTask, Tasks
 
 
-async def start(session: WriteSession, tasks: Tasks, need: Need) -> TaskRow:
-    """Creates the task: no slots, on the agent of the container, as its owner, with its context and variables."""
-    wanting = ContainerSpec.model_validate(need.spec)
+async def start(session: WriteSession, tasks: Tasks, wait: Wait) -> TaskRow:
+    """Creates the task: no slots, on the agent that lacks it, as the owner of the attempt that asked for it, with its
+    context and variables."""
+    attempt = await environment_repository.attempt(session, wait.allocation_id)
+    wanting = ContainerSpec.model_validate(attempt.spec)
     venv = wanting.venv or {}
     spec = ContainerSpec(
         task_id="",
@@ -24,24 +26,24 @@ async def start(session: WriteSession, tasks: Tasks, need: Need) -> TaskRow:
         harness="ours",
         context=wanting.context,
         venv=wanting.venv,
-        builds_environment=need.key,
+        builds_environment=wait.key,
     )
-    task = await repository.get(session, need.task_id)
+    task = await repository.get(session, wait.task_id)
     return await tasks.create(
         session,
         NewTask(
             kind=TaskKind.ENVIRONMENT,
-            user_id=need.user_id,
-            owner=need.owner,
-            description=f"builds the environment {need.key} of {venv.get('requirements')} on {need.agent_id}",
+            user_id=attempt.user_id,
+            owner=attempt.owner,
+            description=f"builds the environment {wait.key} of {venv.get('requirements')} on {wait.agent_id}",
             spec=spec,
             config={"environment": {"environment_variables": wanting.user_environment, "venv": wanting.venv}},
             slots=0,
-            pool=need.pool,
-            priority=need.priority,
+            pool=attempt.pool,
+            priority=attempt.priority,
             workspace_id=task.workspace_id,
             experiment_id=task.experiment_id,
-            agent_id=need.agent_id,
-            environment_key=need.key,
+            agent_id=wait.agent_id,
+            environment_key=wait.key,
         ),
     )

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
 from determined.states import AllocationState, TaskKind, TaskState, TokenScope
 from determined_master import notifications
+from determined_master.allocations.environment_wait_repository import is_waiting
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
@@ -144,7 +145,10 @@ async def due(session: ReadSession) -> list[DueTask]:
 
 _DUE = Prepared(
     select(TaskRow.id, TaskRow.state, TaskRow.retry_at)
-    .where(TaskRow.state.in_([TaskState.ACTIVE, TaskState.STOPPING]), ~_HAS_OPEN)
+    .where(
+        or_(TaskRow.state == TaskState.STOPPING, and_(TaskRow.state == TaskState.ACTIVE, ~is_waiting(TaskRow.id))),
+        ~_HAS_OPEN,
+    )
     .order_by(TaskRow.created_at, TaskRow.id)
 )
 

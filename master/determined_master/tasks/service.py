@@ -13,7 +13,7 @@ from determined.states import ExitReason, TaskKind, TaskState
 from determined_launch import environment as names
 from determined_master import notifications
 from determined_master.agents.service import is_disabled_end
-from determined_master.allocations import exit_line
+from determined_master.allocations import environment_wait_repository, exit_line
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.failures import ContainerEnd, cause_of
 from determined_master.allocations.service import SlotRequest
@@ -104,6 +104,7 @@ class Tasks:
         job = await jobs.get(session, row.job_id)
         user = await users.get(session, row.user_id)
         run_id = row.run_id + 1
+        built = (await environment_wait_repository.take_ended(session, [row.id])).get(row.id, [])
         request = SlotRequest(
             task_id=row.id,
             run_id=run_id,
@@ -113,7 +114,7 @@ class Tasks:
             owner=user.username,
             user_id=row.user_id,
             submitted_at=job.position,
-            spec=_attempt_spec(row, run_id, user),
+            spec=_attempt_spec(row, run_id, user) | {"built_environments": built},
             preemption_timeout=PREEMPTION_TIMEOUT_SECONDS,
         )
         await repository.change(session, row, run_id=run_id, retry_at=None)

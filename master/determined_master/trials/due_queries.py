@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import and_, bindparam, or_, select
 
 from determined.states import TrialState
+from determined_master.allocations.environment_wait_repository import is_waiting
 from determined_master.allocations.repository import LIVE
 from determined_master.db.models import AllocationRow, TrialRow
 from determined_master.db.prepared import Prepared
@@ -48,8 +49,8 @@ _HAS_OPEN = (
     )
     .exists()
 )
-
-
+_MAY_REQUEST = and_(TrialRow.state == TrialState.ACTIVE, ~_HAS_OPEN, ~is_waiting(TrialRow.task_id))
+"""Of trials that may request slots."""
 PAGE_TRIALS = 1000
 
 
@@ -67,7 +68,8 @@ _DUE = Prepared(
         or_(
             TrialRow.invalid_hp.is_(True),
             and_(TrialRow.must_stop.is_(True), TrialRow.state.in_(_STOPPABLE)),
-            and_(TrialRow.closed.is_(False), TrialRow.state != TrialState.PAUSED, ~_HAS_OPEN),
+            and_(TrialRow.closed.is_(False), TrialRow.state.in_(_STOPPING), ~_HAS_OPEN),
+            and_(TrialRow.closed.is_(False), _MAY_REQUEST),
         ),
     )
     .order_by(TrialRow.id)
@@ -81,9 +83,7 @@ async def wanting_slots_of(session: ReadSession, trial_ids: Collection[int]) -> 
 
 
 _WANTING = Prepared(
-    select(TrialRow)
-    .where(TrialRow.id.in_(bindparam("trial_ids", expanding=True)), TrialRow.state == TrialState.ACTIVE, ~_HAS_OPEN)
-    .order_by(TrialRow.id)
+    select(TrialRow).where(TrialRow.id.in_(bindparam("trial_ids", expanding=True)), _MAY_REQUEST).order_by(TrialRow.id)
 )
 
 

@@ -1,6 +1,7 @@
 """Builds the container spec of a trial: its environment, resources and files."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from determined.link.messages import ContainerSpec, ContextRef, RunAs
@@ -21,10 +22,12 @@ def container_spec(
     interface: str,
     run_as: RunAs | None = None,
     cluster_storage: str = "",
+    built: Sequence[tuple[str, str]] = (),
 ) -> dict[str, Any]:
     """Returns the spec without slots, rank, ports and tokens, which the desired state adds; as a JSON dictionary.
 
-    ``cluster_storage``: the checkpoint folder that the master itself chose.
+    ``cluster_storage``: the checkpoint folder that the master itself chose. ``built``: agent and key of each
+    environment whose build for this trial has ended.
     """
     config = experiment.config
     storage = config.get("checkpoint_storage") or {}
@@ -63,5 +66,6 @@ def container_spec(
         checkpoint_storage=storage,
         is_cluster_storage=bool(cluster_storage) and storage.get("host_path") == cluster_storage,
         startup_hook=pool_hook,
+        built_environments=list(built),
         **container_settings(config),
     ).model_dump(mode="json")

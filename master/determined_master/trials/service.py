@@ -100,6 +100,7 @@ class Trials:
             ids = [trial.trial_id for trial in lagging if trial.state is start]
             await repository.MACHINE.move_many(session, self._clock, ids, start, to, Event(actor), **values)
         if to is not TrialState.ACTIVE:
+            notify(session, notifications.ENVIRONMENTS)
             await self._end_attempts(session, [trial.trial_id for trial in lagging], to, _why(to, actor))
         notify(session, notifications.TRIALS, notifications.experiment(experiment.id))
         if lagging_queries.may_be_more(lagging):
@@ -167,7 +168,7 @@ class Trials:
         await repository.move(session, self._clock, row, to, actor=actor)
         live = await allocation_rows.live_of_task(session, row.task_id)
         if live is None:
-            notify(session, notifications.TRIALS)
+            notify(session, notifications.TRIALS, notifications.ENVIRONMENTS)
         else:
             await self._end_attempt(session, live, to, why or _why(to, actor))
             if why and to is TrialState.STOPPING_ERROR:

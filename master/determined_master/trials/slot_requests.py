@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
+from determined_master.allocations import environment_wait_repository
 from determined_master.allocations.service import SlotRequest
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.clock import Clock
@@ -51,9 +52,17 @@ class SlotRequests:
         tasks = [row.task_id for row in rows if row.run_id]  # a trial that has never run has neither
         newest = await _newest_checkpoints(session, tasks) if tasks else {}
         steps = {task_id: checkpoint.steps_completed for task_id, checkpoint in newest.items()}
+        built = await environment_wait_repository.take_ended(session, tasks) if tasks else {}
         excluded = await policy_match_repository.excluded_agents(session, tasks) if tasks else {}
         requests = [
-            self._request(row, experiment, requester, newest.get(row.task_id), excluded.get(row.task_id, frozenset()))
+            self._request(
+                row,
+                experiment,
+                requester,
+                newest.get(row.task_id),
+                excluded.get(row.task_id, frozenset()),
+                built.get(row.task_id, []),
+            )
             for row in rows
         ]
         values = [
@@ -77,6 +86,7 @@ class SlotRequests:
         requester: Requester,
         newest: CheckpointRow | None,
         excluded: frozenset[str],
+        built: Sequence[tuple[str, str]],
     ) -> SlotRequest:
         run_id = row.run_id + 1
         spec = container_spec(
@@ -90,6 +100,7 @@ class SlotRequests:
             interface=self._interface_in(requester.pool),
             run_as=run_as(requester.agent_user_group),
             cluster_storage=self._cluster_storage,
+            built=built,
         )
         timeout = experiment.config.get("preemption_timeout")
         timeout = DEFAULT_PREEMPTION_TIMEOUT_SECONDS if timeout is None else timeout

@@ -11,6 +11,7 @@ from determined.states import ExperimentState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, AuthorizationDep, ClockDep, Read
 from determined_master.api.queries import experiment_status as status_queries
+from determined_master.api.queries.environment_builds import builds_of
 from determined_master.api.queries.timeline_marks import moments_of, on_timeline
 from determined_master.api.queries.timeline_segments import segments_of
 from determined_master.api.schemas import experiment_status as schemas
@@ -90,6 +91,7 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
     if row.state is ExperimentState.DELETING:
         message = await _awaited_removal(session, row.id)
     failed = await allocation_rows.newest_failures(session, [trial.task_id for trial in trials])
+    builds = await builds_of(session, going, row.config) if row.state is ExperimentState.ACTIVE else {}
     restarts = row.config.get("max_restarts", 0)
     silent = health_of(row.config).silent_after
     statuses = [
@@ -101,10 +103,11 @@ async def status_of(session: ReadSession, row: ExperimentRow, now: datetime, ver
             failed.get(t.task_id),
             max_restarts=restarts,
             silent_after=silent,
+            build=builds.get(t.task_id),
         )
         for t in trials
     ]
-    state = status_queries.finer(row.state, list(live.values()))
+    state = status_queries.finer(row.state, list(live.values()), is_building=bool(builds))
     # The searcher counts a trial's progress only when it processes a report; a single trial is the whole search.
     progress = trials[0].progress if total == 1 and row.state.is_live else row.progress
     attempts = (await trial_rows.attempt_times(session, [row.id])).get(row.id, [])

@@ -8,6 +8,7 @@ from determined.states import TrialState
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, ClockDep, Read, User
 from determined_master.api.queries.attempts import Attempts, attempts_of
+from determined_master.api.queries.environment_builds import builds_of
 from determined_master.api.queries.experiment_status import note_of
 from determined_master.api.queries.timeline_marks import TrialMarks, moments_of, on_curve
 from determined_master.api.schemas.base import Json, Number, RowId, Time, Wire
@@ -61,14 +62,15 @@ async def progress(trial_id: RowId, _principal: Anyone, session: Read, clock: Cl
     waiting: str | None = (live.waiting or None) if live is not None else None
     if live is None and row.retry_at is not None and row.state is TrialState.ACTIVE:
         waiting = f"backing off after {row.system_failures} system failures in a row"
+    build = (await builds_of(session, [row.task_id], experiment.config)).get(row.task_id) if live is None else None
     return Progress(
-        state=display_state(row.state, [live.state] if live is not None else []),
+        state=display_state(row.state, [live.state] if live is not None else [], is_building=build is not None),
         progress=row.progress,
         steps=row.steps_completed,
         best_metric=row.searcher_metric_value,
         metric_name=experiment.searcher_metric,
         started_at=row.start_time,
-        waiting=waiting,
+        waiting=build.text if build else waiting,
         restarts=row.restarts,
         run_id=row.run_id,
         latest_checkpoint=row.latest_checkpoint,

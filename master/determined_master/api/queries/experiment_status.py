@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import get_args
 
 from determined.states import AllocationState, ExitReason, ExperimentState, TrialState, state_phrase
+from determined_master.api.queries.environment_builds import BuildStatus
 from determined_master.api.schemas.experiment_status import (
     AllowedVerbs,
     AttemptFailure,
@@ -22,12 +23,16 @@ from determined_master.trials.repository import AttemptTimes
 Span = tuple[datetime, datetime | None]
 MIN_PROGRESS = 0.005
 """Below this progress no remaining time is estimated."""
+BUILDING: FinerState = "STATE_BUILDING_ENVIRONMENT"
+_WAITING: Collection[FinerState] = ("STATE_QUEUED", BUILDING)
 _WORDS: Mapping[str, FinerState] = {word: word for word in get_args(FinerState)}
 
 
-def finer(state: ExperimentState | TrialState, live: Collection[AllocationRow]) -> FinerState:
-    """Returns the displayed state with the wire's prefix."""
-    return _WORDS[f"STATE_{display_state(state, [each.state for each in live])}"]
+def finer(
+    state: ExperimentState | TrialState, live: Collection[AllocationRow], *, is_building: bool = False
+) -> FinerState:
+    """Returns the displayed state with the wire's prefix. ``is_building``: a trial waits for its environment."""
+    return _WORDS[f"STATE_{display_state(state, [each.state for each in live], is_building=is_building)}"]
 
 
 def leaving(live: Collection[AllocationRow]) -> str:
@@ -43,7 +48,7 @@ def text_of(
 ) -> str:
     """``total``: number of trials, of which the most relevant are given. ``message``: the reason from the event of the
     last change of state; of a deletion, what it waits for."""
-    shown = finer(row.state, live)
+    shown = finer(row.state, live, is_building=any(trial.build_task_id for trial in trials))
     if shown == "STATE_PAUSING":
         return f"pausing: {leaving(live)}"
     if row.state.is_stopping:
@@ -58,9 +63,9 @@ def text_of(
         return f"delete failed: {message}"
     if row.state is ExperimentState.DELETING and message:
         return f"deleting: {message}"
-    if shown == "STATE_QUEUED":
-        waiting = next((trial.waiting for trial in trials if trial.waiting), None)
-        return f"queued: {waiting}" if waiting else "queued"
+    if shown in _WAITING:
+        waiting = next((trial.waiting for trial in trials if trial.waiting and trial.state == shown), None)
+        return f"{_word(shown)}: {waiting}" if waiting else _word(shown)
     if shown == "STATE_RUNNING":
         running = sum(trial.state == "STATE_RUNNING" for trial in trials)
         noted = next((trial for trial in trials if trial.state == "STATE_RUNNING" and trial.note), None)
@@ -68,6 +73,10 @@ def text_of(
             return f"running: {noted.note}" if noted else "running"
         text = f"running: {running} of {total} trials"
         return f"{text}; trial {noted.trial_id}: {noted.note}" if noted else text
+    return _word(shown)
+
+
+def _word(shown: FinerState) -> str:
     return shown.removeprefix("STATE_").lower().replace("_", " ")
 
 
@@ -85,10 +94,13 @@ def trial_status(
     failed: AllocationRow | None = None,
     max_restarts: int = 0,
     silent_after: float = 0.0,
+    build: BuildStatus | None = None,
 ) -> TrialStatus:
-    """``failed``: the newest failed attempt. ``silent_after``: seconds without a report before a note says so."""
+    """``failed``: the newest failed attempt. ``silent_after``: seconds without a report before a note says so.
+    ``build``: the build of its environment for which it waits."""
     allocations = [] if live is None else [live]
-    waiting = waiting_of(row, live, now)
+    shown = finer(row.state, allocations, is_building=build is not None)
+    waiting = build.text if build and shown == BUILDING else waiting_of(row, live, now)
     failure = None
     if (
         failed is not None
@@ -105,8 +117,8 @@ def trial_status(
         )
     return TrialStatus(
         trial_id=row.id,
-        state=finer(row.state, allocations),
-        text=_trial_text(row, live, waiting, failure.text if failure else ""),
+        state=shown,
+        text=_trial_text(row, live, shown, waiting, failure.text if failure else ""),
         note=note_of(row, live, silent_after, now),
         failure=failure,
         attempt=row.restarts + 1,
@@ -116,6 +128,7 @@ def trial_status(
         restarts=row.restarts,
         progress=row.progress,
         steps=row.steps_completed,
+        build_task_id=build.task_id if build and shown == BUILDING else None,
     )
 
 
@@ -136,18 +149,17 @@ def waiting_of(row: TrialRow, live: AllocationRow | None, now: datetime) -> str 
     return None
 
 
-def _trial_text(row: TrialRow, live: AllocationRow | None, waiting: str | None, failure: str) -> str:
-    shown = finer(row.state, [] if live is None else [live])
+def _trial_text(row: TrialRow, live: AllocationRow | None, shown: FinerState, waiting: str | None, failure: str) -> str:
     if live is not None and (shown == "STATE_PAUSING" or row.state.is_stopping):
         word = "pausing" if shown == "STATE_PAUSING" else state_phrase(row.state)
         return f"{word}: {leaving([live])}"
     if row.state.is_terminal and row.exit_reason not in (None, ExitReason.COMPLETED):
         return _end_text(row, row.exit_reason or ExitReason.ERRORED, failure)
-    if shown == "STATE_QUEUED" and waiting:
-        return f"queued: {waiting}"
+    if shown in _WAITING and waiting:
+        return f"{_word(shown)}: {waiting}"
     if live is not None and (live.preempt_requested_at or live.kill_requested_at):
         return f"{live.message or 'asked to release its slots'}: {leaving([live])}"
-    return shown.removeprefix("STATE_").lower().replace("_", " ")
+    return _word(shown)
 
 
 def _end_text(row: TrialRow, reason: ExitReason, failure: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from determined.config import masking
 from determined.states import ExperimentState
+from determined_master.allocations import environment_wait_repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import experiments as schemas
 from determined_master.db.models import ExperimentRow
@@ -75,4 +76,5 @@ async def displayed(session: ReadSession, rows: Sequence[ExperimentRow]) -> dict
     """Returns the displayed state of each experiment by its id."""
     holding = [row.id for row in rows if row.state in _MAY_HOLD_SLOTS]
     live = await totals_queries.live_allocation_states(session, holding)
-    return {row.id: display_state(row.state, live.get(row.id, ())) for row in rows}
+    building = await environment_wait_repository.experiments_waiting(session, holding)
+    return {row.id: display_state(row.state, live.get(row.id, ()), is_building=row.id in building) for row in rows}

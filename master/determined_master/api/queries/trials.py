@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from determined.states import CheckpointState, TrialState
+from determined_master.allocations import environment_wait_repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import trials as schemas
 from determined_master.api.schemas.enums import wire_state
@@ -47,7 +48,11 @@ async def states(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int, st
 async def displayed(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int, str]:
     """Returns the displayed state of each trial by its id."""
     live = {a.task_id: a.state for a in await allocation_rows.live_of_tasks(session, [r.task_id for r in rows])}
-    return {r.id: display_state(r.state, [live[r.task_id]] if r.task_id in live else []) for r in rows}
+    building = await environment_wait_repository.building_for(session, [r.task_id for r in rows])
+    return {
+        r.id: display_state(r.state, [live[r.task_id]] if r.task_id in live else [], is_building=r.task_id in building)
+        for r in rows
+    }
 
 
 async def workloads(

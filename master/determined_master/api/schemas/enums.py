@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from determined.errors import BadRequest
 from determined.states import CheckpointState
+from determined_master.display_state import BUILDING_ENVIRONMENT, PAUSING, PROGRESS, QUEUED
 
 E = TypeVar("E", bound=Enum)
 
@@ -14,13 +15,16 @@ def state(value: Enum | str) -> str:
     return f"STATE_{value.value if isinstance(value, Enum) else value}"
 
 
+_OLDER = {PAUSING: "PAUSED", BUILDING_ENVIRONMENT: QUEUED}
+
+
 def wire_state(shown: str) -> str:
-    """Returns a displayed state as older clients know it: they do not know pausing.
+    """Returns a displayed state as older clients know it: they know neither pausing nor building.
 
     >>> wire_state("PAUSING"), wire_state("RUNNING")
     ('STATE_PAUSED', 'STATE_RUNNING')
     """
-    return state("PAUSED" if shown == "PAUSING" else shown)
+    return state(_OLDER.get(shown, shown))
 
 
 KNOWN_CHECKPOINT_STATES = {
@@ -44,7 +48,7 @@ def states(values: Iterable[str], kind: type[E]) -> list[E]:
     found: list[E] = []
     for value in values:
         word = value.removeprefix("STATE_")
-        if word in ("QUEUED", "PULLING", "STARTING", "RUNNING") and "ACTIVE" in kind.__members__:
+        if word in PROGRESS and "ACTIVE" in kind.__members__:
             word = "ACTIVE"
         if word == "UNSPECIFIED":
             continue

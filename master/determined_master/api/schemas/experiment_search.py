@@ -20,6 +20,7 @@ Cell = Number | str | bool | None
 ShownState = Literal[
     "STATE_ACTIVE",
     "STATE_QUEUED",
+    "STATE_BUILDING_ENVIRONMENT",
     "STATE_PULLING",
     "STATE_STARTING",
     "STATE_RUNNING",

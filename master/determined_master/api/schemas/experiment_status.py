@@ -10,6 +10,7 @@ from determined_master.api.schemas.base import Time, Wire
 
 FinerState = Literal[
     "STATE_QUEUED",
+    "STATE_BUILDING_ENVIRONMENT",
     "STATE_PULLING",
     "STATE_STARTING",
     "STATE_RUNNING",
@@ -25,7 +26,8 @@ FinerState = Literal[
     "STATE_DELETING",
     "STATE_DELETE_FAILED",
 ]
-"""Never ACTIVE: an active trial is queued, pulling, starting or running. Trials are never deleted."""
+"""Never ACTIVE: an active trial is queued, without its environment, pulling, starting or running. Trials are never
+deleted."""
 
 
 class AllowedVerbs(Wire):
@@ -83,6 +85,8 @@ class TrialStatus(Wire):
     steps: int
     note: str | None
     """What is wrong with it although it has not failed: it is silent, or reported a value that is not finite."""
+    build_task_id: str | None
+    """The task that builds the environment for which it waits, without slots; None if it waits for none."""
 
 
 class RunTimes(Wire):

@@ -15,7 +15,7 @@ from determined_master.db.models.experiments import ExperimentRow, SearchEventRo
 from determined_master.db.models.logs import LogPolicyMatchRow, LogRow
 from determined_master.db.models.metrics import MetricRow
 from determined_master.db.models.series import ChunkRow, SeriesCursorRow, SeriesRow
-from determined_master.db.models.tasks import JobRow, TaskRow
+from determined_master.db.models.tasks import EnvironmentWaitRow, JobRow, TaskRow
 from determined_master.db.models.trials import TrialRow
 from determined_master.db.models.users import (
     ProjectRow,
@@ -37,6 +37,7 @@ __all__ = [
     "ColumnNameRow",
     "ColumnValueRow",
     "ContainerRow",
+    "EnvironmentWaitRow",
     "EventRow",
     "ExperimentLabelRow",
     "ExperimentRow",

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, String, Text
+from sqlalchemy import JSON, ForeignKey, Index, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import ExitReason, TaskKind, TaskState, TokenScope
@@ -67,3 +67,22 @@ class TaskRow(Base):
     exit_code: Mapped[int | None]
     failure: Mapped[str | None] = mapped_column(Text)
     """One sentence about the cause of its failure."""
+
+
+class EnvironmentWaitRow(Base):
+    """A task that holds no slots because a Python environment is built for it on an agent, where an attempt lacked it.
+
+    The row ends with the task's next attempt.
+    """
+
+    __tablename__ = "environment_waits"
+
+    task_id: Mapped[str] = mapped_column(ForeignKey("tasks.id", ondelete="CASCADE"), primary_key=True)
+    agent_id: Mapped[str] = mapped_column(String(255), primary_key=True)
+    environment_key: Mapped[str] = mapped_column(String(16), primary_key=True)
+    allocation_id: Mapped[str] = mapped_column(ForeignKey("allocations.id", ondelete="CASCADE"), index=True)
+    """The attempt that lacked it, whose spec the build follows."""
+    build_id: Mapped[str | None] = mapped_column(String(64))
+    """The task that builds it; None until there is one."""
+    is_over: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """True once the build has ended, well or not: the next attempt does not ask this agent again."""
