@@ -210,12 +210,12 @@ def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "resource-pools.md"
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_file_with_pools_as_documented_starts(up: Up, tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(("number", "pool"), list(enumerate(("gpu", "default", "cloud"))))
+def test_a_file_with_pools_as_documented_starts(up: Up, tmp_path: Path, number: int, pool: str) -> None:
     """The agent joins the default pool, whatever its name is."""
     files = re.findall(r"```yaml\n(# master\.yaml\n.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "master.yaml").write_text(files[number], encoding="utf-8")
     assert up.start("--config", str(tmp_path / "master.yaml")).startswith("ready: ")
     (agent,) = json.loads(up.det("agent", "list", "--json").stdout)
-    assert agent["resource_pool"] == ("gpu", "cloud")[number]
+    assert agent["resource_pool"] == pool
     assert up.stop() == 0

@@ -21,6 +21,8 @@ from determined_launch.regular_files import read_regular
 
 VENV, RESULT, LOCK = "venv", "result.json", "lock"
 """The environment in its folder, the result of the newest build, and the lock of a build that runs."""
+BASE_FILE = "zzz_task_base.pth"
+"""Python reads this file last, so that packages added to a Python precede its own."""
 _KEPT_LINES = 2000
 _MAX_RESULT_BYTES = 1 << 16
 
@@ -48,6 +50,7 @@ def build(
     folder: Path,
     environ: Mapping[str, str] | None = None,
     say: Callable[[str], None] | None = None,
+    base: str = sys.executable,
 ) -> Result:
     """Builds the environment ``folder/venv`` unless it is complete. A second build of a folder waits for the first.
 
@@ -57,6 +60,7 @@ def build(
         folder: is created. An incomplete environment in it is removed first.
         environ: variables of the installers; default: this process's own.
         say: gets each line of the output; default: ``print``.
+        base: the Python whose packages a list of ``environment.pip`` is added to; default: this one.
 
     Raises:
         BuildFailed: with a sentence that names the requirement. The folder has the same sentence in its result.
@@ -82,7 +86,7 @@ def build(
         shutil.rmtree(folder / VENV, ignore_errors=True)
         start = time.monotonic()
         try:
-            _make(inputs, context, folder, variables, write)
+            _make(inputs, context, folder, variables, write, base)
             result = _measured(folder / VENV, time.monotonic() - start)
         except (DeterminedError, OSError) as problem:
             shutil.rmtree(folder / VENV, ignore_errors=True)
@@ -111,10 +115,44 @@ def read_result(folder: Path) -> Result | None:
 
 
 def _make(
-    inputs: Inputs, context: Path, folder: Path, environ: Mapping[str, str], write: Callable[[str], None]
+    inputs: Inputs,
+    context: Path,
+    folder: Path,
+    environ: Mapping[str, str],
+    write: Callable[[str], None],
+    base: str,
 ) -> None:
-    interpreter = installers.find_python(inputs.python, folder / "python", environ)
     venv = folder / VENV
+    if inputs.kind == "packages":
+        _make_layer(venv, context, environ, write, base)
+    else:
+        _make_venv(inputs, venv, context, environ, write)
+    for step in installers.steps(inputs, context, venv, environ, base):
+        write(f"$ {' '.join(step.argv)}")
+        code, lines = _run(step.argv, context, {**environ, **step.environment}, write)
+        if code != 0:
+            raise BuildFailed(explain(lines, requirements(inputs)))
+
+
+def _make_layer(
+    venv: Path, context: Path, environ: Mapping[str, str], write: Callable[[str], None], base: str
+) -> None:
+    """Creates an environment that sees the packages of ``base``, so that only what is missing is installed."""
+    script = (
+        "import json, site, sys; from pathlib import Path; import venv; folder = Path(sys.argv[1]); "
+        "venv.create(folder, symlinks=True); "
+        "lines = [f'import site; site.addsitedir({each!r})\\n' for each in site.getsitepackages()]; "
+        f"next(folder.glob('lib/python3*/site-packages')).joinpath('{BASE_FILE}').write_text(''.join(lines))"
+    )
+    code, lines = _run([base, "-c", script, str(venv)], context, environ, write)
+    if code != 0:
+        raise BuildFailed(f"{base} cannot make an environment: {explain(lines, [])}")
+
+
+def _make_venv(
+    inputs: Inputs, venv: Path, context: Path, environ: Mapping[str, str], write: Callable[[str], None]
+) -> None:
+    interpreter = installers.find_python(inputs.python, venv.parent / "python", environ)
     code, lines = _run([interpreter, "-m", "venv", str(venv)], context, environ, write)
     if code != 0:
         # Debian has the part that installs pip in a package of its own.
@@ -122,11 +160,6 @@ def _make(
         code, lines = _run([interpreter, "-m", "venv", "--without-pip", str(venv)], context, environ, write)
     if code != 0:
         raise BuildFailed(f"{interpreter} cannot make an environment: {explain(lines, [])}")
-    for step in installers.steps(inputs, context, venv, environ):
-        write(f"$ {' '.join(step.argv)}")
-        code, lines = _run(step.argv, context, {**environ, **step.environment}, write)
-        if code != 0:
-            raise BuildFailed(explain(lines, requirements(inputs)))
 
 
 def _run(

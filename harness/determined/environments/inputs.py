@@ -3,14 +3,14 @@
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from determined.errors import ConfigError
 
-Kind = Literal["requirements", "pipfile", "uv_lock", "pyproject"]
+Kind = Literal["requirements", "pipfile", "uv_lock", "pyproject", "packages"]
 Read = Callable[[str], "bytes | None"]
 """Returns the content of a file of the context by its path there, or None if there is no such file."""
 
@@ -24,6 +24,10 @@ _BY_NAME: Mapping[str, tuple[Kind, tuple[str, ...]]] = {
 """Kind by the name of the file, and the files beside it that are used too."""
 _REQUIRED_BESIDE = {"uv.lock": ("pyproject.toml",)}
 
+PACKAGES = "environment.pip"
+"""Name of the list of packages that a configuration itself has."""
+MAX_PACKAGES, MAX_PACKAGE_LENGTH = 200, 500
+MAX_NAME_LENGTH = 60
 MAX_FILES = 50
 """Number of files of one environment."""
 MAX_DEPTH = 10
@@ -95,6 +99,44 @@ def files_of(context: Path) -> Read:
             return None
 
     return content
+
+
+def wanted_inputs(wanted: Mapping[str, Any], read: Read) -> Inputs:
+    """Returns the inputs that a configuration describes: ``{requirements, python}`` of ``environment.venv``, or
+    ``{pip}`` with the list of ``environment.pip``. Raises ConfigError like ``read_inputs``."""
+    if "pip" in wanted:
+        return read_packages(wanted["pip"])
+    return read_inputs(wanted["requirements"], wanted.get("python"), read)
+
+
+def name_of(wanted: Mapping[str, Any]) -> str:
+    """Returns what an environment is made from, as people know it.
+
+    Example:
+        >>> name_of({"requirements": "requirements.txt"}), name_of({"pip": ["einops", "numpy<3"]})
+        ('requirements.txt', 'einops, numpy<3')
+    """
+    text = ", ".join(wanted["pip"]) if "pip" in wanted else str(wanted["requirements"])
+    return text if len(text) <= MAX_NAME_LENGTH else f"{text[: MAX_NAME_LENGTH - 1]}…"
+
+
+def read_packages(packages: Sequence[str]) -> Inputs:
+    """Returns the inputs of packages that are added to the Python of a task.
+
+    Raises:
+        ConfigError: one of them is no requirement with a name, or is a path.
+
+    Example:
+        >>> read_packages(["einops==0.8"]).main
+        'environment.pip'
+    """
+    if len(packages) > MAX_PACKAGES:
+        raise ConfigError(f"{PACKAGES} has {len(packages)} packages; at most {MAX_PACKAGES} are allowed")
+    for number, text in enumerate(packages, 1):
+        if len(text) > MAX_PACKAGE_LENGTH or not text.isprintable() or _NAME.match(text) is None:
+            raise ConfigError(f'"{text[:80]}" is not a package, such as "einops" or "einops==0.8"')
+        _refuse_path(PACKAGES, number, text)
+    return Inputs("packages", PACKAGES, {PACKAGES: "\n".join(packages).encode()})
 
 
 def read_inputs(main: str, python: str | None, read: Read) -> Inputs:
@@ -216,7 +258,7 @@ def requirements(inputs: Inputs) -> list[Requirement]:
     """
     found = []
     for file, content in inputs.files.items():
-        if inputs.kind == "requirements":
+        if inputs.kind in ("requirements", "packages"):
             lines = _logical_lines(content)
         else:
             lines = _keys(content) if inputs.kind == "pipfile" else _strings(content)

@@ -15,6 +15,9 @@ from determined.environments.inputs import Inputs
 from determined.errors import ConfigError
 
 
+_PIP_OPTIONS = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off")
+
+
 @dataclass(frozen=True)
 class Step:
     """One command of an installation, with variables that it needs in addition."""
@@ -65,12 +68,19 @@ def find_python(version: str | None, folder: Path, environ: Mapping[str, str]) -
     raise ConfigError(f"environment.venv.python: uv finds no Python {version}")
 
 
-def steps(inputs: Inputs, context: Path, venv: Path, environ: Mapping[str, str]) -> Sequence[Step]:
+def steps(
+    inputs: Inputs, context: Path, venv: Path, environ: Mapping[str, str], base: str = sys.executable
+) -> Sequence[Step]:
     """Returns the commands that install into ``venv``, which exists. They start in the folder of the context.
+
+    ``base``: the Python to which packages are added, whose pip adds them: uv does not see what it has already.
 
     Raises:
         ConfigError: the machine lacks an installer that these inputs need.
     """
+    if inputs.kind == "packages":
+        named = inputs.files[inputs.main].decode().splitlines()
+        return [Step((base, "-m", "pip", "--python", str(venv / "bin" / "python"), "install", *_PIP_OPTIONS, *named))]
     if inputs.kind == "pipfile":
         return _pipenv(inputs, context, venv, environ)
     uv = find("uv", environ)
@@ -87,12 +97,11 @@ def steps(inputs: Inputs, context: Path, venv: Path, environ: Mapping[str, str])
     if uv is not None:
         return [Step((*uv, "pip", "install", "--python", python, "--compile-bytecode", "-r", inputs.main))]
     named = inputs.main if inputs.kind == "requirements" else str(_listed(inputs, venv))
-    options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
     # Without one of its own (Debian without python3-venv) the environment is served by this Python's.
     pip = (
         (python, "-m", "pip") if (venv / "bin" / "pip").exists() else (sys.executable, "-m", "pip", "--python", python)
     )
-    return [Step((*pip, "install", *options, "-r", named))]
+    return [Step((*pip, "install", *_PIP_OPTIONS, "-r", named))]
 
 
 def _pipenv(inputs: Inputs, context: Path, venv: Path, environ: Mapping[str, str]) -> Sequence[Step]:

@@ -1,0 +1,16 @@
+"""The wheel of the client has the modules of ``determined`` that exist."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+OF_THE_CLUSTER = {"config", "environments", "link", "local"}
+"""Parts of ``determined`` that only a machine with the whole product needs."""
+
+
+def test_every_module_is_in_the_wheel_unless_only_a_cluster_needs_it():
+    settings = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    named = {Path(path).name for path in included if path.startswith("../harness/determined/")}
+    modules = {path.name for path in (ROOT / "harness" / "determined").iterdir()} - {"__pycache__"}
+    assert named == modules - OF_THE_CLUSTER
