@@ -12,13 +12,12 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from determined.environments import BASE_FILE
 from determined_agent.task_base import TaskBase
 from determined_launch import environment as names
 
 FOLDER = "venv"
 """Folder of the environment in the task's run folder."""
-BASE_FILE = "zzz_task_base.pth"
-"""Python reads this file last, so that packages installed into the attempt precede the base."""
 
 _PIP = b"""import importlib.util, sys
 if importlib.util.find_spec("pip") is None:
@@ -83,7 +82,8 @@ def use_attempt_venv(environment: dict[str, str], seen_as: Path, base: TaskBase,
     python = seen_as / "bin" / "python"
     rest = environment.get("PATH") or os.defpath
     # Programs of the base that are not written in Python are run from where they are.
-    environment["PATH"] = os.pathsep.join([str(python.parent), str(programs), str(base.scripts_folder), rest])
+    folders = [python.parent, programs, base.added_programs, base.scripts_folder]
+    environment["PATH"] = os.pathsep.join([*(str(each) for each in folders if each is not None), rest])
     environment["VIRTUAL_ENV"] = str(seen_as)
     environment["PIP_USER"] = "0"  # a pip.conf with another target would install outside of the attempt
     environment.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")

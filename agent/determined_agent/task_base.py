@@ -43,6 +43,18 @@ class TaskBase:
     """Bodies of the base's Python scripts without the first line; an attempt runs them under its own Python."""
     protected: tuple[Path, ...]
     """Folders that a task sees read-only if it can have mounts of its own."""
+    added_programs: Path | None = None
+    """Folder of the programs of packages that were added to it."""
+
+    def with_added(self, layer: "TaskBase") -> "TaskBase":
+        """Returns this base with the packages of ``layer`` before its own."""
+        return replace(
+            self,
+            site_folders=(*layer.site_folders, *self.site_folders),
+            scripts={**self.scripts, **layer.scripts},
+            protected=(*self.protected, *layer.protected),
+            added_programs=layer.scripts_folder,
+        )
 
 
 def base_seen_at(place: Path, base: TaskBase, data: Path) -> tuple[TaskBase, Mount | None]:
@@ -71,6 +83,11 @@ class TaskBases:
             if known is None or known[0] is not facts or not known[1].scripts_folder.is_dir():
                 known = self._found[facts.prefix] = (facts, _find_base(facts, self._data))
             return known[1]
+
+
+def base_version(facts: PythonFacts) -> tuple[str, ...]:
+    """Returns words that differ when the packages of a Python differ. Blocking, a few calls of the system."""
+    return (str(facts.prefix), *(f"{folder} {folder.stat().st_mtime_ns}" for folder in facts.site_folders))
 
 
 def built_base(facts: PythonFacts) -> TaskBase:

@@ -42,6 +42,13 @@ def start(
     )
 
 
+def add(cluster: LiveCluster, index: PackageIndex, folder: Path, *packages: str, **more: Any) -> Experiment:
+    """An experiment that adds packages to the Python of its tasks and prints which parrot it has."""
+    environment = {"pip": list(packages), "environment_variables": index.variables}
+    entrypoint = more.pop("entrypoint", SHOW)
+    return create(cluster, SCRIPT, folder, entrypoint=entrypoint, max_restarts=0, environment=environment, **more)
+
+
 def build_of(experiment: Experiment) -> str:
     """The task that builds for this experiment, from the line in its log."""
     text = wait_until(
@@ -123,6 +130,35 @@ def test_a_killed_build_ends_the_wait_with_a_reason(cluster, index, tmp_path):
     assert "the task that builds the environment was killed" in "\n".join(experiment.log)
 
 
+def test_packages_of_the_configuration_are_added_once_to_the_python_of_the_tasks(cluster, index, tmp_path):
+    script = "python3 -c 'import parrot, requests; print(parrot.version, requests.__name__)'"
+    first = add(cluster, index, tmp_path / "first", "parrot==1.0", entrypoint=script)
+    first.ended()
+    assert "\n1.0 requests" in "\n".join(first.log)
+    assert "built the environment" in log_of(cluster, build_of(first))
+    second = add(cluster, index, tmp_path / "second", "parrot==1.0", entrypoint=script)
+    second.ended()
+    assert "is built by task" not in "\n".join(second.log)
+    assert index.asked == {"parrot-1.0-py3-none-any.whl": 1}
+
+
+def test_a_build_holds_no_slot_says_its_last_line_and_ends_with_its_trial(cluster, index, tmp_path):
+    index.gate.clear()
+    experiment = add(cluster, index, tmp_path / "first", "parrot==2.0")
+    build = build_of(experiment)
+    wait_until(lambda: index.asked, what="the build asks for the wheel")
+    for number in range(2):  # as many as there are slots
+        create(cluster, SCRIPT, tmp_path / f"other-{number}", entrypoint="true").ended()
+    status = cluster.session.get(f"/detent/experiments/{experiment.id}/status")
+    assert status["state"] == "STATE_BUILDING_ENVIRONMENT"
+    assert status["text"].startswith("building environment: parrot==2.0 on agent agent-1: ")
+    assert "Collecting parrot==2.0" in status["text"] or "Downloading" in status["text"]
+    cluster.session.post(f"/api/v1/experiments/{experiment.id}/kill")
+    experiment.ended("CANCELED")
+    wait_until(lambda: cluster.session.get(f"/api/v1/tasks/{build}")["task"]["endTime"], what="the end of the build")
+    assert "resources failed" not in "\n".join(experiment.log)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs tasks as other users")
 def test_a_user_without_rights_on_the_data_folder_builds_and_uses_it(index, tmp_path):
     with live_cluster(tmp_path / "cluster", slots=0) as cluster:
@@ -131,6 +167,9 @@ def test_a_user_without_rights_on_the_data_folder_builds_and_uses_it(index, tmp_
             experiment = start(cluster, index, tmp_path / name, "parrot==1.0", text="shared")
             experiment.ended()
             assert "1.0 /run/detent/environment/venv/lib" in "\n".join(experiment.log)
-        (venv,) = (cluster.folder / "agent-1" / "environments").glob("*/build/venv")
-        assert venv.stat().st_uid == 54001
-    assert index.asked == {"parrot-1.0-py3-none-any.whl": 1}
+        added = add(cluster, index, tmp_path / "added", "parrot==2.0")
+        added.ended()
+        assert "2.0 /run/detent/environment/venv/lib" in "\n".join(added.log)
+        venv, *others = (cluster.folder / "agent-1" / "environments").glob("*/build/venv")
+        assert [each.stat().st_uid for each in (venv, *others)] == [54001, 54001]
+    assert index.asked == {"parrot-1.0-py3-none-any.whl": 1, "parrot-2.0-py3-none-any.whl": 1}

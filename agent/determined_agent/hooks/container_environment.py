@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from determined.environments import name_of
 from determined.link.messages import SlotFacts
 from determined_agent import devices
 from determined_agent.drivers.driver import ContainerOptions, NotStarted
@@ -34,9 +35,10 @@ class ContainerEnvironmentHook:
     async def do(self, draft: Draft) -> None:
         spec, environment, settings = draft.spec, draft.environment, self._settings
         if spec.venv is not None:
+            name = "environment.pip" if "pip" in spec.venv else "environment.venv"
             raise NotStarted(
-                "environment.venv: this agent runs tasks in containers, whose packages belong to the image; install "
-                f"{spec.venv['requirements']} there, or use a pool whose agents run tasks as processes"
+                f"{name}: this agent runs tasks in containers, whose packages belong to the image; install "
+                f"{name_of(spec.venv)} there, or use a pool whose agents run tasks as processes"
             )
         kind = self._kind(spec.slots)
         wanted = spec.images or ({"cpu": spec.image} if spec.image else {})

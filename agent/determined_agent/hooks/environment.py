@@ -79,7 +79,8 @@ class EnvironmentHook:
         else:
             where = f"the environment of {spec.venv and spec.venv['requirements']}"
         draft.harness_copy = await self._harness(draft)
-        choose_library(draft, where, facts.official, facts.version)
+        official = draft.added.official if draft.added is not None else None
+        choose_library(draft, where, official or facts.official, facts.version)
         draft.bash = shutil.which("bash", path=environment.get("PATH", os.defpath))
         if draft.built is not None:
             base = await asyncio.to_thread(self._built_base, draft, draft.built)
@@ -89,6 +90,8 @@ class EnvironmentHook:
                 draft.reachable += await asyncio.to_thread(_python_folders, facts)
         else:
             base = await self._base(draft, facts, is_users=is_users)
+            if draft.added is not None:
+                base = base.with_added(await asyncio.to_thread(self._built_base, draft, draft.added))
         seen_as = draft.run_dir / FOLDER
         programs = await asyncio.to_thread(self._make_venv, draft, seen_as, base)
         draft.task_python = use_attempt_venv(environment, seen_as, base, programs)

@@ -49,6 +49,8 @@ class Draft:
     """Folders that a process of this user needs even if their parents are closed to it."""
     built: PythonFacts | None = None
     """Environment that was built for this task, by its paths on the machine; None for the agent's choice."""
+    added: PythonFacts | None = None
+    """Environment with the packages that are added to the task's Python; None if there are none."""
     needed_environment: str = ""
     """Key of the environment for which the container waits."""
     on_change: Callable[[], None] = lambda: None

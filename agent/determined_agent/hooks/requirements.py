@@ -5,7 +5,7 @@ import json
 import os
 
 from determined.context import small_files
-from determined.environments import Inputs, read_inputs
+from determined.environments import Inputs, name_of, read_packages, wanted_inputs
 from determined.environments.inputs import MAX_FILE_BYTES
 from determined.errors import ConfigError, ContextError
 from determined_agent.contexts import Contexts
@@ -15,7 +15,8 @@ from determined_agent.hooks.environment import PRIVATE_BUILD
 from determined_agent.hooks.hook import Draft
 from determined_agent.namespaces import Mount
 from determined_agent.settings import Settings, task_python_of_agent
-from determined_agent.task_python import PythonProbe
+from determined_agent.task_base import base_version
+from determined_agent.task_python import PythonProbe, choose
 from determined_launch import environment as names
 
 
@@ -39,10 +40,14 @@ class RequirementsHook:
         if draft.spec.builds_environment:
             await self._prepare_build(draft, key)
             return
-        draft.say(f"environment: {inputs.main}, hash {key}")
+        draft.say(f"environment: {name_of(draft.spec.venv)}, hash {key}")
         is_built = (self._agent_id, key) in draft.spec.built_environments
         venv = await self._environments.wait(key, draft, is_built=is_built)
-        draft.built = await asyncio.to_thread(facts_of, venv)
+        facts = await asyncio.to_thread(facts_of, venv)
+        if inputs.kind == "packages":
+            draft.added = facts
+        else:
+            draft.built = facts
 
     async def undo(self, draft: Draft) -> None:
         if draft.spec.builds_environment:
@@ -53,13 +58,15 @@ class RequirementsHook:
     async def _inputs(self, draft: Draft) -> Inputs:
         venv, context = draft.spec.venv, draft.spec.context
         assert venv is not None
+        if "pip" in venv:
+            return read_packages(venv["pip"])
         if context is None:
             raise NotStarted(f"environment.venv needs a context folder with {venv['requirements']}")
         path = await self._contexts.fetch(context)
 
         def find() -> Inputs:
             with small_files(path, MAX_FILE_BYTES) as content:
-                return read_inputs(venv["requirements"], venv.get("python"), content)
+                return wanted_inputs(venv, content)
 
         try:
             return await asyncio.to_thread(find)
@@ -67,10 +74,16 @@ class RequirementsHook:
             raise NotStarted(problem.message) from problem
 
     async def _key(self, draft: Draft, inputs: Inputs) -> str:
-        """Returns the name of the environment: one for each list, Python and user of this machine."""
-        facts = await self._probe.ask(self._settings.task_python or task_python_of_agent())
+        """Returns the name of the environment: one for each list, Python and user of this machine. Packages that are
+        added to a Python also depend on those that it has."""
+        is_added = inputs.kind == "packages"
+        image = draft.spec.image if is_added else None
+        python, _ = await asyncio.to_thread(choose, image, self._settings.task_python, task_python_of_agent())
+        is_users = image is not None and image.startswith("venv:")
+        facts = await self._probe.ask(python, draft.identity if is_users else None)
         user = f"{draft.identity.uid}:{draft.identity.gid}" if draft.identity else ""
-        return inputs.key(str(facts.interpreter), ".".join(map(str, facts.version)), user)
+        base = await asyncio.to_thread(base_version, facts) if is_added else ()
+        return inputs.key(str(facts.interpreter), ".".join(map(str, facts.version)), user, *base)
 
     async def _prepare_build(self, draft: Draft, key: str) -> None:
         wanted = draft.spec.builds_environment

@@ -175,4 +175,5 @@ class Devices:
             dist.barrier(group=self._group)
             if self.is_first:
                 Path(self._place.rendezvous.removeprefix("file://")).unlink(missing_ok=True)
+        self._group = None  # its threads end here, and not while the process ends
         dist.destroy_process_group()

@@ -125,6 +125,9 @@ def _python_environment(config: Config) -> Iterator[Finding]:
     environment = config.get("environment")
     if not isinstance(environment, dict) or environment.get("venv") is None:
         return
+    if environment.get("pip"):
+        message = "pip adds packages to the Python of the tasks, and venv replaces it"
+        yield Finding("E306", ("environment", "pip"), message, "list them in the file of venv.requirements", "key")
     image = environment.get("image")
     images = image.values() if isinstance(image, dict) else [image]
     if any(isinstance(each, str) and each.startswith("venv:") for each in images):

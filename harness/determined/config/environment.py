@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from determined.config.model import Model, kind_of, wrong
+from determined.environments.inputs import MAX_PACKAGES, read_packages
+from determined.errors import ConfigError
 
 DEVICES = ("cpu", "cuda", "rocm")
 _VERSION = re.compile(r"3\.[0-9]{1,2}(\.[0-9]{1,2})?\Z")
@@ -101,6 +103,16 @@ class PythonEnvironment(Model):
     python: Annotated[str | None, BeforeValidator(_version)] = None
 
 
+def _packages(value: list[str]) -> list[str]:
+    for index, each in enumerate(value):
+        try:
+            read_packages([each])
+        except ConfigError as problem:
+            raise wrong("E206", problem.message.removeprefix("environment.pip:1: "), index) from problem
+    read_packages(value)
+    return value
+
+
 class RegistryAuth(Model):
     """Credentials of an image registry."""
 
@@ -127,3 +139,4 @@ class Environment(Model):
     pod_spec: dict[str, Any] | None = None
     harness: Literal["auto", "ours", "installed"] = "auto"
     venv: PythonEnvironment | None = None
+    pip: Annotated[list[str], Field(max_length=MAX_PACKAGES), AfterValidator(_packages)] = []

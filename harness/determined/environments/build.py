@@ -23,6 +23,14 @@ VENV, RESULT, LOCK = "venv", "result.json", "lock"
 """The environment in its folder, the result of the newest build, and the lock of a build that runs."""
 BASE_FILE = "zzz_task_base.pth"
 """Python reads this file last, so that packages added to a Python precede its own."""
+_LAYER = """
+import pathlib, site, sys, venv
+folder = pathlib.Path(sys.argv[1])
+venv.create(folder, symlinks=True)
+lines = [f"import site; site.addsitedir({each!r})\\n" for each in site.getsitepackages()]
+next(folder.glob("lib/python3*/site-packages")).joinpath(sys.argv[2]).write_text("".join(lines))
+"""
+"""Runs under the Python to which packages are added."""
 _KEPT_LINES = 2000
 _MAX_RESULT_BYTES = 1 << 16
 
@@ -134,17 +142,9 @@ def _make(
             raise BuildFailed(explain(lines, requirements(inputs)))
 
 
-def _make_layer(
-    venv: Path, context: Path, environ: Mapping[str, str], write: Callable[[str], None], base: str
-) -> None:
+def _make_layer(venv: Path, context: Path, environ: Mapping[str, str], write: Callable[[str], None], base: str) -> None:
     """Creates an environment that sees the packages of ``base``, so that only what is missing is installed."""
-    script = (
-        "import json, site, sys; from pathlib import Path; import venv; folder = Path(sys.argv[1]); "
-        "venv.create(folder, symlinks=True); "
-        "lines = [f'import site; site.addsitedir({each!r})\\n' for each in site.getsitepackages()]; "
-        f"next(folder.glob('lib/python3*/site-packages')).joinpath('{BASE_FILE}').write_text(''.join(lines))"
-    )
-    code, lines = _run([base, "-c", script, str(venv)], context, environ, write)
+    code, lines = _run([base, "-c", _LAYER, str(venv), BASE_FILE], context, environ, write)
     if code != 0:
         raise BuildFailed(f"{base} cannot make an environment: {explain(lines, [])}")
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from determined.environments.inputs import Inputs
 from determined.errors import ConfigError
 
-
 _PIP_OPTIONS = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off")
 
 
@@ -79,8 +78,8 @@ def steps(
         ConfigError: the machine lacks an installer that these inputs need.
     """
     if inputs.kind == "packages":
-        named = inputs.files[inputs.main].decode().splitlines()
-        return [Step((base, "-m", "pip", "--python", str(venv / "bin" / "python"), "install", *_PIP_OPTIONS, *named))]
+        listed = inputs.files[inputs.main].decode().splitlines()
+        return [Step((base, "-m", "pip", "--python", str(venv / "bin" / "python"), "install", *_PIP_OPTIONS, *listed))]
     if inputs.kind == "pipfile":
         return _pipenv(inputs, context, venv, environ)
     uv = find("uv", environ)

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from determined.environments import BuildFailed, build, read_inputs
+from determined.environments import BASE_FILE, VENV, BuildFailed, build, wanted_inputs
 from determined.environments.inputs import files_of
 from determined.errors import ConfigError
 from determined_launch import environment
@@ -17,15 +17,13 @@ def main() -> int:
     if order is None:
         print("determined: only the master starts this, to build an environment", file=sys.stderr)
         return 2
-    context = Path.cwd()
+    context, folder = Path.cwd(), Path(order["folder"])
 
     try:
-        build(
-            read_inputs(order["requirements"], order.get("python"), files_of(context)),
-            context,
-            Path(order["folder"]),
-            environ,
-        )
+        build(wanted_inputs(order, files_of(context)), context, folder, environ)
+        # Attempts have a base of their own, at other paths than this one.
+        for file in (folder / VENV).glob(f"lib/python3*/site-packages/{BASE_FILE}"):
+            file.unlink()
     except (BuildFailed, ConfigError) as problem:
         print(f"ERROR: {problem}", file=sys.stderr, flush=True)
         return 1

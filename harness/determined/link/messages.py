@@ -209,7 +209,8 @@ class ContainerSpec(_Message):
     image: str | None = None
     """``venv:PATH`` selects a Python environment; the process driver ignores other values with a warning."""
     venv: dict[str, Any] | None = None
-    """``{requirements, python}``: the files of the context from which the task's Python environment is built."""
+    """``{requirements, python}``: the files of the context from which the task's Python environment is built.
+    ``{pip}``: packages that are added to the Python of the task."""
     builds_environment: str = ""
     """Key of the Python environment that this task builds for others on its agent."""
     built_environments: list[tuple[str, str]] = Field(default_factory=list)

@@ -4,12 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from determined.config.environment import PythonEnvironment
 from determined.environments import VENV as BUILT
-from determined.environments import build, read_inputs
+from determined.environments import build, read_inputs, read_packages
 from determined.environments.inputs import files_of
 from determined.errors import ConfigError
 
@@ -42,11 +42,30 @@ def make(wanted: PythonEnvironment, context: Path, environ: Mapping[str, str], s
     Raises ConfigError if the context lacks its files, BuildFailed if it cannot be built.
     """
     inputs = read_inputs(wanted.requirements, wanted.python, files_of(context))
-    key = inputs.key(sys.version, sys.base_prefix)
-    cache = Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "detent" / "environments"
-    say(f"environment: {inputs.main}, in {cache / key}")
-    build(inputs, context, cache / key, environ, say)
-    return str(cache / key / BUILT / "bin" / "python")
+    folder = _cache(environ) / inputs.key(sys.version, sys.base_prefix)
+    say(f"environment: {inputs.main}, in {folder}")
+    build(inputs, context, folder, environ, say)
+    return str(folder / BUILT / "bin" / "python")
+
+
+def add_packages(
+    packages: Sequence[str], base: str, context: Path, environ: Mapping[str, str], say: Callable[[str], None]
+) -> str:
+    """Returns a Python that has the packages of ``environment.pip`` beside those of ``base``. It is built once.
+
+    Raises BuildFailed if a package cannot be installed.
+    """
+    inputs = read_packages(packages)
+    code = "import os, site, sys; print(sys.version, *[(p, os.stat(p).st_mtime_ns) for p in site.getsitepackages()])"
+    facts = subprocess.run([base, "-c", code], capture_output=True, text=True, timeout=60, check=False).stdout
+    folder = _cache(environ) / inputs.key(base, facts)
+    say(f"environment: {', '.join(packages)}, in {folder}")
+    build(inputs, context, folder, environ, say, base)
+    return str(folder / BUILT / "bin" / "python")
+
+
+def _cache(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "detent" / "environments"
 
 
 def check_version(program: str) -> None:

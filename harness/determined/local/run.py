@@ -97,6 +97,8 @@ def _run(
     else:
         program = python.choose(named_python, getattr(config.environment.image, device), environ)
     python.check_version(program)
+    if config.environment.pip:
+        program = python.add_packages(config.environment.pip, program, workdir, environ, _say)
     planned = plan.make(config.entrypoint, python=program, test_mode=test_mode)
     if slots is not None:
         planned = plan.with_layers(config.entrypoint, planned, python=program)

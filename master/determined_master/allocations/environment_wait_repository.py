@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute
 
 from determined.states import TaskState, TrialState
 from determined_master import notifications
@@ -59,7 +60,7 @@ class Building(NamedTuple):
 _IS_OPEN: ColumnElement[bool] = EnvironmentWaitRow.is_over.is_(False)
 
 
-def is_waiting(task_id: ColumnElement[str]) -> ColumnElement[bool]:
+def is_waiting(task_id: ColumnElement[str] | InstrumentedAttribute[str]) -> ColumnElement[bool]:
     """Returns the condition that a task waits for a build that has not ended."""
     return select(EnvironmentWaitRow.task_id).where(EnvironmentWaitRow.task_id == task_id, _IS_OPEN).exists()
 
@@ -96,7 +97,7 @@ async def waits(session: ReadSession) -> list[Wait]:
         .outerjoin(build, build.c.id == EnvironmentWaitRow.build_id)
         .order_by(AllocationRow.created_at, EnvironmentWaitRow.task_id)
     )
-    return [Wait(*row[:-1], bool(row[-1])) for row in await session.execute(query)]
+    return [Wait._make([*row[:-1], bool(row[-1])]) for row in await session.execute(query)]
 
 
 async def building_for(session: ReadSession, task_ids: Collection[str]) -> dict[str, Building]:

@@ -17,7 +17,7 @@ def container_settings(config: Mapping[str, Any]) -> dict[str, Any]:
         "images": {device: name for device, name in images.items() if name},
         "force_pull_image": bool(env.get("force_pull_image")),
         "registry_auth": env.get("registry_auth"),
-        "venv": env.get("venv"),
+        "venv": env.get("venv") or ({"pip": env["pip"]} if env.get("pip") else None),
         "harness": env.get("harness") or "auto",
         "bind_mounts": config.get("bind_mounts") or [],
         "proxy_ports": [int(port["proxy_port"]) for port in env.get("proxy_ports") or []],

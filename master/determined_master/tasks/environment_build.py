@@ -1,5 +1,6 @@
 """Starts tasks that build Python environments on the agents that lack them."""
 
+from determined.environments import name_of
 from determined.link.messages import ContainerSpec
 from determined.states import TaskKind
 from determined_master.allocations.environment_wait_repository import Wait
@@ -25,7 +26,9 @@ async def start(session: WriteSession, tasks: Tasks, wait: Wait) -> TaskRow:
         entrypoint=["python3", "-m", "determined.exec.build_environment"],
         harness="ours",
         context=wanting.context,
-        venv=wanting.venv,
+        venv=venv,
+        # Packages are added to the Python that the task has.
+        image=wanting.image if "pip" in venv and (wanting.image or "").startswith("venv:") else None,
         builds_environment=wait.key,
     )
     task = await repository.get(session, wait.task_id)
@@ -35,7 +38,7 @@ async def start(session: WriteSession, tasks: Tasks, wait: Wait) -> TaskRow:
             kind=TaskKind.ENVIRONMENT,
             user_id=attempt.user_id,
             owner=attempt.owner,
-            description=f"builds the environment {wait.key} of {venv.get('requirements')} on {wait.agent_id}",
+            description=f"builds the environment {wait.key} of {name_of(venv)} on {wait.agent_id}",
             spec=spec,
             config={"environment": {"environment_variables": wanting.user_environment, "venv": wanting.venv}},
             slots=0,

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.package_index import PackageIndex, package_index
+from tests.support.packages import listing, make_environment, make_wheel
 
-from determined.environments import BuildFailed, Result, build, read_inputs, read_result
+from determined.environments import BuildFailed, Result, build, read_inputs, read_packages, read_result
 from determined.environments.__main__ import main
 
 INSTALLERS = Path(__file__).parents[3] / ".cache" / "installers" / "bin"
@@ -44,6 +45,27 @@ def make(index: PackageIndex, folder: Path, files: dict[str, str], *installers: 
     environ = variables(index, *installers, folder=folder)
     result = build(inputs, context, folder / "built", environ, say=lambda line: None)
     return result, parrot(folder / "built")
+
+
+def test_packages_are_added_to_a_python_that_has_others(index: PackageIndex, tmp_path: Path):
+    """Only what is missing is installed, and the Python itself is left alone."""
+    index.add("owl", "1.0")
+    base = make_environment(tmp_path / "base", make_wheel(tmp_path / "wheels", "parrot", "1.0"))
+    before = listing(base)
+    environ = variables(index, folder=tmp_path)
+    python = str(base / "bin" / "python")
+    result = build(read_packages(["owl", "parrot"]), tmp_path, tmp_path / "built", environ, lambda line: None, python)
+    assert (result.is_complete, index.asked) == (True, {"owl-1.0-py3-none-any.whl": 1})
+    code = "import owl, parrot, sys; print(parrot.version, sys.prefix in owl.__file__, sys.prefix in parrot.__file__)"
+    shown = subprocess.run([tmp_path / "built/venv/bin/python", "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.split() == ["1.0", "True", "False"]
+    assert listing(base) == before
+
+
+def test_a_package_that_does_not_exist_is_named(index: PackageIndex, tmp_path: Path):
+    environ = variables(index, folder=tmp_path)
+    with pytest.raises(BuildFailed, match=r'environment\.pip:2: "owl==9\.0": No matching distribution found'):
+        build(read_packages(["parrot", "owl==9.0"]), tmp_path, tmp_path / "built", environ, lambda line: None)
 
 
 def parrot(folder: Path) -> str:

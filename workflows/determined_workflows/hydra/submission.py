@@ -21,7 +21,7 @@ from determined_workflows.hydra.project import TASK_FOLDER, Project
 
 METRIC = "return_value"
 NAME = "hydra.yaml"
-_ENVIRONMENTS = ("environment=", "environment.image", "environment.venv")
+_ENVIRONMENTS = ("environment=", "environment.image", "environment.pip", "environment.venv")
 _TASK_FILES = {
     "run_job.py": "run_job.py",
     "det_hydra_result.py": "det_hydra_result.py",

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+from determined.environments import name_of
 from determined_master.allocations import environment_wait_repository
 from determined_master.allocations.environment_wait_repository import Building
 from determined_master.db.session import ReadSession
 from determined_master.logs import log_queries
-from determined_master.logs.log_queries import Selection
+from determined_master.logs.repository import Selection
 
 MAX_LINE_LENGTH = 120
 
@@ -39,8 +40,8 @@ def sentence(wait: Building, config: Mapping[str, Any], line: str) -> str:
     >>> sentence(Building("0f1e2d3c4b5a6978", "gpu-1", "t1"), config, "Collecting torch==2.13.0")
     'requirements.txt on agent gpu-1: Collecting torch==2.13.0'
     """
-    venv = (config.get("environment") or {}).get("venv") or {}
-    place = f"{venv.get('requirements') or wait.key} on agent {wait.agent_id}"
+    environment = config.get("environment") or {}
+    place = f"{name_of(environment.get('venv') or {'pip': environment.get('pip') or []})} on agent {wait.agent_id}"
     return f"{place}: {line}" if line else place
 
 
