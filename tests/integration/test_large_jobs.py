@@ -1,6 +1,8 @@
 """Changes of jobs, experiments and agents with very many trials: others write between their lots, and none is lost."""
 
 import asyncio
+import contextlib
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -55,11 +57,19 @@ async def put(
             use_config_of(connection, 1)
             for each in more:
                 each(connection)
+        # No request makes a transaction as large: its pages would be copied in one that is measured.
+        path = one.master.settings.data / "master.sqlite"
+        if path.exists():
+            with contextlib.closing(sqlite3.connect(path)) as other:
+                other.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     async with database.write_lock:
         await asyncio.to_thread(write)
+    # The index learns how many trials an experiment has as they are created, and then works in lots.
+    await one.master.indexer.catch_up(at_once=True)
     database.queue_changes.is_known = False
     database.notifications.publish({notifications.SCHEDULE})
+    await one.get("/detent/experiments/2/why")  # answered once the scheduler has read the queue anew
 
 
 async def count(one: Cluster, *conditions: Any) -> int:

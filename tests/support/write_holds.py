@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,9 @@ from determined_master.db.session import Database
 
 MAX_HOLD_SECONDS = 0.25
 """No transaction holds the write lock for longer, however much somebody sends or stores."""
+
+SWITCH_SECONDS = 0.0005
+"""As the master sets it for its process: a thread that reads very many rows would hold up the others."""
 
 
 @dataclass
@@ -53,8 +57,11 @@ def write_holds(database: Database) -> Iterator[Holds]:
         release()
 
     vars(lock).update(acquire=measured_acquire, release=measured_release)
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         yield found
     finally:
+        sys.setswitchinterval(usual)
         for name in ("acquire", "release"):
             vars(lock).pop(name)

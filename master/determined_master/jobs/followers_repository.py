@@ -7,7 +7,7 @@ the others in transactions of a loop (loops/job_followers.py), also after a cras
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select, update
 
 from determined.states import AllocationState
 from determined_master.db.models import AllocationRow, JobRow, TaskRow
@@ -15,6 +15,8 @@ from determined_master.db.session import ReadSession, WriteSession
 
 FOLLOWERS_A_LOT = 2000
 """Pending allocations to which one transaction copies the place of their job."""
+FOUND_AT_ONCE = 10_000
+"""Allocations of one job that are found in one go, and then changed lot by lot."""
 MAX_JOBS_A_LOT = 1000
 MISPLACED_A_LOT = 250
 """Pending allocations that one transaction withdraws from the former pool of their job."""
@@ -56,15 +58,38 @@ async def follow(session: WriteSession, job_ids: Sequence[str]) -> bool:
     Returns False if there may be more.
     """
     named = job_ids[:MAX_JOBS_A_LOT]
-    some = select(AllocationRow.id).where(TaskRow.job_id.in_(named), _LAGS_BEHIND).limit(FOLLOWERS_A_LOT)
-    some = some.join(TaskRow, TaskRow.id == AllocationRow.task_id).join(JobRow, JobRow.id == TaskRow.job_id)
+    done = await _copy(session, _lagging(TaskRow.job_id.in_(named)).limit(FOLLOWERS_A_LOT))
+    return len(named) == len(job_ids) and done < FOLLOWERS_A_LOT
+
+
+async def follow_these(session: WriteSession, allocation_ids: Sequence[str]) -> None:
+    """Copies priority and position of their job to those of the allocations that still have others."""
+    await _copy(session, _lagging(AllocationRow.id.in_(allocation_ids)))
+
+
+async def lagging(session: ReadSession, job_id: str) -> Sequence[str]:
+    """Returns pending allocations of a job that have not followed it, at most FOUND_AT_ONCE.
+
+    Reads all of the job's, so it is no part of a transaction that writes: that would hold up other writes, the longer
+    the more have followed.
+    """
+    return (await session.scalars(_lagging(TaskRow.job_id == job_id).limit(FOUND_AT_ONCE))).all()
+
+
+def _lagging(condition: ColumnElement[bool]) -> Select[str]:
+    query = select(AllocationRow.id).where(condition, _LAGS_BEHIND)
+    return query.join(TaskRow, TaskRow.id == AllocationRow.task_id).join(JobRow, JobRow.id == TaskRow.job_id)
+
+
+async def _copy(session: WriteSession, some: Select[str]) -> int:
     of_task = select(TaskRow.job_id).where(TaskRow.id == AllocationRow.task_id).scalar_subquery()
     new = (
         select(column).where(JobRow.id == of_task).scalar_subquery() for column in (JobRow.priority, JobRow.position)
     )
     statement = update(AllocationRow).where(AllocationRow.id.in_(some)).values(dict(zip(_COPIES, new, strict=True)))
-    done = await session.execute(statement.returning(AllocationRow.id).execution_options(synchronize_session=False))
-    return len(named) == len(job_ids) and len(done.all()) < FOLLOWERS_A_LOT
+    # Returned rows would be fetched one by one, each waiting for a busy event loop.
+    done = await session.execute(statement.execution_options(synchronize_session=False))
+    return int(done.rowcount)  # type: ignore[attr-defined]
 
 
 _COPIES = (AllocationRow.priority, AllocationRow.submitted_at)
@@ -83,19 +108,26 @@ async def behind(session: ReadSession) -> Behind:
     return Behind([row[0] for row in rows if row[1]], [row[0] for row in rows if row[2]])
 
 
-async def misplaced(session: ReadSession, job_ids: Sequence[str]) -> list[Misplaced]:
+async def misplaced(session: ReadSession, job_ids: Sequence[str], among: Sequence[str] = ()) -> list[Misplaced]:
     """Returns a lot of the misplaced allocations of jobs. Those that wait come first: otherwise they would be
-    placed on the slots that the others leave."""
+    placed on the slots that the others leave. ``among``: only of these."""
     query = (
         select(AllocationRow.id, AllocationRow.pool, JobRow.pool, AllocationRow.state)
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .join(JobRow, JobRow.id == TaskRow.job_id)
-        .where(TaskRow.job_id.in_(job_ids), _IS_MISPLACED)
+        .where(AllocationRow.id.in_(among) if among else TaskRow.job_id.in_(job_ids), _IS_MISPLACED)
     )
     rows = [*await session.execute(query.where(_IS_PENDING).limit(MISPLACED_A_LOT))]
     if len(rows) < MISPLACED_A_LOT:
         rows += await session.execute(query.where(~_IS_PENDING).limit(MISPLACED_WITH_SLOTS_A_LOT))
     return [Misplaced(id_, pool, to, state is AllocationState.PENDING) for id_, pool, to, state in rows]
+
+
+async def misplaced_waiting(session: ReadSession, job_id: str) -> Sequence[str]:
+    """Returns misplaced allocations of a job that wait, at most FOUND_AT_ONCE; see ``lagging``."""
+    query = select(AllocationRow.id).where(TaskRow.job_id == job_id, _IS_MISPLACED, _IS_PENDING).limit(FOUND_AT_ONCE)
+    query = query.join(TaskRow, TaskRow.id == AllocationRow.task_id).join(JobRow, JobRow.id == TaskRow.job_id)
+    return (await session.scalars(query)).all()
 
 
 def may_be_more(found: Sequence[Misplaced]) -> bool:

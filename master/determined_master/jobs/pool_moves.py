@@ -13,9 +13,11 @@ from determined_master.jobs import followers_repository
 from determined_master.resource_managers.managers import ResourceManagers
 
 
-async def move_lot(session: WriteSession, managers: ResourceManagers, job_ids: Sequence[str]) -> bool:
-    """Moves a lot of the allocations of jobs. Returns False if there may be more."""
-    found = await followers_repository.misplaced(session, job_ids)
+async def move_lot(
+    session: WriteSession, managers: ResourceManagers, job_ids: Sequence[str], among: Sequence[str] = ()
+) -> bool:
+    """Moves a lot of the allocations of jobs; with ``among`` only of these. Returns False if there may be more."""
+    found = await followers_repository.misplaced(session, job_ids, among)
     waiting: dict[tuple[str, str], list[str]] = defaultdict(list)
     for each in found:
         if each.is_pending:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from determined.link.isolation import Isolation
+from determined_master.db.batches import batched
 from determined_master.db.session import Database
 from determined_master.jobs import followers_repository
 from determined_master.jobs.pool_moves import move_lot
@@ -47,9 +48,20 @@ class JobFollowers:
             left = [job_id for job_id in left if job_id in worked - done]
 
     async def _follow(self, job_id: str) -> bool:
-        async with self._database.write() as session:
-            return await followers_repository.follow(session, [job_id])
+        async with self._database.read() as session:
+            found = await followers_repository.lagging(session, job_id)
+        for lot in batched(found, followers_repository.FOLLOWERS_A_LOT):
+            async with self._database.write() as session:
+                await followers_repository.follow_these(session, lot)
+        return len(found) < followers_repository.FOUND_AT_ONCE
 
     async def _move(self, job_id: str) -> bool:
+        async with self._database.read() as session:
+            waiting = await followers_repository.misplaced_waiting(session, job_id)
+        for lot in batched(waiting, followers_repository.MISPLACED_A_LOT):
+            async with self._database.write() as session:
+                await move_lot(session, self._managers, [job_id], lot)
+        if waiting:
+            return False
         async with self._database.write() as session:
             return await move_lot(session, self._managers, [job_id])

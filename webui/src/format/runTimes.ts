@@ -7,7 +7,7 @@ export interface RunTimes {
   now: string;
 }
 
-const WAITING = new Set(["STATE_QUEUED", "STATE_PULLING", "STATE_STARTING"]);
+const WAITING = new Set(["STATE_QUEUED", "STATE_BUILDING_ENVIRONMENT", "STATE_PULLING", "STATE_STARTING"]);
 
 /** How long an experiment waited and ran up to `now`, in milliseconds: what it does in `state` goes on. Pure. */
 export function runTimes(times: RunTimes, state: string, now: number): { waited: number; ran: number } {

@@ -13,6 +13,7 @@ const LOOKS: Record<string, Look> = {
   QUEUED: { word: "queued", icon: "clock", tone: "waiting" },
   PENDING: { word: "queued", icon: "clock", tone: "waiting" },
   ASSIGNED: { word: "starting", icon: "quarter", tone: "waiting" },
+  BUILDING_ENVIRONMENT: { word: "building environment", icon: "quarter", tone: "waiting" },
   PULLING: { word: "pulling", icon: "quarter", tone: "waiting" },
   STARTING: { word: "starting", icon: "quarter", tone: "waiting" },
   RUNNING: { word: "running", icon: "play", tone: "live" },
@@ -62,6 +63,7 @@ export function withoutState(text: string, state: string, below?: string | null)
 /** The states a person may filter by. */
 export const STATE_WORDS = [
   "QUEUED",
+  "BUILDING_ENVIRONMENT",
   "STARTING",
   "RUNNING",
   "PAUSING",

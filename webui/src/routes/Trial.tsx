@@ -165,7 +165,12 @@ function TrialPage({ first }: { first: Trial }) {
             {own.note.charAt(0).toUpperCase() + escapeControl(own.note.slice(1))}
           </p>
         )}
-        {own?.waiting && <p className={typography.warning}>Waiting: {own.waiting}</p>}
+        {own?.waiting && (
+          <p className={typography.warning}>
+            {own.buildTaskId ? "Building its environment" : "Waiting"}: {escapeControl(own.waiting)}
+            {own.buildTaskId && ` · whole log: det task logs ${own.buildTaskId}`}
+          </p>
+        )}
       </header>
       <TabLinks label="Trial sections" tabs={TABS.map((tab) => ({ ...tab, to: `${base}/${tab.to}` }))} />
       <Routes>

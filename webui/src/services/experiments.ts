@@ -28,6 +28,7 @@ export const experimentQuery = (id: number) =>
   });
 
 const SILENCE_MS = 60_000;
+const BUILD_MS = 2_000;
 
 export const statusQuery = (id: number) =>
   queryOptions({
@@ -37,8 +38,13 @@ export const statusQuery = (id: number) =>
       heardTime(Date.parse(status.now));
       return status;
     },
-    // Nothing announces that a trial is silent.
-    refetchInterval: ({ state }) => (state.data?.state === "STATE_RUNNING" ? SILENCE_MS : false),
+    // Nothing announces that a trial is silent, or what a build of an environment writes.
+    refetchInterval: ({ state }) =>
+      state.data?.trials.some((trial) => trial.buildTaskId)
+        ? BUILD_MS
+        : state.data?.state === "STATE_RUNNING"
+          ? SILENCE_MS
+          : false,
   });
 
 /** Why the experiment's trials wait for slots. */

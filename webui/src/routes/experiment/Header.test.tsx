@@ -124,6 +124,7 @@ describe("Kill", () => {
     maxAttempts: 6,
     failure: null,
     note: null,
+    buildTaskId: null,
     progress: 0.5,
     steps,
   });

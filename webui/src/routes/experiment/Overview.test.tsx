@@ -42,6 +42,7 @@ it("says why a trial failed, on which attempt, and links to the place in the log
     text: "failed",
     since: CREATED,
     waiting: null,
+    buildTaskId: null,
     restarts: 1,
     attempt: 2,
     maxAttempts: 2,
@@ -57,6 +58,36 @@ it("says why a trial failed, on which attempt, and links to the place in the log
   );
   expect(screen.getByRole("link", { name: "Show in log" }).getAttribute("href")).toBe(
     "/experiments/7/trials/9/logs?attempt=7.9.3&line=41",
+  );
+});
+
+it("says what is built for a trial that has no environment yet, and what the installer wrote last", async () => {
+  stopClock();
+  fakeCanvas();
+  fakeMaster({
+    "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] },
+    "GET /detent/experiments/7/why": { waiting: 0, first: null },
+  });
+  const trial = {
+    trialId: 9,
+    state: "STATE_BUILDING_ENVIRONMENT",
+    text: "building environment: einops on agent gpu-1: Collecting einops",
+    since: CREATED,
+    waiting: "einops on agent gpu-1: Collecting einops",
+    buildTaskId: "3f6f",
+    restarts: 0,
+    attempt: 1,
+    maxAttempts: 6,
+    progress: 0,
+    steps: 0,
+    note: null,
+    failure: null,
+  } as const;
+  const status = statusOf({ state: "STATE_BUILDING_ENVIRONMENT", trials: [trial] });
+  drawn(<Overview experiment={experimentOf()} status={status} />);
+  await pass();
+  expect(screen.getByText(/waits for its environment/).textContent).toBe(
+    "Trial 9 waits for its environment: einops on agent gpu-1: Collecting einops · whole log: det task logs 3f6f",
   );
 });
 

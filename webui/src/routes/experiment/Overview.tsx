@@ -40,8 +40,10 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
       {status.failure && failed && <FailureNote experimentId={experiment.id} trial={failed} failure={status.failure} />}
       {waiting.length > 0 && (
         <p className={typography.warning} role="status">
-          Trial {waiting[0]!.trialId} is waiting: {waiting[0]!.waiting}
+          Trial {waiting[0]!.trialId} {waiting[0]!.buildTaskId ? "waits for its environment" : "is waiting"}:{" "}
+          {escapeControl(waiting[0]!.waiting!)}
           {waiting.length > 1 && ` (and ${waiting.length - 1} more)`}
+          {waiting[0]!.buildTaskId && ` · whole log: det task logs ${waiting[0]!.buildTaskId}`}
         </p>
       )}
       {waiting.length > 0 && <WhyItWaits experimentId={experiment.id} />}

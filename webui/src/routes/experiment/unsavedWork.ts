@@ -11,6 +11,7 @@ export interface UnsavedWork {
 
 const WITHOUT_WORK = new Set([
   "STATE_QUEUED",
+  "STATE_BUILDING_ENVIRONMENT",
   "STATE_PULLING",
   "STATE_STARTING",
   "STATE_PAUSED",
