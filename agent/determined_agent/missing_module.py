@@ -46,8 +46,9 @@ def advice(lines: Iterable[str], workdir: Path) -> str:
         return ""
     name = _DISTRIBUTIONS.get(module) or _DISTRIBUTIONS.get(top, top)
     return (
-        f"{ADVICE_START} {module} in this task's environment. To add it, put a file startup-hook.sh with the line "
-        f"`pip install {name}` into the context, or select an environment that has it: environment.image: venv:PATH"
+        f"{ADVICE_START} {module} in this task's environment. To add it, write `environment: {{pip: [{name}]}}` in the "
+        "configuration (in containers, `pip install` in a startup-hook.sh of the context), or select an environment "
+        "that has it: environment.image: venv:PATH"
     )
 
 

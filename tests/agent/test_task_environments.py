@@ -129,10 +129,10 @@ async def test_the_base_is_read_only_where_the_task_may_have_mounts(tmp_path: Pa
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        (["python", "-c", "import sklearn_nosuch.tree"], "`pip install sklearn_nosuch`"),
-        (["python", "-c", "import cv2"], "`pip install opencv-python-headless`"),
-        (["python", "-m", "nosuch"], "`pip install nosuch`"),
-        (["python", "-m", "determined.launch.wrap_rank", "0", "--", "python", "-c", "import nosuch"], "install nosuch"),
+        (["python", "-c", "import sklearn_nosuch.tree"], "`environment: {pip: [sklearn_nosuch]}`"),
+        (["python", "-c", "import cv2"], "`environment: {pip: [opencv-python-headless]}`"),
+        (["python", "-m", "nosuch"], "`environment: {pip: [nosuch]}`"),
+        (["python", "-m", "determined.launch.wrap_rank", "0", "--", "python", "-c", "import nosuch"], "pip: [nosuch]"),
     ],
 )
 async def test_a_missing_module_is_answered_with_the_command_that_adds_it(

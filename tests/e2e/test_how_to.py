@@ -120,11 +120,13 @@ def test_the_page_about_horovod_works_with_the_model_of_the_page_about_slots(
 def test_the_page_about_environments_works_as_written(read: Callable[..., list[str]], tmp_path: Path) -> None:
     wheels = make_wheel(tmp_path / "wheels", "einops", "0.8").parent
     offline = f"--config environment.environment_variables='[PIP_NO_INDEX=1, PIP_FIND_LINKS={wheels}]'"
+    folders = ("packages/", "hook/", "listed/")
     outputs = read(
-        "environments", prepare=lambda line: f"{line} {offline}" if "packages/" in line or "listed/" in line else line
+        "environments", prepare=lambda line: f"{line} {offline}" if any(each in line for each in folders) else line
     )
     assert "|| einops 0.8" in outputs[0]
-    assert "|| einops 0.8" in outputs[1]
+    assert "|| hello einops" in outputs[1]
+    assert "|| einops 0.8" in outputs[2]
 
 
 def readme_commands() -> list[str]:

@@ -15,7 +15,7 @@ from determined_master.db.session import ReadSession, WriteSession
 
 FOLLOWERS_A_LOT = 2000
 """Pending allocations to which one transaction copies the place of their job."""
-FOUND_AT_ONCE = 10_000
+MAX_FOUND = 10_000
 """Allocations of one job that are found in one go, and then changed lot by lot."""
 MAX_JOBS_A_LOT = 1000
 MISPLACED_A_LOT = 250
@@ -68,12 +68,12 @@ async def follow_these(session: WriteSession, allocation_ids: Sequence[str]) -> 
 
 
 async def lagging(session: ReadSession, job_id: str) -> Sequence[str]:
-    """Returns pending allocations of a job that have not followed it, at most FOUND_AT_ONCE.
+    """Returns pending allocations of a job that have not followed it, at most MAX_FOUND.
 
     Reads all of the job's, so it is no part of a transaction that writes: that would hold up other writes, the longer
     the more have followed.
     """
-    return (await session.scalars(_lagging(TaskRow.job_id == job_id).limit(FOUND_AT_ONCE))).all()
+    return (await session.scalars(_lagging(TaskRow.job_id == job_id).limit(MAX_FOUND))).all()
 
 
 def _lagging(condition: ColumnElement[bool]) -> Select[str]:
@@ -124,8 +124,8 @@ async def misplaced(session: ReadSession, job_ids: Sequence[str], among: Sequenc
 
 
 async def misplaced_waiting(session: ReadSession, job_id: str) -> Sequence[str]:
-    """Returns misplaced allocations of a job that wait, at most FOUND_AT_ONCE; see ``lagging``."""
-    query = select(AllocationRow.id).where(TaskRow.job_id == job_id, _IS_MISPLACED, _IS_PENDING).limit(FOUND_AT_ONCE)
+    """Returns misplaced allocations of a job that wait, at most MAX_FOUND; see ``lagging``."""
+    query = select(AllocationRow.id).where(TaskRow.job_id == job_id, _IS_MISPLACED, _IS_PENDING).limit(MAX_FOUND)
     query = query.join(TaskRow, TaskRow.id == AllocationRow.task_id).join(JobRow, JobRow.id == TaskRow.job_id)
     return (await session.scalars(query)).all()
 

@@ -53,7 +53,7 @@ class JobFollowers:
         for lot in batched(found, followers_repository.FOLLOWERS_A_LOT):
             async with self._database.write() as session:
                 await followers_repository.follow_these(session, lot)
-        return len(found) < followers_repository.FOUND_AT_ONCE
+        return len(found) < followers_repository.MAX_FOUND
 
     async def _move(self, job_id: str) -> bool:
         async with self._database.read() as session:
