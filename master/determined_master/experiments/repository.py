@@ -141,7 +141,9 @@ async def names_and_searchers(session: ReadSession, experiment_ids: Collection[i
     found: dict[int, NameAndSearcher] = {}
     for batch in batched(list(experiment_ids), MAX_IDS_A_STATEMENT):
         rows = await session.execute(select(*columns).where(ExperimentRow.id.in_(batch)))
-        found.update((row[0], NameAndSearcher(*row[1:4], metric_goals=row[4] or {})) for row in rows)
+        found.update(
+            (id_, NameAndSearcher(name, metric, smaller, goals or {})) for id_, name, metric, smaller, goals in rows
+        )
     return found
 
 
