@@ -68,6 +68,14 @@ def argument(*names: str, **options: Unpack[ArgumentOptions]) -> Arguments:
     return add
 
 
+def ranking(parser: ArgumentParser) -> None:
+    """Adds the options that say by which metric checkpoints are the best."""
+    parser.add_argument("--metric", metavar="NAME", help="this validation metric instead of the searcher's")
+    parser.add_argument(
+        "--goal", choices=("minimize", "maximize"), help="which of its values are better (default: as configured)"
+    )
+
+
 def listing(parser: ArgumentParser) -> None:
     """Adds the options for output formats, which every list has."""
     group = parser.add_mutually_exclusive_group()

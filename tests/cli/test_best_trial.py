@@ -80,3 +80,63 @@ def test_the_exit_code_of_wait_does_not_depend_on_the_best_trial(master: FakeMas
 @pytest.mark.parametrize("words", [("e", "lc", "7", "--best", "2"), ("checkpoint", "list", "7", "--best", "2")])
 def test_the_best_checkpoints_are_those_that_are_stored(master: FakeMaster, det: Det, words: tuple[str, ...]) -> None:
     assert [each["uuid"] for each in json.loads(det(*words, "--json").out)] == ["u2", "u3"]
+
+
+def search_with_goals(master: FakeMaster, goals: dict[str, str]) -> None:
+    """Serves a search whose checkpoints and trials have two metrics beside the searcher's."""
+    config = {**EXPERIMENT["config"], "metric_goals": goals}
+    reports = {"u2": {"val/top5": 0.5, "wer": 3.0}, "u3": {"val/top5": 0.75, "wer": 9.0}}
+    checkpoints = [
+        {
+            "uuid": uuid,
+            "state": "STATE_COMPLETED",
+            "training": {"trialId": 9, "searcherMetric": 0.5, "validationMetrics": {"avgMetrics": metrics}},
+        }
+        for uuid, metrics in reports.items()
+    ]
+    trials = [
+        {**trial, "summaryMetrics": {"validation_metrics": {"val/top5": {"min": 0.1, "max": trial["id"] / 16}}}}
+        for trial in TRIALS
+    ]
+    master.answers |= {
+        "GET /api/v1/experiments/7": {"experiment": {**EXPERIMENT, "config": config}},
+        "GET /api/v1/experiments/7/trials": {"trials": trials, "pagination": {"total": 3}},
+        "GET /api/v1/experiments/7/checkpoints": {"checkpoints": checkpoints, "pagination": {"total": 2}},
+    }
+
+
+@pytest.mark.parametrize("words", [("e", "lc", "7"), ("checkpoint", "list", "7")], ids=" ".join)
+def test_the_best_checkpoints_of_another_metric_follow_its_configured_goal(
+    master: FakeMaster, det: Det, words: tuple[str, ...]
+) -> None:
+    search_with_goals(master, {"val/top5": "maximize", "wer": "minimize"})
+
+    def best(metric: str, *more: str) -> list[tuple[str, float]]:
+        found = json.loads(det(*words, "--best", "2", "--metric", metric, *more, "--json").out)
+        return [(each["uuid"], each["metric"]) for each in found]
+
+    assert best("val/top5") == [("u3", 0.75), ("u2", 0.5)]
+    assert best("wer") == [("u2", 3.0), ("u3", 9.0)]
+    assert best("wer", "--goal", "maximize") == [("u3", 9.0), ("u2", 3.0)]
+    header = det(*words, "--metric", "wer").out.splitlines()[0]
+    assert "wer" in header
+    assert "Searcher Metric" not in header
+
+
+@pytest.mark.parametrize("words", [("e", "lc", "7"), ("e", "download", "7")], ids=" ".join)
+def test_the_best_by_a_metric_without_a_goal_is_an_error_that_says_what_to_add(
+    master: FakeMaster, det: Det, words: tuple[str, ...]
+) -> None:
+    search_with_goals(master, {"wer": "minimize"})
+    done = det(*words, "--best", "2", "--metric", "val/top5")
+    assert (done.code, done.out) == (1, "")
+    for part in ("does not say which values of val/top5 are better", "--goal minimize", "metric_goals"):
+        assert part in done.err
+    assert json.loads(det("e", "lc", "7", "--best", "1", "--metric", "val/top5", "--goal", "minimize", "--json").out)
+
+
+def test_describe_shows_the_best_value_of_each_metric_with_a_goal(master: FakeMaster, det: Det) -> None:
+    search_with_goals(master, {"val/top5": "maximize", "never": "minimize"})
+    shown = det("e", "describe", "7").out
+    assert shown.endswith("best val/top5: 0.625 (largest), trial 10\n")
+    assert "never" not in shown

@@ -10,8 +10,13 @@ from .conftest import Det, FakeMaster, Request
 
 SUMMARY = {
     "avg_metrics": {"loss": {"type": "number", "last": 0.25, "min": 0.125, "max": 2.5, "count": 30}},
-    "validation_metrics": {"accuracy": {"type": "number", "last": 0.875, "min": 0.1, "max": 0.9, "count": 3}},
+    "validation_metrics": {
+        "accuracy": {"type": "number", "last": 0.875, "min": 0.1, "max": 0.9, "count": 3},
+        "top5": {"type": "number", "last": 0.5, "min": 0.25, "max": 0.75, "count": 3},
+        "wer": {"type": "number", "last": 0.5, "min": 0.25, "max": 0.75, "count": 3},
+    },
 }
+CONFIG = {"searcher": {"metric": "accuracy", "smaller_is_better": False}, "metric_goals": {"wer": "minimize"}}
 TRIAL = {
     "id": 9,
     "experimentId": 7,
@@ -66,6 +71,7 @@ def master(fake: FakeMaster) -> FakeMaster:
     fake.answers.update(
         {
             "GET /api/v1/trials/9": {"trial": TRIAL},
+            "GET /api/v1/experiments/7": {"experiment": {"config": CONFIG}},
             "GET /detent/trials/9/attempts": {"attempts": [ATTEMPT]},
             "GET /detent/trials/9/decisions": {"decisions": [{"time": "2026-01-01T09:00:30Z", "reason": REASON}]},
             "GET /api/v1/trials/9/workloads": page,
@@ -80,10 +86,12 @@ def test_the_summary_has_state_metrics_and_attempts_but_no_reports(master: FakeM
     fields = dict(line.split(None, 1) for line in shown.splitlines()[:6] if not line.startswith(("Trial ID", "# of")))
     assert fields["State"] == "COMPLETED"
     assert "Searcher Metric  0.9\n" in shown
-    rows = [[cell.strip() for cell in line.split("|")] for line in shown.splitlines() if line.count("|") == 5]
+    rows = [[cell.strip() for cell in line.split("|")] for line in shown.splitlines() if line.count("|") == 6]
     assert rows[1:] == [
-        ["validation", "accuracy", "0.875", "0.1", "0.9", "3"],
-        ["training", "loss", "0.25", "0.125", "2.5", "30"],
+        ["validation", "accuracy", "0.875", "0.1", "0.9", "0.9", "3"],
+        ["validation", "top5", "0.5", "0.25", "0.75", "", "3"],
+        ["validation", "wer", "0.5", "0.25", "0.75", "0.25", "3"],
+        ["training", "loss", "0.25", "0.125", "2.5", "", "30"],
     ]
     assert "ValueError" in shown
     assert [[cell.strip() for cell in line.split("|")][1:] for line in shown.splitlines() if "CUDA OOM" in line] == [

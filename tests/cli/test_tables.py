@@ -185,7 +185,9 @@ def attempts() -> list[dict[str, Any]]:
 def metrics() -> list[dict[str, Any]]:
     values = {"last": 0.718281828, "min": 0.11, "max": 0.72, "count": 18}
     names = ("top5_accuracy_on_the_validation_split_of_imagenet_v2", "loss")
-    return [{"group": "validation", "name": name, **values} for name in names]
+    bests = (None, 0.11)
+    found = zip(names, bests, strict=True)
+    return [{"group": "validation", "name": name, **values, "best": best} for name, best in found]
 
 
 def workloads() -> list[dict[str, Any]]:

@@ -29,14 +29,14 @@ UUID, OTHER = checkpoint_uuid(1), checkpoint_uuid(2)
 ZIP = {"accept": "application/zip"}
 
 
-async def running(one: Cluster, storage: Path | None = None) -> DesiredContainer:
+async def running(one: Cluster, storage: Path | None = None, config: str = CONFIG) -> DesiredContainer:
     """A trial that runs; its checkpoints are below ``storage``, by default where the master puts them."""
     agent = FakeAgent(one, "one")
     known = {wish.container_id for wish in await agent.wish()}
     if not known:
         await one.join(slots=4)
     where = f"checkpoint_storage: {{type: directory, container_path: {storage}}}\n" if storage else ""
-    await one.create(CONFIG + where)
+    await one.create(config + where)
     wish = next(w for w in await agent.wished(len(known) + 1) if w.container_id not in known)
     await agent.run(wish)
     return wish
@@ -258,9 +258,9 @@ def test_no_route_waits_for_a_thread():
     assert blocking == set()
 
 
-async def add_checkpoints(one: Cluster, count: int) -> None:
+async def add_checkpoints(one: Cluster, count: int, config: str = CONFIG) -> None:
     """Checkpoint ``n`` has 100 - n steps; those with an even n have a validation whose loss is n."""
-    wish = await running(one)
+    wish = await running(one, config=config)
     task = one.as_task(wish.allocation_id)
     for number in range(count):
         await report_checkpoint(one, wish.allocation_id, checkpoint_uuid(number), steps=100 - number)
@@ -300,6 +300,34 @@ async def test_a_page_loads_no_more_than_it_shows(one: Cluster, path: str, query
     assert len(loaded) == 3
     # the master's loops read beside the request, but no checkpoints
     assert sum("checkpoints" in statement for statement in statements) == 2, statements
+
+
+async def test_checkpoints_by_another_metric_are_best_first_as_its_goal_says(one: Cluster):
+    goals = "metric_goals: {'o\"d': maximize, never reported: minimize}\n"
+    await add_checkpoints(one, 6, CONFIG + goals)
+
+    for path in ("/api/v1/experiments/1/checkpoints", "/api/v1/trials/1/checkpoints"):
+        for metric in ('o"d', "loss"):
+            found = (await one.get(path, sortByMetric=metric))["checkpoints"]
+            assert [each["uuid"] for each in found][:3] == [checkpoint_uuid(number) for number in (0, 2, 4)]
+    (summary,) = (await one.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"]
+    directions = {each["name"]: each["smallerIsBetter"] for each in summary["metrics"]}
+    assert directions == {"loss": True, 'o"d': False, "text": None}
+
+
+async def test_checkpoints_by_a_searcher_metric_of_which_larger_is_better_are_best_first(one: Cluster):
+    larger = CONFIG.replace("metric: loss", "metric: loss, smaller_is_better: false")
+    assert larger != CONFIG
+    await add_checkpoints(one, 6, larger)
+
+    async def first(**query: str) -> list[str]:
+        found = (await one.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
+        return [each["uuid"] for each in found][:3]
+
+    best_first = [checkpoint_uuid(number) for number in (4, 2, 0)]
+    assert await first(sortByAttr="SORT_BY_SEARCHER_METRIC") == best_first
+    assert await first(sortByMetric="loss") == best_first
+    assert await first(sortByMetric="loss", orderBy="ORDER_BY_ASC") == best_first[::-1]
 
 
 @pytest.mark.parametrize(

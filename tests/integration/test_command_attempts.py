@@ -11,6 +11,7 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, Hello, SlotFacts
 from determined.states import ContainerState, TaskKind, TaskState
+from determined_master.allocations import repository as allocations
 from determined_master.db.models import TaskRow
 from determined_master.loops.deadlines import Deadlines
 from determined_master.tasks import repository as tasks
@@ -74,6 +75,30 @@ async def test_a_disabled_agent_ends_a_command_that_has_begun(one: Cluster, path
     assert said[-1].startswith("resources failed with non-zero exit code")
     async with one.master.database.read() as session:
         assert (await tasks.get(session, command)).run_id == 1
+
+
+async def test_a_command_is_ended_by_the_fact_that_its_agent_is_disabled_and_not_by_the_text_of_the_reason(
+    one: Cluster,
+):
+    agent = await one.join("one", slots=2)
+    disabled, killed = await launch(one), await launch(one)
+    wishes = [await attempt(agent, command) for command in (disabled, killed)]
+    for wish in wishes:
+        await agent.run(wish)
+    async with one.master.database.write() as session:
+        row = await allocations.live_of_task(session, killed)
+        assert row is not None
+        await one.master.allocations.kill(session, row, why="agent two was disabled by somebody")
+    await agent.say(wishes[1], ContainerState.TERMINATED, ContainerExit(kind="killed"))
+    wishes[1] = await attempt(agent, killed, 2)
+    assert (await one.post("/api/v1/agents/one/disable", {})).status_code == 200
+    async with one.master.database.write() as session:
+        row = await allocations.live_of_task(session, disabled)
+        assert row is not None
+        await allocations.change(session, row, message="l'agent one a \u00e9t\u00e9 d\u00e9sactiv\u00e9")
+    await agent.say(wishes[0], ContainerState.TERMINATED, ContainerExit(kind="killed"))
+    ended = await reaches(one, disabled, "TERMINATED")
+    assert "a command that has begun does not start again" in ended["exitStatus"]
 
 
 async def test_a_command_that_has_not_begun_on_a_disabled_agent_runs_elsewhere(one: Cluster):

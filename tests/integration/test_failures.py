@@ -90,6 +90,40 @@ async def test_status_and_timeline_show_the_failure(failed: Cluster):
     assert [m["text"] for m in timeline["marks"] if m["kind"] == "ended"] == ["failed: out of restarts"]
 
 
+@pytest.mark.parametrize(
+    ("shown", "stderr"),
+    [
+        ("no data in /data; see the wiki: (page 3)", "no data in /data; see the wiki: (page 3)"),
+        ("\x1b[31m[rank=3] no data\x1b[0m", "[rank=3] no data"),
+        ("x" * 900, "x" * 900),
+    ],
+    ids=["plain", "coloured", "long"],
+)
+async def test_the_first_error_is_the_line_that_the_cause_quotes_if_none_looks_like_an_error(
+    one: Cluster, shown: str, stderr: str
+):
+    agent = await one.join()
+    await one.create(CONFIG + "max_restarts: 0\n")
+    (wish,) = await agent.wished()
+    await agent.run(wish)
+    for text in ("no dat", "x" * 10, shown, "loss 0.5"):
+        line = {
+            "taskId": wish.allocation_id.rpartition(".")[0],
+            "allocationId": wish.allocation_id,
+            "log": text,
+            "source": "task",
+        }
+        assert (await one.post("/api/v1/task/logs", {"logs": [line]})).status_code == 200
+    rank = RankExit(rank=3, code=1, host="node-2", last_lines=["loss 0.5"], last_stderr=stderr, time=1.0)
+    await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1, ranks=[rank], message="x"))
+    await reaches(one, 1, "STATE_ERROR")
+    for query in ({}, {"allocationId": wish.allocation_id}):
+        assert (await one.get("/detent/trials/1/logs/first-error", **query))["line"]["text"] == shown
+    failure = (await one.get("/detent/experiments/1/status"))["failure"]
+    async with one.master.database.read() as session:
+        assert (await session.get_one(LogRow, failure["logLine"])).log == shown
+
+
 async def search(one: Cluster, text: str, operator: str = "contains") -> list[dict]:
     field = {"kind": "field", "columnName": "failure", "operator": operator, "value": text}
     group = {"kind": "group", "conjunction": "and", "children": [field]}

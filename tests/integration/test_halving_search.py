@@ -158,6 +158,19 @@ async def test_a_report_without_the_metric_ends_the_experiment_with_the_reason(o
     assert "it reported accuracy" in status["text"]
 
 
+async def test_reports_of_one_step_are_judged_together_when_the_metric_has_come(one: Cluster):
+    agent = await one.join(slots=2)
+    experiment = await one.create(HALVING)
+    first, _second = await started(agent, 2)
+    await report(one, first, 2, {"accuracy": 0.9})
+    await report(one, first, 2, {"loss": 0.5})
+    await report(one, first, 3, {"accuracy": 0.9})
+    await report(one, first, 3, {"loss": 0.4})
+    found = await decisions(one, 3)
+    assert "loss 0.5 after 2 batches" in found[2]["reason"]
+    assert await one.state(experiment) == "STATE_RUNNING"
+
+
 async def test_a_trial_that_diverges_fails_alone_and_its_log_says_why(one: Cluster):
     agent = await one.join(slots=2)
     await one.create(HALVING)

@@ -211,6 +211,19 @@ async def test_the_first_error_is_the_earliest_of_its_attempt_and_the_tasks_own(
     assert await first(allocationId=f"{task_id}.2") == "train.py: error: unrecognized arguments: --x"
 
 
+async def test_the_quoted_line_of_an_earlier_attempt_comes_before_the_error_of_a_later_one(one: Cluster):
+    task_id = await task(one)
+    first, second = f"{task_id}.1", f"{task_id}.2"
+    await ship(one, task_id, "loss 0.5", "no data", allocationId=first)
+    cause = "attempt 1 of 2 failed: no data (exit code 1); attempt 2 of 2 follows"
+    await ship(one, task_id, cause, level="ERROR", allocationId=first, source="master")
+    await ship(one, task_id, "no data", "ValueError: x", allocationId=second)
+    found = (await one.get("/detent/trials/1/logs/first-error"))["line"]
+    assert (found["text"], found["allocationId"]) == ("no data", first)
+    later = (await one.get("/detent/trials/1/logs/first-error", allocationId=second))["line"]
+    assert later["text"] == "ValueError: x"
+
+
 async def test_a_line_has_a_number_within_its_log_alone(one: Cluster):
     first = await task(one)
     await fill(one, "another", 7)

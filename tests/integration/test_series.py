@@ -265,9 +265,10 @@ async def test_metric_names_and_summaries_are_listed(one: Cluster):
     (found,) = (await one.post("/detent/trials/summaries", asked)).json()["trials"]
     assert (found["trialId"], found["experimentId"], found["hparams"], found["state"]) == (1, 1, {}, "STATE_RUNNING")
     assert (found["experimentName"], found["searcherMetric"], found["smallerIsBetter"]) == ("tiny", "loss", True)
+    loss = {"name": "loss", "smallerIsBetter": True}
     assert found["metrics"] == [
-        {"group": "training", "name": "loss", "last": 3.0, "min": 1.0, "max": 3.0, "mean": 2.0, "count": 2},
-        {"group": "validation", "name": "loss", "last": "NaN", "min": None, "max": None, "mean": None, "count": 0},
+        {"group": "training", **loss, "last": 3.0, "min": 1.0, "max": 3.0, "mean": 2.0, "count": 2},
+        {"group": "validation", **loss, "last": "NaN", "min": None, "max": None, "mean": None, "count": 0},
     ]
 
 

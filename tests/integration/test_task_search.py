@@ -259,7 +259,6 @@ async def test_a_final_failure_ends_the_experiment_at_once(one: Cluster):
     ("metrics", "state", "reason"),
     [
         ({"loss": "NaN"}, None, "reported loss = nan"),
-        ({"other": 1.0}, "ERROR", "has no loss, the searcher's metric; it reported other"),
         ({"loss": "low"}, "ERROR", 'reported loss as a text ("low")'),
     ],
 )
@@ -281,6 +280,45 @@ async def test_an_unusable_metric_never_reaches_the_method(
     assert (await trial(one, 1))["state"] == "STATE_ERROR"
     shown = (await one.get("/detent/trials/1/decisions"))["decisions"]
     assert reason in shown[-1]["reason"]
+
+
+async def test_reports_of_one_step_are_one_event_for_the_method(one: Cluster):
+    agent, runner = await begun(one, slots=1)
+    await runner.step(create("a", x=0.1), to=0)
+    wish = await container(agent, "TRIAL")
+    await agent.run(wish)
+    await report(one, wish, 2, {"other": 1.0})
+    assert await runner.events() == []
+    assert (await runner.step()).json() == {"isOver": False}
+    await report(one, wish, 2, {"loss": 0.5})
+    found = [(each["steps"], each["metric"], each["metrics"]) for each in await runner.events()]
+    assert found == [(2, 0.5, {"other": 1.0, "loss": 0.5})]
+    assert await runner.events() != []  # it was not stored: the next task gets the same
+    assert (await runner.step()).json() == {"isOver": False}
+    await report(one, wish, 2, {"loss": 0.5, "late": 1.0})
+    assert await runner.events() == []  # the step was judged
+    assert (await one.get("/api/v1/experiments/1"))["experiment"]["state"] == "STATE_RUNNING"
+
+
+@pytest.mark.parametrize("way", ["a later step begins", "the trial completes"])
+async def test_a_step_that_ends_without_the_metric_ends_the_search(one: Cluster, way: str):
+    agent, runner = await begun(one, slots=1)
+    await runner.step(create("a", x=0.1), to=0)
+    wish = await container(agent, "TRIAL")
+    await agent.run(wish)
+    await report(one, wish, 2, {"other": 1.0})
+    await runner.events()
+    assert (await runner.step()).json() == {"isOver": False}
+    if way == "the trial completes":
+        await agent.exit(wish)
+        assert [each["kind"] for each in await runner.events()] == ["closed"]
+    else:
+        await report(one, wish, 4, {"other": 1.0})
+        assert await runner.events() == []
+    assert (await runner.step()).json() == {"isOver": True}
+    await agent.exit(wish, code=137)
+    expected = "the validation after 2 batches has no loss, the searcher's metric; it reported other"
+    assert expected in await ended(one, "ERROR")
 
 
 async def test_only_the_task_of_the_search_may_act_for_it(one: Cluster):

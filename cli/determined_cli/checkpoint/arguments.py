@@ -1,6 +1,6 @@
 """Command table of ``det checkpoint``."""
 
-from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, selecting
+from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, ranking, selecting
 
 BARE = ()
 
@@ -12,9 +12,9 @@ VERBS = (
         "list",
         "list the checkpoints of an experiment",
         "determined_cli.experiment.show:list_checkpoints",
-        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="only the N best"), selecting, listing),
+        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="only the N best"), ranking, selecting, listing),
         aliases=("ls",),
-        examples=("det checkpoint list 3 --best 1",),
+        examples=("det checkpoint list 3 --best 1", "det checkpoint list 3 --best 1 --metric val/top5 --goal maximize"),
     ),
     Command(
         "describe",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, selecting
+from determined_cli.command import EXPERIMENT_ID, YES, Command, argument, listing, ranking, selecting
 from determined_cli.experiment.set_arguments import SET_VERBS
 from determined_cli.log_arguments import first_error_argument, log_arguments
 
@@ -172,7 +172,7 @@ VERBS = (
         "list-checkpoints",
         "list its checkpoints",
         "determined_cli.experiment.show:list_checkpoints",
-        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="only the N best"), selecting, listing),
+        (EXPERIMENT_ID, argument("--best", type=int, metavar="N", help="only the N best"), ranking, selecting, listing),
         ("lc",),
     ),
     Command(
@@ -193,6 +193,7 @@ VERBS = (
         (
             EXPERIMENT_ID,
             argument("--best", "--top-n", type=int, default=1, metavar="N", help="the N best (default: 1)"),
+            ranking,
             argument("--latest", action="store_true", help="the newest checkpoint"),
             argument(
                 "-o",

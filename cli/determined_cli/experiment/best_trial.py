@@ -7,6 +7,7 @@ from typing import Any
 from determined.client import experiments, trials
 from determined.client.numbers import from_wire
 from determined.errors import DeterminedError
+from determined.metric_directions import smaller_is_better
 from determined_cli.experiment.hyperparameters import leaves
 from determined_cli.failures import WIDTH, printable
 from determined_cli.main import say
@@ -35,6 +36,37 @@ def print_best_trial(experiment: Mapping[str, Any]) -> None:
     """Prints the best trial of a described experiment, below an empty line, if there is one."""
     if text := best_trial_text(experiment):
         print(f"\n{text}")
+
+
+def print_best_of_goals(experiment: Mapping[str, Any]) -> None:
+    """Prints a line for each metric of ``metric_goals`` that a trial of a described experiment has reported."""
+    for text in best_of_goals(experiment):
+        print(text)
+
+
+def best_of_goals(experiment: Mapping[str, Any]) -> list[str]:
+    """Returns the best value of each validation metric that ``metric_goals`` names, the searcher's metric apart.
+
+    >>> trials = [{"id": id, "summary_metrics": {"validation_metrics": {"top5": {"max": id / 8}}}} for id in (2, 4)]
+    >>> best_of_goals({"config": {"metric_goals": {"top5": "maximize", "wer": "minimize"}}, "trials": trials})
+    ['best top5: 0.5 (largest), trial 4']
+    """
+    config = experiment.get("config") or {}
+    texts = []
+    for metric in config.get("metric_goals") or {}:
+        smaller = smaller_is_better(config, metric)
+        found = [(_extreme(trial, metric, smaller=bool(smaller)), trial["id"]) for trial in experiment["trials"]]
+        values = [(value, trial_id) for value, trial_id in found if isinstance(value, int | float)]
+        if values and metric != (config.get("searcher") or {}).get("metric"):
+            value, trial_id = (min if smaller else max)(values, key=lambda each: each[0])
+            which = "smallest" if smaller else "largest"
+            texts.append(printable(f"best {metric}: {_text(value)} ({which}), trial {trial_id}"))
+    return texts
+
+
+def _extreme(trial: Mapping[str, Any], metric: str, *, smaller: bool) -> object:
+    validation = (trial.get("summary_metrics") or {}).get("validation_metrics") or {}
+    return (validation.get(metric) or {}).get("min" if smaller else "max")
 
 
 def best_trial_text(experiment: Mapping[str, Any]) -> str:

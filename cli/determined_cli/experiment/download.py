@@ -1,7 +1,9 @@
 """``det experiment download``: the best checkpoints of an experiment."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from determined.client import experiments
 from determined.client.checkpoint_archive import download_archive
@@ -22,14 +24,22 @@ def download(args: Namespace) -> None:
     if args.latest:
         chosen = [max(stored, key=lambda row: str(row.get("report_time") or ""))]
     else:
-        searcher = (experiments.get(session, args.experiment_id).get("config") or {}).get("searcher") or {}
-        chosen = best_checkpoints.best(stored, smaller=bool(searcher.get("smaller_is_better", True)))[: args.best]
-        if not chosen:
-            raise best_checkpoints.no_best(f"experiment {args.experiment_id}", str(searcher.get("metric")), stored)
+        chosen, metric = _best(stored, experiments.get(session, args.experiment_id).get("config") or {}, args)
         if len(chosen) < args.best:
-            say(f"only {counted(len(chosen), 'checkpoint')} with a value of {searcher.get('metric')}")
+            say(f"only {counted(len(chosen), 'checkpoint')} with a value of {metric}")
     for row in chosen:
         target = Path(args.output_dir) / str(row["uuid"])
         download_archive(session, str(row["uuid"]), target)
         say(f"checkpoint {row['uuid']} of trial {row['trial_id']}")
         print(target)
+
+
+def _best(stored: list[dict[str, Any]], config: Mapping[str, Any], args: Namespace) -> tuple[list[dict[str, Any]], str]:
+    """Returns the best checkpoints and the metric that decided. Raises NotFound if none has a value."""
+    searchers = str((config.get("searcher") or {}).get("metric"))
+    metric = args.metric or searchers
+    rows = best_checkpoints.best(stored, config, args.metric, args.goal)
+    if not rows:
+        whose = f"experiment {args.experiment_id}"
+        raise best_checkpoints.no_best(whose, metric, stored, is_searchers=metric == searchers)
+    return rows[: args.best], metric

@@ -13,7 +13,7 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import best_checkpoints, connection, render
 from determined_cli.experiment import search
-from determined_cli.experiment.best_trial import print_best_trial
+from determined_cli.experiment.best_trial import print_best_of_goals, print_best_trial
 from determined_cli.experiment.hyperparameters import with_hyperparameters
 from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
 from determined_cli.main import say
@@ -181,6 +181,7 @@ def describe(args: Namespace) -> None:
                 print_failure(trial, each["config"].get("max_restarts", 0))
                 print_note(trial["id"], trial["note"])
             print_best_trial(each)
+            print_best_of_goals(each)
 
 
 def list_trials(args: Namespace) -> None:
@@ -197,11 +198,16 @@ def list_checkpoints(args: Namespace) -> None:
     """Lists the checkpoints, newest last or best first."""
     session = connection.connect(args.options)
     rows = checkpoint_rows(session, args.experiment_id)
+    if args.metric:
+        rows = [{**row, "metric": best_checkpoints.reported(row).get(args.metric)} for row in rows]
     if args.best is not None:
         config = experiments.get(session, args.experiment_id).get("config") or {}
-        smaller = (config.get("searcher") or {}).get("smaller_is_better", True)
-        rows = best_checkpoints.best(rows, smaller=bool(smaller))[: args.best]
-    render.show(args.format, *select(args, CHECKPOINTS, rows))
+        rows = best_checkpoints.best(rows, config, args.metric, args.goal)[: args.best]
+    columns = [
+        (args.metric, "metric") if args.metric and key == "searcher_metric" else (title, key)
+        for title, key in CHECKPOINTS
+    ]
+    render.show(args.format, *select(args, columns, rows))
 
 
 def download_model_def(args: Namespace) -> None:

@@ -45,7 +45,7 @@ def _find_checkpoint(session: Session, trial_id: int, *, latest: bool, best: boo
     config = experiments.get(session, int(trials.get(session, trial_id)["experimentId"])).get("config") or {}
     searcher = config.get("searcher") or {}
     rows = [{**each, "searcher_metric": (each.get("training") or {}).get("searcherMetric")} for each in stored]
-    ranked = best_checkpoints.best(rows, smaller=bool(searcher.get("smaller_is_better", True)))
+    ranked = best_checkpoints.best(rows, config)
     if ranked:
         return str(ranked[0]["uuid"])
     error = best_checkpoints.no_best(f"trial {trial_id}", str(searcher.get("metric")), _training(stored))

@@ -6,9 +6,10 @@ import textwrap
 from argparse import Namespace
 from typing import Any
 
-from determined.client import lifecycle, trials
+from determined.client import experiments, lifecycle, trials
 from determined.client.numbers import from_wire
 from determined.client.paging import items
+from determined.metric_directions import smaller_is_better
 from determined.states import exit_phrase
 from determined_cli import render
 from determined_cli.connection import connect
@@ -38,6 +39,7 @@ METRICS = (
     ("Last", "last"),
     ("Min", "min"),
     ("Max", "max"),
+    ("Best", "best"),
     ("Reports", "count"),
 )
 ATTEMPTS = (
@@ -86,8 +88,9 @@ def describe(args: Namespace) -> None:
     address = trials.wandb_run(session, args.trial_id)
     if address:
         print(f"W&B run: {printable(address)}")
-    metrics = _metrics(trial.get("summaryMetrics") or {})
-    if metrics:
+    if trial.get("summaryMetrics"):
+        config = experiments.get(session, int(trial["experimentId"])).get("config") or {}
+        metrics = _metrics(trial["summaryMetrics"], config)
         print()
         render.show("table", METRICS, metrics[:MAX_METRICS])
         if len(metrics) > MAX_METRICS:
@@ -108,13 +111,15 @@ def describe(args: Namespace) -> None:
         render.show("table", WORKLOADS, [_workload(each) for each in items(session, path, "workloads")])
 
 
-def _metrics(summary: dict[str, Any]) -> list[dict[str, Any]]:
+def _metrics(summary: dict[str, Any], config: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns one row for each metric: validations first, then training, then other groups."""
     rows = []
     for group in sorted(summary, key=lambda each: (each != "validation_metrics", each != "avg_metrics", each)):
         for name, values in sorted((summary[group] or {}).items()):
             numbers = {key: from_wire(values.get(key)) for key in ("last", "min", "max", "count")}
-            rows.append({"group": GROUP_NAMES.get(group, group), "name": name, **numbers})
+            smaller = smaller_is_better(config, name) if group == "validation_metrics" else None
+            best = None if smaller is None else numbers["min" if smaller else "max"]
+            rows.append({"group": GROUP_NAMES.get(group, group), "name": name, **numbers, "best": best})
     return rows
 
 

@@ -10,6 +10,7 @@ from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS, DEFAULT_POLICIES
 from determined.config.findings import Finding
 from determined.config.hyperparameters import is_group
+from determined.metric_directions import GOALS
 
 Config = Mapping[str, Any]
 MAX_GRID_POINTS = 100_000
@@ -198,6 +199,21 @@ def _hang_timeout(config: Config) -> Iterator[Finding]:
         yield Finding("E302", ("launch", "hang_timeout"), message, "remove launch.hang_timeout")
 
 
+def _metric_goals(config: Config) -> Iterator[Finding]:
+    searcher, goals = config.get("searcher"), config.get("metric_goals")
+    if not isinstance(searcher, dict) or not isinstance(goals, dict):
+        return
+    metric, smaller = searcher.get("metric"), searcher.get("smaller_is_better", True)
+    goal = goals.get(metric) if isinstance(metric, str) else None
+    if isinstance(goal, str) and isinstance(smaller, bool) and GOALS.get(goal, smaller) is not smaller:
+        shown = str(smaller).lower()
+        message = (
+            f"metric_goals says {goal} for {metric}, but it is the searcher's metric and smaller_is_better is {shown}"
+        )
+        hint = f"set searcher.smaller_is_better to {str(not smaller).lower()}, or remove this line"
+        yield Finding("E302", ("metric_goals", str(metric)), message, hint)
+
+
 def _sources(config: Config) -> Iterator[Finding]:
     searcher = config.get("searcher")
     if isinstance(searcher, dict) and {"source_trial_id", "source_checkpoint_uuid"} <= searcher.keys():
@@ -243,6 +259,7 @@ _RULES = (
     _log_policies,
     _bind_mounts,
     _hang_timeout,
+    _metric_goals,
     _sources,
     searcher_rules.check,
     _dead,

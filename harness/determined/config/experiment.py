@@ -16,6 +16,8 @@ from determined.config.storage import AbsolutePath, AnyStorage
 ZERO = Length(batches=0)
 UINT32 = 2**32 - 1
 MAX_LABELS = 10_000
+MAX_METRIC_GOALS = 200
+MAX_METRIC_NAME = 200
 _LOOKAROUND = re.compile(r"\(\?<?[=!]|\\[1-9]")
 MAX_PREEMPTION_TIMEOUT_SECONDS = 2**31 - 1
 """Maximum of a 32-bit column; 68 years, so that adding it to a date never overflows."""
@@ -24,6 +26,17 @@ MAX_PREEMPTION_TIMEOUT_SECONDS = 2**31 - 1
 def _labels(value: object) -> object:
     if isinstance(value, dict):
         return [name for name, is_set in value.items() if is_set]
+    return value
+
+
+def _few_goals(value: object) -> object:
+    """Bounds what lists of many experiments read of each."""
+    if isinstance(value, dict):
+        if len(value) > MAX_METRIC_GOALS:
+            raise wrong("E205", f"{len(value)} metrics; at most {MAX_METRIC_GOALS}")
+        for name in value:
+            if isinstance(name, str) and len(name) > MAX_METRIC_NAME:
+                raise wrong("E205", f"a name with {len(name)} characters; at most {MAX_METRIC_NAME}", name)
     return value
 
 
@@ -145,6 +158,7 @@ class ExperimentConfig(Model):
     entrypoint: Entrypoint
     hyperparameters: dict[str, Any] = {}
     searcher: AnySearcher
+    metric_goals: Annotated[dict[str, Literal["minimize", "maximize"]], BeforeValidator(_few_goals)] = {}
     resources: Resources = Resources()
     environment: Environment = Environment()
     checkpoint_storage: AnyStorage

@@ -54,7 +54,7 @@ def pack(
         followed += [f"{name}/{link}" for link in walked.followed]
     _check_size(named, limit)
     placed = [("/".join(part for part in (prefix, entry.path) if part), entry) for prefix, _, entry in named]
-    comment = comment_of(folder)
+    comment = comment_of(folder, {Path(os.path.abspath(each)).name: each for each in includes if each.is_dir()})
     if known is None:
         return _packed(folder, placed, comment, skipped, followed)
     mark = fingerprint(placed, comment)

@@ -1,7 +1,6 @@
 """Agent life cycle: register, report, disconnect, expire; enabling and disabling slots."""
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -348,7 +347,7 @@ class Agents:
 
 
 def disabled_by(agent_id: str, username: str, slot_id: int | None = None) -> str:
-    """Returns the stored reason of an attempt that is killed because its agent or slot is disabled."""
+    """Returns the shown reason of an attempt that is killed because its agent or slot is disabled."""
     slot = "" if slot_id is None else f"slot {slot_id} of "
     return f"{slot}agent {agent_id} was disabled by {username}"
 
@@ -362,15 +361,3 @@ def changed_statuses(rows: Sequence[AgentSlotRow], reported: Sequence[SlotStatus
         for row, new in zip(rows, wanted, strict=True)
         if (row.status, row.status_reason) != (new.status, new.reason)
     ]
-
-
-_DISABLED = re.compile(r"(?:slot \d+ of )?agent .{1,255} was disabled by ", re.DOTALL)
-
-
-def is_disabled_end(message: str) -> bool:
-    """Returns True for the reason of an attempt whose agent or slot was disabled.
-
-    >>> is_disabled_end(disabled_by("node-1", "admin", 3)), is_disabled_end("killed by admin")
-    (True, False)
-    """
-    return _DISABLED.match(message) is not None

@@ -86,7 +86,7 @@ class Containers:
         live = await agent_containers_repository.live_on_agent(session, agent_id, most=most, with_killed=False)
         for container, allocation in live:
             if slot_id is None or slot_id in container.slot_ids:
-                await self._allocations.kill(session, allocation, why=why)
+                await self._allocations.kill(session, allocation, why=why, agent_disabled=True)
         return len(live) != most
 
 

@@ -4,10 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from determined_master.logs.error_lines import is_error
+from determined_master.logs.error_lines import is_error, plain, without_prefix
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_RANK_PREFIX = re.compile(r"^(?:\[rank[= ]?\d+\]:? ?)?(?:\[default\d+\]:)?")
 _TRACEBACK = "Traceback (most recent call last)"
 _GROUP = re.compile(r"\s*\+ Exception Group Traceback \(most recent call last\)")
 _GROUP_LINE = re.compile(r"^\s*(?:\||\+-\+?-*|\+) ?")
@@ -16,8 +14,6 @@ _FRAME = re.compile(r'^\s*File "(.+?)", line (\d+)')
 _EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?:: .*)?")
 _LIBRARY = re.compile(r"(?:^|/)(?:site-packages|dist-packages|lib/python3[^/]*|determined|determined_launch)/|^<")
 _WORKDIR = "/workdir/"
-_LOGGED = re.compile(r"^(?:ERROR|CRITICAL|FATAL):? ?(?:\[\d+\] )?(?:[\w.]+: )?(?=\S)")
-"""Prefix of the library's own log lines and of those of Python's default format."""
 _SHELL = re.compile(
     r"(?:\S+: )?(?:\S+: line \d+: |\S*sh: (?:\d+: |line \d+: )?)"
     r".*(?:not found|No such file or directory|Permission denied|cannot execute.*|unbound variable|[Ss]yntax error.*"
@@ -45,8 +41,6 @@ _NO_CAUSE = re.compile(
     r"|^\w+ metrics after \d+ steps: |HYDRA_FULL_ERROR|^(?:For further information|See |Try |Use )"
 )
 """Marks lines on standard error that report progress or give advice."""
-_HEAD = 1000
-"""Number of characters of a line that are examined."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +64,12 @@ def find(lines: Sequence[str], last_stderr: str = "") -> ErrorSentence:
     >>> find(["Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "KeyError: 'x'"])
     ErrorSentence(text="KeyError: 'x'", place='train.py:3', code=None)
     """
-    plain = [_plain(line) for line in lines]
-    failed = next((at for at in reversed(range(len(plain))) if _COMMAND_FAILED.fullmatch(plain[at])), None)
+    texts = [plain(line) for line in lines]
+    failed = next((at for at in reversed(range(len(texts))) if _COMMAND_FAILED.fullmatch(texts[at])), None)
     if failed is not None:
         # Its own last lines may arrive later: they take another stream.
-        return _of_command([*plain[:failed], *plain[failed + 1 :]], plain[failed])
-    return _of_traceback(plain) or _of_sentence(plain) or _of_stderr(_plain(last_stderr)) or _of_error_line(plain)
-
-
-def _plain(line: str) -> str:
-    """Returns a line without colours, the launcher's prefix, and what a progress bar wrote before it."""
-    text = _ANSI.sub("", line).rstrip().rpartition("\r")[2]
-    return _RANK_PREFIX.sub("", text[:_HEAD])
+        return _of_command([*texts[:failed], *texts[failed + 1 :]], texts[failed])
+    return _of_traceback(texts) or _of_sentence(texts) or _of_stderr(plain(last_stderr)) or _of_error_line(texts)
 
 
 def _of_command(others: Sequence[str], line: str) -> ErrorSentence:
@@ -142,7 +130,7 @@ def _of_sentence(lines: Sequence[str]) -> ErrorSentence | None:
             before = _of_sentence(lines[:at])
             return replace(before, place="" if "line" in before.text else f"{hook[1]}:{hook[2]}") if before else None
         if _SENTENCES.fullmatch(line) or _SHELL.fullmatch(line):
-            return ErrorSentence(_without_prefix(line))
+            return ErrorSentence(without_prefix(line))
     return None
 
 
@@ -155,13 +143,9 @@ def _indented_before(lines: Sequence[str], end: int) -> Sequence[str]:
 
 def _of_stderr(line: str) -> ErrorSentence | None:
     text = line.strip()
-    return ErrorSentence(_without_prefix(text)) if text and not _NO_CAUSE.search(text[:200]) else None
+    return ErrorSentence(without_prefix(text)) if text and not _NO_CAUSE.search(text[:200]) else None
 
 
 def _of_error_line(lines: Sequence[str]) -> ErrorSentence:
     errors = [line.strip() for line in lines if is_error("", line)]
-    return ErrorSentence(_without_prefix(errors[-1]) if errors else "")
-
-
-def _without_prefix(line: str) -> str:
-    return line.removeprefix("determined: ") if line.startswith("determined: ") else _LOGGED.sub("", line)
+    return ErrorSentence(without_prefix(errors[-1]) if errors else "")

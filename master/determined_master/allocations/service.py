@@ -167,13 +167,13 @@ class Allocations:
         )
         await logs.say(session, row.task_id, row.id, text, now, "INFO")
 
-    async def kill(self, session: WriteSession, row: AllocationRow, *, why: str) -> None:
+    async def kill(self, session: WriteSession, row: AllocationRow, *, why: str, agent_disabled: bool = False) -> None:
         """Kills it: it ends without a checkpoint. ``why`` is shown to the owner."""
         if row.state is AllocationState.PENDING:
             await self.end(session, row, ExitReason.KILLED, message=why)
         elif row.state.is_live and row.kill_requested_at is None:
             asked = Event(kind="kill_requested", payload={"message": why})
-            values = {"kill_requested_at": self._clock.now(), "message": why}
+            values = {"kill_requested_at": self._clock.now(), "message": why, "agent_disabled": agent_disabled}
             await repository.move(session, self._clock, row, AllocationState.TERMINATING, asked, **values)
             agent_ids = await self._agents_of(session, row)
             notify(session, *map(notifications.agent, agent_ids))

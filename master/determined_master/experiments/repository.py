@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, bindparam, case, delete, func, insert, literal, select, update
 
 from determined.errors import NotFound, PreconditionFailed
+from determined.metric_directions import smaller_is_better
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
@@ -86,6 +87,12 @@ class NameAndSearcher:
     name: str
     searcher_metric: str
     smaller_is_better: bool
+    metric_goals: dict[str, str]
+
+    def is_smaller_better(self, metric: str) -> bool | None:
+        """Returns None if the configuration does not give the direction of the metric."""
+        searcher = {"metric": self.searcher_metric, "smaller_is_better": self.smaller_is_better}
+        return smaller_is_better({"searcher": searcher, "metric_goals": self.metric_goals}, metric)
 
 
 class SearchPosition(NamedTuple):
@@ -129,11 +136,14 @@ async def get_many(session: ReadSession, experiment_ids: Sequence[int]) -> Seque
 
 async def names_and_searchers(session: ReadSession, experiment_ids: Collection[int]) -> dict[int, NameAndSearcher]:
     """Returns them by experiment, without reading the rows, which are long."""
-    columns = (ExperimentRow.id, ExperimentRow.name, ExperimentRow.searcher_metric, ExperimentRow.smaller_is_better)
+    searcher = (ExperimentRow.searcher_metric, ExperimentRow.smaller_is_better)
+    columns = (ExperimentRow.id, ExperimentRow.name, *searcher, ExperimentRow.config["metric_goals"])
     found: dict[int, NameAndSearcher] = {}
     for batch in batched(list(experiment_ids), MAX_IDS_A_STATEMENT):
         rows = await session.execute(select(*columns).where(ExperimentRow.id.in_(batch)))
-        found.update((id_, NameAndSearcher(name, metric, smaller)) for id_, name, metric, smaller in rows)
+        found.update(
+            (id_, NameAndSearcher(name, metric, smaller, goals or {})) for id_, name, metric, smaller, goals in rows
+        )
     return found
 
 

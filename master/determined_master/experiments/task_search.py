@@ -20,6 +20,7 @@ from determined_master.searcher.task_method import (
     FIRST,
     MAX_EVENTS_A_STEP,
     STATE,
+    STEPS,
     STORED_BY,
     RefusedActions,
     TaskEvents,
@@ -150,7 +151,7 @@ class TaskSearch:
         found = await search_event_repository.events_after(session, row.id, step.cursor, to=step.to)
         if step.to != (found[-1].id if found else FIRST):
             raise BadRequest(f"experiment {row.id} has no event {step.to}")
-        own = (await _read(session, row, found)).own_actions
+        read = await _read(session, row, found)
         total = await trial_rows.count(session, row.id)
         actions = checked_actions(
             step.actions,
@@ -167,11 +168,11 @@ class TaskSearch:
             session,
             row,
             searcher_cursor=step.to,
-            searcher_snapshot={STATE: step.snapshot, STORED_BY: principal.allocation_id},
+            searcher_snapshot={STATE: step.snapshot, STORED_BY: principal.allocation_id, STEPS: read.steps},
             progress=row.progress if row.state.is_stopping or row.state.is_terminal else progress,
         )
         await search_event_repository.mark_processed(session, row.id, step.to)
-        first, *others = in_lots([*own, *actions])
+        first, *others = in_lots([*read.own_actions, *actions])
         await search_event_repository.add_actions(
             session, row.id, [[to_json(action) for action in lot] for lot in others]
         )
@@ -191,7 +192,7 @@ async def _own_experiment(session: ReadSession, experiment_id: int, principal: P
 
 async def _read(session: ReadSession, row: ExperimentRow, found: Sequence[SearchEventRow]) -> TaskEvents:
     view = await view_of(session, row.id, found, row.searcher_cursor)
-    return task_events(view.news, row.config["searcher"])
+    return task_events(view.news, row.config["searcher"], row.searcher_snapshot)
 
 
 async def _known(session: ReadSession, experiment_id: int, actions: Sequence[Action]) -> set[str]:

@@ -11,10 +11,15 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from determined_master.db.models import LogRow
 from determined_master.db.session import ReadSession
+from determined_master.logs.error_lines import quoted_length
 from determined_master.logs.repository import Selection
 
 DISPLAY_LIMIT = 10_000
 """Maximum characters of a displayed line; the database cuts longer ones."""
+MAX_CAUSES = 10
+"""Number of lines about a cause whose quoted line is looked for."""
+MAX_LAST_LINES = 300
+"""Number of lines before the one about the cause that are compared with it."""
 MAX_ERRORS = 1000
 """Number of error lines that are put into the order of time; what arrives late is a few lines late."""
 _NOT_OF_TASK = ("agent", "master")
@@ -144,20 +149,43 @@ async def first_error(session: ReadSession, task_id: str, allocation_id: str | N
     """Returns the first error line of a task or of one attempt: the task's own lines before those of agent and master.
 
     The first attempt with an error comes first, and within it the order of time: lines of several agents arrive in any
-    order. Command line, page and links all show this line.
+    order. If no line of an attempt looks like an error, it is the line that the master's sentence about the cause
+    quotes. Command line, page and links all show this line.
     """
-    errors = select(LogRow.id, LogRow.allocation_id, LogRow.timestamp).where(LogRow.task_id == task_id, LogRow.is_error)
+    columns = (LogRow.id, LogRow.allocation_id, LogRow.timestamp, LogRow.source)
+    errors = select(*columns).where(LogRow.task_id == task_id, LogRow.is_error)
     if allocation_id is not None:
         errors = errors.where(LogRow.allocation_id == allocation_id)
     errors = errors.order_by(LogRow.id).limit(MAX_ERRORS)
-    rows = (await session.execute(errors.where(LogRow.source.not_in(_NOT_OF_TASK)))).all()
-    rows = rows or (await session.execute(errors)).all()
+    own = (await session.execute(errors.where(LogRow.source.not_in(_NOT_OF_TASK)))).all()
+    others = (await session.execute(errors.where(LogRow.source.in_(_NOT_OF_TASK)).limit(MAX_CAUSES))).all()
+    marked = {row.allocation_id for row in own}
+    for row in others:
+        is_earlier = not own or row.id < own[0].id
+        if is_earlier and row.allocation_id not in marked:
+            line = await _quoted(session, task_id, row.id, row.allocation_id)
+            if line is not None:
+                return line
+    rows = own or others
     of_attempt = [row for row in rows if row.allocation_id == rows[0].allocation_id]
     if not of_attempt:
         return None
     first = min(of_attempt, key=lambda row: (row.timestamp, row.id))
     (line,) = await by_ids(session, [first.id])
     return line
+
+
+async def _quoted(session: ReadSession, task_id: str, cause_id: int, allocation_id: str | None) -> PagedLine | None:
+    """Returns the task's own line, among the last ones before the master's line about the cause, that it quotes."""
+    (cause,) = await by_ids(session, [cause_id])
+    sentence = cause.log.partition("\n")[0]
+    before = await lines(session, task_id, Selection(), before=cause_id, most=MAX_LAST_LINES, newest_first=True)
+    own = [line for line in before if line.allocation_id == allocation_id and line.source not in _NOT_OF_TASK]
+    quoted = [(quoted_length(sentence, line.log), line) for line in own]
+    longest = max((length for length, _ in quoted), default=0)
+    if not longest:
+        return None
+    return min((line for length, line in quoted if length == longest), key=lambda line: (line.timestamp, line.id))
 
 
 async def one(session: ReadSession, line_id: int) -> PagedLine | None:

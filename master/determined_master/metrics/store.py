@@ -209,12 +209,16 @@ class MetricStore:
             signed = existing.signed_metric
             if signed is None and report.group == "validation":
                 signed = _signed(trial, report)
-            ingest_repository.update_metrics(connection, existing.id, existing.metrics | new, signed)
+            merged = existing.metrics | new
+            ingest_repository.update_metrics(connection, existing.id, merged, signed)
             series_invalidation_repository.unpack_from(connection, report.trial_id, existing.id)
             summary.add(trial.summary, report.group, {k: report.metrics[k] for k in new})
             trial.changed = True
             if existing.signed_metric is None and signed is not None:
                 _take_best(trial, existing.id, signed, report)
+            if report.group == "validation":
+                # A search joins the reports of a step, and may have missed a metric so far.
+                ingest_repository.add_validated_fact(connection, trial.experiment_id, report, merged)
         return None
 
     def _overtake(self, connection: Connection, trial: _Trial, report: Report) -> None:

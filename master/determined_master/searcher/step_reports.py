@@ -46,7 +46,9 @@ class StepReports:
         return None if step is None or step.is_complete else TrialValidated(request_id, step.steps, step.metrics)
 
     def snapshot(self) -> dict[str, Any]:
-        return {name: [step.steps, step.metrics, step.is_complete] for name, step in self._steps.items()}
+        return {name: [step.steps, dict(step.metrics), step.is_complete] for name, step in self._steps.items()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        self._steps = {name: _Step(*values) for name, values in snapshot.items()}
+        self._steps = {
+            name: _Step(steps, dict(metrics), is_complete) for name, (steps, metrics, is_complete) in snapshot.items()
+        }

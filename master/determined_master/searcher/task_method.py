@@ -1,7 +1,7 @@
 """Searches whose method runs in a task: what its events look like, and which of its actions are refused. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from determined.config.search_plan import TrainingTime
@@ -18,7 +18,8 @@ from determined_master.searcher.actions import (
     TrialClosed,
     TrialValidated,
 )
-from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, time_of
+from determined_master.searcher.step_reports import StepReports
+from determined_master.searcher.training_time import Diverged, UnusableReport, metric_of, metrics_of_time, time_of
 
 NOT_BEGUN = -1
 """Cursor of a search whose method has not been asked for its first actions."""
@@ -31,6 +32,8 @@ STORED_BY = "stored_by"
 """Key of a snapshot: the allocation whose task stored it."""
 STATE = "state"
 """Key of a snapshot: what the task stored."""
+STEPS = "steps"
+"""Key of a snapshot: what trials have reported at their newest steps. Absent in those of earlier versions."""
 
 
 class RefusedActions(Exception):
@@ -39,32 +42,54 @@ class RefusedActions(Exception):
 
 @dataclass(frozen=True)
 class TaskEvents:
-    """Events as the task reads them, and the actions that the master takes itself because reports are unusable."""
+    """Events as the task reads them, and the actions that the master takes itself because reports are unusable.
+
+    ``steps``: what is known of the trials' newest steps after these events.
+    """
 
     values: list[dict[str, Any]] = field(default_factory=list)
     own_actions: list[Action] = field(default_factory=list)
+    steps: dict[str, Any] = field(default_factory=dict)
 
 
-def task_events(events: Iterable[Event | ResumeDue], searcher: Mapping[str, Any]) -> TaskEvents:
+def task_events(
+    events: Iterable[Event | ResumeDue], searcher: Mapping[str, Any], snapshot: Mapping[str, Any]
+) -> TaskEvents:
     """Returns the events for the task; a search in a task is never continued.
 
-    A trial whose metric is not finite fails. A metric that is missing, or no number, ends the search.
+    The validations of one step are one event, once they have the metrics that the search needs. A trial whose metric is
+    not finite fails. A metric that is no number, or that a step ends without, ends the search.
+
+    Args:
+        events: those that follow the snapshot.
+        searcher: the section of the configuration.
+        snapshot: that of the search.
     """
     found = TaskEvents()
     time = TrainingTime(searcher.get("time_metric") or "batches", 0)
+    steps = StepReports({searcher["metric"], *metrics_of_time(time, 0)})
+    steps.restore(snapshot.get(STEPS, {}))
     for event in events:
         if isinstance(event, TrialValidated):
-            try:
-                found.values.append(_validated(event, searcher["metric"], time))
-            except Diverged as error:
-                found.own_actions.append(Stop(event.request_id, f"failed: {error}", failed=True))
-            except UnusableReport as error:
-                found.own_actions.append(Shutdown(failed=True, reason=str(error)))
+            for step in steps.add(event):
+                _judge(step, found, searcher["metric"], time)
         elif isinstance(event, TrialClosed):
+            last = steps.close(event.request_id)
+            if last is not None and event.reason == "completed":
+                _judge(last, found, searcher["metric"], time)
             found.values.append({"kind": "closed", "requestId": event.request_id, "reason": event.reason})
         elif isinstance(event, LimitsChanged):
             found.values.append(_limits(event))
-    return found
+    return replace(found, steps=steps.snapshot())
+
+
+def _judge(step: TrialValidated, found: TaskEvents, metric: str, time: TrainingTime) -> None:
+    try:
+        found.values.append(_validated(step, metric, time))
+    except Diverged as error:
+        found.own_actions.append(Stop(step.request_id, f"failed: {error}", failed=True))
+    except UnusableReport as error:
+        found.own_actions.append(Shutdown(failed=True, reason=str(error)))
 
 
 def _validated(event: TrialValidated, metric: str, time: TrainingTime) -> dict[str, Any]:

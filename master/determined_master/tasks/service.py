@@ -12,7 +12,6 @@ from determined.link.messages import ContainerExit, ContainerSpec
 from determined.states import ExitReason, TaskKind, TaskState
 from determined_launch import environment as names
 from determined_master import notifications
-from determined_master.agents.service import is_disabled_end
 from determined_master.allocations import environment_wait_repository, exit_line
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.failures import ContainerEnd, cause_of
@@ -154,7 +153,7 @@ class Tasks:
         ended: AllocationRow,
         cause: str | None,
     ) -> None:
-        is_shut_out = ended.ready_at is not None and is_disabled_end(ended.message)
+        is_shut_out = ended.ready_at is not None and ended.agent_disabled
         outcome = decide(AttemptEnd(row.kind, state, reason, row.failures, is_shut_out))
         if outcome.state is None:
             retry_at = self._clock.now() + timedelta(seconds=outcome.backoff) if outcome.backoff else None

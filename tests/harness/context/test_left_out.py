@@ -55,6 +55,58 @@ def test_the_lines_of_detignore_travel_with_the_archive_and_not_as_a_file(tmp_pa
     assert [each.name for each in target.iterdir()] == ["train.py"]
 
 
-def test_a_long_detignore_is_not_carried(tmp_path: Path) -> None:
-    (tmp_path / ".detignore").write_text("x\n" * MAX_COMMENT)
-    assert comment_of(tmp_path) == ""
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'shared/data/x.csv'",
+            "shared/.detignore leaves shared/data/x.csv out of the context (line 1: *.csv)",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'shared.secret'",
+            "shared/.detignore leaves shared/secret.py out of the context (line 2: /secret.py)",
+        ),
+        (
+            "FileNotFoundError: [Errno 2] No such file or directory: 'x.bin'",
+            ".detignore leaves x.bin out of the context (line 1: *.bin)",
+        ),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'shared/x.bin'", ""),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'x.csv'", ""),
+    ],
+)
+@pytest.mark.parametrize("own", ["*.bin", "*.bin\n"])
+def test_a_missing_file_of_an_included_folder_is_explained_by_its_own_lines(
+    line: str, sentence: str, own: str, tmp_path: Path
+) -> None:
+    folder, shared = tmp_path / "ctx", tmp_path / "lib" / "shared"
+    for each, lines in ((folder, own), (shared, "*.csv\n/secret.py")):
+        each.mkdir(parents=True)
+        (each / "code.py").write_text("x")
+        (each / ".detignore").write_text(lines)
+    (tmp_path / "one.py").touch()
+    target = tmp_path / "target"
+    comment = unpack(pack(folder, [shared, tmp_path / "one.py"]).data, target)
+    assert explain([line], target, comment) == sentence
+
+
+@pytest.mark.parametrize(("of", "file"), [("", "x.csv"), ("shared", "shared/x.csv")])
+def test_a_detignore_that_is_too_long_to_be_sent_is_named_as_the_possible_cause(
+    of: str, file: str, tmp_path: Path
+) -> None:
+    folder, shared = tmp_path / "ctx", tmp_path / "shared"
+    for each in (folder, shared):
+        each.mkdir()
+        (each / "code.py").write_text("x")
+    (tmp_path / (of or "ctx") / ".detignore").write_text("*.csv\n" * MAX_COMMENT)
+    comment = comment_of(folder, {"shared": shared})
+    assert len(comment) < 100
+    line = "FileNotFoundError: [Errno 2] No such file or directory: '{}'"
+    expected = (
+        f"{file} is not in the context; {file.removesuffix('x.csv')}.detignore may leave it out: its lines are not "
+        "known here, because more than 16 KiB of them are not sent"
+    )
+    assert explain([line.format(file)], tmp_path / "none", comment) == expected
+    assert explain([line.format("/data/x.csv")], tmp_path / "none", comment) == ""
+    assert explain([line.format("a/__pycache__/b.pyc")], tmp_path / "none", comment).startswith(
+        "a/__pycache__ is never"
+    )

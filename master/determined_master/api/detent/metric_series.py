@@ -105,7 +105,7 @@ async def trial_summaries(body: SummariesBody, _principal: Anyone, session: Read
                 smaller_is_better=of[row.experiment_id].smaller_is_better,
                 hparams=row.hparams,
                 state=words[row.id],
-                metrics=summarised(row.summary_metrics, wanted),
+                metrics=summarised(row.summary_metrics, wanted, of[row.experiment_id].is_smaller_better),
             )
             for row in (rows[trial.trial_id] for trial in trials)
         ]

@@ -1,7 +1,7 @@
 """Names and statistics of metrics, from the summaries that trials keep. Pure."""
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from determined_master.api.schemas.metrics import MetricSummary, NamedMetric
@@ -22,7 +22,11 @@ def named(summaries: Iterable[dict[str, Any]]) -> list[NamedMetric]:
     return [found[key] for key in sorted(found)]
 
 
-def summarised(summary: dict[str, Any], wanted: Collection[tuple[str, str]] | None) -> list[MetricSummary]:
+def summarised(
+    summary: dict[str, Any],
+    wanted: Collection[tuple[str, str]] | None,
+    is_smaller_better: Callable[[str], bool | None],
+) -> list[MetricSummary]:
     return [
         MetricSummary(
             group=group,
@@ -32,6 +36,7 @@ def summarised(summary: dict[str, Any], wanted: Collection[tuple[str, str]] | No
             max=entry.get("max"),
             mean=entry.get("mean"),
             count=entry.get("count", 0),
+            smaller_is_better=is_smaller_better(name),
         )
         for group, name, entry in _entries(summary)
         if wanted is None or (group, name) in wanted

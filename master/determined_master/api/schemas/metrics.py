@@ -97,6 +97,8 @@ class MetricSummary(Wire):
     max: float | None
     mean: float | None
     count: int
+    smaller_is_better: bool | None = None
+    """None if the experiment's configuration does not give the direction."""
 
 
 class TrialSummary(Wire):

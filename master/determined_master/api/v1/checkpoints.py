@@ -7,6 +7,7 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy import ColumnElement
 
 from determined.errors import ApiError, BadRequest, NotFound
+from determined.metric_directions import smaller_is_better
 from determined.states import CheckpointState, state_phrase
 from determined.storage.base import is_checkpoint_id
 from determined_master.api.dependencies import (
@@ -87,7 +88,7 @@ async def of_experiment(
     limit: int = 0,
 ) -> schemas.CheckpointsAnswer:
     experiment = await experiment_rows.get(session, experiment_id)
-    order = Order(sort_by, sort_metric, not experiment.smaller_is_better, is_descending(order_by))
+    order = _order(experiment, sort_by, sort_metric, order_by)
     return await _list(session, experiment, repository.of_experiment(experiment_id), state_names, order, offset, limit)
 
 
@@ -105,7 +106,7 @@ async def of_trial(
 ) -> schemas.CheckpointsAnswer:
     trial = await trial_rows.get(session, trial_id)
     experiment = await experiment_rows.get(session, trial.experiment_id)
-    order = Order(sort_by, sort_metric, not experiment.smaller_is_better, is_descending(order_by))
+    order = _order(experiment, sort_by, sort_metric, order_by)
     return await _list(session, experiment, repository.of_trial(trial_id), state_names, order, offset, limit)
 
 
@@ -189,6 +190,18 @@ async def _places(
             await trial_checkpoints.check_delete(session, authorization, row, user)
             found[uuid] = await backend_repository.storage_of(session, uuid)
     return found
+
+
+def _order(experiment: ExperimentRow, sort_by: str, metric: str, order_by: str) -> Order:
+    """Returns the sort order. By a metric, and if the client gives no direction, the best come first.
+
+    A metric whose direction is not configured has that of the searcher's metric.
+    """
+    descending = is_descending(order_by)
+    if order_by in ("", "ORDER_BY_UNSPECIFIED") and (metric or sort_by == "SORT_BY_SEARCHER_METRIC"):
+        smaller = smaller_is_better(experiment.config, metric or experiment.searcher_metric)
+        descending = not (experiment.smaller_is_better if smaller is None else smaller)
+    return Order(sort_by, metric, not experiment.smaller_is_better, descending)
 
 
 async def _list(

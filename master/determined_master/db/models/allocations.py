@@ -61,6 +61,8 @@ class AllocationRow(Base):
     """The allocation for which the scheduler asked this one to leave."""
     preempt_acked_at: Mapped[datetime | None]
     kill_requested_at: Mapped[datetime | None]
+    agent_disabled: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """True if it was killed because its agent, or a slot of it, was disabled."""
     ended_at: Mapped[datetime | None]
     exit_reason: Mapped[ExitReason | None] = mapped_column(StateText(ExitReason))
     exit_code: Mapped[int | None]

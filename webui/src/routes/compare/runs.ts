@@ -1,4 +1,4 @@
-import type { Searcher } from "@/components/board/direction";
+import type { Goal, Searcher } from "@/components/board/direction";
 import type { Run } from "@/components/board/lines";
 import { flatten } from "@/format/nested";
 import type { TrialSummary } from "@/services/trials";
@@ -32,9 +32,21 @@ export function comparedOf(
       state: summary.state,
       chosenAs: trials.includes(trialId) ? "trial" : "experiment",
       hparams: summary.hparams,
-      searcher: { metric: summary.searcherMetric, smallerIsBetter: summary.smallerIsBetter },
+      searcher: {
+        metric: summary.searcherMetric,
+        smallerIsBetter: summary.smallerIsBetter,
+        goals: goalsOf(summary.metrics),
+      },
     };
   });
+}
+
+/** The directions of the metrics of a summary, as far as its experiment's configuration gives them. */
+function goalsOf(metrics: TrialSummary["metrics"]): Record<string, Goal> {
+  const known = metrics.filter(({ smallerIsBetter }) => typeof smallerIsBetter === "boolean");
+  return Object.fromEntries(
+    known.map(({ name, smallerIsBetter }) => [name, smallerIsBetter === true ? "minimize" : "maximize"]),
+  );
 }
 
 const SEEDS = /(^|[._])(seed|experiment_seed|random_seed)$/;

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { betterOf } from "@/components/board/direction";
 import type { TrialSummary } from "@/services/trials";
-import type { Compared } from "./runs";
+import { type Compared, comparedOf } from "./runs";
 import { partShown, shownChoices, sortedPlaces, summaryChoices, summaryColumns, summaryMetrics } from "./summary";
 
 const run = (trialId: number, hparams: Record<string, unknown>, smallerIsBetter = true): Compared => ({
@@ -97,13 +97,51 @@ describe("rows of the summary in order", () => {
   });
 });
 
-it("only the searcher says which way is better, and a name says nothing", () => {
+it("only the configuration says which way is better, and a name says nothing", () => {
+  const searcher = {
+    metric: "figure",
+    smallerIsBetter: true,
+    goals: { "val/top5": "maximize", wer: "minimize" },
+  } as const;
+  expect(["val/top5", "wer", "figure", "loss", "constructor"].map((name) => betterOf(name, searcher))).toEqual([
+    "larger",
+    "smaller",
+    "smaller",
+    null,
+    null,
+  ]);
   expect(betterOf("loss", { metric: "loss", smallerIsBetter: false })).toBe("larger");
   expect(betterOf("val/top5", { metric: "val/top5", smallerIsBetter: true })).toBe("smaller");
   for (const name of ["accuracy", "loss", "val/top5", "wer"]) {
     expect(betterOf(name, null)).toBeNull();
     expect(betterOf(name, { metric: "figure", smallerIsBetter: true })).toBeNull();
   }
+});
+
+it("a metric whose direction the configurations of all runs with values give has a best value", () => {
+  const goals = { "val/top5": "maximize" } as const;
+  const runs = [1, 2, 3].map((id) => ({
+    ...run(id, {}),
+    searcher: { metric: "figure", smallerIsBetter: true, goals },
+  }));
+  const choices = summaryChoices(runs, [{ group: "validation", name: "val/top5" }], "figure");
+  const summaries = [summary(1, "val/top5"), summary(2, "val/top5")];
+  const parts = (compared: Compared[]) =>
+    summaryColumns(compared, choices, summaries).map(({ part, values }) => [part, values]);
+  const best = [
+    ["best", [3, 3, undefined]],
+    ["last", [2, 2, undefined]],
+  ];
+  expect(parts(runs)).toEqual(best);
+  expect(parts([...runs.slice(0, 2), run(3, {})])).toEqual(best);
+  expect(parts([runs[0]!, run(2, {}), run(3, {})]).map(([part]) => part)).toEqual(["last", "min", "max"]);
+});
+
+it("the runs that are compared have the directions that the master read from their configurations", () => {
+  const known = { ...summary(1, "val/top5"), metrics: summary(1, "val/top5").metrics };
+  known.metrics[0]!.smallerIsBetter = false;
+  const [compared] = comparedOf([1], [known], { trials: [] });
+  expect(compared!.searcher.goals).toEqual({ "val/top5": "maximize" });
 });
 
 it("a metric that is not of each run's searcher has no best value", () => {

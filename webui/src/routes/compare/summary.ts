@@ -81,7 +81,8 @@ function titleOf({ group, name }: MetricId, metrics: readonly MetricId[]): strin
 }
 
 /**
- * Best and last of the searcher's metric, last, smallest and largest of each other one, then the hyperparameters. Pure.
+ * Best and last of the metrics whose direction is known of all runs that have them, last, smallest and largest of each other
+ * one, then the hyperparameters. Pure.
  */
 export function summaryColumns(
   runs: readonly Compared[],
@@ -104,7 +105,8 @@ export function summaryColumns(
       values: of.map((each) => each?.[part]),
     });
     const better = runs.map((run) => betterOf(name, run.searcher));
-    if (better.includes(null)) return [column("last"), column("min"), column("max")];
+    const isUnknown = better.every((each) => each === null) || better.some((each, at) => each === null && of[at]);
+    if (isUnknown) return [column("last"), column("min"), column("max")];
     const best = of.map((each, index) => (better[index] === "smaller" ? each?.min : each?.max));
     return [{ key: `${key}\u0000best`, title, part: "best", kind, values: best }, column("last")];
   });
