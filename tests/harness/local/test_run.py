@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.packages import listing, make_environment, make_wheel
 
 from determined.errors import ConfigError, ContextError
 from determined.local import run_local
@@ -300,6 +301,33 @@ def test_the_python_of_a_local_run_is_chosen_in_order(tmp_path: Path) -> None:
         choose("no-such-python", None, {})
     with pytest.raises(ConfigError, match="is not a Python environment"):
         choose(None, f"venv:{tmp_path}", {})
+
+
+def test_packages_of_the_configuration_are_added_to_the_python_of_a_local_run(
+    context: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make_wheel(tmp_path / "wheels", "tiny", "1.0")
+    base = make_environment(tmp_path / "base", make_wheel(tmp_path / "wheels", "other", "2.0"))
+    before = listing(base)
+    (context / "train.py").write_text("import other, tiny; print('added', tiny.version, other.version)")
+    text = CONFIG.format(entrypoint="python3 train.py").replace("environment: {", "environment: {pip: [tiny], ")
+    environ = {"PATH": os.environ["PATH"], "XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1"}
+    environ |= {"XDG_DATA_HOME": str(tmp_path / "data"), "PIP_FIND_LINKS": str(tmp_path / "wheels")}
+    for _ in range(2):
+        done = run_local(
+            text,
+            name="c.yaml",
+            context=context,
+            test_mode=True,
+            environ=environ,
+            slots=None,
+            python=str(base / "bin" / "python"),
+        )
+        shown = capfd.readouterr()
+        assert done == 0, shown.err
+        assert "added 1.0 2.0" in shown.out
+    assert "is complete already" in shown.err  # built once
+    assert listing(base) == before
 
 
 def test_a_configuration_too_long_for_a_variable_reaches_a_local_run_in_a_file(
