@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from determined.environments.inputs import canonical
+from determined.environments.inputs import canonical, installed_in
 from determined_agent.namespaces import Mount
 from determined_agent.task_python import PythonFacts
 
@@ -87,7 +87,7 @@ class TaskBases:
 
 def base_version(facts: PythonFacts) -> tuple[str, ...]:
     """Returns words that differ when the packages of a Python differ. Blocking, a few calls of the system."""
-    return (str(facts.prefix), *(f"{folder} {folder.stat().st_mtime_ns}" for folder in facts.site_folders))
+    return (str(facts.prefix), *installed_in(facts.site_folders))
 
 
 def built_base(facts: PythonFacts) -> TaskBase:

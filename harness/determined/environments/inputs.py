@@ -1,9 +1,10 @@
 """The files from which a Python environment is built, and the hash by which it is shared."""
 
 import hashlib
+import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -267,6 +268,12 @@ def requirements(inputs: Inputs) -> list[Requirement]:
             if name is not None:
                 found.append(Requirement(canonical(name[1]), text, file, line))
     return found
+
+
+def installed_in(folders: Iterable[Path]) -> list[str]:
+    """Returns names and versions of the packages in folders of packages, as their metadata is named there."""
+    ends = (".dist-info", ".egg-info", ".egg-link")
+    return sorted(entry for folder in folders for entry in os.listdir(folder) if entry.endswith(ends))
 
 
 def canonical(name: str) -> str:

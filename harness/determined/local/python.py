@@ -10,7 +10,7 @@ from pathlib import Path
 from determined.config.environment import PythonEnvironment
 from determined.environments import VENV as BUILT
 from determined.environments import build, read_inputs, read_packages
-from determined.environments.inputs import files_of
+from determined.environments.inputs import files_of, installed_in
 from determined.errors import ConfigError
 
 VENV = "venv:"
@@ -56,9 +56,10 @@ def add_packages(
     Raises BuildFailed if a package cannot be installed.
     """
     inputs = read_packages(packages)
-    code = "import os, site, sys; print(sys.version, *[(p, os.stat(p).st_mtime_ns) for p in site.getsitepackages()])"
-    facts = subprocess.run([base, "-c", code], capture_output=True, text=True, timeout=60, check=False).stdout
-    folder = _cache(environ) / inputs.key(base, facts)
+    code = "import site, sys; print(sys.version.replace(chr(10), ' '), *site.getsitepackages(), sep=chr(10))"
+    shown = subprocess.run([base, "-c", code], capture_output=True, text=True, timeout=60, check=False).stdout
+    version, *sites = shown.splitlines() or [""]
+    folder = _cache(environ) / inputs.key(base, version, *installed_in(filter(Path.is_dir, map(Path, sites))))
     say(f"environment: {', '.join(packages)}, in {folder}")
     build(inputs, context, folder, environ, say, base)
     return str(folder / BUILT / "bin" / "python")
