@@ -79,7 +79,9 @@ describe("loaders", () => {
       searcherMetric: "loss",
     };
     const { of: asked } = fakeMaster({
-      "POST /detent/trials/summaries": { trials: [4, 9].map((trialId) => ({ trialId, experimentId: 7, hparams: {} })) },
+      "POST /detent/trials/summaries": {
+        trials: [4, 9].map((trialId) => ({ trialId, experimentId: 7, hparams: {}, metrics: [] })),
+      },
       "GET /detent/experiments/7/metric-names": named,
       "POST /detent/series": { series: [], missing: [] },
     });
