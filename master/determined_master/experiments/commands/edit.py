@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any, TypedDict
 
+from determined.config.checking import check_changes
 from determined.errors import BadRequest, PreconditionFailed
 from determined_master import notifications
 from determined_master.clock import Clock
@@ -61,7 +62,7 @@ async def patch(
             values["notes"] = changes["notes"] or ""
         if labels is not None:
             values["labels"] = sorted(set(labels))
-        config = dict(row.config)
+        config = dict(row.config) | {name: values[name] for name in _IN_CONFIG if name in values}
         job: dict[str, Any] = {}
         resources = changes.get("resources")
         if resources is not None:
@@ -86,6 +87,7 @@ async def patch(
         if limits is not None:
             config["searcher"] = await change_limits(session, row, limits)
             await _record_limits(session, clock, principal, row, config["searcher"])
+        _check_values(config, changes)
         if config != row.config:
             values |= {"config": config, "values_stale": True}
         if values:
@@ -95,13 +97,24 @@ async def patch(
             notify(session, notifications.SCHEDULE, notifications.COLUMNS)
 
 
+_IN_CONFIG = ("name", "description", "labels")
+"""Columns whose values are also in the configuration."""
+
+
+def _check_values(config: dict[str, Any], changes: ExperimentChanges) -> None:
+    """Raises BadRequest for a value that would be refused at submission."""
+    sections = ("name", "labels", "resources", "checkpoint_storage")
+    changed = {name: config[name] for name in sections if changes.get(name) is not None}
+    for each in check_changes(changed, config) if changed else ():
+        if each.severity == "error":
+            raise BadRequest(f"{each.message}{f'; {each.hint}' if each.hint else ''}")
+
+
 def _job_values(resources: dict[str, Any]) -> dict[str, Any]:
     """Returns the changed columns of the experiment's job. Raises BadRequest for a bad value."""
     priority, weight, max_slots = (resources.get(name) for name in ("priority", "weight", "max_slots"))
     if priority is not None:
         jobs.check_range(priority)
-    if max_slots is not None and max_slots < 0:
-        raise BadRequest("max_slots must not be negative")
     given = {"priority": priority, "weight": weight}
     values = {name: value for name, value in given.items() if value is not None}
     return values | ({"max_slots": max_slots} if "max_slots" in resources else {})
@@ -123,7 +136,9 @@ async def relabel(
         await authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
         labels = (set(row.labels) | set(add)) - set(remove)
         if labels != set(row.labels):
-            await repository.change(session, row, labels=sorted(labels))
+            config = row.config | {"labels": sorted(labels)}
+            _check_values(config, {"labels": config["labels"]})
+            await repository.change(session, row, labels=config["labels"], config=config, values_stale=True)
             await _record(session, clock, principal, experiment_id, ["labels"])
             notify(session, notifications.experiment(experiment_id))
     return sorted(labels)
