@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from determined.environments import BASE_FILE
+from determined.environments.build import BASE_FILE
 from determined_agent.task_base import TaskBase
 from determined_launch import environment as names
 

@@ -73,7 +73,7 @@ PUBLIC = {
         "to_tgz unpack"
     ),
     "determined.environments": (
-        "BuildFailed Inputs RESULT Requirement Result VENV build read_inputs read_result requirements"
+        "BuildFailed Inputs RESULT Requirement Result VENV build read_inputs read_packages read_result requirements"
     ),
     "determined.local": "run_local",
 }

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from determined.environments import name_of
+from determined.environments.inputs import name_of
 from determined.link.messages import SlotFacts
 from determined_agent import devices
 from determined_agent.drivers.driver import ContainerOptions, NotStarted

@@ -5,8 +5,8 @@ import json
 import os
 
 from determined.context import small_files
-from determined.environments import Inputs, name_of, read_packages, wanted_inputs
-from determined.environments.inputs import MAX_FILE_BYTES
+from determined.environments import Inputs, read_packages
+from determined.environments.inputs import MAX_FILE_BYTES, name_of, wanted_inputs
 from determined.errors import ConfigError, ContextError
 from determined_agent.contexts import Contexts
 from determined_agent.drivers.driver import NotStarted

@@ -4,8 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-from determined.environments import BASE_FILE, VENV, BuildFailed, build, wanted_inputs
-from determined.environments.inputs import files_of
+from determined.environments import VENV, BuildFailed, build
+from determined.environments.build import BASE_FILE
+from determined.environments.inputs import files_of, wanted_inputs
 from determined.errors import ConfigError
 from determined_launch import environment
 

@@ -1,6 +1,6 @@
 """Starts tasks that build Python environments on the agents that lack them."""
 
-from determined.environments import name_of
+from determined.environments.inputs import name_of
 from determined.link.messages import ContainerSpec
 from determined.states import TaskKind
 from determined_master.allocations.environment_wait_repository import Wait

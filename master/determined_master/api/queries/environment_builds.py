@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from determined.environments import name_of
+from determined.environments.inputs import name_of
 from determined_master.allocations import environment_wait_repository
 from determined_master.allocations.environment_wait_repository import Building
 from determined_master.db.session import ReadSession
