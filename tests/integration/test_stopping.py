@@ -48,9 +48,12 @@ async def test_who_reported_invalid_hyperparameters_and_stays_is_killed(one: Clu
     await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
 
     async def ended() -> bool:
-        return (await one.get("/api/v1/trials/1"))["trial"]["state"] == "STATE_COMPLETED"
+        return bool((await one.get("/api/v1/experiments/1"))["experiment"]["state"] == "STATE_CANCELED")
 
-    await eventually(ended)
+    await eventually(ended)  # it was the only trial: nothing was trained
+    assert (await one.get("/api/v1/experiments/1"))["experiment"]["progress"] == 0
+    assert (await one.get("/api/v1/trials/1"))["trial"]["state"] == "STATE_COMPLETED"
+    assert (await one.get("/detent/trials/1/progress"))["progress"] == 0
 
 
 async def test_the_log_says_when_an_attempt_that_does_not_leave_is_killed(one: Cluster):

@@ -136,7 +136,7 @@ class AdaptiveAsha:
         bracket.close(trial, _state_after(event.reason))
         if event.reason == "invalid_hp" and self._is_hopeless():
             self._is_over = True
-            return [Shutdown(failed=True, reason=all_invalid(self._count()[state.INVALID]))]
+            return [Shutdown(canceled=True, reason=all_invalid(self._count()[state.INVALID]))]
         actions = self._fill(bracket)
         if all(each.is_over for each in self._brackets):
             self._is_over = True

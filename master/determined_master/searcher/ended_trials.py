@@ -1,6 +1,10 @@
 """How trials end, as searches count it, and ranks in words."""
 
 
+INVALID_HP = "invalid_hp"
+"""Reason of a closed trial whose code refused its hyperparameters."""
+
+
 def all_failed(count: int) -> str:
     """Returns why a search whose every trial failed is over; nothing of a single trial, whose own failure says it."""
     return f"every trial of the search failed ({count} of {count})" if count > 1 else ""
@@ -17,7 +21,8 @@ def is_hopeless(invalid: int, wanted: int) -> bool:
 
 def all_invalid(count: int) -> str:
     """Returns why a search that only had trials with invalid hyperparameters is over."""
-    return f"all {count} trials so far reported invalid hyperparameters; change their ranges, or what the code accepts"
+    which = f"all {count} trials so far" if count > 1 else "the only trial"
+    return f"{which} reported invalid hyperparameters; change their ranges, or what the code accepts"
 
 
 def ordinal(number: int) -> str:

@@ -15,7 +15,7 @@ from determined_master.searcher.actions import (
     Shutdown,
     TrialClosed,
 )
-from determined_master.searcher.ended_trials import all_failed, all_invalid, is_hopeless
+from determined_master.searcher.ended_trials import INVALID_HP, all_failed, all_invalid, is_hopeless
 from determined_master.searcher.method import TRIALS_A_LOT, Randomness
 
 Draw = Callable[["QueueSearch"], dict[str, Any] | None]
@@ -55,11 +55,11 @@ class QueueSearch:
             self.is_filling = False
         elif isinstance(event, TrialClosed) and event.request_id not in self.closed:
             self.closed[event.request_id] = event.reason
-            if event.reason == "invalid_hp" and self.replace_invalid:
+            if event.reason == INVALID_HP and self.replace_invalid:
                 self.invalid += 1
-                if is_hopeless(self.invalid, self.wanted) and set(self.closed.values()) == {"invalid_hp"}:
+                if is_hopeless(self.invalid, self.wanted) and set(self.closed.values()) == {INVALID_HP}:
                     self.over = True
-                    return [Shutdown(failed=True, reason=all_invalid(self.invalid))]
+                    return [Shutdown(canceled=True, reason=all_invalid(self.invalid))]
         else:
             return []
         actions = self._fill()
@@ -72,19 +72,21 @@ class QueueSearch:
         self.over, self.is_filling = False, False
         self.created = len(event.known)
         for request_id in event.resumed:
-            if self.closed.pop(request_id, "") == "invalid_hp" and self.replace_invalid:
+            if self.closed.pop(request_id, "") == INVALID_HP and self.replace_invalid:
                 self.invalid -= 1
 
     def _shutdown(self) -> Shutdown:
         reasons = list(self.closed.values())
         failed = all(reason in FAILED for reason in reasons)
+        if reasons and set(reasons) == {INVALID_HP}:
+            return Shutdown(canceled=True, reason=all_invalid(len(reasons)))
         canceled = all(reason in CANCELED for reason in reasons)
         return Shutdown(failed=failed, canceled=canceled, reason=all_failed(len(reasons)) if failed else "")
 
     def progress(self, live_progress: float) -> float:
         if self.wanted <= 0:
             return 1.0
-        done = len(self.closed) - self.invalid
+        done = sum(reason != INVALID_HP for reason in self.closed.values())
         return min(1.0, (done + live_progress) / self.wanted)
 
     def snapshot(self) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class Settlement:
             # The experiment index shows the cause.
             values["values_stale"] = True
             notify(session, notifications.COLUMNS)
-        if outcome.state is TrialState.COMPLETED:
+        if outcome.state is TrialState.COMPLETED and outcome.reason is not ExitReason.INVALID_HP:
             values["progress"] = 1.0
         reason = outcome.reason or ExitReason.ERRORED
         await repository.move(
