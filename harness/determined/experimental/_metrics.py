@@ -44,13 +44,13 @@ def stream_reports(session: Session, trial_ids: Sequence[int], group: str) -> It
 def _report(report: Mapping[str, Any]) -> TrialMetrics:
     group = str(report.get("group") or "")
     body = from_wire(report.get("metrics") or {})
-    key = {"training": "avg_metrics", "validation": "validation_metrics"}.get(group)
+    key = "validation_metrics" if group == "validation" else "avg_metrics"
     return TrialMetrics(
         trial_id=int(report["trialId"]),
         trial_run_id=int(report["trialRunId"]),
         steps_completed=int(report["totalBatches"]),
         end_time=parse_time(report.get("endTime")),
-        metrics=dict(body.get(key) or {}) if key else dict(body),
-        batch_metrics=list(body.get("batch_metrics") or ()) if key else [],
+        metrics=dict(body.get(key) or {}),
+        batch_metrics=list(body.get("batch_metrics") or ()),
         group=group,
     )

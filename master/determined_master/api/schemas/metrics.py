@@ -167,15 +167,16 @@ class SnapshotPart(Wire):
 
 
 def metrics_report(row: MetricRow) -> MetricsReport:
-    shown: dict[str, Any] = {"validation_metrics" if row.group == "validation" else "avg_metrics": row.metrics}
-    if row.batch_metrics:
-        shown["batch_metrics"] = row.batch_metrics
+    if row.group == "validation":
+        shown: dict[str, Any] = {"validation_metrics": row.metrics}
+    else:
+        shown = {"avg_metrics": row.metrics, "batch_metrics": row.batch_metrics or None}
     return MetricsReport(
         archived=row.archived,
         end_time=row.reported_at,
         group=row.group,
         id=row.id,
-        metrics=row.metrics if row.group not in ("training", "validation") else shown,
+        metrics=shown,
         total_batches=row.steps or 0,
         trial_id=row.trial_id,
         trial_run_id=row.run_id,
