@@ -9,6 +9,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ import torch
 from torch.utils import data as torch_data
 
 from determined.pytorch import _rng
+from determined.pytorch._passes import LoaderPasses, SamplerPasses
 
 _ORDER, _CONTENT, _PLAIN = 1, 2, 3
 _AHEAD_SECONDS, _AHEAD_BATCHES = 0.002, 16
@@ -137,8 +139,15 @@ class _Plan:
     epoch: int = 0
     start: int = 0
     _length: int = field(init=False)
+    _passes: SamplerPasses | None = field(init=False, default=None)
+    """Over the sampler of the user, if there is one."""
 
     def __post_init__(self) -> None:
+        source: Any = self.loader.batch_sampler if self.loader.sampler is None else self.loader.sampler
+        if source is not None:
+            self._passes = SamplerPasses(
+                source, _length(source), lambda number: _rng.apart(_rng.mix(self.seed, _ORDER, number))
+            )
         total = len(self.loader)
         if self.repeat:
             # every slot trains equally many batches: the last round repeats batches from the beginning
@@ -167,11 +176,8 @@ class _Plan:
             generator = torch.Generator().manual_seed(_rng.mix(self.seed, _ORDER, epoch))
             order = torch.randperm(count, generator=generator)
             return lambda number: order[number * size : (number + 1) * size].tolist()
-        source: Any = loader.batch_sampler if loader.sampler is None else loader.sampler
-        if hasattr(source, "set_epoch"):
-            source.set_epoch(epoch)
-        with _rng.apart(_rng.mix(self.seed, _ORDER, epoch)):
-            items = list(source)
+        assert self._passes is not None
+        items = self._passes.items(epoch)
         if loader.sampler is None:
             return lambda number: list(items[number])
         assert size is not None
@@ -269,6 +275,7 @@ class PlainBatches:
 
     def __init__(self, loader: Any, *, seed: int) -> None:  # noqa: ANN401  # only the dataset's author knows its records
         self._loader = loader
+        self._passes = LoaderPasses(loader, self._streams)
         self._seed = seed
 
     def __len__(self) -> int:
@@ -279,10 +286,8 @@ class PlainBatches:
         return islice(self._batches(epoch), start, None)
 
     def _batches(self, epoch: int) -> Iterator[Any]:
-        sampler: Any = getattr(self._loader, "sampler", None)
-        if hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(epoch)
-        with _rng.apart(_rng.mix(self._seed, _PLAIN, epoch)):
+        self._passes.go_to(epoch)
+        with self._streams(epoch):
             source = iter(self._loader)
             ours = _rng.capture_host()
         while True:
@@ -296,6 +301,9 @@ class PlainBatches:
                 ours = _rng.capture_host()
                 _rng.restore_host(theirs)
             yield batch
+
+    def _streams(self, epoch: int) -> AbstractContextManager[None]:
+        return _rng.apart(_rng.mix(self._seed, _PLAIN, epoch))
 
 
 def _length(source: object) -> int:

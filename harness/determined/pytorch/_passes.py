@@ -1,0 +1,135 @@
+"""The passes over a sampler or a loader, by number, so that a position in the data is a number for every source.
+
+A source with ``set_epoch`` is told the number of the pass. Any other one may change with each pass, as a sampler with a
+generator does: the passes that this process has not taken are taken again, without loading data.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.utils import data as torch_data
+
+logger = logging.getLogger(__name__)
+
+_END = object()
+Streams = Callable[[int], AbstractContextManager[None]]
+"""Sets the random streams of the process for the pass with a number, inside a block."""
+
+
+class SamplerPasses:
+    """The items of a sampler in each pass.
+
+    Args:
+        source: the sampler, or batch sampler.
+        length: the number of its items in a pass.
+        streams: see ``Streams``.
+    """
+
+    def __init__(self, source: Any, length: int, streams: Streams) -> None:  # noqa: ANN401  # a sampler of the user
+        self._source = source
+        self._length = length
+        self._streams = streams
+        self._taken = 0
+        self._newest: tuple[int, list[Any]] | None = None
+
+    def items(self, number: int) -> list[Any]:
+        """Returns the items of a pass. Passes are asked for in ascending order; the newest may be asked for again."""
+        if hasattr(self._source, "set_epoch"):
+            self._source.set_epoch(number)
+            with self._streams(number):
+                return self._read()
+        if self._newest is not None and self._newest[0] == number:
+            return self._newest[1]
+        if number < self._taken:
+            logger.warning(
+                "%s cannot go back to pass %d: the order of its items differs from that of an uninterrupted run",
+                type(self._source).__name__,
+                number,
+            )
+            self._taken = number
+        items: list[Any] = []
+        while self._taken <= number:
+            with self._streams(self._taken):
+                items = self._read()
+            self._taken += 1
+        self._newest = (number, items)
+        return items
+
+    def _read(self) -> list[Any]:
+        source = iter(self._source)
+        items = list(islice(source, self._length))
+        # What follows the last item belongs to the pass: a sampler may count there. Some repeat themselves without end.
+        next(source, _END)
+        return items
+
+
+class LoaderPasses:
+    """Brings a loader of the user to a pass: afterwards its next iterator yields the batches of that pass.
+
+    Args:
+        loader: a torch data loader, or any other iterable.
+        streams: see ``Streams``.
+    """
+
+    def __init__(self, loader: Any, streams: Streams) -> None:  # noqa: ANN401  # a loader of the user
+        self._loader = loader
+        self._streams = streams
+        self._taken = 0
+        self._first = [(each, each.get_state()) for each in _generators(loader)]
+        self._epoch_setters = [each for each in _parts(loader) if hasattr(each, "set_epoch")]
+
+    def go_to(self, number: int) -> None:
+        """Takes the passes before ``number`` that this process has not taken. The caller takes that one."""
+        for each in self._epoch_setters:
+            each.set_epoch(number)
+        if not self._epoch_setters:
+            if number < self._taken:
+                for generator, state in self._first:
+                    generator.set_state(state)
+                self._taken = 0
+            while self._taken < number:
+                with self._streams(self._taken):
+                    for _ in self._indexes():
+                        pass
+                self._taken += 1
+        self._taken = number + 1
+
+    def _indexes(self) -> Iterator[Any]:
+        """Takes one pass over the indexes, with the draws that torch's loader makes; over the batches of other loaders."""
+        loader = self._loader
+        if not isinstance(loader, torch_data.DataLoader) or isinstance(loader.dataset, torch_data.IterableDataset):
+            return iter(loader)
+        if loader.batch_sampler is None:
+            indexes = torch_data.DataLoader(_Index(), batch_size=None, sampler=loader.sampler, generator=loader.generator)
+        else:
+            indexes = torch_data.DataLoader(
+                _Index(), batch_sampler=loader.batch_sampler, generator=loader.generator, collate_fn=len
+            )
+        return iter(indexes)
+
+
+class _Index(torch_data.Dataset[Any]):
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401  # whatever the sampler yields
+        return index
+
+
+def _parts(loader: object) -> list[Any]:
+    """Returns the loader and the samplers in it, each once."""
+    found: list[Any] = []
+    waiting: list[Any] = [loader]
+    while waiting:
+        part = waiting.pop()
+        if part is None or any(part is each for each in found):
+            continue
+        found.append(part)
+        waiting += [getattr(part, name, None) for name in ("sampler", "batch_sampler")]
+    return found
+
+
+def _generators(loader: object) -> list[torch.Generator]:
+    found = (getattr(part, "generator", None) for part in _parts(loader))
+    return [each for each in found if isinstance(each, torch.Generator)]
