@@ -20,7 +20,10 @@ async def config_of(one: Cluster) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"checkpointStorage": {"saveExperimentBest": -1}}, '"checkpoint_storage.save_experiment_best": must be at least'),
+        (
+            {"checkpointStorage": {"saveExperimentBest": -1}},
+            '"checkpoint_storage.save_experiment_best": must be at least',
+        ),
         ({"checkpointStorage": {"saveTrialLatest": -7}}, '"checkpoint_storage.save_trial_latest": must be at least 0'),
         ({"resources": {"maxSlots": -1}}, '"resources.max_slots": must be at least 0, is -1'),
         ({"resources": {"weight": 0}}, '"resources.weight": must be more than 0'),

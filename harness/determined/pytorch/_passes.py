@@ -99,12 +99,14 @@ class LoaderPasses:
         self._taken = number + 1
 
     def _indexes(self) -> Iterator[Any]:
-        """Takes one pass over the indexes, with the draws that torch's loader makes; over the batches of other loaders."""
+        """Passes over the indexes, with the draws that torch's loader makes; of other loaders, over the batches."""
         loader = self._loader
         if not isinstance(loader, torch_data.DataLoader) or isinstance(loader.dataset, torch_data.IterableDataset):
             return iter(loader)
         if loader.batch_sampler is None:
-            indexes = torch_data.DataLoader(_Index(), batch_size=None, sampler=loader.sampler, generator=loader.generator)
+            indexes = torch_data.DataLoader(
+                _Index(), batch_size=None, sampler=loader.sampler, generator=loader.generator
+            )
         else:
             indexes = torch_data.DataLoader(
                 _Index(), batch_sampler=loader.batch_sampler, generator=loader.generator, collate_fn=len

@@ -1,6 +1,5 @@
 """How trials end, as searches count it, and ranks in words."""
 
-
 INVALID_HP = "invalid_hp"
 """Reason of a closed trial whose code refused its hyperparameters."""
 

@@ -33,7 +33,7 @@ def generator() -> torch.Generator:
     return torch.Generator().manual_seed(11)
 
 
-def batched(sampler: Any) -> Any:  # noqa: ANN401
+def batched(sampler: Any) -> Any:
     return torch_data.BatchSampler(sampler, 3, drop_last=False)
 
 
