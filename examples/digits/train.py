@@ -7,12 +7,12 @@ from model_def import DigitsTrial
 import determined as det
 from determined import pytorch
 
+DEFAULTS = {"global_batch_size": 64, "learning_rate": 0.05, "hidden": 128, "dropout": 0.25, "batches": 480}
+
 
 def main() -> None:
     info = det.get_cluster_info()
-    hparams = None
-    if info is None:
-        hparams = {"global_batch_size": 64, "learning_rate": 0.05, "hidden": 128, "dropout": 0.25, "batches": 480}
+    hparams = DEFAULTS if info is None else info.trial.hparams
     with pytorch.init(hparams=hparams, aggregation_frequency=2) as context:
         trainer = pytorch.Trainer(DigitsTrial(context), context)
         trainer.fit(

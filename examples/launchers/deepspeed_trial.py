@@ -71,7 +71,7 @@ class SpiralTrial(deepspeed.DeepSpeedTrial):
 def main() -> None:
     """The loop in the user's hand; off the cluster ``deepspeed --num_gpus 2 deepspeed_trial.py`` does."""
     info = det.get_cluster_info()
-    with deepspeed.init(hparams=None if info is not None else DEFAULTS) as context:
+    with deepspeed.init(hparams=DEFAULTS if info is None else info.trial.hparams) as context:
         deepspeed.Trainer(SpiralTrial(context), context).fit(
             max_length=pytorch.Batch(context.get_hparam("batches")),
             reporting_period=pytorch.Batch(5),

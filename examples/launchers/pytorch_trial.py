@@ -65,7 +65,7 @@ class SpiralTrial(pytorch.PyTorchTrial):
 def main() -> None:
     """The loop in the user's hand; off the cluster plain launchers do: ``torchrun``, ``horovodrun``."""
     info = det.get_cluster_info()
-    with pytorch.init(hparams=None if info is not None else DEFAULTS) as context:
+    with pytorch.init(hparams=DEFAULTS if info is None else info.trial.hparams) as context:
         pytorch.Trainer(SpiralTrial(context), context).fit(
             max_length=pytorch.Batch(context.get_hparam("batches")),
             reporting_period=pytorch.Batch(5),
