@@ -1,6 +1,7 @@
 """Reports of metrics: idempotent, the first value kept, what a newer run overtook hidden, NaN carried."""
 
 import asyncio
+import json
 import sqlite3
 from typing import Any
 
@@ -35,8 +36,6 @@ async def report(one: Cluster, headers, steps, metrics, *, run=1, group="trainin
 async def stored(one: Cluster, group="training") -> list[tuple[int, int, dict]]:
     text = (await one.client.get("/api/v1/trials/metrics/trial_metrics", params={"trialIds": 1, "group": group})).text
     found = []
-    import json
-
     for line in text.splitlines():
         for row in json.loads(line)["result"]["metrics"]:
             metrics = row["metrics"].get("avg_metrics") or row["metrics"].get("validation_metrics") or row["metrics"]
@@ -259,3 +258,13 @@ async def test_one_bad_report_fails_alone(one: Cluster):
     )
     assert sorted(a.status_code for a in answers) == [200, 200, 200, 200, 400, 400]
     assert [row[1] for row in await stored(one)] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("group", ["training", "inference"])
+async def test_metrics_of_every_group_have_the_keys_that_the_official_sdk_reads(one: Cluster, group: str):
+    _, _, task = await running(one)
+    assert (await report(one, task, 3, {"loss": 0.5}, group=group)).status_code == 200
+    path = "/api/v1/trials/metrics/trial_metrics"
+    text = (await one.client.get(path, params={"trialIds": 1, "group": group})).text
+    (row,) = json.loads(text.splitlines()[0])["result"]["metrics"]
+    assert row["metrics"] == {"avg_metrics": {"loss": 0.5}, "batch_metrics": None}

@@ -162,6 +162,6 @@ async def test_a_nul_is_kept_as_its_symbol(one: Cluster):
     report = {"trialRunId": 1, "stepsCompleted": 3, "metrics": {"avgMetrics": metrics, "batchMetrics": [{"\0": 1}]}}
     assert (await one.post("/api/v1/trials/1/metrics", {"group": "t\0", "metrics": report}, **task)).status_code == 200
     shown = (await one.get("/api/v1/trials/1/workloads", group="t␀", includeBatchMetrics="true"))["workloads"]
-    (found,) = [each["training"]["metrics"] for each in shown if "training" in each]
+    (found,) = [each["training"]["metrics"] for each in shown if each["training"]]
     assert found["avgMetrics"] == {"lo␀ss": 1.0, "nested": {"a␀": "b␀"}}
     assert found["batchMetrics"] == [{"␀": 1}]

@@ -34,7 +34,7 @@ class Answers:
                 "trialRunId": 1,
                 "totalBatches": 1,
                 "endTime": "2026-01-01T00:00:00Z",
-                "metrics": {"validation_metrics": {"return_value": value}} | {"return_value": value},
+                "metrics": {"validation_metrics" if group == "validation" else "avg_metrics": {"return_value": value}},
                 "group": group,
             }
             for trial, group, value in self.metrics

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
 from determined_master.api.schemas.base import Int64, Json, Name, Number, Pagination, RowId, Time, Wire
 from determined_master.api.schemas.enums import checkpoint_state, state, wire_state
@@ -27,15 +27,9 @@ class CheckpointWorkload(Wire):
 
 
 class WorkloadContainer(Wire):
-    """Has the key of one kind; clients tell the kind by it."""
-
     training: MetricsWorkload | None = None
     validation: MetricsWorkload | None = None
     checkpoint: CheckpointWorkload | None = None
-
-    @model_serializer(mode="wrap")
-    def _given(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {kind: value for kind, value in serialize(self).items() if value is not None}
 
 
 class Trial(Wire):

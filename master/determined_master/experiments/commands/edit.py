@@ -93,10 +93,13 @@ async def patch(
         if values:
             await repository.change(session, row, **values)
             changed = (values.keys() | job.keys()) - {"values_stale"}
+            if not changes.keys() & _SECTIONS:
+                changed.discard("config")  # a changed name is in it, and is named
             await _record(session, clock, principal, experiment_id, sorted(changed))
             notify(session, notifications.SCHEDULE, notifications.COLUMNS)
 
 
+_SECTIONS = {"resources", "checkpoint_storage", "searcher"}
 _IN_CONFIG = ("name", "description", "labels")
 """Columns whose values are also in the configuration."""
 
