@@ -21,6 +21,7 @@ from determined.pytorch import _rng
 from determined.pytorch._passes import LoaderPasses, SamplerPasses
 
 _ORDER, _CONTENT, _PLAIN = 1, 2, 3
+_END = object()
 _AHEAD_SECONDS, _AHEAD_BATCHES = 0.002, 16
 
 
@@ -290,17 +291,29 @@ class PlainBatches:
         with self._streams(epoch):
             source = iter(self._loader)
             ours = _rng.capture_host()
-        while True:
+
+        def read() -> Any:  # noqa: ANN401  # only the dataset's author knows its records
+            nonlocal ours
             theirs = _rng.capture_host()
             _rng.restore_host(ours)
             try:
-                batch = next(source)
-            except StopIteration:
-                return
+                return next(source, _END)
             finally:
                 ours = _rng.capture_host()
                 _rng.restore_host(theirs)
+
+        count, length = 0, len(self._loader)
+        while (batch := read()) is not _END:
+            count += 1
+            if count != length:
+                yield batch
+                continue
+            # Training reads no further than to the last batch; the pass ends before it, as a sampler may count there.
+            after = read()
             yield batch
+            if after is _END:
+                return
+            yield after
 
     def _streams(self, epoch: int) -> AbstractContextManager[None]:
         return _rng.apart(_rng.mix(self._seed, _PLAIN, epoch))

@@ -91,27 +91,47 @@ class LoaderPasses:
                 for generator, state in self._first:
                     generator.set_state(state)
                 self._taken = 0
+            if self._taken < number and self._reads_data():
+                logger.info(
+                    "%s is read %d times to reach its position: it has neither a sampler nor set_epoch",
+                    type(self._loader).__name__,
+                    number - self._taken,
+                )
             while self._taken < number:
                 with self._streams(self._taken):
-                    for _ in self._indexes():
+                    # One more than its length ends the pass; what repeats itself without end is left there.
+                    for _ in islice(self._indexes(), len(self._loader) + 1):
                         pass
                 self._taken += 1
         self._taken = number + 1
 
-    def _indexes(self) -> Iterator[Any]:
-        """Passes over the indexes, with the draws that torch's loader makes; of other loaders, over the batches."""
+    def _reads_data(self) -> bool:
+        """Returns True if a pass can only be taken by reading its data."""
         loader = self._loader
-        if not isinstance(loader, torch_data.DataLoader) or isinstance(loader.dataset, torch_data.IterableDataset):
+        if isinstance(loader, (list, tuple)):
+            return False
+        # Workers begin each pass with a new copy of the dataset.
+        return not isinstance(loader, torch_data.DataLoader) or (_is_iterable(loader) and loader.num_workers == 0)
+
+    def _indexes(self) -> Iterator[Any]:
+        """Passes over the indexes, with the draws that torch's loader makes; over the batches if there are none."""
+        loader = self._loader
+        if isinstance(loader, (list, tuple)):
+            return iter(())
+        if self._reads_data():
             return iter(loader)
-        if loader.batch_sampler is None:
-            indexes = torch_data.DataLoader(
-                _Index(), batch_size=None, sampler=loader.sampler, generator=loader.generator
-            )
+        if loader.batch_sampler is None or _is_iterable(loader):
+            sampler = () if _is_iterable(loader) else loader.sampler
+            indexes = torch_data.DataLoader(_Index(), batch_size=None, sampler=sampler, generator=loader.generator)
         else:
             indexes = torch_data.DataLoader(
                 _Index(), batch_sampler=loader.batch_sampler, generator=loader.generator, collate_fn=len
             )
         return iter(indexes)
+
+
+def _is_iterable(loader: "torch_data.DataLoader[Any]") -> bool:
+    return isinstance(loader.dataset, torch_data.IterableDataset)
 
 
 class _Index(torch_data.Dataset[Any]):
