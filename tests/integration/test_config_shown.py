@@ -53,8 +53,13 @@ async def test_each_value_names_its_origin_in_file_cluster_or_defaults(one: Clus
 
 async def test_a_value_changed_later_is_not_attributed_to_the_file(one: Cluster):
     await one.create(FILE)
-    await one.client.patch("/api/v1/experiments/1", json={"resources": {"priority": 3}})
-    assert (await told(one))["resources.priority"] == ("cluster", 11)
+    changes = {"name": "another", "description": "what it is", "labels": ["c", "a"], "resources": {"priority": 3}}
+    assert (await one.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
+    origins = await told(one)
+    assert origins["resources.priority"] == ("cluster", 11)
+    assert origins["name"] == ("cluster", 1)
+    assert origins["description"] == ("cluster", None)
+    assert [origins[f"labels[{number}]"][0] for number in range(2)] == ["file", "cluster"]
 
 
 async def test_the_submitted_text_is_as_it_was(one: Cluster):

@@ -187,7 +187,7 @@ def test_a_master_that_is_gone_for_a_while(cluster: LiveCluster, visitor: Come):
     cluster.session.request("PATCH", f"/api/v1/experiments/{experiment.id}", {"name": "changed meanwhile"})
     expect(page.get_by_role("heading", name="changed meanwhile")).to_be_visible()
     expect(note).to_have_count(0)
-    expect(page.get_by_role("table", name="Configuration by lines")).to_contain_text("before")
+    expect(page.get_by_role("table", name="Configuration by lines")).to_contain_text("changed meanwhile")
     assert page.evaluate("window.__same") is True
     cluster.mend()
 

@@ -11,6 +11,9 @@ from determined_master.api.schemas.experiment_status import ConfigOrigin, Effect
 
 EDITED = frozenset(
     {
+        ("name",),
+        ("description",),
+        ("labels",),
         ("resources", "priority"),
         ("resources", "max_slots"),
         ("resources", "weight"),
@@ -46,7 +49,8 @@ def _origin(path: Path, line: int, value: object, file: Source, defaults: Mappin
         return ConfigOrigin(line=line, path=render_path(path), origin="cluster", at=at)
     if at is not None:
         return ConfigOrigin(line=line, path=render_path(path), origin="file", at=at)
-    is_clusters = path in FILLED or _at(defaults, path) == value
+    is_later = (path[:1] == ("labels",) and len(path) > 1) or (path == ("description",) and value is not None)
+    is_clusters = path in FILLED or is_later or _at(defaults, path) == value
     return ConfigOrigin(line=line, path=render_path(path), origin="cluster" if is_clusters else "default", at=None)
 
 
