@@ -93,18 +93,18 @@ def check(
     return Checked(name, tuple(_ordered(found)), config, lines)
 
 
-def check_changes(changes: Mapping[str, Any], config: Mapping[str, Any]) -> list[Finding]:
-    """Returns the errors of values that replace some of an effective configuration: the rules are those of submission.
+def check_changes(changes: Mapping[str, Any]) -> list[Finding]:
+    """Returns the errors of values that replace some of a configuration: the rules are those of submission.
 
-    ``changes`` has whole sections or values by their top-level names; ``config`` is the configuration with them.
+    ``changes`` has whole sections or values by their top-level names. The rest of the configuration, which may be very
+    long, is not looked at.
 
     >>> storage = {"type": "shared_fs", "host_path": "/c", "save_trial_best": -1}
-    >>> config = {"entrypoint": "a.py", "searcher": {"name": "single", "metric": "loss"}, "checkpoint_storage": storage}
-    >>> [each.message for each in check_changes({"checkpoint_storage": storage}, config)]
+    >>> [each.message for each in check_changes({"checkpoint_storage": storage})]
     ['"checkpoint_storage.save_trial_best": must be at least 0, is -1']
     """
     own = without_nulls(dict(changes))
-    rules = (schema_check.check(own, config), cross_field_rules.check(config))
+    rules = (schema_check.check(own, own), cross_field_rules.check(own))
     return [each for each in _up_to_limit(itertools.chain(*rules)) if each.path[:1] and each.path[0] in own]
 
 

@@ -50,18 +50,7 @@ async def patch(
         await authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
         if row.archived:
             raise PreconditionFailed(f"experiment {row.id} is archived; unarchive it first")
-        values: dict[str, Any] = {}
-        name, labels = changes.get("name"), changes.get("labels")
-        if name is not None:
-            if not name.strip():
-                raise BadRequest("a name must not be empty")
-            values["name"] = name
-        if "description" in changes:
-            values["description"] = changes["description"] or ""
-        if "notes" in changes:
-            values["notes"] = changes["notes"] or ""
-        if labels is not None:
-            values["labels"] = sorted(set(labels))
+        values = _texts(changes)
         config = dict(row.config) | {name: values[name] for name in _IN_CONFIG if name in values}
         job: dict[str, Any] = {}
         resources = changes.get("resources")
@@ -99,6 +88,23 @@ async def patch(
             notify(session, notifications.SCHEDULE, notifications.COLUMNS)
 
 
+def _texts(changes: ExperimentChanges) -> dict[str, Any]:
+    """Returns the changed columns of what people write about an experiment. Raises BadRequest for an empty name."""
+    values: dict[str, Any] = {}
+    name, labels = changes.get("name"), changes.get("labels")
+    if name is not None:
+        if not name.strip():
+            raise BadRequest("a name must not be empty")
+        values["name"] = name
+    if "description" in changes:
+        values["description"] = changes["description"] or ""
+    if "notes" in changes:
+        values["notes"] = changes["notes"] or ""
+    if labels is not None:
+        values["labels"] = sorted(set(labels))
+    return values
+
+
 _SECTIONS = {"resources", "checkpoint_storage", "searcher"}
 _IN_CONFIG = ("name", "description", "labels")
 """Columns whose values are also in the configuration."""
@@ -108,7 +114,7 @@ def _check_values(config: dict[str, Any], changes: ExperimentChanges) -> None:
     """Raises BadRequest for a value that would be refused at submission."""
     sections = ("name", "labels", "resources", "checkpoint_storage")
     changed = {name: config[name] for name in sections if changes.get(name) is not None}
-    for each in check_changes(changed, config) if changed else ():
+    for each in check_changes(changed):
         if each.severity == "error":
             raise BadRequest(f"{each.message}{f'; {each.hint}' if each.hint else ''}")
 
