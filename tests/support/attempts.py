@@ -34,8 +34,8 @@ class ScriptedPreempt(core.DummyPreemptContext):
 class KeepingCheckpoint(core.DummyCheckpointContext):
     """Remembers what it stored."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(DirectoryStorage(root), core.DummyDistributedContext())
+    def __init__(self, root: Path, distributed: core.DistributedContext) -> None:
+        super().__init__(DirectoryStorage(root), distributed)
         self.stored: list[tuple[int, str]] = []
 
     def _report(self, uuid: str, metadata: dict[str, Any]) -> None:
@@ -51,6 +51,7 @@ class Attempt:
     asked: int
     acknowledged: bool
     weights: list[bytes]
+    optimizers: list[list[bytes]]
     trial: Any = field(repr=False)
 
 
@@ -65,17 +66,20 @@ def attempt(
     config: Mapping[str, Any] | None = None,
     aggregation_frequency: int = 1,
     seed: int = 5,
+    distributed: core.DistributedContext | None = None,
 ) -> Attempt:
     """One attempt, in streams that begin elsewhere each time, as in a new process."""
     random.seed(uuid.uuid4().int)
     np.random.seed(uuid.uuid4().int % 2**32)
     torch.manual_seed(uuid.uuid4().int % 2**63)
-    train, preempt, checkpoint = core.DummyTrainContext(), ScriptedPreempt(preempt_at), KeepingCheckpoint(root)
+    distributed = distributed or core.DummyDistributedContext()
+    train, preempt = core.DummyTrainContext(), ScriptedPreempt(preempt_at)
+    checkpoint = KeepingCheckpoint(root, distributed)
     context = core.Context(
         train=train,
         checkpoint=checkpoint,
         preempt=preempt,
-        distributed=core.DummyDistributedContext(),
+        distributed=distributed,
         searcher=core.DummySearcherContext(train),
         profiler=core.DummyProfilerContext(),
     )
@@ -90,7 +94,14 @@ def attempt(
     trial = trial_class(trial_context)
     Trainer(trial, trial_context).fit(latest_checkpoint=latest, **fit)
     weights = [value.numpy().tobytes() for model in trial_context.models for value in model.state_dict().values()]
-    return Attempt(train.reports, checkpoint.stored, preempt.asked, preempt.acknowledged, weights, trial)
+    optimizers = [_tensors(optimizer.state_dict()["state"]) for optimizer in trial_context.optimizers]
+    return Attempt(train.reports, checkpoint.stored, preempt.asked, preempt.acknowledged, weights, optimizers, trial)
+
+
+def _tensors(state: Mapping[int, Mapping[str, Any]]) -> list[bytes]:
+    """Returns the bytes of each tensor in the state of an optimizer."""
+    values = (value for parameter in state.values() for value in parameter.values())
+    return [value.numpy().tobytes() for value in values if isinstance(value, torch.Tensor)]
 
 
 def chain(run: Callable[..., Attempt], moments: list[int]) -> list[Attempt]:

@@ -18,7 +18,7 @@ import torch
 from torch.utils import data as torch_data
 
 from determined.pytorch import _rng
-from determined.pytorch._passes import LoaderPasses, SamplerPasses
+from determined.pytorch._passes import LoaderPasses, PassStates, SamplerPasses
 
 _ORDER, _CONTENT, _PLAIN = 1, 2, 3
 _END = object()
@@ -128,6 +128,18 @@ class Data(Protocol):
         ...
 
 
+class TrainingSource(Data, Protocol):
+    """Batches for training, whose position can be saved."""
+
+    def states(self) -> PassStates:
+        """Returns the states of the sources that have ``state_dict``, for a checkpoint."""
+        ...
+
+    def load_states(self, states: PassStates) -> None:
+        """Takes the states of a checkpoint; the next ``epoch`` begins with them."""
+        ...
+
+
 @dataclass
 class _Plan:
     """Assigns samples to the batches of an epoch for one slot; the sampler of torch's loader."""
@@ -140,13 +152,13 @@ class _Plan:
     epoch: int = 0
     start: int = 0
     _length: int = field(init=False)
-    _passes: SamplerPasses | None = field(init=False, default=None)
+    passes: SamplerPasses | None = field(init=False, default=None)
     """Over the sampler of the user, if there is one."""
 
     def __post_init__(self) -> None:
         source: Any = self.loader.batch_sampler if self.loader.sampler is None else self.loader.sampler
         if source is not None:
-            self._passes = SamplerPasses(
+            self.passes = SamplerPasses(
                 source, _length(source), lambda number: _rng.apart(_rng.mix(self.seed, _ORDER, number))
             )
         total = len(self.loader)
@@ -177,8 +189,8 @@ class _Plan:
             generator = torch.Generator().manual_seed(_rng.mix(self.seed, _ORDER, epoch))
             order = torch.randperm(count, generator=generator)
             return lambda number: order[number * size : (number + 1) * size].tolist()
-        assert self._passes is not None
-        items = self._passes.items(epoch)
+        assert self.passes is not None
+        items = self.passes.items(epoch)
         if loader.sampler is None:
             return lambda number: list(items[number])
         assert size is not None
@@ -265,6 +277,15 @@ class Batches:
             return iter(self._loader)
         return self._seeded.here(self._plan)
 
+    def states(self) -> PassStates:
+        """Returns the states of a sampler that has ``state_dict``."""
+        return {} if self._plan.passes is None else self._plan.passes.states.values()
+
+    def load_states(self, states: PassStates) -> None:
+        """Takes the states of a checkpoint."""
+        if self._plan.passes is not None:
+            self._plan.passes.states.load(states)
+
 
 class PlainBatches:
     """A loader of the user's own.
@@ -285,6 +306,14 @@ class PlainBatches:
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Any]:
         """Yields the batches of ``epoch`` from number ``start`` on."""
         return islice(self._batches(epoch), start, None)
+
+    def states(self) -> PassStates:
+        """Returns the states of a loader, or of its samplers, that have ``state_dict``."""
+        return self._passes.states.values()
+
+    def load_states(self, states: PassStates) -> None:
+        """Takes the states of a checkpoint."""
+        self._passes.states.load(states)
 
     def _batches(self, epoch: int) -> Iterator[Any]:
         self._passes.go_to(epoch)

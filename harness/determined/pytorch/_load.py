@@ -52,5 +52,5 @@ def load_trial_from_checkpoint_path(
         context = PyTorchTrialContext(core_context, hparams=about["hparams"], exp_conf=about["experiment_config"])
         trial: PyTorchTrial = found(context, **(trial_kwargs or {}))
         checkpoint = _saving.load(folder / _saving.STATE_FILE, trusted=False, **(torch_load_args or {}))
-        TrainingState(context, {}).load_weights(checkpoint)
+        TrainingState(context, {}, None).load_weights(checkpoint)
     return trial

@@ -13,6 +13,7 @@ import torch
 from determined.pytorch import _rng
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._context import parameters
+from determined.pytorch._data import TrainingSource
 from determined.pytorch._reducer import load_reducer_state, reducer_state
 from determined.pytorch._training_metrics import TrainingMetrics
 from determined.pytorch._trial_context import TrialContext
@@ -53,9 +54,12 @@ class Extras:
 class TrainingState:
     """Collects the parts of the state for a checkpoint and restores them."""
 
-    def __init__(self, context: TrialContext, callbacks: dict[str, PyTorchCallback]) -> None:
+    def __init__(
+        self, context: TrialContext, callbacks: dict[str, PyTorchCallback], training: TrainingSource | None
+    ) -> None:
         self._context = context
         self._callbacks = callbacks
+        self._source = training
         self.reducers = context._reducers  # noqa: SLF001  # hidden from trials, not from the trainer
         self.progress = Progress()
         self.running = TrainingMetrics()
@@ -87,6 +91,7 @@ class TrainingState:
             "running": self.running.values(),
             "callbacks": extras.callbacks,
             "reducers": extras.reducers,
+            "data": {} if self._source is None else self._source.states(),
         }
 
     def common_parts(self) -> dict[str, Any]:
@@ -138,6 +143,8 @@ class TrainingState:
                 self._callbacks[name].load_state_dict(state)
         for (reducer, *_), state in zip(self.reducers, parts["reducers"], strict=True):
             load_reducer_state(reducer, state)
+        if self._source is not None:
+            self._source.load_states(parts.get("data", {}))
 
 
 def bare(model: torch.nn.Module) -> torch.nn.Module:

@@ -9,6 +9,7 @@ from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._loop import Loop
 from determined.pytorch._preempt_poll import PreemptPoll
+from determined.pytorch._repeatable import warn_of_unrepeatable_order
 from determined.pytorch._trial import PyTorchTrial
 from determined.pytorch._trial_adapter import PyTorchAdapter, TrialAdapter
 from determined.pytorch._validation import Validation
@@ -96,7 +97,9 @@ class BaseTrainer:
         """Sets up callbacks, data, plan and state of one attempt."""
         work, trial, context = self._work, self._work.trial, self._work.context
         callbacks = trial.build_callbacks()
-        training = work.training_data(trial.build_training_data_loader())
+        training_loader = trial.build_training_data_loader()
+        training = work.training_data(training_loader)
+        warn_of_unrepeatable_order(training_loader, is_chief=context.distributed.rank == 0)
         loader = trial.build_validation_data_loader()
         validating = work.validation_data(loader)
         context._position.epoch_length = len(training)  # noqa: SLF001  # hidden from trials, not from the trainer
@@ -109,7 +112,7 @@ class BaseTrainer:
             policy=checkpoint_policy,
             global_batch_size=work.global_batch_size(),
         )
-        state, keeper = work.keeping(callbacks)
+        state, keeper = work.keeping(callbacks, training)
         poll = PreemptPoll(self._core)
         validation = Validation(trial, context, callbacks, validating, loader, leave=poll, limit=validation_limit)
         loop = Loop(

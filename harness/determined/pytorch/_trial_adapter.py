@@ -9,7 +9,7 @@ from determined.pytorch import _rng
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._checkpointer import Checkpointer
 from determined.pytorch._context import PyTorchTrialContext
-from determined.pytorch._data import Batches, Data, DataLoader, PlainBatches
+from determined.pytorch._data import Batches, Data, DataLoader, PlainBatches, TrainingSource
 from determined.pytorch._state import TrainingState
 from determined.pytorch._trial import PyTorchTrial, Trial
 from determined.pytorch._trial_context import TrialContext
@@ -30,7 +30,7 @@ class TrialAdapter(Protocol):
         """Returns the trial's context."""
         ...
 
-    def training_data(self, loader: object) -> Data:
+    def training_data(self, loader: object) -> TrainingSource:
         """Returns the data of the training loop; an epoch has one item for each batch."""
         ...
 
@@ -46,7 +46,9 @@ class TrialAdapter(Protocol):
         """Returns a function that trains a batch: it takes item, epoch and number of the batch and returns metrics."""
         ...
 
-    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Checkpointer]:
+    def keeping(
+        self, callbacks: dict[str, PyTorchCallback], training: TrainingSource
+    ) -> tuple[TrainingState, Checkpointer]:
         """Returns the training state and its checkpointer."""
         ...
 
@@ -58,7 +60,7 @@ class PyTorchAdapter:
         self.trial = trial
         self.context = context
 
-    def training_data(self, loader: object) -> Data:
+    def training_data(self, loader: object) -> TrainingSource:
         return batches(self.context, loader, TRAINING_DATA, repeat=True)
 
     def validation_data(self, loader: object) -> Data:
@@ -98,12 +100,14 @@ class PyTorchAdapter:
 
         return train
 
-    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Checkpointer]:
-        state = TrainingState(self.context, callbacks)
+    def keeping(
+        self, callbacks: dict[str, PyTorchCallback], training: TrainingSource
+    ) -> tuple[TrainingState, Checkpointer]:
+        state = TrainingState(self.context, callbacks, training)
         return state, Checkpointer(self.trial, self.context, callbacks, state)
 
 
-def batches(context: TrialContext, loader: object, purpose: int, *, repeat: bool) -> Data:
+def batches(context: TrialContext, loader: object, purpose: int, *, repeat: bool) -> TrainingSource:
     """Returns this slot's share of a loader; with ``repeat`` all slots get equally many batches."""
     own = _rng.mix(context.get_trial_seed(), purpose)
     if isinstance(loader, DataLoader):

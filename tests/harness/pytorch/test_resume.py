@@ -79,6 +79,7 @@ def same(run, moments):
     rows = joined([straight])
     parts = chain(run, moments)
     assert parts[-1].weights == straight.weights
+    assert parts[-1].optimizers == straight.optimizers
     assert joined(parts) == rows
     return straight, parts
 

@@ -23,7 +23,7 @@ class EngineState(TrainingState):
     def __init__(
         self, context: DeepSpeedTrialContext, callbacks: dict[str, PyTorchCallback], training: TrainingData
     ) -> None:
-        super().__init__(context, callbacks)
+        super().__init__(context, callbacks, training)
         self._training = training
 
     def rank_values(self, extras: Extras) -> dict[str, Any]:

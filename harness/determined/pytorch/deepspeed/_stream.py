@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from determined.pytorch._data import Data
+from determined.pytorch._data import Data, TrainingSource
+from determined.pytorch._passes import PassStates
 
 
 class Stream:
@@ -44,9 +45,10 @@ class Stream:
 class TrainingData:
     """Yields the stream once per batch; an epoch has as many batches as fit completely into the data."""
 
-    def __init__(self, data: Data, micro_batches: int) -> None:
+    def __init__(self, data: TrainingSource, micro_batches: int) -> None:
         if not len(data):
             raise ValueError("the training data loader has no batches")
+        self._data = data
         self.micro_batches = micro_batches
         self.stream = Stream(data)
         self._length = max(1, len(data) // micro_batches)
@@ -61,6 +63,14 @@ class TrainingData:
                 yield self.stream
         finally:
             self.stream.close()
+
+    def states(self) -> PassStates:
+        """Returns the states of the sources that have ``state_dict``."""
+        return self._data.states()
+
+    def load_states(self, states: PassStates) -> None:
+        """Takes the states of a checkpoint."""
+        self._data.load_states(states)
 
 
 class ValidationData:

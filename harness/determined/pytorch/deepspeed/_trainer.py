@@ -7,7 +7,7 @@ import torch
 
 from determined.pytorch._callbacks import PyTorchCallback
 from determined.pytorch._checkpointer import Checkpointer
-from determined.pytorch._data import Data
+from determined.pytorch._data import Data, TrainingSource
 from determined.pytorch._reducer import reduce_values
 from determined.pytorch._state import TrainingState
 from determined.pytorch._trainer import BaseTrainer
@@ -48,7 +48,7 @@ class EngineWork:
                 "call context.disable_auto_grad_accumulation() and take the micro batches in train_batch"
             )
 
-    def training_data(self, loader: object) -> Data:
+    def training_data(self, loader: object) -> TrainingSource:
         data = batches(self.context, loader, TRAINING_DATA, repeat=True)
         self._training = TrainingData(data, self.context.get_num_micro_batches_per_slot())
         return self._training
@@ -71,7 +71,9 @@ class EngineWork:
 
         return train
 
-    def keeping(self, callbacks: dict[str, PyTorchCallback]) -> tuple[TrainingState, Checkpointer]:
+    def keeping(
+        self, callbacks: dict[str, PyTorchCallback], training: TrainingSource
+    ) -> tuple[TrainingState, Checkpointer]:
         assert self._training is not None
         state = EngineState(self.context, callbacks, self._training)
         return state, EngineKeeper(self.trial, self.context, callbacks, state)
