@@ -27,7 +27,7 @@ PassStates = dict[int, list[Any]]
 
 
 class SourceStates:
-    """The states of the sources that have ``state_dict`` and ``load_state_dict``, at the beginning of the newest passes.
+    """The states, at the beginning of the newest passes, of the sources that have ``state_dict`` and ``load_state_dict``.
 
     Args:
         parts: a sampler, or a loader and the samplers in it.

@@ -31,9 +31,9 @@ def warn_of_unrepeatable_order(loader: Any, *, is_chief: bool) -> None:  # noqa:
             return
         name = type(getattr(loader, "dataset", loader)).__name__
         logger.info(
-            "after a pause or a failure %s is read again from its beginning: training repeats exactly only if it yields "
-            "the same records at each reading. With state_dict and load_state_dict, or set_epoch, it would not be read "
-            "again",
+            "after a pause or a failure %s is read again from its beginning: training repeats exactly only if it yields"
+            " the same records at each reading. With state_dict and load_state_dict, or set_epoch, it would not be read"
+            " again",
             name,
         )
         return
