@@ -27,7 +27,7 @@ PassStates = dict[int, list[Any]]
 
 
 class SourceStates:
-    """The states, at the beginning of the newest passes, of the sources that have ``state_dict`` and ``load_state_dict``.
+    """The states of sources with ``state_dict`` and ``load_state_dict``, at the beginning of the newest passes.
 
     Args:
         parts: a sampler, or a loader and the samplers in it.
