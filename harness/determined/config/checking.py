@@ -19,6 +19,7 @@ from determined.config.hyperparameters import normalise
 from determined.config.pool_layers import PoolLayers
 from determined.config.searcher import SEARCHERS
 from determined.config.storage import STORAGES
+from determined.config.whole_numbers import with_whole_numbers
 
 MAX_ERRORS = 100
 
@@ -74,11 +75,11 @@ def check(
     ]
     if not document.is_readable:
         return Checked(name, tuple(_ordered(found)), None, lines)
-    own = without_nulls(document.data)
+    own = without_nulls(with_whole_numbers(document.data, ExperimentConfig))
     merged = own
     of_pool = pools.below(own, "slots_per_trial", ExperimentConfig.model_fields) if pools else {}
     for layer in (of_pool, *defaults, _last_layer(seed, now)):
-        merged = merge(merged, without_nulls(dict(layer)))
+        merged = merge(merged, without_nulls(with_whole_numbers(layer, ExperimentConfig)))
     rules = (
         schema_check.check(own, merged),
         cross_field_rules.check(merged),
@@ -103,7 +104,7 @@ def check_changes(changes: Mapping[str, Any]) -> list[Finding]:
     >>> [each.message for each in check_changes({"checkpoint_storage": storage})]
     ['"checkpoint_storage.save_trial_best": must be at least 0, is -1']
     """
-    own = without_nulls(dict(changes))
+    own = without_nulls(with_whole_numbers(changes, ExperimentConfig))
     rules = (schema_check.check(own, own), cross_field_rules.check(own))
     return [each for each in _up_to_limit(itertools.chain(*rules)) if each.path[:1] and each.path[0] in own]
 
