@@ -19,6 +19,7 @@ from determined.config.hyperparameters import normalise
 from determined.config.pool_layers import PoolLayers
 from determined.config.searcher import SEARCHERS
 from determined.config.storage import STORAGES
+from determined.config.validation_words import in_words
 from determined.config.whole_numbers import with_whole_numbers
 
 MAX_ERRORS = 100
@@ -152,9 +153,11 @@ def _build(merged: dict[str, Any], findings: list[Finding]) -> ExperimentConfig 
         details = error.errors(include_url=False) if isinstance(error, ValidationError) else []
         for each in details:
             path: Path = tuple(each["loc"])
-            findings.append(Finding("E206", path, f'"{render_path(path)}" from the defaults: {each["msg"]}'))
+            findings.append(Finding("E206", path, f'"{render_path(path)}" from the defaults: {in_words(each)}'))
         if not details:
-            findings.append(Finding("E206", (), f"the defaults are invalid: {error!r}"))
+            sections = [name for name in ("searcher", "checkpoint_storage", "hyperparameters") if name in values]
+            message = f"the cluster's defaults do not go with this configuration; look at {', '.join(sections)}"
+            findings.append(Finding("E206", (), message, "an admin sees them with: det master config"))
         return None
 
 

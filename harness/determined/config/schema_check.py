@@ -11,6 +11,7 @@ from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS, ExperimentConfig
 from determined.config.findings import Finding, nearest
 from determined.config.model import Model, kind_of
+from determined.config.validation_words import in_words
 from determined.hyperparameter_tree import is_group
 
 _HAVE_MORE_FIELDS = searcher.GONE.keys() | support.REMOVED_STORAGES.keys()
@@ -180,7 +181,7 @@ def _finding(model: type[BaseModel], details: ErrorDetails, path: Path) -> Findi
             return Finding(
                 "E201", where, f'"{name}" is {kind_of(details["input"])}, expected {expected}', _unquote(details)
             )
-    return Finding("E206", where, f'"{name}": {_lower_first(details["msg"])}')
+    return Finding("E206", where, f'"{name}": {in_words(details)}')
 
 
 def _inside(where: Path) -> str:
@@ -202,10 +203,6 @@ def _unquote(details: ErrorDetails) -> str | None:
     if details["type"].startswith("string") and isinstance(value, (int, float, bool)):
         return "put it in quotes"
     return None
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 _MOVED = {

@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from determined.config.validation_words import in_words
 from determined.errors import (
     ApiError,
     BadRequest,
@@ -60,7 +61,7 @@ def translate(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, RequestValidationError):
-        problems = [f"{'.'.join(str(p) for p in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors()]
+        problems = [f"{'.'.join(str(p) for p in e['loc'][1:]) or 'body'}: {in_words(e)}" for e in error.errors()]
         return BadRequest("; ".join(problems))
     if isinstance(error, HTTPException):
         kind = _BY_STATUS.get(error.status_code, ApiError)
