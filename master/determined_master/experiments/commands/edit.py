@@ -18,7 +18,6 @@ from determined_master.principal import Principal
 from determined_master.settings import Settings
 from determined_master.users.authorization import Authorization
 
-
 SectionName = Literal["resources", "checkpoint_storage", "searcher"]
 
 
@@ -46,8 +45,8 @@ async def patch(
     changes: ExperimentChanges,
     principal: Principal,
 ) -> None:
-    """Applies ``changes``. Raises BadRequest for a bad value, PreconditionFailed where more than what people write about
-    an archived experiment is changed, and Forbidden where an owner makes an experiment more urgent than its pool's
+    """Applies ``changes``. Raises BadRequest for a bad value, PreconditionFailed where sections of the configuration of
+    an archived experiment are changed, and Forbidden where an owner makes an experiment more urgent than its pool's
     default."""
     async with database.write() as session:
         row = await repository.get(session, experiment_id)
