@@ -80,7 +80,6 @@ def test_warnings_are_printed_each_time(det: Det, files: Path, store: set[str]) 
     assert second.err == first.err
 
 
-@pytest.mark.parametrize("where", [(), ("--local", "--test-mode")], ids=["master", "local"])
 def test_a_project_that_the_cluster_does_not_have_is_a_warning_each_time(
     fake: FakeMaster, det: Det, files: Path, store: set[str]
 ) -> None:
@@ -97,6 +96,7 @@ def test_a_project_that_the_cluster_does_not_have_is_a_warning_each_time(
     assert "W507" not in det("e", "create", "home.yaml", "ctx", "--project_id", "3").err
 
 
+@pytest.mark.parametrize("where", [(), ("--local", "--test-mode")], ids=["master", "local"])
 def test_a_link_that_leaves_the_context_is_an_error_unless_it_is_to_be_followed(
     det: Det, files: Path, store: set[str], where: tuple[str, ...]
 ) -> None:
