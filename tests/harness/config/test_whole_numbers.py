@@ -98,7 +98,9 @@ def test_values_of_hyperparameters_stay_as_they_are_written() -> None:
     ],
 )
 def test_a_fraction_is_refused_with_its_place(line: str, expected: str) -> None:
-    assert check(SINGLE + line, name="exp.yaml", defaults=BELOW, has_containers=True).render().splitlines()[0] == expected
+    assert (
+        check(SINGLE + line, name="exp.yaml", defaults=BELOW, has_containers=True).render().splitlines()[0] == expected
+    )
 
 
 def test_rules_between_fields_see_the_whole_number() -> None:
