@@ -4,6 +4,7 @@ import json
 import sys
 import textwrap
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any
 
 from determined.client import experiments, lifecycle, trials
@@ -168,7 +169,7 @@ def _other_report(report: dict[str, Any]) -> dict[str, Any]:
     return {"group": report["group"], "batches": report["totalBatches"], "time": report["endTime"], "metrics": values}
 
 
-def _place(row: dict[str, Any]) -> int:
+def _place(row: Mapping[str, Any]) -> int:
     """Returns the place of a workload among those of its step: training, validation, checkpoint."""
     return next((i for i, kind in enumerate(("training", "validation", "uuid")) if kind in row), 3)
 

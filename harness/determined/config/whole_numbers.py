@@ -67,8 +67,8 @@ def _converted(value: Any, kinds: tuple[Any, ...]) -> Any:  # noqa: ANN401  # a 
 def _kinds(annotation: Any, *metadata: Any) -> tuple[Any, ...]:  # noqa: ANN401  # an annotation
     """Returns the members of an annotation: those that a validator says it takes, or those of its own."""
     if typing.get_origin(annotation) is Annotated:
-        inner, *metadata = typing.get_args(annotation)
-        return _kinds(inner, *metadata)
+        inner, *of_inner = typing.get_args(annotation)
+        return _kinds(inner, *of_inner)
     for each in metadata:
         if isinstance(each, Takes):
             return each.kinds
