@@ -20,7 +20,7 @@ REQUESTS: list[tuple[str, str, dict[str, Any], str]] = [
     ("PATCH", "/api/v1/experiments/1", {"content": "{"}, "the body is not JSON: line 1, column 2"),
     ("PATCH", "/api/v1/experiments/1", {"content": b'{"name": "\xff"}'}, "the body is not valid text: byte 10"),
     ("POST", "/api/v1/experiments-search", {"json": {"filter": "{"}}, "the filter is not JSON: line 1, column 2"),
-    ("POST", "/api/v1/experiments", {"json": {}}, "is missing"),
+    ("POST", "/api/v1/experiments", {"json": {}}, "config: is missing"),
     ("POST", "/api/v1/experiments", {"json": {"config": "a: [1"}}, "a comma or a ] is missing"),
     ("POST", "/api/v1/experiments", {"json": {"config": CONFIG + "max_restarts: 2.5"}}, "expected a whole number"),
     ("GET", "/detent/trials/1/logs", {"params": {"limit": "0"}}, "limit: must be at least 1"),
