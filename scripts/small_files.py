@@ -38,7 +38,6 @@ REASONS: Mapping[str, str] = {
     "runner.runner.examine": _NOTEBOOKS,
     "determined_workflows.hydra.task.task_launchers": "travels in the context, where Hydra finds it as a plug-in",
     "determined_master.api.stream_admission": "each ASGI middleware has a module of its own",
-    "determined_master.api.queries.id_prefix_queries": "SQL of several features, which no endpoint may hold",
     "determined_master.checkpoints.states": "every feature has its table of transitions in a module `states`",
     "determined_master.providers.states": "every feature has its table of transitions in a module `states`",
 }

@@ -15,6 +15,7 @@ from determined.client import certificates
 from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE, NO_VERIFY, Trust
 from determined.config import settings_file
 from determined.config.settings_file import SettingsFile
+from determined.config.validation_words import in_words
 from determined.errors import ConfigError, UntrustedCertificate
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
@@ -273,7 +274,7 @@ def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) ->
     name = str(error["loc"][0]) if error["loc"] else ""
     is_of_file = file is not None and name in file.places and name not in above
     where = file.where(name) if file is not None and is_of_file else "agent settings"
-    return f"{where}: {'.'.join(map(str, error['loc']))}: {error['msg']}"
+    return f"{where}: {'.'.join(map(str, error['loc']))}: {in_words(error)}"
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from determined.config.config_merge import merge
 from determined.config.pool_layers import PoolLayers
 from determined.config.settings_file import SettingsFile
+from determined.config.validation_words import in_words
 from determined.errors import ConfigError
 from determined.storage.bucket_access import bucket_at
 from determined_master import master_yaml
@@ -338,7 +339,7 @@ def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) ->
     name = str(error["loc"][0]) if error["loc"] else ""
     is_of_file = file is not None and name in file.places and name not in above
     where = file.where(name) if file is not None and is_of_file else "master settings"
-    return ": ".join(part for part in (where, ".".join(map(str, error["loc"])), error["msg"]) if part)
+    return ": ".join(part for part in (where, ".".join(map(str, error["loc"])), in_words(error)) if part)
 
 
 def _from_file(path: Path) -> SettingsFile:

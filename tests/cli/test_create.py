@@ -80,6 +80,22 @@ def test_warnings_are_printed_each_time(det: Det, files: Path, store: set[str]) 
     assert second.err == first.err
 
 
+def test_a_project_that_the_cluster_does_not_have_is_a_warning_each_time(
+    fake: FakeMaster, det: Det, files: Path, store: set[str]
+) -> None:
+    (files / "home.yaml").write_text(CONFIG + "workspace: Vision\nproject: Digits\n")
+    found = {"severity": "warning", "code": "W507", "message": 'workspace "Vision" does not exist', "path": "workspace"}
+    fake.answers["POST /detent/config/check"] = {
+        "ok": True,
+        "diagnostics": [{**found, "line": 3, "column": 12, "hint": None}],
+    }
+    for _ in range(2):
+        created = det("e", "create", "home.yaml", "ctx")
+        assert created.code == 0
+        assert 'home.yaml:3:12: warning[W507]: workspace "Vision" does not exist' in created.err
+    assert "W507" not in det("e", "create", "home.yaml", "ctx", "--project_id", "3").err
+
+
 @pytest.mark.parametrize("where", [(), ("--local", "--test-mode")], ids=["master", "local"])
 def test_a_link_that_leaves_the_context_is_an_error_unless_it_is_to_be_followed(
     det: Det, files: Path, store: set[str], where: tuple[str, ...]

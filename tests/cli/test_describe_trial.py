@@ -137,3 +137,22 @@ def test_json_has_every_report_and_exact_times(master: FakeMaster, det: Det) -> 
     assert found["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"reported": 1.5}
     assert found["summary_metrics"] == SUMMARY
     assert found["decisions"][0]["reason"] == REASON
+
+
+def test_reports_of_own_groups_are_shown_beside_the_workloads(master: FakeMaster, det: Det) -> None:
+    master.answers["GET /api/v1/trials/9"] = {"trial": {**TRIAL, "summaryMetrics": {**SUMMARY, "speed": {}}}}
+
+    def page(request: Request) -> Any:
+        name = "records" if request.query.get("group") == ["speed"] else "loss"
+        work = {"totalBatches": 10, "endTime": None, "metrics": {"avgMetrics": {name: 1.5}}}
+        kinds = ["checkpoint", "training"] if name == "records" else ["validation", "training"]
+        return {"workloads": [{kind: work} for kind in kinds], "pagination": {"total": len(kinds)}}
+
+    master.answers["GET /api/v1/trials/9/workloads"] = page
+    lines = det("t", "describe", "9", "--metrics").out.splitlines()
+    (own,) = [line for line in lines if '"records"' in line]
+    assert [cell.strip() for cell in own.split("|")] == ["speed", "10", "", '{"records": 1.5}']
+    training, validation = (line for line in lines if '"loss"' in line)
+    assert training.index('{"loss"') < validation.index('{"loss"')
+    (other,) = json.loads(det("t", "describe", "9", "--json").out)["other_reports"]
+    assert (other["group"], other["metrics"]["avg_metrics"]) == ("speed", {"records": 1.5})

@@ -357,3 +357,21 @@ async def test_lists_are_sorted_and_cut_as_asked(one: Cluster, query: dict[str, 
     for each in shown:
         number = int(each["uuid"][-4:], 16)
         assert each["training"]["searcherMetric"] == (None if number % 2 else float(number))
+
+
+async def test_a_deleted_checkpoint_keeps_its_list_of_files(one: Cluster):
+    wish = await running(one)
+    for name in (UUID, OTHER):
+        store_checkpoint(own_root(one), name, weights=b"abc")
+        await report_checkpoint(one, wish.allocation_id, name)
+    files = (await one.get(f"/api/v1/checkpoints/{UUID}"))["checkpoint"]["resources"]
+    assert sum(map(int, files.values())) > 0
+    assert (await delete(one, UUID))[0] == 200
+    by_its_task = {"checkpoints": [{"uuid": OTHER, "resources": {"resources": {}}}]}
+    task = one.as_task(wish.allocation_id)
+    assert (await one.client.patch("/api/v1/checkpoints", json=by_its_task, headers=task)).status_code == 200
+    for name in (UUID, OTHER):
+        found = (await one.get(f"/api/v1/checkpoints/{name}"))["checkpoint"]
+        assert (found["state"], found["resources"]) == ("STATE_DELETED", files)
+    listed = (await one.get("/detent/checkpoints"))["checkpoints"]
+    assert {each["size"] for each in listed} == {sum(map(int, files.values()))}

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint
 from tests.support.cluster import Cluster
+from tests.support.makers import add_project
 
 from determined.link.messages import Hello, SlotFacts
 
@@ -85,3 +86,39 @@ async def test_an_image_is_warned_about_only_where_no_agent_runs_containers(
     await one.master.agents.welcome(Hello(agent_id="box", slots=[SlotFacts(id=0)], container_runtime=runtime))
     answer = await one.client.post("/detent/config/check", json={"config": IMAGE})
     assert [each["path"] for each in answer.json()["diagnostics"]] == keys
+
+
+HOME = "workspace: Vision\nproject: Digits\n"
+WARNING = 'workspace "Vision" with project "Digits" does not exist; the experiment goes to "Uncategorized"'
+
+
+async def warnings_of(one: Cluster, config: str) -> list[tuple[str, str, int]]:
+    found = (await one.post("/detent/config/check", {"config": config})).json()
+    assert found["ok"] is True
+    return [(each["code"], each["message"], each["line"]) for each in found["diagnostics"]]
+
+
+async def test_a_project_that_does_not_exist_is_a_warning_with_its_place(one: Cluster) -> None:
+    assert await warnings_of(one, TEXT + HOME) == [("W507", WARNING, 6)]
+    unknown = TEXT + "workspace: Uncategorized\nproject: Digits\n"
+    expected = 'project "Digits" does not exist in workspace "Uncategorized"; the experiment goes to "Uncategorized"'
+    assert await warnings_of(one, unknown) == [("W507", expected, 7)]
+    assert await warnings_of(one, TEXT) == []
+    assert await warnings_of(one, TEXT + "workspace: Uncategorized\nproject: Uncategorized\n") == []
+
+
+async def test_the_log_of_the_first_trial_says_where_the_experiment_went(one: Cluster) -> None:
+    experiment = await one.create(TEXT + HOME)
+    assert (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["projectId"] == 1
+    lines = (await one.get("/detent/trials/1/logs"))["lines"]
+    assert WARNING in "".join(line["text"] for line in lines)
+
+
+async def test_an_experiment_goes_to_the_project_that_its_configuration_names(one: Cluster) -> None:
+    async with one.master.database.write() as session:
+        project_id = await add_project(session)
+    named = (await one.get(f"/api/v1/projects/{project_id}"))["project"]
+    home = f"workspace: {named['workspaceName']}\nproject: {named['name']}\n"
+    assert await warnings_of(one, TEXT + home) == []
+    experiment = await one.create(TEXT + home)
+    assert (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["projectId"] == project_id

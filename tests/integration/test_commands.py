@@ -151,7 +151,7 @@ async def test_invalid_commands_are_refused_with_the_reason(one: Cluster):
         ({"config": ECHO, "files": [1.5]}, ""),
         ({"config": {**ECHO, "description": "x" * MAX_CONFIG_CHARACTERS}}, "without its files is larger than"),
         ({"config": {**ECHO, "description": "x" * 2000}}, "description"),
-        ({"config": "entrypoint: ls"}, "should be a valid dictionary"),
+        ({"config": "entrypoint: ls"}, "config: expected a mapping, got a text"),
     ):
         answer = await one.post(C, body)
         assert answer.status_code == 400, answer.text

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import Cluster
+from tests.support.waiting import eventually
 
 CONFIG = """
 name: example
@@ -49,3 +50,40 @@ async def test_a_changed_name_description_and_labels_are_in_the_configuration(on
     assert {name: config[name] for name in body} == {**body, "labels": ["a", "b"]}
     assert (await one.client.put("/api/v1/experiments/1/labels/c")).status_code == 200
     assert (await config_of(one))["labels"] == ["a", "b", "c"]
+
+
+async def archived_experiment(one: Cluster) -> str:
+    path = f"/api/v1/experiments/{await one.create(CONFIG, activate=False)}"
+    assert (await one.post(f"{path}/kill")).status_code == 200
+
+    async def has_ended() -> bool:
+        return bool((await one.get(path))["experiment"]["state"] == "STATE_CANCELED")
+
+    await eventually(has_ended)
+    assert (await one.post(f"{path}/archive")).status_code == 200
+    return path
+
+
+async def test_what_people_write_about_an_archived_experiment_can_be_changed(one: Cluster):
+    path = await archived_experiment(one)
+    body = {"name": "kept", "description": "why", "notes": "a note", "labels": ["a"]}
+    answer = await one.client.patch(path, json=body)
+    assert answer.status_code == 200, answer.text
+    assert (await one.client.put(f"{path}/labels/b")).json() == {"labels": ["a", "b"]}
+    assert (await one.client.delete(f"{path}/labels/a")).json() == {"labels": ["b"]}
+    found = (await one.get(path))["experiment"]
+    assert {name: found[name] for name in body} == {**body, "labels": ["b"]}
+    refused = await one.client.patch(path, json={"name": "x", "checkpointStorage": {"saveTrialBest": 0}})
+    assert "is archived; unarchive it first" in refused.text
+    assert (await one.get(path))["experiment"]["name"] == "kept"
+
+
+async def test_archiving_and_unarchiving_twice_is_refused(one: Cluster):
+    path = await archived_experiment(one)
+    again = await one.post(f"{path}/archive")
+    assert (again.status_code, again.json()["error"]["error"]) == (400, "experiment 1 is archived already")
+    assert (await one.post(f"{path}/unarchive")).status_code == 200
+    again = await one.post(f"{path}/unarchive")
+    assert (again.status_code, again.json()["error"]["error"]) == (400, "experiment 1 is not archived")
+    many = await one.post("/api/v1/projects/1/experiments/unarchive", {"experimentIds": [1]})
+    assert many.json() == {"results": [{"id": 1, "error": ""}]}

@@ -9,6 +9,7 @@ import pytest
 from tests.integration.test_commits import failing_commits
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster, FakeAgent
+from tests.support.seeded_cluster import live_in
 
 
 async def running(one: Cluster) -> tuple[FakeAgent, Any, dict[str, str]]:
@@ -268,3 +269,16 @@ async def test_metrics_of_every_group_have_the_keys_that_the_official_sdk_reads(
     text = (await one.client.get(path, params={"trialIds": 1, "group": group})).text
     (row,) = json.loads(text.splitlines()[0])["result"]["metrics"]
     assert row["metrics"] == {"avg_metrics": {"loss": 0.5}, "batch_metrics": None}
+
+
+async def test_a_workload_has_the_key_of_its_kind_only_and_own_groups_are_none(one: Cluster) -> None:
+    lived_in = await live_in(one)
+    task = one.as_task(lived_in.allocation)
+    report = {"trialRunId": 1, "stepsCompleted": 2, "metrics": {"avgMetrics": {"records": 7}}}
+    answer = await one.post("/api/v1/trials/1/metrics", {"group": "speed", "metrics": report}, **task)
+    assert answer.status_code == 200, answer.text
+    shown = (await one.get("/api/v1/trials/1/workloads"))["workloads"]
+    assert [list(each) for each in shown] == [["validation"], ["checkpoint"], ["training"]]
+    assert "records" not in str(shown)
+    asked = (await one.get("/api/v1/trials/1/workloads", group="speed"))["workloads"]
+    assert [each["training"]["metrics"]["avgMetrics"] for each in asked if "training" in each] == [{"records": 7}]

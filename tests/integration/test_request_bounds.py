@@ -23,7 +23,7 @@ async def test_a_hundred_thousand_settings_are_refused_before_anything_is_writte
     with write_holds(one.master.database) as holds, writes(one.master.database) as statements:
         answer = await one.post("/api/v1/users/setting", settings(100_000))
     assert answer.status_code == 400
-    assert f"at most {MAX_SETTINGS} items" in answer.text
+    assert f"at most {MAX_SETTINGS} entries" in answer.text
     assert (holds.seconds, statements) == ([], [])
 
 
@@ -56,7 +56,7 @@ async def test_a_hello_with_too_many_slots_is_refused_in_words(one: Cluster):
         async with agent_socket(one, text=text) as socket:
             refusal = await socket.answer()
     assert refusal["kind"] == "refuse"
-    assert refusal["reason"].startswith(f"invalid hello message: slots: List should have at most {MAX_SLOTS} items")
+    assert refusal["reason"].startswith(f"invalid hello message: slots: must have at most {MAX_SLOTS} entries")
     assert "\n" not in refusal["reason"]
     assert holds.seconds == []
 

@@ -318,7 +318,7 @@ async def test_files_that_cannot_be_removed_are_named_and_tried_again(one: Clust
     assert answer.status_code == 200, answer.text
     await becomes(one, own_root(one), {10, 7, 5})
     gone = (await one.get(f"/api/v1/checkpoints/{checkpoint_uuid(1)}"))["checkpoint"]
-    assert (gone["state"], gone["deleteError"], gone["resources"]) == ("STATE_DELETED", None, {})
+    assert (gone["state"], gone["deleteError"], gone["resources"]) == ("STATE_DELETED", None, {"weights": "3"})
 
 
 async def test_files_that_are_gone_already_are_no_error(one: Cluster) -> None:

@@ -14,6 +14,8 @@ ANSWERS: dict[str, str] = _TOLD["answers"]
 TYPES: dict[str, dict[str, str]] = _TOLD["types"]
 ENUMS: dict[str, list[str]] = _TOLD["enums"]
 """Every value that the bindings know; any other is a ValueError in the client."""
+ONE_OF = {"v1WorkloadContainer"}
+"""Types of which a value has exactly one field; the keys of the others are absent."""
 
 
 def operations() -> list[tuple[str, str, str, str]]:
@@ -55,6 +57,15 @@ def _of_fields(fields: dict[str, str], value: Any, where: str) -> Iterator[str]:
             yield from _of_type(kind, value[key], f"{where}.{key}")
 
 
+def _of_one(fields: dict[str, str], value: Any, where: str) -> Iterator[str]:
+    known = {name.removesuffix("?"): kind for name, kind in fields.items()}
+    if not isinstance(value, dict) or len(value) != 1 or not value.keys() <= known.keys():
+        yield f"{where}: not exactly one of {', '.join(sorted(known))}: {value!r}"
+        return
+    ((key, part),) = value.items()
+    yield from _of_type(known[key], part, f"{where}.{key}")
+
+
 def _of_type(kind: str, value: Any, where: str) -> Iterator[str]:
     if kind.startswith("[") and kind.endswith("]"):
         if not isinstance(value, list):
@@ -68,6 +79,8 @@ def _of_type(kind: str, value: Any, where: str) -> Iterator[str]:
         elif kind[1:-1] in TYPES:
             for key, item in value.items():
                 yield from _of_type(kind[1:-1], item, f"{where}.{key}")
+    elif kind in ONE_OF:
+        yield from _of_one(TYPES[kind], value, where)
     elif kind in TYPES:
         yield from _of_fields(TYPES[kind], value, where)
     elif kind in ENUMS:

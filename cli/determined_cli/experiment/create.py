@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 STAND_IN = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
 """A placeholder: the master fills in its own storage, so a configuration without one is not incomplete."""
+NO_PROJECT = "W507"
+"""The warning about a project that does not exist; only the master knows its projects."""
 
 
 class Usage(DeterminedError):
@@ -73,7 +75,7 @@ def create(args: Namespace) -> int:
     if args.project_id is not None:
         body["projectId"] = args.project_id
     if config is not None:
-        _warn_of_cluster(session, written)
+        _warn_of_cluster(session, written, has_project=args.project_id is not None)
     if args.test_mode and config is not None:
         return _test(session, body, written, config, packed)
     return _submit(session, body, written, args, packed)
@@ -182,21 +184,23 @@ def checked_config(written: Configuration) -> ExperimentConfig:
     return checked.config
 
 
-def _warn_of_cluster(session: Session, written: Configuration) -> None:
-    """Prints the warnings about what this cluster's agents do not support. Remembers a configuration that no cluster
-    would warn about."""
+def _warn_of_cluster(session: Session, written: Configuration, *, has_project: bool = False) -> None:
+    """Prints the warnings about what this cluster's agents do not support, and about a project that it does not have.
+    Remembers a configuration that no cluster would warn about. ``has_project``: the command line names one instead."""
     from determined.config import check
     from determined.config.diagnostics import Diagnostic
 
     name, text = written.name, written.text
     anywhere, as_processes = (check(text, name=name, defaults=[STAND_IN], has_containers=x) for x in (True, False))
-    if anywhere.diagnostics == as_processes.diagnostics:
+    names_project = not has_project and anywhere.config is not None and bool(anywhere.config.project)
+    if anywhere.diagnostics == as_processes.diagnostics and not names_project:
         if not anywhere.diagnostics:
             checked_configs.remember(text)
         return
     answer = session.post("/detent/config/check", {"config": text})["diagnostics"]
     found = [Diagnostic(**each) for each in answer if each["severity"] == "warning"]
-    news = [each for each in found if each in as_processes.diagnostics and each not in anywhere.diagnostics]
+    by_agents = [each for each in as_processes.diagnostics if each not in anywhere.diagnostics]
+    news = [each for each in found if each in by_agents or (names_project and each.code == NO_PROJECT)]
     if news:
         say(written.render(news))
 

@@ -149,8 +149,7 @@ def describe(args: Namespace) -> None:
         found["trials"] = described
         if args.metrics:
             for trial in found["trials"]:
-                path = f"/api/v1/trials/{trial['id']}/workloads"
-                trial["workloads"] = render.snake(list(items(session, path, "workloads")))
+                trial["workloads"] = render.snake(trials.workloads(session, trial["id"]))
         found["checkpoints"] = checkpoint_rows(session, experiment_id)
         if args.decisions:
             found["decisions"] = render.snake(lifecycle.search_decisions(session, experiment_id))

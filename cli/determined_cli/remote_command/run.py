@@ -64,8 +64,10 @@ def configuration(args: Namespace) -> dict[str, Any]:
         text = override(text, args.config).text
     try:
         config = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{args.config_file}: {' '.join(str(error).split())}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
+        raise ConfigError(f"{args.config_file}{place}: this is not YAML") from None
     if not isinstance(config, dict):
         raise ConfigError(f"{args.config_file}: the configuration is not a mapping")
     if args.volume:

@@ -4,11 +4,11 @@ import json
 import sys
 import textwrap
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any
 
 from determined.client import experiments, lifecycle, trials
 from determined.client.numbers import from_wire
-from determined.client.paging import items
 from determined.metric_directions import smaller_is_better
 from determined.states import exit_phrase
 from determined_cli import render
@@ -65,19 +65,20 @@ WORKLOADS = (
     ("Validation Metrics", "validation"),
 )
 
+OTHER_REPORTS = (("Group", "group"), ("# of Batches", "batches"), ("Report Time", "time"), ("Metrics", "metrics"))
+
 
 def describe(args: Namespace) -> None:
     """Prints the trial, its attempts and the decisions of its search; with ``--metrics`` also every report."""
     session = connect(args.options)
     trial = trials.get(session, args.trial_id)
-    path = f"/api/v1/trials/{args.trial_id}/workloads"
     if args.json:
-        query = {"includeBatchMetrics": True} if args.metrics else {}
-        workloads = list(items(session, path, "workloads", query))
+        workloads = trials.workloads(session, args.trial_id, batches=args.metrics)
         attempts = lifecycle.attempts(session, args.trial_id)
         values = {
             "wandb_run": trials.wandb_run(session, args.trial_id),
             "workloads": render.snake(workloads),
+            "other_reports": render.snake(trials.other_reports(session, trial)),
             "attempts": render.snake(attempts),
             "decisions": render.snake(lifecycle.trial_decisions(session, args.trial_id)),
         }
@@ -108,7 +109,12 @@ def describe(args: Namespace) -> None:
         render.show("table", DECISIONS, decisions)
     if args.metrics:
         print()
-        render.show("table", WORKLOADS, [_workload(each) for each in items(session, path, "workloads")])
+        rows = [_workload(each) for each in trials.workloads(session, args.trial_id)]
+        render.show("table", WORKLOADS, sorted(rows, key=lambda row: (row.get("batches") or 0, _place(row))))
+        others = [_other_report(each) for each in trials.other_reports(session, trial)]
+        if others:
+            print()
+            render.show("table", OTHER_REPORTS, others)
 
 
 def _metrics(summary: dict[str, Any], config: dict[str, Any]) -> list[dict[str, Any]]:
@@ -156,6 +162,16 @@ def _policy_match(attempt: dict[str, Any], match: dict[str, Any]) -> dict[str, A
         "line": match["line"].strip()[:MAX_LINE_CHARACTERS],
         "sequel": match["sequel"],
     }
+
+
+def _other_report(report: dict[str, Any]) -> dict[str, Any]:
+    values = json.dumps((report.get("metrics") or {}).get("avgMetrics") or {})
+    return {"group": report["group"], "batches": report["totalBatches"], "time": report["endTime"], "metrics": values}
+
+
+def _place(row: Mapping[str, Any]) -> int:
+    """Returns the place of a workload among those of its step: training, validation, checkpoint."""
+    return next((i for i, kind in enumerate(("training", "validation", "uuid")) if kind in row), 3)
 
 
 def _workload(container: dict[str, Any]) -> dict[str, Any]:

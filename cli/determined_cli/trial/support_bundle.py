@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from determined.client import experiments, lifecycle, master, trials
-from determined.client.paging import items
 from determined.client.session import Session
 from determined.config.masking import masked, masked_text
 from determined_cli import __version__, connection, logs
@@ -24,13 +23,12 @@ def support_bundle(args: Namespace) -> None:
 
 def _parts(session: Session, trial: dict[str, Any]) -> dict[str, Callable[[], str]]:
     trial_id, experiment_id = int(trial["id"]), int(trial["experimentId"])
-    workloads = f"/api/v1/trials/{trial_id}/workloads"
     return {
         "versions.json": lambda: as_json({"client": __version__, "master": master.info(session)}),
         "trial.json": lambda: as_json(trial),
         "attempts.json": lambda: as_json(lifecycle.attempts(session, trial_id)),
         "experiment.json": lambda: as_json(_experiment(session, experiment_id)),
-        "metrics.json": lambda: as_json(list(items(session, workloads, "workloads"))),
+        "metrics.json": lambda: as_json([*trials.workloads(session, trial_id), *trials.other_reports(session, trial)]),
         "log.txt": lambda: without_secrets("".join(map(logs.message, logs.lines(session, trial_id)))),
     }
 

@@ -1,9 +1,10 @@
 """Calls about one trial."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from determined.client.paging import items
 from determined.client.session import FOR_EVER, ONCE, Session, error_of
 from determined.errors import ApiError
 
@@ -15,6 +16,24 @@ _WANDB_RUN = re.compile(r"View run\b.*?\bat:? (?:\x1b\[[\d;]*m)*(https?://[^\s\x
 def get(session: Session, trial_id: int) -> dict[str, Any]:
     """Returns the trial as the master shows it."""
     return dict(session.get(f"{PREFIX}/{trial_id}")["trial"])
+
+
+def workloads(session: Session, trial_id: int, *, batches: bool = False) -> list[dict[str, Any]]:
+    """Returns the training, validations and checkpoints of a trial. ``batches``: with the metrics of single batches."""
+    query = {"includeBatchMetrics": True} if batches else {}
+    return list(items(session, f"{PREFIX}/{trial_id}/workloads", "workloads", query))
+
+
+def other_reports(session: Session, trial: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the reports of groups of one's own, which are no workloads: each with its ``group``."""
+    groups = sorted((trial.get("summaryMetrics") or {}).keys() - {"avg_metrics", "validation_metrics"})
+    path = f"{PREFIX}/{trial['id']}/workloads"
+    return [
+        {"group": group, **each["training"]}
+        for group in groups
+        for each in items(session, path, "workloads", {"group": group})
+        if "training" in each  # checkpoints are of no group
+    ]
 
 
 def report_metrics(session: Session, trial_id: int, body: dict[str, Any]) -> None:

@@ -19,6 +19,8 @@ from determined.config.hyperparameters import normalise
 from determined.config.pool_layers import PoolLayers
 from determined.config.searcher import SEARCHERS
 from determined.config.storage import STORAGES
+from determined.config.validation_words import in_words
+from determined.config.whole_numbers import with_whole_numbers
 
 MAX_ERRORS = 100
 
@@ -74,11 +76,11 @@ def check(
     ]
     if not document.is_readable:
         return Checked(name, tuple(_ordered(found)), None, lines)
-    own = without_nulls(document.data)
+    own = without_nulls(with_whole_numbers(document.data, ExperimentConfig))
     merged = own
     of_pool = pools.below(own, "slots_per_trial", ExperimentConfig.model_fields) if pools else {}
     for layer in (of_pool, *defaults, _last_layer(seed, now)):
-        merged = merge(merged, without_nulls(dict(layer)))
+        merged = merge(merged, without_nulls(with_whole_numbers(layer, ExperimentConfig)))
     rules = (
         schema_check.check(own, merged),
         cross_field_rules.check(merged),
@@ -103,7 +105,7 @@ def check_changes(changes: Mapping[str, Any]) -> list[Finding]:
     >>> [each.message for each in check_changes({"checkpoint_storage": storage})]
     ['"checkpoint_storage.save_trial_best": must be at least 0, is -1']
     """
-    own = without_nulls(dict(changes))
+    own = without_nulls(with_whole_numbers(changes, ExperimentConfig))
     rules = (schema_check.check(own, own), cross_field_rules.check(own))
     return [each for each in _up_to_limit(itertools.chain(*rules)) if each.path[:1] and each.path[0] in own]
 
@@ -151,9 +153,11 @@ def _build(merged: dict[str, Any], findings: list[Finding]) -> ExperimentConfig 
         details = error.errors(include_url=False) if isinstance(error, ValidationError) else []
         for each in details:
             path: Path = tuple(each["loc"])
-            findings.append(Finding("E206", path, f'"{render_path(path)}" from the defaults: {each["msg"]}'))
+            findings.append(Finding("E206", path, f'"{render_path(path)}" from the defaults: {in_words(each)}'))
         if not details:
-            findings.append(Finding("E206", (), f"the defaults are invalid: {error!r}"))
+            sections = [name for name in ("searcher", "checkpoint_storage", "hyperparameters") if name in values]
+            message = f"the cluster's defaults do not go with this configuration; look at {', '.join(sections)}"
+            findings.append(Finding("E206", (), message, "an admin sees them with: det master config"))
         return None
 
 

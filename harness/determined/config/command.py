@@ -17,6 +17,7 @@ from determined.config.model import Entrypoint, Model
 from determined.config.pool_layers import PoolLayers
 from determined.config.resources import DeviceFile, device_of, size_of
 from determined.config.schema_check import of_model
+from determined.config.whole_numbers import with_whole_numbers
 
 MAX_DESCRIPTION_CHARACTERS = 1000
 NOTHING = ["true"]
@@ -79,7 +80,7 @@ def check_command(
     >>> check_command({"entrypoint": ["ls"], "resources": {"slot": 2}}).errors[0].message
     'unknown field "slot" in resources'
     """
-    own = without_nulls(dict(data))
+    own = without_nulls(with_whole_numbers(data, CommandConfig))
     merged = merge(own, {"description": f"Command ({random_words(random.Random(seed))})", "entrypoint": NOTHING})
     merged = merge(merged, pools.below(own, "slots", CommandConfig.model_fields) if pools else {})
     findings = (*of_model(CommandConfig, merged, ()), *support.check_command(own, has_containers=has_containers))

@@ -5,6 +5,7 @@ from typing import Any
 
 from determined.config import searcher, storage
 from determined.config.environment import DEVICES, per_device
+from determined.hyperparameter_tree import is_group
 
 Layer = Mapping[str, Any]
 
@@ -61,11 +62,12 @@ def _label_names(value: Any) -> list[Any] | None:  # noqa: ANN401  # a value of 
 
 def _hyperparameters(high: Any, low: Any) -> object:  # noqa: ANN401  # a value of a YAML document
     """Merges groups recursively; a hyperparameter with a type, or a plain value, replaces the lower one."""
-    if not isinstance(high, dict) or not isinstance(low, dict) or "type" in high or "type" in low:
+    if not isinstance(high, dict) or not isinstance(low, dict):
         return high
     merged = dict(high)
     for key, below in low.items():
-        merged[key] = _hyperparameters(high[key], below) if key in high else below
+        are_groups = key in high and is_group(high[key]) and is_group(below)
+        merged[key] = _hyperparameters(high[key], below) if are_groups else high.get(key, below)
     return merged
 
 

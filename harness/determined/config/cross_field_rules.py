@@ -9,7 +9,7 @@ from determined.config import searcher_rules
 from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS, DEFAULT_POLICIES
 from determined.config.findings import Finding
-from determined.config.hyperparameters import is_group
+from determined.hyperparameter_tree import is_group
 from determined.metric_directions import GOALS
 
 Config = Mapping[str, Any]
@@ -43,8 +43,10 @@ def _hyperparameters(config: Config) -> Iterator[Finding]:
     searcher = config.get("searcher")
     is_grid = isinstance(searcher, dict) and searcher.get("name") == "grid"
     hyperparameters = config.get("hyperparameters")
-    yield from _ranges(hyperparameters, ("hyperparameters",), is_grid)
-    points = _grid_points(hyperparameters) if is_grid else 0
+    if not isinstance(hyperparameters, dict):
+        return
+    yield from _ranges_in(hyperparameters, ("hyperparameters",), is_grid)
+    points = math.prod(map(_grid_points, hyperparameters.values())) if is_grid else 0
     if points > MAX_GRID_POINTS:
         message = f"the grid has {points:,} points; a search may have at most {MAX_GRID_POINTS:,} trials"
         hint = 'lower "count", list fewer "vals", or use the random searcher with "max_trials"'
@@ -68,10 +70,14 @@ def _grid_points(value: Any) -> int:  # noqa: ANN401  # a value of a YAML docume
     return count
 
 
+def _ranges_in(group: Mapping[str, Any], path: Path, is_grid: bool) -> Iterator[Finding]:
+    for name, part in group.items():
+        yield from _ranges(part, (*path, name), is_grid)
+
+
 def _ranges(value: Any, path: Path, is_grid: bool) -> Iterator[Finding]:  # noqa: ANN401  # a value of a YAML document
     if is_group(value):
-        for name, part in value.items():
-            yield from _ranges(part, (*path, name), is_grid)
+        yield from _ranges_in(value, path, is_grid)
         return
     if not isinstance(value, dict) or value.get("type") not in ("int", "double", "log"):
         return

@@ -1,10 +1,12 @@
 """Hyperparameters: constants, ranges, choices, and groups of them to any depth."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from determined.config.model import Model
+from determined.hyperparameter_tree import is_group
 
 PointCount = Annotated[int, Field(ge=1, le=2**31 - 1)] | None
 
@@ -60,19 +62,18 @@ TYPES: dict[str, type[Model]] = {
 }
 
 
-def is_group(value: object) -> bool:
-    """Returns True for a mapping without ``type``, which contains further hyperparameters."""
-    return isinstance(value, dict) and "type" not in value
+def normalise(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns every field of every hyperparameter; a plain value becomes a constant. Expects a checked section.
 
-
-def normalise(value: Any) -> Any:  # noqa: ANN401  # a value of a YAML document
-    """Returns every field of every hyperparameter; a plain value becomes a constant. Expects a checked value.
-
-    >>> normalise({"lr": 0.1})
-    {'lr': {'type': 'const', 'val': 0.1}}
+    >>> normalise({"lr": 0.1, "type": "adam"})
+    {'lr': {'type': 'const', 'val': 0.1}, 'type': {'type': 'const', 'val': 'adam'}}
     """
+    return {name: _normalised(part) for name, part in section.items()}
+
+
+def _normalised(value: Any) -> dict[str, Any]:  # noqa: ANN401  # a value of a YAML document
     if is_group(value):
-        return {name: normalise(part) for name, part in value.items()}
+        return normalise(value)
     if not isinstance(value, dict):
         return {"type": "const", "val": value}
     return TYPES[value["type"]].model_validate(value).to_json()

@@ -1,5 +1,6 @@
 """Base of all parts of the configuration: frozen, closed, strict about types."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -14,6 +15,13 @@ class Model(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """Returns every field under its upstream name."""
         return self.model_dump(mode="json")
+
+
+@dataclass(frozen=True)
+class Takes:
+    """Says which kinds of values a field takes whose annotation is ``Any`` because a validator decides."""
+
+    kinds: tuple[type, ...]
 
 
 def wrong(code: str, message: str, *at: str | int) -> PydanticCustomError:
@@ -85,7 +93,7 @@ def _text_or_texts(value: object) -> object:
 
 
 Entrypoint = Annotated[Any, BeforeValidator(_text_or_texts)]
-SearchLength = Annotated[Any, BeforeValidator(lambda value: _checked_length(value))]
+SearchLength = Annotated[Any, Takes((int, Length)), BeforeValidator(lambda value: _checked_length(value))]
 
 
 def _checked_length(value: object) -> object:

@@ -12,6 +12,7 @@ from determined.config.diagnostics import Diagnostic, Path, render_path
 from determined.config.override_values import understood
 from determined.config.yaml_nodes import Problem
 from determined.config.yaml_source import Source
+from determined.config.yaml_syntax import reason
 from determined.errors import ConfigError
 
 
@@ -94,8 +95,12 @@ def _apply(data: dict[str, Any], change: str) -> Path:
         raise ConfigError(f'--config "{change}" is not of the form key.path=value')
     try:
         value = understood(keys, text)
-    except (Problem, yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f'--config "{change}": the value is not YAML: {error}') from None
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f'--config "{change}": the value is not YAML: {reason(error)}') from None
+    except Problem as problem:
+        raise ConfigError(f'--config "{change}": {problem.message}') from None
+    except (yaml.YAMLError, ValueError):
+        raise ConfigError(f'--config "{change}": the value is not YAML') from None
     if keys == ["bind_mounts"] and not isinstance(value, list):
         value = [value]
     at = data

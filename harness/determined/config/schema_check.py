@@ -11,6 +11,8 @@ from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS, ExperimentConfig
 from determined.config.findings import Finding, nearest
 from determined.config.model import Model, kind_of
+from determined.config.validation_words import in_words
+from determined.hyperparameter_tree import is_group
 
 _HAVE_MORE_FIELDS = searcher.GONE.keys() | support.REMOVED_STORAGES.keys()
 CHECKED_APART = ("searcher", "checkpoint_storage", "hyperparameters")
@@ -127,17 +129,20 @@ def _group(value: object, path: Path) -> Iterator[Finding]:
         return
     for name, part in value.items():
         where = (*path, name)
-        if hyperparameters.is_group(part):
+        if is_group(part):
             yield from _group(part, where)
         elif isinstance(part, dict):
             yield from _hyperparameter(part, where)
+
+
+_NAMED_TYPE = 'a hyperparameter of a group that has the name "type" is written as {type: const, val: …}'
 
 
 def _hyperparameter(value: dict[str, Any], path: Path) -> Iterator[Finding]:
     kind = value["type"]
     if not isinstance(kind, str) or kind not in hyperparameters.TYPES:
         near = nearest(str(kind), hyperparameters.TYPES)
-        hint = f'did you mean "{near}"?' if near else f"one of {', '.join(hyperparameters.TYPES)}"
+        hint = f'did you mean "{near}"?' if near else f"one of {', '.join(hyperparameters.TYPES)}; {_NAMED_TYPE}"
         yield Finding("E204", (*path, "type"), f'unknown hyperparameter type "{kind}"', hint)
         return
     optional = {key: part for key, part in value.items() if part is not None or key in ("val", "vals")}
@@ -176,7 +181,7 @@ def _finding(model: type[BaseModel], details: ErrorDetails, path: Path) -> Findi
             return Finding(
                 "E201", where, f'"{name}" is {kind_of(details["input"])}, expected {expected}', _unquote(details)
             )
-    return Finding("E206", where, f'"{name}": {_lower_first(details["msg"])}')
+    return Finding("E206", where, f'"{name}": {in_words(details)}')
 
 
 def _inside(where: Path) -> str:
@@ -198,10 +203,6 @@ def _unquote(details: ErrorDetails) -> str | None:
     if details["type"].startswith("string") and isinstance(value, (int, float, bool)):
         return "put it in quotes"
     return None
-
-
-def _lower_first(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 _MOVED = {

@@ -6,8 +6,8 @@ from typing import Any
 from determined.config import search_plan
 from determined.config.diagnostics import Path, render_path
 from determined.config.findings import Finding
-from determined.config.hyperparameters import is_group
 from determined.config.searcher import AdaptiveAshaSearcher, AsyncHalvingSearcher
+from determined.hyperparameter_tree import is_group
 
 Config = Mapping[str, Any]
 
@@ -113,18 +113,18 @@ def _listed(trials: object, hyperparameters: object) -> Iterator[Finding]:
                 yield Finding("E313", where, message, "give its value in each trial, or make it a constant")
 
 
-def _values(entry: dict[str, Any], path: Path) -> Iterator[Finding]:
+def _values(entry: Mapping[str, Any], path: Path) -> Iterator[Finding]:
     for name, value in entry.items():
         where = (*path, name)
         if is_group(value):
             yield from _values(value, where)
-        elif isinstance(value, dict) and value.get("type") != "const":
+        elif isinstance(value, dict) and (value.get("type") != "const" or "val" not in value):
             message = f'"{render_path(where)}" must be a value: each trial of a list is one set of hyperparameters'
             yield Finding("E313", where, message, "use the random, grid or adaptive_asha searcher for ranges")
 
 
-def _open_ranges(hyperparameters: dict[str, Any], entry: object) -> Iterator[tuple[str, ...]]:
-    given = entry if isinstance(entry, dict) else {}
+def _open_ranges(hyperparameters: Mapping[str, Any], entry: object) -> Iterator[tuple[str, ...]]:
+    given = entry if isinstance(entry, Mapping) else {}
     for name, part in hyperparameters.items():
         if is_group(part):
             if name not in given or is_group(given[name]):

@@ -10,6 +10,7 @@ import yaml
 from determined.config import yaml_scalars
 from determined.config.diagnostics import Path
 from determined.config.yaml_nodes import MAX_DEPTH, MappingNode, Node, Problem, ScalarNode, SequenceNode, compose
+from determined.config.yaml_syntax import reason
 
 _TAB_INDENT = re.compile(" *\t")
 MAX_BYTES = 1 << 20  # the largest configurations seen are a few kilobytes
@@ -75,10 +76,9 @@ def read(text: str) -> Source:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        text_of = " ".join(part for part in (error.context, error.problem) if part)
-        refuse(CODE_SYNTAX, line, column, f"this is not YAML: {text_of}", _syntax_hint(source.lines, line))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        refuse(CODE_SYNTAX, 1, 1, f"this is not YAML: {error}", None)
+        refuse(CODE_SYNTAX, line, column, f"this is not YAML: {reason(error)}", _syntax_hint(source.lines, line))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        refuse(CODE_SYNTAX, 1, 1, "this is not YAML", None)
     if not source.is_readable:
         source.data, source.places = {}, {}
     return source

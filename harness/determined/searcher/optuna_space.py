@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from determined.hyperparameter_tree import is_group
+
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
@@ -54,10 +56,10 @@ def hparams_of(hparams: Mapping[str, Any], params: Mapping[str, Any]) -> dict[st
 def _leaves(hparams: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     for name in sorted(hparams):
         part = hparams[name]
-        if "type" in part:
-            yield (*path, name), part
-        else:
+        if is_group(part):
             yield from _leaves(part, (*path, name))
+        else:
+            yield (*path, name), part
 
 
 def _name(path: Path) -> str:

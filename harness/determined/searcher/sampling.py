@@ -5,6 +5,8 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from determined.hyperparameter_tree import is_group
+
 
 def sample(hparams: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
     """Returns one value for each hyperparameter.
@@ -20,7 +22,7 @@ def sample(hparams: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
 def _draw(hparam: object, rng: random.Random) -> object:
     if not isinstance(hparam, Mapping):
         return hparam
-    if "type" not in hparam:
+    if is_group(hparam):
         return sample(hparam, rng)
     kind = hparam["type"]
     if kind == "const":
@@ -56,11 +58,10 @@ def listed_point(hparams: Mapping[str, Any], values: Mapping[str, Any]) -> dict[
         below, value = hparams.get(name, {}), values.get(name)
         if name not in values:
             point[name] = _constant(below)
-        elif isinstance(value, Mapping) and "type" not in value:
-            is_group = isinstance(below, Mapping) and "type" not in below
-            point[name] = listed_point(below if is_group else {}, value)
+        elif isinstance(value, Mapping) and not _is_constant(value):
+            point[name] = listed_point(below if is_group(below) else {}, value)
         else:
-            point[name] = _constant(value)
+            point[name] = value["val"] if isinstance(value, Mapping) else value
     return point
 
 
@@ -68,7 +69,12 @@ def _constant(hparam: object) -> object:
     """Returns the value of a constant, or of a group of constants."""
     if not isinstance(hparam, Mapping):
         return hparam
-    return hparam["val"] if "type" in hparam else listed_point(hparam, {})
+    return listed_point(hparam, {}) if is_group(hparam) else hparam["val"]
+
+
+def _is_constant(value: Mapping[str, Any]) -> bool:
+    """Returns True for a value that is written as a hyperparameter; any other mapping is a group of values."""
+    return value.get("type") == "const" and "val" in value
 
 
 def grid_point(hparams: Mapping[str, Any], index: int) -> dict[str, Any]:
@@ -96,7 +102,7 @@ def grid_size(hparams: Mapping[str, Any]) -> int:
 def _axis_size(hparam: object) -> int:
     if not isinstance(hparam, Mapping):
         return 1
-    if "type" not in hparam:
+    if is_group(hparam):
         return grid_size(hparam)
     kind = hparam["type"]
     if kind == "categorical":
@@ -109,7 +115,7 @@ def _axis_size(hparam: object) -> int:
 def _axis_value(hparam: object, index: int) -> object:
     if not isinstance(hparam, Mapping):
         return hparam
-    if "type" not in hparam:
+    if is_group(hparam):
         return grid_point(hparam, index)
     kind = hparam["type"]
     if kind == "const":

@@ -35,6 +35,8 @@ class Access(Protocol):
         self, session: ReadSession, principal: Principal, allocation_id: str, owner_id: int
     ) -> None: ...
 
+    async def check_exists(self, session: ReadSession, task_id: str) -> None: ...
+
 
 class RendezvousWait:
     def __init__(
@@ -82,6 +84,8 @@ class RendezvousWait:
                         raise NotFound(f"allocation {allocation_id} not found")
                     row, containers = found
                     await self._access.check_user(session, principal, allocation_id, row.user_id)
+                    if row.state.is_terminal:
+                        await self._access.check_exists(session, row.task_id)
                 if row.state.is_terminal:
                     raise Unauthenticated(f"fenced: allocation {allocation_id} has ended")
                 if all(c.state is ContainerState.RUNNING for c in containers):

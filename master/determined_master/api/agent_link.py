@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from determined.config.validation_words import in_words
 from determined.link.isolation import Isolation
 from determined.link.messages import (
     AGENT_MESSAGE,
@@ -96,8 +97,8 @@ class AgentEndpoint:
         try:
             message = AGENT_MESSAGE.validate_json(await socket.receive_text())
         except ValidationError as error:
-            problems = error.errors(include_url=False, include_context=False, include_input=False)
-            said = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in problems[:3])
+            problems = error.errors(include_url=False)
+            said = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {in_words(each)}" for each in problems[:3])
             await _refuse(socket, f"invalid hello message: {said}", final=False)
             return None
         except (WebSocketDisconnect, KeyError) as error:

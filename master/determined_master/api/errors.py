@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from determined.config.validation_words import in_words
 from determined.errors import (
     ApiError,
     BadRequest,
@@ -60,14 +61,22 @@ def translate(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
         return error
     if isinstance(error, RequestValidationError):
-        problems = [f"{'.'.join(str(p) for p in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors()]
-        return BadRequest("; ".join(problems))
+        return BadRequest("; ".join(f"{_name_of(each['loc'])}: {in_words(each)}" for each in error.errors()))
     if isinstance(error, HTTPException):
         kind = _BY_STATUS.get(error.status_code, ApiError)
         return kind("no such path" if kind is NotFound else str(error.detail))
     if is_out_of_space(error):
         return StorageUnavailable()
     return unexpected(error)
+
+
+def _name_of(place: tuple[str | int, ...]) -> str:
+    """Returns the name of a value. FastAPI puts before it where it was; a body that a route checks has none."""
+    steps = place[1:] if place[:1] and place[0] in _PARTS else place
+    return ".".join(map(str, steps)) or "body"
+
+
+_PARTS = ("body", "query", "path", "header", "cookie")
 
 
 def install(app: FastAPI, note_failure: Callable[[str], None]) -> None:

@@ -21,14 +21,19 @@ def parse_json(data: bytes) -> object:
         if _SURROGATE_ESCAPE.search(data):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        raise HTTPException(400, f"the body is not valid text: {error}") from error
+        raise HTTPException(400, f"the body is not valid text: byte {error.start} is not {error.encoding}") from error
     except UnicodeEncodeError as error:
         raise HTTPException(400, "the body has a lone surrogate, which is not valid text") from error
     except RecursionError as error:
         raise HTTPException(400, "the body is nested too deeply") from error
     except ValueError as error:
-        raise HTTPException(400, f"the body is not JSON: {error}") from error
+        raise HTTPException(400, f"the body is not JSON{place_of(error)}") from error
     return value
+
+
+def place_of(error: ValueError) -> str:
+    """Returns where JSON is wrong, to be put behind a sentence."""
+    return f": line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
 
 
 class JsonRequest(Request):

@@ -104,11 +104,13 @@ async def remove_files(
 
 
 async def record(session: WriteSession, clock: Clock, row: CheckpointRow, why: str | None) -> None:
-    """Moves a checkpoint to DELETED, or with a reason to DELETE_FAILED. Its experiment's deletion may wait for it."""
+    """Moves a checkpoint to DELETED, or with a reason to DELETE_FAILED. Its experiment's deletion may wait for it.
+
+    The list of its files with their sizes stays as a record.
+    """
     notify(session, notifications.DELETE)
     if why is None:
-        values: dict[str, object] = {"resources": {}, "size": 0, "delete_error": None}
-        await repository.move(session, clock, row, CheckpointState.DELETED, **values)
+        await repository.move(session, clock, row, CheckpointState.DELETED, delete_error=None)
     else:
         logger.warning("cannot remove the files of checkpoint %s: %s", row.uuid, why)
         await repository.move(session, clock, row, CheckpointState.DELETE_FAILED, delete_error=why)

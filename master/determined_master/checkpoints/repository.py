@@ -241,8 +241,12 @@ async def move(session: WriteSession, clock: Clock, row: CheckpointRow, to: Chec
 
 
 async def set_resources(session: WriteSession, clock: Clock, row: CheckpointRow, resources: dict[str, int]) -> None:
-    """Stores the remaining files. Fewer files than before make the checkpoint partially deleted, none deleted."""
+    """Stores the remaining files. Fewer files than before make the checkpoint partially deleted. None make it deleted,
+    and the list of those that it had stays as a record."""
+    if not resources:
+        if row.resources:
+            await move(session, clock, row, CheckpointState.DELETED)
+        return
     values = {"resources": resources, "size": sum(resources.values())}
-    to = CheckpointState.PARTIALLY_DELETED if resources else CheckpointState.DELETED
-    if resources == row.resources or not await move(session, clock, row, to, **values):
+    if resources == row.resources or not await move(session, clock, row, CheckpointState.PARTIALLY_DELETED, **values):
         await change(session, row, **values)

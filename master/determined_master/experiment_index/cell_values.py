@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from determined.hyperparameter_tree import is_group
 from determined_master.experiment_index.column_names import MAX_NAME_LENGTH, Kind, Type
 from determined_master.json_numbers import inward, number
 from determined_master.metrics.summary import GROUP_KEYS
@@ -128,7 +129,7 @@ def _constants(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in hyperparameters.items():
         if not isinstance(value, dict):
             found[name] = value
-        elif "type" not in value:
+        elif is_group(value):
             found[name] = _constants(value)
         elif value["type"] == "const":
             found[name] = value.get("val")

@@ -60,8 +60,12 @@ def parse(text: str | None) -> Filter:
         raise BadRequest(f"the filter is longer than {MAX_LENGTH} characters")
     try:
         given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the filter is not JSON: {error}") from None
+    except json.JSONDecodeError as error:
+        raise BadRequest(f"the filter is not JSON: line {error.lineno}, column {error.colno}") from None
+    except (ValueError, RecursionError):
+        raise BadRequest(
+            "the filter is not JSON of this kind: it is nested too deeply, or has too long a number"
+        ) from None
     if not isinstance(given, dict):
         raise BadRequest("the filter must be an object with filterGroup")
     show_archived = given.get("showArchived")

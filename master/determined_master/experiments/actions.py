@@ -37,7 +37,7 @@ def refusal(action: Action, state: ExperimentState, *, archived: bool) -> Refusa
             return Refusal("is being deleted")
         return Refusal("is archived; unarchive it first") if archived else None
     if action == "archive" and archived:
-        return Refusal("is archived", is_noop=True)
+        return Refusal("is archived already", is_noop=True)
     if action == "unarchive" and not archived:
         return Refusal("is not archived", is_noop=True)
     return None

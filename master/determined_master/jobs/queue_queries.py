@@ -7,7 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, case, cast, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from determined.states import AllocationState, TaskKind
+from determined.states import AllocationState, ExperimentState, TaskKind
 from determined_master.db.base import to_micros
 from determined_master.db.models import AllocationRow, ExperimentRow, JobRow, ProjectRow, TaskRow, UserRow
 from determined_master.db.session import ReadSession
@@ -113,8 +113,11 @@ async def order(session: ReadSession, pool: str) -> list[QueuedJob]:
 
 
 async def owners(session: ReadSession, job_ids: Collection[str]) -> dict[str, int]:
-    """Returns the owner of each job; unknown jobs are absent."""
+    """Returns the owner of each job; unknown jobs and those of deleted experiments are absent."""
     query = select(TaskRow.job_id, TaskRow.user_id).where(TaskRow.job_id.in_(job_ids)).distinct()
     of_tasks = {row.job_id: row.user_id for row in await session.execute(query)}
-    experiments = select(ExperimentRow.job_id, ExperimentRow.user_id).where(ExperimentRow.job_id.in_(job_ids))
-    return of_tasks | {row.job_id: row.user_id for row in await session.execute(experiments)}
+    query_of_experiments = select(ExperimentRow.job_id, ExperimentRow.user_id, ExperimentRow.state)
+    experiments = (await session.execute(query_of_experiments.where(ExperimentRow.job_id.in_(job_ids)))).all()
+    found = of_tasks | {row.job_id: row.user_id for row in experiments}
+    deleted = {row.job_id for row in experiments if row.state is ExperimentState.DELETED}
+    return {job_id: owner for job_id, owner in found.items() if job_id not in deleted}

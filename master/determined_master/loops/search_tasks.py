@@ -51,7 +51,9 @@ class SearchTasks:
 
     async def _end(self, task_id: str) -> None:
         async with self._database.write() as session:
-            await self._tasks.kill(session, await tasks.get(session, task_id), "system")
+            row = await tasks.find(session, task_id)
+            if row is not None:
+                await self._tasks.kill(session, row, "system")
 
     async def _replace(self, newest: NewestTask) -> None:
         """Starts a task. Gives up a search whose task failed too often, or ended without ending its search."""

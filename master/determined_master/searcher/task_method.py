@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from determined.config.search_plan import TrainingTime
+from determined.hyperparameter_tree import is_group
 from determined.searcher.sampling import listed_point
 from determined_master.json_numbers import outward
 from determined_master.searcher.actions import (
@@ -161,7 +162,7 @@ def open_ranges(hyperparameters: Mapping[str, Any], values: Mapping[str, Any], p
     ['b.c']
     """
     for name, part in hyperparameters.items():
-        if "type" not in part:
+        if is_group(part):
             below = values.get(name, {})
             if isinstance(below, Mapping):
                 yield from open_ranges(part, below, f"{prefix}{name}.")

@@ -9,13 +9,13 @@ from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import AllocationState, TaskKind, TaskState, TokenScope
+from determined.states import AllocationState, ExperimentState, TaskKind, TaskState, TokenScope
 from determined_master import notifications
 from determined_master.allocations.environment_wait_repository import is_waiting
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.models import AllocationRow, TaskRow, TrialRow, UserRow
+from determined_master.db.models import AllocationRow, ExperimentRow, TaskRow, TrialRow, UserRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
@@ -106,10 +106,19 @@ async def jobs_of(session: ReadSession, task_ids: Collection[str]) -> dict[str, 
 
 
 async def get(session: ReadSession, task_id: str) -> TaskRow:
+    """Raises NotFound also for a trial or a search task of a deleted experiment."""
     row = await find(session, task_id)
-    if row is None:
+    if row is None or (row.kind in _OF_EXPERIMENTS and await _is_deleted(session, row.experiment_id)):
         raise NotFound(f"task {task_id} not found")
     return row
+
+
+async def _is_deleted(session: ReadSession, experiment_id: int | None) -> bool:
+    return await _EXPERIMENT_STATE.first(session, experiment_id=experiment_id) is ExperimentState.DELETED
+
+
+_OF_EXPERIMENTS = (TaskKind.TRIAL, TaskKind.SEARCH)
+_EXPERIMENT_STATE = Prepared(select(ExperimentRow.state).where(ExperimentRow.id == bindparam("experiment_id")))
 
 
 async def count(session: ReadSession, wanted: Selection) -> int:

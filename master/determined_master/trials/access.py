@@ -44,7 +44,13 @@ class TrialAccess:
         self.check_task(principal, allocation_id)
         row = await allocation_rows.get(session, allocation_id)
         await self.check_user(session, principal, allocation_id, row.user_id)
+        if row.state.is_terminal:
+            await self.check_exists(session, row.task_id)
         return row
+
+    async def check_exists(self, session: ReadSession, task_id: str) -> None:
+        """Raises NotFound if the task's experiment is deleted, which only that of an ended attempt can be."""
+        await tasks.get(session, task_id)
 
     def check_task(self, principal: Principal, allocation_id: str) -> None:
         """Raises Forbidden if a task acts for another allocation than its own."""

@@ -16,13 +16,13 @@ from sqlalchemy import (
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import TaskKind, TokenScope, TrialState
+from determined.states import ExperimentState, TaskKind, TokenScope, TrialState
 from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
-from determined_master.db.prepared import Prepared, add_rows, get_row, insert_rows, update_rows
+from determined_master.db.prepared import Prepared, add_rows, insert_rows, update_rows
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.events import repository as events
@@ -60,8 +60,16 @@ MACHINE = StateMachine(
 )
 
 
+_KEPT = select(TrialRow).join(ExperimentRow).where(ExperimentRow.state != ExperimentState.DELETED)
+"""The rows of a deleted experiment's trials stay, for the cluster's usage and its events; nobody reads them by id."""
+
+
 async def find(session: ReadSession, trial_id: int) -> TrialRow | None:
-    return await get_row(session, TrialRow, trial_id)
+    """Returns None also for a trial of a deleted experiment."""
+    return await _BY_ID.first(session, trial_id=trial_id)
+
+
+_BY_ID = Prepared(_KEPT.where(TrialRow.id == bindparam("trial_id")))
 
 
 async def get(session: ReadSession, trial_id: int) -> TrialRow:
@@ -83,7 +91,7 @@ async def owner_of(session: ReadSession, trial_id: int) -> int:
     query = (
         select(ExperimentRow.user_id)
         .join(TrialRow, TrialRow.experiment_id == ExperimentRow.id)
-        .where(TrialRow.id == trial_id)
+        .where(TrialRow.id == trial_id, ExperimentRow.state != ExperimentState.DELETED)
     )
     owner_id = (await session.scalars(query)).one_or_none()
     if owner_id is None:
@@ -92,10 +100,11 @@ async def owner_of(session: ReadSession, trial_id: int) -> int:
 
 
 async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
+    """Returns None also for a trial of a deleted experiment."""
     return await _OF_TASK.first(session, task_id=task_id)
 
 
-_OF_TASK = Prepared(select(TrialRow).where(TrialRow.task_id == bindparam("task_id")))
+_OF_TASK = Prepared(_KEPT.where(TrialRow.task_id == bindparam("task_id")))
 
 
 async def request_ids(session: ReadSession, trial_ids: Collection[int]) -> dict[int, str]:

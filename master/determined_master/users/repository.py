@@ -116,6 +116,22 @@ async def get_project(session: ReadSession, project_id: int) -> ProjectRow:
     return row
 
 
+async def has_workspace(session: ReadSession, name: str) -> bool:
+    return (
+        await session.scalars(select(WorkspaceRow.id).where(WorkspaceRow.name == name).limit(1))
+    ).first() is not None
+
+
+async def find_project(session: ReadSession, workspace: str, project: str) -> int | None:
+    """Returns the id of a project by the names that a configuration gives; None if there is none."""
+    query = (
+        select(ProjectRow.id)
+        .join(WorkspaceRow, WorkspaceRow.id == ProjectRow.workspace_id)
+        .where(WorkspaceRow.name == workspace, ProjectRow.name == project)
+    )
+    return (await session.scalars(query.order_by(ProjectRow.id).limit(1))).first()
+
+
 async def add_first_places(session: WriteSession, user_id: int) -> None:
     """Adds the default workspace and project."""
     workspace = WorkspaceRow(name="Uncategorized", user_id=user_id, immutable=True)

@@ -144,3 +144,30 @@ def _config(official: OfficialCluster, name: str, **more: int) -> Path:
     path = official.folder / f"{name}.yaml"
     path.write_text(json.dumps(configs.script(name, **more)))
     return path
+
+
+OWN_GROUP = """
+import determined as det
+with det.core.init() as context:
+    for step in range(1, 4):
+        context.train.report_training_metrics(steps_completed=step, metrics={"loss": 1 / step})
+        context.train.report_metrics("speed", steps_completed=step, metrics={"records": step})
+    context.train.report_validation_metrics(steps_completed=3, metrics={"loss": 0.5})
+    with context.checkpoint.store_path({"steps_completed": 3}) as (path, _uuid):
+        (path / "steps").write_text("3")
+    context.train.report_metrics("speed", steps_completed=3, metrics={"last": 1})
+"""
+
+
+def test_metrics_of_own_groups_are_no_workloads_and_the_last_row_has_its_state(
+    official: OfficialCluster, tmp_path: Path
+):
+    (tmp_path / "run.py").write_text(OWN_GROUP)
+    number = official.create(configs.script("own-group", steps=3), tmp_path)
+    official.reaches(number, "COMPLETED")
+    trial = table(official.det("experiment", "list-trials", number))[0]
+    described = official.det("trial", "describe", trial["Trial ID"], "--metrics").split("Workloads:")[1]
+    assert "records" not in described
+    told = table(official.det("experiment", "describe", number, "--metrics").split("Workloads:")[1])
+    assert [row["# of Batches"] for row in told] == ["1", "2", "3"]
+    assert [told[-1][column] for column in ("State", "Checkpoint State", "Validation State")] == ["COMPLETED"] * 3

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from determined.config.yaml_syntax import reason
 from determined_workflows.runner import yaml_documents
 from determined_workflows.runner.errors import ParamsFileError
 from determined_workflows.runner.yaml_documents import Document, Place
@@ -76,9 +77,11 @@ def parse(text: str, file: str) -> ParamsFile:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1)
-        raise place.error(f"this is not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise place.error(f"this is not YAML: {reason(error)}") from None
+    except ValueError as error:
         raise Place(file, 1).error(f"this is not YAML: {error}") from None
+    except (yaml.YAMLError, RecursionError):
+        raise Place(file, 1).error("this is not YAML") from None
     if not documents:
         raise Place(file, 1).error("the file is empty; `det runner init` writes an example")
     first = documents[0]

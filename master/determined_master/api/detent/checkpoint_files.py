@@ -85,6 +85,8 @@ async def list_checkpoints(
     experiment_id: Annotated[RowId | None, Query(alias="experimentId")] = None,
     state_names: States = [],  # noqa: B006
 ) -> CheckpointList:
+    if experiment_id is not None:
+        await experiment_rows.get(session, experiment_id)
     return await _list(session, experiment_id, before, limit, state_names)
 
 

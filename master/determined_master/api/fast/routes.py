@@ -1,13 +1,16 @@
 """Routes of the fast path: plain Starlette, answered after the group commit."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar, overload
 
 import msgspec
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
+from determined.config.validation_words import in_words
 from determined.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from determined.link.messages import OutputAck, OutputBatch
 from determined_master.allocations.rendezvous_wait import RendezvousWait
@@ -179,8 +182,8 @@ class FastRoutes:
             batch = OutputBatch.model_validate_json(sent)
             lines = lines_of(request.path_params["agent_id"], batch)
             committed = await self._writer.write(self._logs, lines, len(sent))
-        except ValueError as error:
-            return response_of(BadRequest(f"invalid batch: {error}"))
+        except ValidationError as error:
+            return response_of(BadRequest(f"invalid batch: {in_words(error.errors(include_url=False)[0])}"))
         except Exception as error:
             return response_of(translate(error))
         return Json(OutputAck(committed=committed).model_dump_json().encode())
@@ -325,8 +328,43 @@ def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     """Decodes the body. Raises BadRequest, which names the position of the first error."""
     try:
         return decoder.decode(body or b"{}")
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadRequest(f"invalid body: {error}") from error
+    except msgspec.DecodeError as error:
+        raise BadRequest(f"invalid body: {decoding_error(str(error))}") from error
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"invalid body: byte {error.start} is not {error.encoding}") from error
+    except RecursionError:
+        raise BadRequest("invalid body: it is nested too deeply") from None
+
+
+def decoding_error(text: str) -> str:
+    """Returns an error of the decoder in words.
+
+    >>> decoding_error("Expected `int | null`, got `str` - at `$.metrics.steps`")
+    'metrics.steps: expected a whole number or nothing, got a text'
+    >>> decoding_error("JSON is malformed: invalid character (byte 3)")
+    'it is not JSON (byte 3)'
+    """
+    found = _MISMATCH.match(text)
+    if found:
+        expected = " or ".join(_KINDS.get(kind, kind) for kind in found["expected"].split(" | "))
+        return f"{found['path'] or 'the body'}: expected {expected}, got {_KINDS.get(found['got'], found['got'])}"
+    if text == "Input data was truncated":
+        return "it is not JSON: it ends too early"
+    at = _BYTE.search(text)
+    return f"it is not JSON ({at[0]})" if at else "it is not what this route takes"
+
+
+_MISMATCH = re.compile(r"Expected `(?P<expected>[^`]+)`, got `(?P<got>[^`]+)`(?: - at `\$\.?(?P<path>[^`]*)`)?")
+_BYTE = re.compile(r"byte \d+")
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+    "null": "nothing",
+}
 
 
 def either(snake: V | None, camel: V | None) -> V | None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, TypeVarTuple
 
-from determined.config import masking
 from determined.states import ExperimentState
 from determined_master.allocations import environment_wait_repository
 from determined_master.allocations import repository as allocation_rows
@@ -62,7 +61,7 @@ async def masked(row: ExperimentRow) -> schemas.MaskedConfig:
 
 async def masked_data(row: ExperimentRow) -> dict[str, Any]:
     """Returns its configuration without secrets, as data."""
-    return await _sized(row, masking.masked, row.config)
+    return await _sized(row, schemas.shown_config, row.config)
 
 
 async def _sized(row: ExperimentRow, work: Callable[[*Ts], R], *arguments: *Ts) -> R:

@@ -14,6 +14,8 @@ from determined_master.display_state import display_state
 from determined_master.logs import policy_match_repository
 from determined_master.metrics import repository as metric_rows
 
+OF_WORKLOADS = ("training", "validation")
+
 
 async def show(session: ReadSession, rows: Sequence[TrialRow]) -> list[schemas.Trial]:
     tasks = [row.task_id for row in rows]
@@ -58,17 +60,21 @@ async def displayed(session: ReadSession, rows: Sequence[TrialRow]) -> dict[int,
 async def workloads(
     session: ReadSession, row: TrialRow, *, groups: Sequence[str], batches: bool
 ) -> list[schemas.WorkloadContainer]:
-    """Returns reports and checkpoints by step; at one step training, validation, checkpoint."""
+    """Returns reports and checkpoints by step; at one step validation, checkpoint, training: the official command line
+    takes the state of a row from the first workload of its step, and training has none.
+
+    ``groups``: reports of a group of one's own are no workloads unless its name is given.
+    """
     found: list[tuple[int, int, schemas.WorkloadContainer]] = []
-    for metric in await metric_rows.shown(session, [row.id], groups):
+    for metric in await metric_rows.shown(session, [row.id], groups or OF_WORKLOADS):
         shown = schemas.metrics_workload(metric, batches=batches)
         if metric.group == "validation":
-            found.append((metric.steps or 0, 1, schemas.WorkloadContainer(validation=shown)))
+            found.append((metric.steps or 0, 0, schemas.WorkloadContainer(validation=shown)))
         else:
-            found.append((metric.steps or 0, 0, schemas.WorkloadContainer(training=shown)))
+            found.append((metric.steps or 0, 2, schemas.WorkloadContainer(training=shown)))
     for checkpoint in await checkpoint_rows.of_tasks(session, [row.task_id]):
         shown_checkpoint = schemas.checkpoint_workload(checkpoint)
-        found.append((checkpoint.steps_completed, 2, schemas.WorkloadContainer(checkpoint=shown_checkpoint)))
+        found.append((checkpoint.steps_completed, 1, schemas.WorkloadContainer(checkpoint=shown_checkpoint)))
     found.sort(key=lambda item: item[:2])
     return [container for _, _, container in found]
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from determined.config.experiment import MAX_LABELS
 from determined.config.masking import masked, masked_text
+from determined.config.portable import portable
 from determined.config.yaml_source import MAX_BYTES
 from determined_master.api.schemas.base import (
     BoundedInt,
@@ -198,8 +199,13 @@ class MaskedConfig(NamedTuple):
     original: str
 
 
+def shown_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Returns a configuration without its secrets, and without empty fields that Determined would refuse."""
+    return masked(portable(config))
+
+
 def masked_config(config: dict[str, Any], original: str) -> MaskedConfig:
-    return MaskedConfig(masked(config), masked_text(original))
+    return MaskedConfig(shown_config(config), masked_text(original))
 
 
 def experiment(

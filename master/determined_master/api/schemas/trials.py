@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from determined_master.api.schemas.base import Int64, Json, Name, Number, Pagination, RowId, Time, Wire
 from determined_master.api.schemas.enums import checkpoint_state, state, wire_state
@@ -27,9 +27,15 @@ class CheckpointWorkload(Wire):
 
 
 class WorkloadContainer(Wire):
+    """One workload. It has the key of its kind only, as in Determined, whose clients look which key there is."""
+
     training: MetricsWorkload | None = None
     validation: MetricsWorkload | None = None
     checkpoint: CheckpointWorkload | None = None
+
+    @model_serializer(mode="wrap")
+    def _of_one_kind(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in handler(self).items() if value is not None}
 
 
 class Trial(Wire):

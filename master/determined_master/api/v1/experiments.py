@@ -88,13 +88,13 @@ async def kill(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Em
 
 @router.post("/experiments/{experiment_id}/archive")
 async def archive(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
-    await lifecycle.archive(experiment_id, user, archived=True)
+    await lifecycle.archive(experiment_id, user, archived=True, is_single=True)
     return Empty()
 
 
 @router.post("/experiments/{experiment_id}/unarchive")
 async def unarchive(experiment_id: RowId, user: Owner, lifecycle: LifecycleDep) -> Empty:
-    await lifecycle.archive(experiment_id, user, archived=False)
+    await lifecycle.archive(experiment_id, user, archived=False, is_single=True)
     return Empty()
 
 

@@ -1,4 +1,4 @@
-"""Checks what a configuration names of this cluster: a resource pool, and a trial or checkpoint to start from."""
+"""Checks what a configuration names of this cluster: a pool, a project, and a trial or checkpoint to start from."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,11 @@ from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings import Settings
 from determined_master.trials import repository as trials
 from determined_master.trials.slot_requests import trial_groups
+from determined_master.users import repository as users
 
 CODE = "E208"
-TOO_LARGE, WAITS = "E210", "W505"
+TOO_LARGE, WAITS, NO_PROJECT = "E210", "W505", "W507"
+DEFAULT_PROJECT_ID = 1
 
 
 async def findings(
@@ -28,12 +30,26 @@ async def findings(
         found.append(Finding(CODE, ("resources", "resource_pool"), *unknown(pool, settings.pools)))
     else:
         found += await _size(session, config, settings, managers)
+    found += await _project(session, config["workspace"], config["project"])
     searcher = config["searcher"]
     if source := searcher.get("source_trial_id"):
         found += await _trial(session, source)
     elif uuid := searcher.get("source_checkpoint_uuid"):
         found += await _checkpoint(session, uuid)
     return found
+
+
+async def _project(session: ReadSession, workspace: str, project: str) -> list[Finding]:
+    """Returns a warning for a project that does not exist: there are no projects of one's own yet."""
+    if not project or await users.find_project(session, workspace, project) is not None:
+        return []
+    default = (await users.get_project(session, DEFAULT_PROJECT_ID)).name
+    if await users.has_workspace(session, workspace):
+        path, text = "project", f'project "{project}" does not exist in workspace "{workspace}"'
+    else:
+        path, text = "workspace", f'workspace "{workspace}" with project "{project}" does not exist'
+    hint = "remove both lines; labels tell experiments apart"
+    return [Finding(NO_PROJECT, (path,), f'{text}; the experiment goes to "{default}"', hint, severity="warning")]
 
 
 async def _size(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from determined.config import Checked
 from determined.config.config_merge import merge
 from determined.config.masking import MASK, StillMasked, masked_paths, unmasked_text
 from determined.config.search_plan import IN_TASK
@@ -131,11 +132,12 @@ class Creator:
             return self._row(submission, config, principal, None, 0)
         async with self._database.write() as session:
             context_hash, size = await self._context(session, submission)
-            project_id = submission.project_id or 1
+            named = await users.find_project(session, config["workspace"], config["project"])
+            project_id = submission.project_id or named or cluster_check.DEFAULT_PROJECT_ID
             project = await users.get_project(session, project_id)
             if project.archived:
                 raise PreconditionFailed(f"project {project.name!r} is archived")
-            row = self._row(submission, config, principal, context_hash, size)
+            row = self._row(replace(submission, project_id=project_id), config, principal, context_hash, size)
             resources = config["resources"]
             await repository.add(
                 session,
@@ -145,7 +147,8 @@ class Creator:
                 max_slots=resources["max_slots"],
             )
             await self._start_search(session, row)
-            await self._note(session, row, submission.context_notes)
+            notes = _warnings_of_projects(found.checked, without=submission.project_id is not None)
+            await self._note(session, row, [*submission.context_notes, *notes])
             await events.record(
                 session,
                 self._clock,
@@ -264,7 +267,7 @@ class Creator:
             context_hash=context_hash,
             context_size=size,
             user_id=principal.user_id,
-            project_id=submission.project_id or 1,
+            project_id=submission.project_id or cluster_check.DEFAULT_PROJECT_ID,
             parent_id=submission.parent_id,
             archived=False,
             progress=0.0,
@@ -276,6 +279,12 @@ class Creator:
             searcher_snapshot={},
             searcher_cursor=NOT_BEGUN if searcher["name"] in IN_TASK else 0,
         )
+
+
+def _warnings_of_projects(checked: Checked, *, without: bool) -> list[str]:
+    """``without``: none, because the submission itself says the project."""
+    found = [each for each in checked.diagnostics if each.code == cluster_check.NO_PROJECT]
+    return [] if without else [f"{each.message}; {each.hint}" for each in found]
 
 
 def fill_in(config: dict[str, Any], settings: Settings) -> None:

@@ -1,7 +1,7 @@
 """Changes name, description, notes, labels, priority, checkpoint policy and limits of the search."""
 
 from collections.abc import Collection
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from determined.config.checking import check_changes
 from determined.errors import BadRequest, PreconditionFailed
@@ -17,6 +17,8 @@ from determined_master.jobs.queue_order import check_priority
 from determined_master.principal import Principal
 from determined_master.settings import Settings
 from determined_master.users.authorization import Authorization
+
+SectionName = Literal["resources", "checkpoint_storage", "searcher"]
 
 
 class ExperimentChanges(TypedDict, total=False):
@@ -43,12 +45,13 @@ async def patch(
     changes: ExperimentChanges,
     principal: Principal,
 ) -> None:
-    """Applies ``changes``. Raises BadRequest for a bad value, PreconditionFailed for an archived experiment, and
-    Forbidden where an owner makes an experiment more urgent than its pool's default."""
+    """Applies ``changes``. Raises BadRequest for a bad value, PreconditionFailed where sections of the configuration of
+    an archived experiment are changed, and Forbidden where an owner makes an experiment more urgent than its pool's
+    default."""
     async with database.write() as session:
         row = await repository.get(session, experiment_id)
         await authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
-        if row.archived:
+        if row.archived and any(changes.get(section) is not None for section in _SECTIONS):
             raise PreconditionFailed(f"experiment {row.id} is archived; unarchive it first")
         values = _texts(changes)
         config = dict(row.config) | {name: values[name] for name in _IN_CONFIG if name in values}
@@ -82,7 +85,7 @@ async def patch(
         if values:
             await repository.change(session, row, **values)
             changed = (values.keys() | job.keys()) - {"values_stale"}
-            if not changes.keys() & _SECTIONS:
+            if not changes.keys() & set(_SECTIONS):
                 changed.discard("config")  # a changed name is in it, and is named
             await _record(session, clock, principal, experiment_id, sorted(changed))
             notify(session, notifications.SCHEDULE, notifications.COLUMNS)
@@ -105,7 +108,7 @@ def _texts(changes: ExperimentChanges) -> dict[str, Any]:
     return values
 
 
-_SECTIONS = {"resources", "checkpoint_storage", "searcher"}
+_SECTIONS: tuple[SectionName, ...] = ("resources", "checkpoint_storage", "searcher")
 _IN_CONFIG = ("name", "description", "labels")
 """Columns whose values are also in the configuration."""
 

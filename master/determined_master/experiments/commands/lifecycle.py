@@ -72,20 +72,32 @@ class Lifecycle:
         await self._stop(experiment_id, principal, session, ExperimentState.STOPPING_KILLED)
 
     async def archive(
-        self, experiment_id: int, principal: Principal, session: WriteSession | None = None, *, archived: bool
+        self,
+        experiment_id: int,
+        principal: Principal,
+        session: WriteSession | None = None,
+        *,
+        archived: bool,
+        is_single: bool = False,
     ) -> None:
+        """``is_single``: raises PreconditionFailed also if nothing is left to do, as Determined for one experiment."""
+        action: Action = "archive" if archived else "unarchive"
         async with self._within(session) as session:
             row = await self._changeable(session, experiment_id, principal)
-            if check_allowed("archive" if archived else "unarchive", row):
-                await repository.change(session, row, archived=archived)
-                await events.record(
-                    session,
-                    self._clock,
-                    actor=principal.username,
-                    kind="archived" if archived else "unarchived",
-                    target_type="experiment",
-                    target_id=row.id,
-                )
+            if not check_allowed(action, row):
+                refused = refusal(action, row.state, archived=row.archived)
+                if is_single and refused is not None:
+                    raise PreconditionFailed(f"experiment {row.id} {refused.text}")
+                return
+            await repository.change(session, row, archived=archived)
+            await events.record(
+                session,
+                self._clock,
+                actor=principal.username,
+                kind="archived" if archived else "unarchived",
+                target_type="experiment",
+                target_id=row.id,
+            )
 
     async def check_home(self, project_id: int) -> None:
         """Raises if nothing may be created in that project."""

@@ -11,7 +11,8 @@ export function searchSpaces(hyperparameters: unknown): Map<string, SearchSpace>
   const found = new Map<string, SearchSpace>();
   const walk = (value: unknown, name: string) => {
     if (!isDictionary(value)) return;
-    if (typeof value.type === "string") {
+    // The section as a whole is a group, also if a hyperparameter has the name "type".
+    if (typeof value.type === "string" && name !== "") {
       const space = spaceOf(value);
       if (space) found.set(name, space);
       return;

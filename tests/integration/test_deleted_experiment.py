@@ -1,0 +1,118 @@
+"""An experiment that is deleted: every route below it, its trials, tasks and attempts answers 404 at once."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.support.callers import Callers, callers
+from tests.support.cluster import Cluster
+from tests.support.seeded_cluster import live_in
+from tests.support.waiting import eventually
+
+from determined.states import ExperimentState
+from determined_master.experiments import repository
+
+ROUTES = Path(__file__).parents[1] / "security" / "routes.txt"
+OF_THE_EXPERIMENT = ("{experiment_id}", "{trial_id", "{task_id}", "{allocation_id}", "{uuid}", "{line_id}")
+NAMED_BELOW = ("/search-task", "/detent/experiments/{experiment_id}/file")
+"""Only the task of a search may call the former; the latter has a query that is called below."""
+
+
+def bodies(lived_in: Any) -> dict[str, Any]:
+    """Valid bodies by ``METHOD path``: an invalid one is 400 whatever the path names."""
+    report = {"trialId": lived_in.trial, "trialRunId": 1, "stepsCompleted": 9, "metrics": {"avgMetrics": {"loss": 9}}}
+    return {
+        "POST /api/v1/experiments/{experiment_id}/file": {"path": "run.py"},
+        "PATCH /api/v1/experiments/{experiment_id}": {"notes": "n"},
+        "POST /api/v1/runs/{trial_id}/metadata": {"metadata": {}},
+        "POST /api/v1/trials/{trial_id}/early_exit": {"reason": "EXITED_REASON_INVALID_HP"},
+        "POST /api/v1/trials/{trial_id}/progress": {"progress": 0.5},
+        "POST /api/v1/trials/{trial_id}/metrics": {"group": "training", "metrics": report},
+        "POST /detent/trials/{trial_id}/reports": {"reports": [{"group": "training", "metrics": report}]},
+    }
+
+
+def named_in_the_query(them: Callers) -> list[tuple[str, str, dict[str, Any], Any]]:
+    """Routes that name experiments, trials and tasks in their query or body."""
+    lived_in = them.lived_in
+    trial = {"trialIds": lived_in.trial}
+    return [
+        ("GET", "/api/v1/trials/metrics/training_metrics", trial, None),
+        ("GET", "/api/v1/trials/metrics/validation_metrics", trial, None),
+        ("GET", "/api/v1/trials/metrics/trial_metrics", trial, None),
+        ("GET", "/api/v1/trials/time-series", {**trial, "metricIds": "training.loss"}, None),
+        ("GET", "/api/v1/experiments/metrics-stream/metric-names", {"ids": lived_in.experiment}, None),
+        ("GET", "/detent/checkpoints", {"experimentId": lived_in.experiment}, None),
+        ("GET", f"/detent/experiments/{lived_in.experiment}/file", {"path": "run.py"}, None),
+        ("POST", "/api/v1/job-queues", {}, {"updates": [{"jobId": lived_in.job, "weight": 2}]}),
+        ("POST", "/api/v1/runs/start", {}, {"runId": lived_in.trial}),
+        ("POST", "/api/v1/experiments/continue", {}, {"id": lived_in.experiment}),
+        ("POST", "/api/v1/task/logs", {}, {"logs": [{"taskId": lived_in.task, "log": "late"}]}),
+        ("DELETE", "/api/v1/checkpoints", {}, {"checkpointUuids": [lived_in.checkpoint]}),
+    ]
+
+
+async def deleted(one: Cluster) -> Callers:
+    them = await callers(one)
+    one.client.headers["Authorization"] = them.headers["admin"]["Authorization"]
+    await them.lived_in.end()
+    path = f"/api/v1/experiments/{them.lived_in.experiment}"
+
+    async def has_ended() -> bool:
+        return bool((await one.get(path))["experiment"]["state"] == "STATE_COMPLETED")
+
+    await eventually(has_ended)
+    assert (await one.client.put(f"{path}/labels/only-here")).status_code == 200
+    assert (await one.client.delete(path)).status_code == 200
+
+    async def is_gone() -> bool:
+        return (await one.client.get(path)).status_code == 404
+
+    await eventually(is_gone)
+    return them
+
+
+async def test_every_route_below_a_deleted_experiment_is_not_found(one: Cluster):
+    them = await deleted(one)
+    sent = bodies(them.lived_in)
+    found: list[str] = []
+    for line in ROUTES.read_text().splitlines():
+        _rule, method, template = line.split()
+        if not any(name in template for name in OF_THE_EXPERIMENT) or any(name in template for name in NAMED_BELOW):
+            continue
+        template = template.replace(":row_id", "")
+        body = sent.get(f"{method} {template}", None if method == "GET" else {})
+        answer = await one.client.request(method, them.path(template), json=body)
+        if answer.status_code != 404:
+            found.append(f"{method} {template}: {answer.status_code} {answer.text[:120]}")
+    for method, path, query, body in named_in_the_query(them):
+        answer = await one.client.request(method, path, params=query, json=body)
+        if answer.status_code != 404:
+            found.append(f"{method} {path} {query}: {answer.status_code} {answer.text[:120]}")
+    assert found == [], "\n".join(found)
+
+
+async def test_ids_and_labels_of_a_deleted_experiment_are_not_offered(one: Cluster):
+    them = await deleted(one)
+    for kind, name in (("jobs", them.lived_in.job), ("tasks", them.lived_in.task)):
+        assert (await one.get(f"/detent/ids/{kind}", prefix=name))["ids"] == [], kind
+    assert (await one.get("/api/v1/experiment/labels"))["labels"] == []
+    kept = them.lived_in.command
+    assert (await one.get("/detent/ids/tasks", prefix=kept))["ids"] == [kept]
+
+
+async def test_trials_are_shown_until_the_experiment_is_gone(one: Cluster):
+    """As a real Determined: while files are removed, and where that fails, the experiment and its trials are there."""
+    lived_in = await live_in(one)
+    await lived_in.end()
+    path = f"/api/v1/experiments/{lived_in.experiment}"
+
+    async def has_ended() -> bool:
+        return bool((await one.get(path))["experiment"]["state"] == "STATE_COMPLETED")
+
+    await eventually(has_ended)
+    async with one.master.database.write() as session:
+        row = await repository.get(session, lived_in.experiment)
+        await repository.move(session, one.master.clock, row, ExperimentState.DELETING)
+        await repository.move(session, one.master.clock, row, ExperimentState.DELETE_FAILED)
+    assert (await one.get(f"/api/v1/trials/{lived_in.trial}"))["trial"]["id"] == lived_in.trial
+    assert (await one.get(f"/api/v1/trials/{lived_in.trial}/workloads"))["workloads"]
