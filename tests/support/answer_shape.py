@@ -15,6 +15,8 @@ OPAQUE |= {"validation_metrics", "resources", "summaryMetrics", "values", "resou
 """Data of users and configurations: whether there is something is compared, not what."""
 MEASURED = {"duration", "wallClockTime", "seconds"}
 """Times that pass: none has passed where a test is quick."""
+RECORDED_ITEMS = 2
+"""Of each list: the recording has no more."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ENUM = re.compile(r"[A-Z]+(_[A-Z0-9]+)+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d.*")
@@ -57,12 +59,16 @@ def shape_of(value: Any, key: str = "") -> Any:
             shape[kind] = joined(shape[kind], found) if kind in shape else found
         return shape
     if isinstance(value, list):
-        items = [shape_of(item, key) for item in value if not (isinstance(item, str) and _CUT.fullmatch(item))]
+        items = [shape_of(item, key) for item in value[:RECORDED_ITEMS] if not _is_cut(item)]
         common: Any = items[0] if items else None
         for item in items[1:]:
             common = joined(common, item)
         return [common] if items else []
     return _kind(value, key)
+
+
+def _is_cut(item: Any) -> bool:
+    return isinstance(item, str) and bool(_CUT.fullmatch(item))
 
 
 def _kind(value: Any, key: str) -> str:

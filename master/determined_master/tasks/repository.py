@@ -19,6 +19,7 @@ from determined_master.db.models import AllocationRow, TaskRow, TrialRow, UserRo
 from determined_master.db.prepared import Prepared
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.sort_keys import directed
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.tasks.states import ALLOWED
@@ -121,8 +122,8 @@ async def page(
     session: ReadSession, wanted: Selection, *, by: Order, descending: bool, offset: int, limit: int | None
 ) -> Sequence[TaskRow]:
     """Returns one page of tasks without their specs and configurations."""
-    column = getattr(TaskRow, by)
-    query = select(TaskRow).where(*wanted.where()).order_by(column.desc() if descending else column, TaskRow.id)
+    order = directed((getattr(TaskRow, by), TaskRow.id), descending=descending)
+    query = select(TaskRow).where(*wanted.where()).order_by(*order)
     query = query.options(defer(TaskRow.spec), defer(TaskRow.config)).offset(offset)
     return (await session.scalars(query if limit is None else query.limit(limit))).all()
 
