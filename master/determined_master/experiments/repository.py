@@ -20,7 +20,7 @@ from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.text_search import contains_lowered
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
-from determined_master.experiments.list_order import Order, order_by
+from determined_master.experiments.order_queries import Order, order_by
 from determined_master.experiments.states import ALLOWED
 from determined_master.jobs import repository as jobs
 

@@ -15,7 +15,7 @@ from determined_master.api.sorting import column_of
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository
-from determined_master.experiments.list_order import Order
+from determined_master.experiments.order_queries import Order
 from determined_master.experiments.repository import Selection
 from determined_master.users import list_queries as users
 
