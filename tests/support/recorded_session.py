@@ -146,7 +146,7 @@ async def made_again(one: Cluster) -> Session:
     """Makes all recorded calls in their order."""
     now = datetime.now(UTC)
     slots = [SlotFacts(id=i, kind="cpu", brand="Artificial", uuid=f"slot-{i}") for i in range(2)]
-    await one.master.agents.welcome(Hello(agent_id=AGENT, pool="default", slots=slots))
+    await one.master.agents.welcome(Hello(agent_id=AGENT, hostname="host", slots=slots))
     agent = FakeAgent(one, AGENT)
     one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
     session = Session(one, agent, json.loads(RECORDED.read_text()))

@@ -30,7 +30,7 @@ async def find(session: ReadSession, uuid: str) -> CheckpointRow | None:
 async def get(session: ReadSession, uuid: str) -> CheckpointRow:
     row = await find(session, uuid)
     if row is None:
-        raise NotFound(f"checkpoint {uuid} not found")
+        raise NotFound(f"checkpoint '{uuid}' not found")
     return row
 
 

@@ -117,7 +117,7 @@ async def find(session: ReadSession, experiment_id: int) -> ExperimentRow | None
 async def get(session: ReadSession, experiment_id: int) -> ExperimentRow:
     row = await find(session, experiment_id)
     if row is None:
-        raise NotFound(f"experiment {experiment_id} not found")
+        raise NotFound(f"experiment '{experiment_id}' not found")
     return row
 
 

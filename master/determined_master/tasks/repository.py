@@ -109,7 +109,7 @@ async def jobs_of(session: ReadSession, task_ids: Collection[str]) -> dict[str, 
 async def get(session: ReadSession, task_id: str) -> TaskRow:
     row = await find(session, task_id)
     if row is None:
-        raise NotFound(f"task {task_id} not found")
+        raise NotFound(f"task '{task_id}' not found")
     return row
 
 

@@ -68,14 +68,14 @@ async def find(session: ReadSession, trial_id: int) -> TrialRow | None:
 async def get(session: ReadSession, trial_id: int) -> TrialRow:
     row = await find(session, trial_id)
     if row is None:
-        raise NotFound(f"trial {trial_id} not found")
+        raise NotFound(f"trial '{trial_id}' not found")
     return row
 
 
 async def get_by_task(session: ReadSession, task_id: str) -> TrialRow:
     row = await find_by_task(session, task_id)
     if row is None:
-        raise NotFound(f"task {task_id} not found")
+        raise NotFound(f"task '{task_id}' not found")
     return row
 
 
@@ -88,7 +88,7 @@ async def owner_of(session: ReadSession, trial_id: int) -> int:
     )
     owner_id = (await session.scalars(query)).one_or_none()
     if owner_id is None:
-        raise NotFound(f"trial {trial_id} not found")
+        raise NotFound(f"trial '{trial_id}' not found")
     return owner_id
 
 

@@ -162,11 +162,12 @@ async def _fields(database: DatabaseDep, task_id: str, follow: bool) -> AsyncIte
 
 
 def _entry(row: LogRow, trial_id: int | None) -> dict[str, Any]:
+    text = row.log.removesuffix("\n")  # as some shippers send it
     entry: dict[str, Any] = {
         "id": str(row.id),
         "level": log_level(row.level),
-        "message": message(row.timestamp, row.container_id, row.rank_id, row.level, row.log),
-        "log": row.log,
+        "message": message(row.timestamp, row.container_id, row.rank_id, row.level, text),
+        "log": f"{text}\n",
         "timestamp": rfc3339(row.timestamp),
         "agentId": row.agent_id,
         "allocationId": row.allocation_id,
