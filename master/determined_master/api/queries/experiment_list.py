@@ -73,7 +73,7 @@ async def find(
     owners: set[int] | None = None
     if filters.users or filters.user_ids:
         owners = {*filters.user_ids, *await users.ids_of_names(session, filters.users)}
-    by = column_of(filters.sort_by, _SORT, "id")
+    by: Order = column_of(filters.sort_by, _SORT, "id")
     wanted = Selection(
         archived=filters.archived,
         name=filters.name,
