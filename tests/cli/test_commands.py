@@ -172,6 +172,6 @@ def test_a_command_is_named_by_the_beginning_of_its_id(det: Det, fake: FakeMaste
     assert det("cmd", "set", "priority", "3f2b", "7").code == 0
     assert fake.asked(f"POST {C}/{ID}/set_priority")[-1].json["priority"] == 7
     absent = det("cmd", "kill", "ffff")
-    assert "command ffff not found" in absent.err
+    assert "command 'ffff' not found" in absent.err
     fake.answers[f"GET {C}"]["commands"][1]["id"] = "3f2c0000-0000-4000-8000-000000000002"
     assert "2 commands begin with 3f2" in det("cmd", "kill", "3f2").err

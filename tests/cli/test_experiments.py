@@ -261,9 +261,13 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
 
 
 def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
-    slot = {"id": "000", "enabled": True, "draining": False, "device": {"type": "TYPE_CPU", "brand": "x"}}
+    slot = {"id": "0", "enabled": True, "draining": False, "device": {"type": "TYPE_CPU", "brand": "x"}}
     lost = {"status": "unhealthy", "reason": "the driver lost it"}
-    slots = {"000": {**slot, "container": {"id": "c1"}}, "001": {**slot, "id": "001", "container": None, **lost}}
+    slots = {
+        "/agents/box/slots/10": {**slot, "id": "10", "container": None, **lost},
+        "/agents/box/slots/2": {**slot, "id": "2", "container": None},
+        "/agents/box/slots/0": {**slot, "container": {"id": "c1"}},
+    }
     agent = {
         "id": "box",
         "version": "1",
@@ -281,11 +285,12 @@ def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
             "POST /api/v1/agents/box/enable": {},
         }
     )
-    assert json.loads(det("agent", "list", "--json").out)[0]["slots"] == 2
+    assert json.loads(det("agent", "list", "--json").out)[0]["slots"] == 3
     found = json.loads(det("slot", "list", "--json").out)
     assert [(row["slot_id"], row["container_id"], row["task"], row["reason"]) for row in found] == [
-        ("000", "c1", "Trial 9", ""),
-        ("001", "FREE", "", "the driver lost it"),
+        ("0", "c1", "Trial 9", ""),
+        ("2", "FREE", "", ""),
+        ("10", "FREE", "", "the driver lost it"),
     ]
     assert det("a", "disable", "box", "--drain").code == 0
     assert fake.asked("POST /api/v1/agents/box/disable")[0].json == {"drain": True}

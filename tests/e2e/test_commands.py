@@ -89,7 +89,7 @@ def test_a_command_goes_on_while_master_and_agent_are_killed_and_started_again(c
 
 
 def log(cluster: LiveCluster, command: str) -> list[str]:
-    return [str(line["log"]) for line in cluster.session.stream(f"/api/v1/tasks/{command}/logs", {})]
+    return [str(line["log"]).removesuffix("\n") for line in cluster.session.stream(f"/api/v1/tasks/{command}/logs", {})]
 
 
 def ended_command(cluster: LiveCluster, command: str) -> dict[str, object] | None:

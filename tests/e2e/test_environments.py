@@ -61,11 +61,13 @@ def build_of(experiment: Experiment) -> str:
 
 def lines(experiment: Experiment) -> list[str]:
     url = f"/api/v1/tasks/{experiment.task_id}/logs"
-    return [str(line["log"]) for line in experiment.cluster.session.stream(url)]
+    return [str(line["log"]).removesuffix("\n") for line in experiment.cluster.session.stream(url)]
 
 
 def log_of(cluster: LiveCluster, task_id: str) -> str:
-    return "\n".join(str(line["log"]) for line in cluster.session.stream(f"/api/v1/tasks/{task_id}/logs"))
+    return "\n".join(
+        str(line["log"]).removesuffix("\n") for line in cluster.session.stream(f"/api/v1/tasks/{task_id}/logs")
+    )
 
 
 def test_an_environment_is_built_once_by_a_task_and_shared(cluster, index, tmp_path):

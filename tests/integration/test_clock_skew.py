@@ -67,7 +67,11 @@ async def test_work_on_an_agent_whose_clock_is_off(tmp_path: Path, hours: int, s
         status = await one.get("/detent/experiments/1/status")
         assert (status["waitedSeconds"], status["ranSeconds"]) == (60, 100)
         lines = await log(one)
-        assert [line["log"] for line in lines][:3] == [warning, "first", "second, after the clock was set back"]
+        assert [line["log"].removesuffix("\n") for line in lines][:3] == [
+            warning,
+            "first",
+            "second, after the clock was set back",
+        ]
         assert lines[0]["level"] == "LOG_LEVEL_WARNING"
         best = (await one.get("/api/v1/trials/1"))["trial"]["bestValidation"]
         assert best["totalBatches"] == 1

@@ -15,7 +15,7 @@ FAILED = "resources failed with non-zero exit code: 3"
 
 async def log(one: Cluster, task_id: str) -> list[str]:
     answer = await one.client.get(f"/api/v1/tasks/{task_id}/logs")
-    return [json.loads(line)["result"]["log"] for line in answer.text.splitlines()]
+    return [json.loads(line)["result"]["log"].removesuffix("\n") for line in answer.text.splitlines()]
 
 
 async def ends_with(one: Cluster, wish: DesiredContainer, text: str) -> None:

@@ -33,7 +33,7 @@ async def reaches(one: Cluster, experiment: int, state: str) -> None:
 
 async def log(one: Cluster) -> list[str]:
     answer = await one.client.get("/api/v1/trials/1/logs")
-    return [json.loads(line)["result"]["log"] for line in answer.text.splitlines()]
+    return [json.loads(line)["result"]["log"].removesuffix("\n") for line in answer.text.splitlines()]
 
 
 @pytest.fixture

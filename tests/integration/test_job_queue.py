@@ -69,7 +69,7 @@ async def test_a_job_moves_ahead_of_another_and_its_trial_starts_first(one: Clus
 async def test_a_batch_is_applied_whole_or_not_at_all(one: Cluster):
     first, second = await waiting(one, 2)
     said = await update(one, {"jobId": first, "priority": 60}, {"jobId": second, "priority": 0}, {"jobId": "gone"})
-    assert said.startswith("400 a priority must be between 1 and 99; job gone")
+    assert said.startswith("400 a priority must be between 1 and 99; job 'gone' not found")
     assert [each["priority"] for each in await queue(one)] == [42, 42]
     assert await update(one, {"jobId": first, "priority": 60}, {"jobId": second, "weight": 3}) == ""
     assert [(each["jobId"], each["priority"], each["weight"]) for each in await queue(one)] == [
@@ -139,7 +139,7 @@ async def test_a_running_job_that_is_moved_leaves_with_a_checkpoint_and_follows(
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"jobId": "gone", "priority": 3}, "404 job gone not found"),
+        ({"jobId": "gone", "priority": 3}, "404 job 'gone' not found"),
         ({"weight": 0}, "400 a weight must be greater than 0"),
         ({"aheadOf": "gone"}, "400 job gone is not in the queue"),
         ({"aheadOf": "a", "behindOf": "b"}, "400 give ahead_of or behind_of, not both"),

@@ -64,7 +64,7 @@ async def end(one: Cluster, agent: FakeAgent, wish: DesiredContainer, *batches: 
 async def lines(one: Cluster) -> list[str]:
     answer = await one.client.get("/api/v1/trials/1/logs")
     found = [json.loads(line)["result"] for line in answer.text.splitlines()]
-    return [line["log"] for line in found if line["source"] != "master"]
+    return [line["log"].removesuffix("\n") for line in found if line["source"] != "master"]
 
 
 async def container(one: Cluster, wish: DesiredContainer) -> ContainerRow:

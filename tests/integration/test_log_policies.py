@@ -59,7 +59,7 @@ async def attempts(one: Cluster) -> list[dict[str, Any]]:
 
 async def log(one: Cluster) -> list[str]:
     answer = await one.client.get("/api/v1/trials/1/logs")
-    return [json.loads(line)["result"]["log"] for line in answer.text.splitlines()]
+    return [json.loads(line)["result"]["log"].removesuffix("\n") for line in answer.text.splitlines()]
 
 
 async def test_a_failure_after_a_matching_line_is_not_followed_by_a_restart(one: Cluster):

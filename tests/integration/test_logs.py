@@ -31,10 +31,13 @@ async def ship(one: Cluster, wish, start, end, *texts, **more):
 
 
 async def read(one: Cluster, **query) -> list[dict]:
+    """Returns the lines; their texts without the line break that each has."""
     answer = await one.client.get("/api/v1/trials/1/logs", params=query)
     assert answer.status_code == 200, answer.text
     assert "\n\n" not in answer.text
-    return [json.loads(line)["result"] for line in answer.text.splitlines()]
+    lines = [json.loads(line)["result"] for line in answer.text.splitlines()]
+    assert all(line["log"].endswith("\n") for line in lines)
+    return [line | {"log": line["log"].removesuffix("\n")} for line in lines]
 
 
 async def test_a_batch_sent_twice_is_stored_once(one: Cluster):
@@ -49,6 +52,15 @@ async def test_a_gap_is_not_stored_and_the_agent_is_told_where_to_go_on(one: Clu
     _, wish = await setup(one)
     assert await ship(one, wish, 50, 60, "later") == 0
     assert await read(one) == []
+
+
+async def test_a_line_ends_with_one_line_break_however_it_was_sent(one: Cluster):
+    _, wish = await setup(one)
+    await ship(one, wish, 0, 1, "bare", "with its end\n", "")
+    answer = await one.client.get("/api/v1/trials/1/logs")
+    lines = [json.loads(line)["result"] for line in answer.text.splitlines()]
+    assert [line["log"] for line in lines] == ["bare\n", "with its end\n", "\n"]
+    assert [line["message"].count("\n") for line in lines] == [1, 1, 1]
 
 
 async def test_the_message_is_what_people_see(one: Cluster):
@@ -109,8 +121,8 @@ async def test_follow_ends_with_the_trial_and_misses_nothing(one: Cluster):
     await agent.exit(wish)
     answer = await asyncio.wait_for(following, 20)
     assert [json.loads(line)["result"]["log"] for line in answer.text.splitlines()] == [
-        "a",
-        "resources exited successfully with a zero exit code",
+        "a\n",
+        "resources exited successfully with a zero exit code\n",
     ]
 
 

@@ -38,7 +38,7 @@ USER_ORDERS: dict[str, Callable[[UserRow], Any]] = {
     "SORT_BY_ACTIVE": lambda user: user.active,
     "SORT_BY_REMOTE": lambda user: user.remote,
     "SORT_BY_MODIFIED_TIME": lambda user: user.modified_at,
-    "SORT_BY_LAST_AUTH_TIME": lambda user: user.last_auth_at.timestamp() if user.last_auth_at else 0.0,
+    "SORT_BY_LAST_AUTH_TIME": lambda user: user.last_auth_at.timestamp() if user.last_auth_at else float("inf"),
 }
 PLACE_ORDERS: dict[str, Callable[[Any], Any]] = {
     "": lambda row: 0,

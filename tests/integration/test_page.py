@@ -1,12 +1,15 @@
 """The page as a browser gets it: headers, forms, prefixes; and what no browser may get."""
 
+import io
 import os
 import re
+import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.support.cluster import PASSWORD, Cluster, cluster
+from tests.support.seeded_cluster import FILE
 
 INDEX = '<html><head><base href="%BASE%"><meta name="detent-build" content="%BUILD%"><style nonce="%NONCE%"></style>'
 
@@ -123,6 +126,34 @@ async def test_no_other_file_is_reached(paged: Cluster, path: str):
     answer = await paged.client.get(path)
     assert answer.status_code == 404
     assert "secret" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/experiments/1/nonsense", "/experiments/x", "/trials/1/checkpoints/2", "/projects/1/experiments", "/nothing"],
+)
+@pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
+async def test_a_program_gets_no_page_at_what_is_not_an_address_of_it(paged: Cluster, path: str, accept: str):
+    answer = await paged.client.get(path, headers={"Accept": accept})
+    assert answer.status_code == 404
+    assert answer.json()["error"]["error"] == "no such path"
+    assert (
+        (await paged.client.get(path, headers={"Accept": "text/html"})).headers["content-type"].startswith("text/html")
+    )
+
+
+async def test_the_archive_of_a_model_definition_is_served_beside_the_page(paged: Cluster):
+    experiment = await paged.create(modelDefinition=[FILE])
+    empty = await paged.create()
+    for accept in ("*/*", "text/html"):
+        answer = await paged.client.get(f"/experiments/{experiment}/model_def", headers={"Accept": accept})
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == "application/gzip"
+        with tarfile.open(fileobj=io.BytesIO(answer.content), mode="r:gz") as archive:
+            assert [member.name for member in archive] == ["run.py"]
+    assert (await paged.client.get(f"/experiments/{empty}/model_def")).status_code == 404
+    nobody = await paged.client.get(f"/experiments/{experiment}/model_def", headers={"Authorization": ""})
+    assert nobody.status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/experimentz", "/no/such/page", "/index.htm", "/.git/config"])

@@ -11,6 +11,7 @@ from determined.states import ContainerState
 from determined_master.agents import repository
 
 STATE, PROCESS, TARGETS = "/prom/det-state-metrics", "/debug/prom/metrics", "/prom/det-http-sd-config"
+ALL = "/metrics"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -95,7 +96,14 @@ async def test_targets_name_the_exporters_of_each_agent(one: Cluster) -> None:
     assert targets[0]["labels"] == {"det_agent_id": "one", "det_resource_pool_id": "default"}
 
 
-@pytest.mark.parametrize("path", [STATE, PROCESS, TARGETS])
+async def test_the_usual_path_has_the_state_and_the_process(one: Cluster) -> None:
+    found = await samples(one, ALL)
+    assert {*await samples(one), *await samples(one, PROCESS)} <= {*found}
+    assert found[key("detent_storage_writable")] == 1
+    assert found[key("process_resident_memory_bytes")] > 0
+
+
+@pytest.mark.parametrize("path", [STATE, PROCESS, TARGETS, ALL])
 async def test_a_token_is_needed_unless_the_admin_says_otherwise(tmp_path: Path, path: str) -> None:
     nobody = {"Authorization": ""}
     for name in ("closed", "open"):

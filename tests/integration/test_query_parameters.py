@@ -1,6 +1,8 @@
 """Every query parameter of the older API does what it says or answers 501; none is ignored in silence."""
 
+import json
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ from tests.support.makers import add_experiment, add_project, add_trial
 from tests.support.seeded_cluster import CHECKPOINT, live_in
 
 from determined import __version__
+from determined.errors import NotFound
 from determined.states import CheckpointState
+from determined_master.api.json_lines import json_lines
 from determined_master.checkpoints import repository as checkpoints
 
 
@@ -64,16 +68,11 @@ async def test_experiments_are_filtered_by_id(one: Cluster, query: dict[str, Any
     ("path", "query"),
     [
         ("/api/v1/experiments/1/trials", {"sortBy": "SORT_BY_LOG_RETENTION_DAYS"}),
-        ("/api/v1/experiments/1/checkpoints", {"sortByAttr": "SORT_BY_COLOUR"}),
-        ("/api/v1/agents", {"sortBy": "SORT_BY_COLOUR"}),
-        ("/api/v1/users", {"sortBy": "SORT_BY_COLOUR"}),
         ("/api/v1/users", {"roleIdAssignedDirectlyToUser": 1}),
-        ("/api/v1/workspaces", {"sortBy": "SORT_BY_COLOUR"}),
         ("/api/v1/workspaces/1/projects", {"sortBy": "SORT_BY_LAST_EXPERIMENT_START_TIME"}),
         ("/api/v1/projects/1/columns", {"tableType": "TABLE_TYPE_RUN"}),
         ("/api/v1/trials/1/workloads", {"sortKey": "loss"}),
         ("/api/v1/trials/1/workloads", {"metricType": "METRIC_TYPE_PROFILING"}),
-        ("/api/v1/trials/1/workloads", {"filter": "FILTER_OPTION_COLOUR"}),
     ],
 )
 async def test_what_is_not_offered_answers_501(one: Cluster, path: str, query: dict[str, Any]):
@@ -82,6 +81,56 @@ async def test_what_is_not_offered_answers_501(one: Cluster, path: str, query: d
     answer = await one.client.get(path, params=query)
     assert answer.status_code == 501, answer.text
     assert "not supported" in answer.json()["error"]["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/api/v1/experiments", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/experiments/1/trials", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/experiments/1/checkpoints", {"sortByAttr": "SORT_BY_COLOUR"}),
+        ("/api/v1/agents", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/commands", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/users", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/workspaces", {"sortBy": "SORT_BY_COLOUR"}),
+        ("/api/v1/trials/1/workloads", {"filter": "FILTER_OPTION_COLOUR"}),
+        ("/api/v1/trials/1/workloads", {"metricType": "METRIC_TYPE_COLOUR"}),
+    ],
+)
+async def test_a_value_that_its_enum_does_not_have_answers_400(one: Cluster, path: str, query: dict[str, Any]):
+    async with one.master.database.write() as session:
+        await add_trial(session, await add_experiment(session))
+    answer = await one.client.get(path, params=query)
+    assert answer.status_code == 400, answer.text
+    assert "COLOUR is not supported; valid " in answer.json()["error"]["error"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"orderBy": "ORDER_BY_COLOUR"},
+        {"follow": "true", "limit": 3},
+        {"searchText": "(", "enableRegex": "true"},
+        {"levels": "LOUD"},
+        {"timestampAfter": "soon"},
+    ],
+)
+async def test_a_wrong_parameter_of_a_stream_is_refused_before_it_begins(one: Cluster, query: dict[str, Any]):
+    lived_in = await live_in(one)
+    for path in ("/api/v1/trials/1/logs", f"/api/v1/tasks/{lived_in.task}/logs"):
+        answer = await one.client.get(path, params=query)
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"]["reason"] == "InvalidArgument"
+
+
+async def test_an_error_within_a_stream_has_the_form_that_its_clients_expect():
+    async def rows() -> AsyncIterator[dict[str, int]]:
+        yield {"id": 1}
+        raise NotFound("it is gone")
+
+    lines = [json.loads(line) async for line in json_lines(rows()).body_iterator]
+    failure = {"grpcCode": 5, "httpCode": 404, "message": "it is gone", "httpStatus": "Not Found", "details": []}
+    assert lines == [{"result": {"id": 1}}, {"error": failure}]
 
 
 async def test_an_order_or_a_level_that_is_none_is_refused(one: Cluster):

@@ -40,7 +40,7 @@ async def test_the_status_of_a_slot_is_shown_and_recorded(one: Cluster):
     await report(one, SlotStatus(id=1, status="unhealthy", reason=BROKEN))
     slots = (await one.get("/detent/cluster/overview"))["agents"][0]["slots"]
     assert [(slot["status"], slot["reason"]) for slot in slots] == [("free", ""), ("unhealthy", BROKEN)]
-    official = (await one.get("/api/v1/agents"))["agents"][0]["slots"]["001"]
+    official = (await one.get("/api/v1/agents"))["agents"][0]["slots"]["/agents/one/slots/1"]
     assert (official["enabled"], official["status"], official["reason"]) == (True, "unhealthy", BROKEN)
     events = (await one.get("/detent/events", kind="slot_1_unhealthy"))["events"]
     assert [(event["targetId"], event["payload"]) for event in events] == [("one", {"reason": BROKEN})]

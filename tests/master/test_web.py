@@ -2,7 +2,9 @@
 
 import contextlib
 import doctest
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -96,9 +98,21 @@ def test_the_older_addresses_never_lead_to_another_host(path, query):
     assert "\\" not in where
 
 
+@pytest.mark.parametrize(("source", "base"), [("Experiment.tsx", "/experiments/5"), ("Trial.tsx", "/trials/5")])
+def test_a_program_gets_the_page_at_each_of_its_tabs_and_nowhere_else_below(source, base):
+    text = (Path(__file__).parents[2] / "webui" / "src" / "routes" / source).read_text(encoding="utf-8")
+    tabs = re.findall(r'{ to: "([a-z]+)", title', text)
+    assert len(tabs) >= 5
+    assert [tab for tab in tabs if not pages.is_address(f"{base}/{tab}", is_browser=False)] == []
+    for path in (f"{base}/nonsense", f"{base}/logs/all", "/experiments/x", "/projects/1/a", "/workspaces/a"):
+        assert pages.is_address(path)
+        assert not pages.is_address(path, is_browser=False)
+
+
 def test_the_page_has_these_addresses():
     shown = ["/", "/sign-in", "/experiments", "/experiments/5/logs", "/trials/3", "/compare", "/cluster/", "/settings"]
     assert all(map(pages.is_address, shown))
+    assert all(pages.is_address(each, is_browser=False) for each in shown)
     assert not any(map(pages.is_address, ["/experimentsx", "/users/1", "/assets", "/api/v1/nothing", "/no-such-path"]))
 
 

@@ -76,7 +76,7 @@ class Experiment:
     @property
     def log(self) -> list[str]:
         stream = self.cluster.session.stream(f"/api/v1/trials/{self.trial_id}/logs")
-        return [str(line["log"]) for line in stream]
+        return [str(line["log"]).removesuffix("\n") for line in stream]
 
     def do(self, verb: str) -> None:
         lifecycle.steer(self.cluster.session, self.id, verb)

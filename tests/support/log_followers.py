@@ -30,7 +30,7 @@ class Follower:
             answer.raise_for_status()
             async for line in answer.aiter_lines():
                 result = json.loads(line)["result"]
-                self._add(int(result["id"]), result["log"])
+                self._add(int(result["id"]), result["log"].removesuffix("\n"))
 
     async def _follow_pages(self, client: httpx.AsyncClient, trial_id: int, last: str) -> None:
         """As the web page does it: an event says that there is more, and a page brings it."""

@@ -62,6 +62,12 @@ def list_agents(args: Namespace) -> None:
         say(add_agent.hint(session.master, token if token.exists() else "agent-token"))
 
 
+def _number(key: str) -> int:
+    """Returns the number of a slot of its key, ``/agents/AGENT/slots/0``, or ``000`` of earlier masters."""
+    number = key.rpartition("/")[2]
+    return int(number) if number.isdecimal() else 0
+
+
 def list_slots(args: Namespace) -> None:
     """Lists slots and the container that holds each."""
     session = connection.connect(args.options)
@@ -70,7 +76,7 @@ def list_slots(args: Namespace) -> None:
     tasks = _names_by_container(session.get("/api/v1/tasks")) if held else {}
     rows = []
     for agent in sorted(found, key=lambda each: str(each["id"])):
-        for key, slot in sorted((agent.get("slots") or {}).items()):
+        for key, slot in sorted((agent.get("slots") or {}).items(), key=lambda each: _number(each[0])):
             device = slot.get("device") or {}
             container = (slot.get("container") or {}).get("id")
             rows.append(

@@ -27,7 +27,7 @@ def resolve(session: Session, kind: Literal["checkpoint", "job", "task"], text: 
         return text
     found = [str(each) for each in session.get(f"/detent/ids/{kind}s", {"prefix": text})["ids"]] if text else []
     if not found:
-        raise NotFound(f"{kind} {text} not found")
+        raise NotFound(f"{kind} '{text}' not found")
     if len(found) > 1:
         raise BadRequest(f"several {kind}s begin with {text}: {', '.join(found)}; give more characters")
     return found[0]

@@ -98,7 +98,7 @@ _SLOTS = Prepared(select(AgentSlotRow).order_by(AgentSlotRow.agent_id, AgentSlot
 async def get_slot(session: ReadSession, agent_id: str, slot_id: int) -> AgentSlotRow:
     row = await session.get(AgentSlotRow, (agent_id, slot_id))
     if row is None:
-        raise NotFound(f"agent {agent_id!r} has no slot {slot_id}")
+        raise NotFound(f"slot '{slot_id}' not found on agent '{agent_id}'")
     return row
 
 

@@ -81,7 +81,7 @@ class RendezvousWait:
                 async with self._database.read() as session:
                     found = await meeting_of(session, allocation_id)
                     if found is None:
-                        raise NotFound(f"allocation {allocation_id} not found")
+                        raise NotFound(f"allocation '{allocation_id}' not found")
                     row, containers = found
                     await self._access.check_user(session, principal, allocation_id, row.user_id)
                     if row.state.is_terminal:

@@ -53,7 +53,7 @@ async def find(session: ReadSession, allocation_id: str) -> AllocationRow | None
 async def get(session: ReadSession, allocation_id: str) -> AllocationRow:
     row = await find(session, allocation_id)
     if row is None:
-        raise NotFound(f"allocation {allocation_id} not found")
+        raise NotFound(f"allocation '{allocation_id}' not found")
     return row
 
 
@@ -72,7 +72,7 @@ async def with_agents(
     """Returns an allocation and the agents, by id. Raises NotFound."""
     rows = await _WITH_AGENTS.rows(session, allocation_id=allocation_id, agent_ids=list(agent_ids))
     if not rows:
-        raise NotFound(f"allocation {allocation_id} not found")
+        raise NotFound(f"allocation '{allocation_id}' not found")
     return rows[0][0], [Standing(*row[1:]) for row in rows if row[1] is not None]
 
 

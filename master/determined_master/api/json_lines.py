@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 
 from starlette.responses import StreamingResponse
@@ -38,6 +39,7 @@ async def _encode(source: AsyncIterator[Any]) -> AsyncIterator[bytes]:
             "grpcCode": known.code,
             "httpCode": known.status,
             "message": known.message,
-            "httpStatus": known.reason,
+            "httpStatus": HTTPStatus(known.status).phrase,
+            "details": [],
         }
         yield json.dumps({"error": failure}).encode() + b"\n"

@@ -13,18 +13,20 @@ T = TypeVar("T")
 class Window:
     offset: int
     limit: int | None
+    asked: int = 0
+    """The offset of the request, which may be negative or beyond the end."""
 
     @classmethod
     def of(cls, offset: int | None, limit: int | None, total: int) -> "Window":
         start = offset or 0
         start = max(0, total + start) if start < 0 else min(start, total)
         if limit == -2:
-            return cls(start, 0)
-        return cls(start, limit if limit is not None and limit > 0 else None)
+            return cls(start, 0, offset or 0)
+        return cls(start, limit if limit is not None and limit > 0 else None, offset or 0)
 
     def pagination(self, total: int, shown: int, limit: int | None) -> Pagination:
         return Pagination(
-            offset=self.offset,
+            offset=self.asked,
             limit=limit or 0,
             start_index=self.offset,
             end_index=self.offset + shown,

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, SQLColumnExpression, bindparam, delete, func, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute
 
-from determined.errors import NotFound, NotImplementedYet
+from determined.errors import BadRequest, NotFound
 from determined.states import CheckpointState
 from determined_master import notifications
 from determined_master.checkpoints.states import ALLOWED
@@ -17,6 +17,7 @@ from determined_master.db.json_number import json_number
 from determined_master.db.models import CheckpointRow, ExperimentRow, MetricRow, TrialRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.sort_keys import in_order_of_life
 from determined_master.events.state_machine import StateMachine
 
 MACHINE = StateMachine("checkpoint", CheckpointRow, CheckpointRow.uuid, ALLOWED)
@@ -29,7 +30,7 @@ async def find(session: ReadSession, uuid: str) -> CheckpointRow | None:
 async def get(session: ReadSession, uuid: str) -> CheckpointRow:
     row = await find(session, uuid)
     if row is None:
-        raise NotFound(f"checkpoint {uuid} not found")
+        raise NotFound(f"checkpoint '{uuid}' not found")
     return row
 
 
@@ -84,7 +85,7 @@ async def newest_of_tasks(
     return (await session.scalars(query)).all()
 
 
-SortKey = ColumnElement[Any] | InstrumentedAttribute[Any]
+SortKey = SQLColumnExpression[Any] | InstrumentedAttribute[Any]
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ async def page(
 @dataclass(frozen=True)
 class Order:
     """Sort order of checkpoints: by a wire name of a column, or by a metric of the validation at its step. Raises
-    NotImplementedYet for an unsupported column."""
+    BadRequest for an unknown column."""
 
     column: str = ""
     metric: str = ""
@@ -137,7 +138,8 @@ class Order:
 
     def __post_init__(self) -> None:
         if self.column not in ("", "SORT_BY_UNSPECIFIED", "SORT_BY_SEARCHER_METRIC", *_SORT_COLUMNS):
-            raise NotImplementedYet(f"sorting by {self.column[:100]} is not supported")
+            known = ", ".join(sorted([*_SORT_COLUMNS, "SORT_BY_SEARCHER_METRIC"]))
+            raise BadRequest(f"sorting by {self.column[:100]} is not supported; valid columns: {known}")
 
 
 def of_experiment(experiment_id: int) -> ColumnElement[bool]:
@@ -186,7 +188,7 @@ _SORT_COLUMNS: dict[str, SortKey] = {
     "SORT_BY_TRIAL_ID": TrialRow.id,
     "SORT_BY_BATCH_NUMBER": CheckpointRow.steps_completed,
     "SORT_BY_END_TIME": CheckpointRow.report_time,
-    "SORT_BY_STATE": CheckpointRow.state,
+    "SORT_BY_STATE": in_order_of_life(CheckpointRow.state, CheckpointState)[0],
 }
 
 

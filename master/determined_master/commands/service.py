@@ -197,7 +197,7 @@ async def get(session: ReadSession, command_id: str) -> TaskRow:
     """Returns the task of a command. Raises NotFound for any other id."""
     row = await repository.find(session, command_id)
     if row is None or row.kind is not TaskKind.COMMAND:
-        raise NotFound(f"command {command_id} not found")
+        raise NotFound(f"command '{command_id}' not found")
     return row
 
 

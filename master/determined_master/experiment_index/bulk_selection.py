@@ -69,7 +69,7 @@ class Selected:
         faults: list[Exception] = []
         for experiment_id in self.ids:
             if experiment_id not in there:
-                results.append(Result(experiment_id, f"experiment {experiment_id} not found{self._where}"))
+                results.append(Result(experiment_id, f"experiment '{experiment_id}' not found{self._where}"))
                 continue
             try:
                 await verb(experiment_id, None)

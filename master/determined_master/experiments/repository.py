@@ -20,6 +20,7 @@ from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.text_search import contains_lowered
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
+from determined_master.experiments.order_queries import Order, order_by
 from determined_master.experiments.states import ALLOWED
 from determined_master.jobs import repository as jobs
 
@@ -116,7 +117,7 @@ async def find(session: ReadSession, experiment_id: int) -> ExperimentRow | None
 async def get(session: ReadSession, experiment_id: int) -> ExperimentRow:
     row = await find(session, experiment_id)
     if row is None:
-        raise NotFound(f"experiment {experiment_id} not found")
+        raise NotFound(f"experiment '{experiment_id}' not found")
     return row
 
 
@@ -213,13 +214,12 @@ async def ids(session: ReadSession, wanted: Selection) -> Sequence[int]:
 
 
 async def page(
-    session: ReadSession, wanted: Selection, *, by: str, descending: bool, offset: int, limit: int | None
+    session: ReadSession, wanted: Selection, *, by: Order, descending: bool, offset: int, limit: int | None
 ) -> tuple[Sequence[ExperimentRow], int]:
-    """Returns one page in the order of the column ``by``, and the total number."""
+    """Returns one page in the order ``by``, and the total number."""
     where = wanted.where()
-    column = getattr(ExperimentRow, by)
     total = (await session.execute(select(func.count()).select_from(ExperimentRow).where(*where))).scalar_one()
-    query = select(ExperimentRow).where(*where).order_by(column.desc() if descending else column, ExperimentRow.id)
+    query = select(ExperimentRow).where(*where).order_by(*order_by(by, descending=descending))
     query = query.offset(offset)
     if limit is not None:
         query = query.limit(limit)

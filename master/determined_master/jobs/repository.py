@@ -41,7 +41,7 @@ async def add(
 async def get(session: ReadSession, job_id: str) -> JobRow:
     row = await get_row(session, JobRow, job_id)
     if row is None:
-        raise NotFound(f"job {job_id} not found")
+        raise NotFound(f"job '{job_id}' not found")
     return row
 
 
@@ -58,7 +58,7 @@ class Requester(NamedTuple):
 async def requester(session: ReadSession, job_id: str, user_id: int) -> Requester:
     rows = await _REQUESTER.rows(session, job_id=job_id, user_id=user_id)
     if not rows:
-        raise NotFound(f"job {job_id} of user {user_id} not found")
+        raise NotFound(f"job '{job_id}' of user '{user_id}' not found")
     return Requester(*rows[0])
 
 

@@ -56,6 +56,12 @@ class Matchers:
         yield Matcher(expression, self._limiter, asyncio.get_running_loop().time() + seconds)
 
 
+def check_expression(expression: str) -> None:
+    """Raises BadRequest if RE2 rejects the expression. Empty means none."""
+    if expression:
+        _compiled(expression)
+
+
 def _compiled(expression: str) -> Callable[[str], object]:
     """Returns a search function, which returns None without a match."""
     try:

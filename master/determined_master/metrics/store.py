@@ -140,7 +140,7 @@ class MetricStore:
     def _take(self, connection: Connection, report: Report, fresh: list[NewReport]) -> ApiError | None:
         trial = self._trials.get(report.trial_id)
         if trial is None:
-            return NotFound(f"trial {report.trial_id} not found")
+            return NotFound(f"trial '{report.trial_id}' not found")
         if report.run_id != trial.run_id:
             return PreconditionFailed(
                 f"stale run: trial {report.trial_id} is at run {trial.run_id}, this report is of run {report.run_id}"

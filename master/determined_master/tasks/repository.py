@@ -19,6 +19,7 @@ from determined_master.db.models import AllocationRow, ExperimentRow, TaskRow, T
 from determined_master.db.prepared import Prepared
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.sort_keys import directed
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.tasks.states import ALLOWED
@@ -109,7 +110,7 @@ async def get(session: ReadSession, task_id: str) -> TaskRow:
     """Raises NotFound also for a trial or a search task of a deleted experiment."""
     row = await find(session, task_id)
     if row is None or (row.kind in _OF_EXPERIMENTS and await _is_deleted(session, row.experiment_id)):
-        raise NotFound(f"task {task_id} not found")
+        raise NotFound(f"task '{task_id}' not found")
     return row
 
 
@@ -130,8 +131,8 @@ async def page(
     session: ReadSession, wanted: Selection, *, by: Order, descending: bool, offset: int, limit: int | None
 ) -> Sequence[TaskRow]:
     """Returns one page of tasks without their specs and configurations."""
-    column = getattr(TaskRow, by)
-    query = select(TaskRow).where(*wanted.where()).order_by(column.desc() if descending else column, TaskRow.id)
+    order = directed((getattr(TaskRow, by), TaskRow.id), descending=descending)
+    query = select(TaskRow).where(*wanted.where()).order_by(*order)
     query = query.options(defer(TaskRow.spec), defer(TaskRow.config)).offset(offset)
     return (await session.scalars(query if limit is None else query.limit(limit))).all()
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    SQLColumnExpression,
     bindparam,
+    case,
     func,
     select,
     type_coerce,
@@ -25,6 +25,7 @@ from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow,
 from determined_master.db.prepared import Prepared, add_rows, insert_rows, update_rows
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
+from determined_master.db.sort_keys import Keys, directed, in_order_of_life, missing_last
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.trials.states import ALLOWED
@@ -75,14 +76,14 @@ _BY_ID = Prepared(_KEPT.where(TrialRow.id == bindparam("trial_id")))
 async def get(session: ReadSession, trial_id: int) -> TrialRow:
     row = await find(session, trial_id)
     if row is None:
-        raise NotFound(f"trial {trial_id} not found")
+        raise NotFound(f"trial '{trial_id}' not found")
     return row
 
 
 async def get_by_task(session: ReadSession, task_id: str) -> TrialRow:
     row = await find_by_task(session, task_id)
     if row is None:
-        raise NotFound(f"task {task_id} not found")
+        raise NotFound(f"task '{task_id}' not found")
     return row
 
 
@@ -95,7 +96,7 @@ async def owner_of(session: ReadSession, trial_id: int) -> int:
     )
     owner_id = (await session.scalars(query)).one_or_none()
     if owner_id is None:
-        raise NotFound(f"trial {trial_id} not found")
+        raise NotFound(f"trial '{trial_id}' not found")
     return owner_id
 
 
@@ -205,19 +206,30 @@ Order = Literal[
     "steps_completed",
     "restarts",
     "searcher_metric_value",
+    "latest_searcher_metric",
 ]
 """The columns by which pages of trials can be sorted."""
 _LAST_MOMENT = type_coerce(func.coalesce(TrialRow.end_time, TrialRow.start_time), BigInteger)
-_ORDERS: dict[Order, tuple[SQLColumnExpression[Any], ...]] = {
+_LATEST = (
+    select(case((ExperimentRow.smaller_is_better, MetricRow.signed_metric), else_=-MetricRow.signed_metric))
+    .select_from(MetricRow)
+    .join(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
+    .where(MetricRow.id == TrialRow.latest_validation_id)
+    .correlate(TrialRow)
+    .scalar_subquery()
+)
+"""The searcher's metric in the latest validation."""
+_ORDERS: dict[Order, Keys] = {
     "id": (),
     "start_time": (TrialRow.start_time,),
     "end_time": (TrialRow.end_time.is_(None), _LAST_MOMENT),
-    "state": (TrialRow.state,),
+    "state": in_order_of_life(TrialRow.state, TrialState),
     "duration": (TrialRow.end_time.is_(None), _LAST_MOMENT - type_coerce(TrialRow.start_time, BigInteger)),
     "checkpoint_size": (TrialRow.checkpoint_size,),
     "steps_completed": (TrialRow.steps_completed,),
     "restarts": (TrialRow.restarts,),
-    "searcher_metric_value": (TrialRow.searcher_metric_value.is_(None), TrialRow.searcher_metric_value),
+    "searcher_metric_value": missing_last(TrialRow.searcher_metric_value),
+    "latest_searcher_metric": missing_last(_LATEST),
 }
 
 
@@ -243,8 +255,7 @@ async def page(
     limit: int | None = None,
 ) -> Sequence[TrialRow]:
     """Returns one page of an experiment's trials. Missing values come last, or first in descending order."""
-    columns = (*_ORDERS[by], TrialRow.id)
-    order = [column.desc() for column in columns] if descending else columns
+    order = directed((*_ORDERS[by], TrialRow.id), descending=descending)
     query = select(TrialRow).where(*_in_experiment(experiment_id, states)).order_by(*order)
     return (await session.scalars(query.offset(offset).limit(limit))).all()
 

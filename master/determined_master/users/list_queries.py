@@ -21,6 +21,8 @@ OwnedOrder = Literal["id", "name"]
 Owned = TypeVar("Owned", WorkspaceRow, ProjectRow)
 Listed = TypeVar("Listed", UserRow, WorkspaceRow, ProjectRow)
 
+_NEVER = 2**62
+"""After every time: who has never signed in comes last."""
 _USER_ORDERS: Mapping[UserOrder, SQLColumnExpression[Any]] = {
     "id": UserRow.id,
     "display_name": UserRow.display_name,
@@ -30,7 +32,7 @@ _USER_ORDERS: Mapping[UserOrder, SQLColumnExpression[Any]] = {
     "active": UserRow.active,
     "remote": UserRow.remote,
     "modified_at": UserRow.modified_at,
-    "last_auth_at": func.coalesce(type_coerce(UserRow.last_auth_at, BigInteger), 0),
+    "last_auth_at": func.coalesce(type_coerce(UserRow.last_auth_at, BigInteger), _NEVER),
 }
 
 

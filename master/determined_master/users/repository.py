@@ -17,7 +17,7 @@ from determined_master.db.session import ReadSession, WriteSession
 async def get(session: ReadSession, user_id: int) -> UserRow:
     row = await get_row(session, UserRow, user_id)
     if row is None:
-        raise NotFound(f"user {user_id} not found")
+        raise NotFound(f"user '{user_id}' not found")
     return row
 
 
@@ -105,14 +105,14 @@ async def drop_links_before(session: WriteSession, now: datetime) -> None:
 async def get_workspace(session: ReadSession, workspace_id: int) -> WorkspaceRow:
     row = await session.get(WorkspaceRow, workspace_id)
     if row is None:
-        raise NotFound(f"workspace {workspace_id} not found")
+        raise NotFound(f"workspace '{workspace_id}' not found")
     return row
 
 
 async def get_project(session: ReadSession, project_id: int) -> ProjectRow:
     row = await session.get(ProjectRow, project_id)
     if row is None:
-        raise NotFound(f"project {project_id} not found")
+        raise NotFound(f"project '{project_id}' not found")
     return row
 
 

@@ -1,5 +1,6 @@
 """Serves the built page: one document for all addresses, its files, and addresses of Determined's page."""
 
+import re
 import secrets
 from urllib.parse import quote
 
@@ -16,6 +17,14 @@ from determined_master.web.assets import Asset, BuiltPage, PageFiles, chosen, he
 ADDRESSES = frozenset({"/", "/sign-in", "/compare", "/cluster", "/checkpoints", "/users", "/events", "/settings"})
 BELOW = ("/experiments", "/trials", *("/dashboard", "/clusters", "/projects", "/workspaces"))
 """The last four are paths of the older page, so that existing links work."""
+_EXPERIMENT = "overview|trials|metrics|hyperparameters|logs|checkpoints|code|config|notes|visualization|configuration"
+_TRIAL = "curves|hyperparameters|attempts|profile|profiler|logs"
+_NUMBER = "[0-9]{1,19}"
+_VIEWS = re.compile(
+    rf"/experiments(/{_NUMBER}(/({_EXPERIMENT}))?)?|(/experiments/{_NUMBER})?/trials/{_NUMBER}(/({_TRIAL}))?"
+    rf"|/dashboard|/clusters|/projects/{_NUMBER}|/workspaces(/{_NUMBER})?"
+)
+"""What ``BELOW`` holds for programs. A browser gets the page at each address below, and the page leads on."""
 OLDER = "/det"
 FOR_PROGRAMS = frozenset({"api", "detent", "assets", "docs"})
 """First parts of paths under which an unknown path is an error in JSON, for browsers too."""
@@ -37,10 +46,11 @@ class Pages(BaseRoute):
         if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
             return Match.NONE, {}
         path: str = scope["path"]
-        if is_address(path) or is_older(path):
+        headers = Headers(scope=scope)
+        if is_address(path, is_browser=takes_html(headers)) or is_older(path):
             return Match.FULL, {}
         page = self._files.page
-        is_ours = page is not None and (path in page.assets or is_mistyped(path, Headers(scope=scope)))
+        is_ours = page is not None and (path in page.assets or is_mistyped(path, headers))
         return (Match.FULL, {}) if is_ours else (Match.NONE, {})
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,14 +67,20 @@ class Pages(BaseRoute):
         if page is None:
             return PlainTextResponse(NOT_BUILT, 404, {"cache-control": "no-store", **protection()})
         feed: ChangeFeed = request.app.state.feed
-        status = 200 if is_address(path) else 404
+        status = 200 if is_address(path, is_browser=takes_html(request.headers)) else 404
         return document(page, prefix, secrets.token_urlsafe(16), feed.name_of(feed.newest()), status)
 
 
-def is_address(path: str) -> bool:
-    """Returns True if the page serves this path."""
+def is_address(path: str, *, is_browser: bool = True) -> bool:
+    """Returns True if the page serves this path; to a program only at the page's own routes."""
     path = path.rstrip("/") or "/"
-    return path in ADDRESSES or any(path == below or path.startswith(f"{below}/") for below in BELOW)
+    if path in ADDRESSES or not is_browser:
+        return path in ADDRESSES or _VIEWS.fullmatch(path) is not None
+    return any(path == below or path.startswith(f"{below}/") for below in BELOW)
+
+
+def takes_html(headers: Headers) -> bool:
+    return "text/html" in headers.get("accept", "")
 
 
 def is_older(path: str) -> bool:
@@ -73,7 +89,7 @@ def is_older(path: str) -> bool:
 
 def is_mistyped(path: str, headers: Headers) -> bool:
     """Returns True if a person opened a path that nothing serves: the page says so, with a way back."""
-    return path.split("/")[1] not in FOR_PROGRAMS and "text/html" in headers.get("accept", "")
+    return path.split("/")[1] not in FOR_PROGRAMS and takes_html(headers)
 
 
 def document(page: BuiltPage, prefix: str, nonce: str, event: str, status: int) -> Response:

@@ -44,7 +44,7 @@ def test_agents_and_slots_are_listed_disabled_and_enabled(official: OfficialClus
     assert (agent["Slots"], agent["Resource Pool"], agent["Enabled"]) == ("2", "default", "True")
     name = agent["Agent ID"]
     assert json.loads(official.det("agent", "list", "--json"))[0]["id"] == name
-    assert [row["Slot ID"] for row in rows(official.det("slot", "list", "--csv"))] == ["000", "001"]
+    assert [row["Slot ID"] for row in rows(official.det("slot", "list", "--csv"))] == ["0", "1"]
     official.det("slot", "disable", name, "1")
     assert [row["Enabled"] for row in rows(official.det("slot", "list", "--csv"))] == ["True", "False"]
     official.det("slot", "enable", name, "1")

@@ -116,7 +116,7 @@ async def log_download(
 async def log_line(line_id: RowId, _principal: Reader, session: Read) -> WholeLine:
     found = await log_queries.one(session, line_id)
     if found is None:
-        raise NotFound(f"line {line_id} not found")
+        raise NotFound(f"line '{line_id}' not found")
     return WholeLine(line=line_of(found))
 
 

@@ -229,7 +229,7 @@ class FastRoutes:
 
 def _trial_id(digits: str) -> int:
     if len(digits) > len(str(MAX_INT64)) or int(digits) > MAX_INT64:
-        raise NotFound(f"trial {digits[:60]} not found")
+        raise NotFound(f"trial '{digits[:60]}' not found")
     return int(digits)
 
 

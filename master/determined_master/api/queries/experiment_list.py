@@ -7,14 +7,15 @@ from typing import Annotated, TypedDict
 from fastapi import Query
 from pydantic import Field
 
-from determined.errors import BadRequest
 from determined.states import ExperimentState
 from determined_master.api.pagination import Window
 from determined_master.api.schemas.base import BoundedInt, Pagination, Wire
 from determined_master.api.schemas.enums import is_descending
+from determined_master.api.sorting import column_of
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.experiments import repository
+from determined_master.experiments.order_queries import Order
 from determined_master.experiments.repository import Selection
 from determined_master.users import list_queries as users
 
@@ -47,8 +48,7 @@ class Filters(Wire):
     id_not_in: Annotated[list[FilterId], Field(alias="experimentIdFilter.notIn")] = []
 
 
-_SORT = {
-    "SORT_BY_UNSPECIFIED": "id",
+_SORT: dict[str, Order] = {
     "SORT_BY_ID": "id",
     "SORT_BY_DESCRIPTION": "description",
     "SORT_BY_START_TIME": "start_time",
@@ -60,6 +60,10 @@ _SORT = {
     "SORT_BY_FORKED_FROM": "parent_id",
     "SORT_BY_RESOURCE_POOL": "pool",
     "SORT_BY_PROJECT_ID": "project_id",
+    "SORT_BY_NUM_TRIALS": "trials",
+    "SORT_BY_CHECKPOINT_COUNT": "checkpoints",
+    "SORT_BY_CHECKPOINT_SIZE": "checkpoint_size",
+    "SORT_BY_SEARCHER_METRIC_VAL": "searcher_metric",
 }
 
 
@@ -69,9 +73,7 @@ async def find(
     owners: set[int] | None = None
     if filters.users or filters.user_ids:
         owners = {*filters.user_ids, *await users.ids_of_names(session, filters.users)}
-    by = _SORT.get(filters.sort_by or "SORT_BY_ID")
-    if by is None:
-        raise BadRequest(f"cannot sort by {filters.sort_by}; valid columns: {', '.join(sorted(_SORT))}")
+    by: Order = column_of(filters.sort_by, _SORT, "id")
     wanted = Selection(
         archived=filters.archived,
         name=filters.name,

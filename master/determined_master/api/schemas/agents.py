@@ -73,8 +73,9 @@ class DisableBody(Wire):
     drain: bool = False
 
 
-def slot_name(slot_id: int) -> str:
-    return f"{slot_id:03d}"
+def slot_key(agent_id: str, slot_id: int | str) -> str:
+    """Returns the key of a slot in ``Agent.slots``."""
+    return f"/agents/{agent_id}/slots/{slot_id}"
 
 
 def agent(row: AgentRow, slots: Sequence[AgentSlotRow], running: Sequence[tuple[ContainerRow, AllocationRow]]) -> Agent:
@@ -90,8 +91,8 @@ def agent(row: AgentRow, slots: Sequence[AgentSlotRow], running: Sequence[tuple[
     }
     holder = {slot_id: containers[c.id] for c, _ in running for slot_id in c.slot_ids}
     shown = {
-        slot_name(s.slot_id): Slot(
-            id=slot_name(s.slot_id),
+        slot_key(row.id, s.slot_id): Slot(
+            id=str(s.slot_id),
             device=devices[s.slot_id],
             enabled=s.enabled and row.enabled,
             draining=s.draining or row.draining,
@@ -103,6 +104,7 @@ def agent(row: AgentRow, slots: Sequence[AgentSlotRow], running: Sequence[tuple[
     }
     return Agent(
         id=row.id,
+        addresses=[row.hostname] if row.hostname else [],
         slot_stats=_stats(list(shown.values())),
         containers=containers,
         draining=row.draining,

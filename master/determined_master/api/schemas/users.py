@@ -106,8 +106,8 @@ class Workspace(Wire):
     agent_user_group: dict[str, Any] | None = None
     auto_created_namespace: str | None = None
     checkpoint_storage_config: dict[str, Any] | None = None
-    default_aux_pool: str | None = None
-    default_compute_pool: str | None = None
+    default_aux_pool: str = ""
+    default_compute_pool: str = ""
     pinned_at: Time | None = None
 
 

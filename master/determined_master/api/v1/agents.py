@@ -116,16 +116,17 @@ async def _show(session: ReadSession, rows: Sequence[AgentRow]) -> list[schemas.
 
 
 def _slot_name(slot_id: str) -> str:
-    """Parses a slot id: ``0`` and ``000`` name the first slot."""
+    """Returns the id of a slot as it is shown: ``0`` and ``000``, as earlier versions said, name the first slot."""
     if not slot_id.isascii() or not slot_id.isdecimal() or len(slot_id) > 9:
-        raise NotFound(f"no slot {slot_id[:60]!r}")
-    return schemas.slot_name(int(slot_id))
+        raise NotFound(f"slot '{slot_id[:60]}' not found")
+    return str(int(slot_id))
 
 
 def _slot(agent: schemas.Agent, name: str) -> schemas.Slot:
-    if name not in agent.slots:
-        raise NotFound(f"agent {agent.id} has no slot {name}")
-    return agent.slots[name]
+    slot = agent.slots.get(schemas.slot_key(agent.id, name))
+    if slot is None:
+        raise NotFound(f"slot '{name}' not found on agent '{agent.id}'")
+    return slot
 
 
 _ORDERS: dict[str, repository.Order] = {"SORT_BY_ID": "id", "SORT_BY_TIME": "registered_at"}

@@ -53,7 +53,7 @@ SortMetric = Annotated[str, Query(alias="sortByMetric")]
 async def checkpoint_id(uuid: Annotated[str, Path(json_schema_extra={"format": "uuid"})]) -> str:
     """Raises NotFound unless the id is a UUID: rows of earlier versions may have other names, and none is a path."""
     if not is_checkpoint_id(uuid):
-        raise NotFound(f"checkpoint {uuid[:80]} not found")
+        raise NotFound(f"checkpoint '{uuid[:80]}' not found")
     return uuid
 
 

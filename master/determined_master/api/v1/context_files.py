@@ -13,7 +13,7 @@ from determined.context import ContextError, Entry, entries, read
 from determined.context.archive_reader import is_text
 from determined.context.path_safety import TooManyMembers
 from determined.errors import BadRequest, NotFound
-from determined_master.api.dependencies import BlobsDep, Read, Reader, UnpackerDep
+from determined_master.api.dependencies import BlobsDep, DatabaseDep, ModelDefsDep, Read, Reader, UnpackerDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import RowId, Time, Wire
 from determined_master.blobs import Blobs
@@ -88,6 +88,23 @@ async def model_def_file(
     archive = await _archive(session, blobs, experiment_id)
     data, _size = await USER_FILES.run(_content, archive, body.path, None)
     return FileAnswer(file=await USER_FILES.run(lambda: base64.b64encode(data).decode()))
+
+
+@router.get("/experiments/{experiment_id}/model_def", response_class=Response)
+async def model_def_archive(
+    experiment_id: RowId, _principal: Reader, database: DatabaseDep, model_defs: ModelDefsDep
+) -> Response:
+    """Returns the context as a tar.gz archive, as Determined does outside of its API."""
+    async with database.read() as session:  # not open while the context is read
+        digest = (await repository.get(session, experiment_id)).context_hash
+    if digest is None:
+        raise NotFound(f"experiment '{experiment_id}' has no model definition")
+    text = await model_defs.as_tgz(digest)
+    archive = await USER_FILES.run(base64.b64decode, text)
+    name = f"experiment-{experiment_id}-model-def.tar.gz"
+    return Response(
+        archive, media_type="application/gzip", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+    )
 
 
 @router.get("/detent/experiments/{experiment_id}/file")

@@ -55,11 +55,10 @@ async def continue_experiment(
 async def get_experiment(experiment_id: RowId, _principal: Anyone, session: Read) -> schemas.ExperimentAnswer:
     row = await repository.get(session, experiment_id)
     shown = (await experiment_queries.show(session, [row]))[0]
-    queued = shown.state == "STATE_QUEUED"
-    job = schemas.JobSummary(state="STATE_QUEUED" if queued else "STATE_SCHEDULED")
-    return schemas.ExperimentAnswer(
-        experiment=shown, config=shown.config, job_summary=job if row.state.is_live else None
-    )
+    is_in_queue = row.state.is_live and shown.state != "STATE_PAUSED"
+    state = "STATE_QUEUED" if shown.state == "STATE_QUEUED" else "STATE_SCHEDULED"
+    job = schemas.JobSummary(state=state) if is_in_queue else None
+    return schemas.ExperimentAnswer(experiment=shown, config=shown.config, job_summary=job)
 
 
 @router.post("/experiments/{experiment_id}/activate")

@@ -16,6 +16,7 @@ from determined_master.api.schemas.base import BoundedInt, Moment, RowId, Wire, 
 from determined_master.api.schemas.enums import asked_level, is_descending, log_level
 from determined_master.api.schemas.logs import message
 from determined_master.db.models import LogRow
+from determined_master.logs.matching import check_expression
 from determined_master.logs.repository import Selection
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
@@ -27,7 +28,7 @@ AskedLevel = Annotated[str, AfterValidator(asked_level)]
 
 
 class LogQuery(Wire):
-    """The query of every log stream."""
+    """The query of every log stream. What is wrong with it is said before a stream begins."""
 
     allocation_ids: Annotated[list[str], Query()] = []
     agent_ids: Annotated[list[str], Query()] = []
@@ -43,6 +44,17 @@ class LogQuery(Wire):
     limit: BoundedInt = 0
     order_by: str = ""
     follow: bool = False
+
+    @property
+    def expression(self) -> str:
+        return self.search_text if self.enable_regex else ""
+
+    def check(self) -> None:
+        """Raises BadRequest for values that exclude each other, for an unknown order or expression."""
+        if self.follow and self.limit > 0:
+            raise BadRequest("limit and follow exclude each other")
+        is_descending(self.order_by)
+        check_expression(self.expression)
 
     def selection(self) -> Selection:
         return Selection(
@@ -72,6 +84,7 @@ async def trial_logs(
     matchers: MatchersDep,
     turns: LogTurnsDep,
 ) -> StreamingResponse:
+    asked.check()
     row = await trial_rows.get(session, trial_id)
     return json_lines(_shown(database, matchers, turns, row.task_id, asked, trial_id))
 
@@ -86,6 +99,7 @@ async def task_logs(
     matchers: MatchersDep,
     turns: LogTurnsDep,
 ) -> StreamingResponse:
+    asked.check()
     await tasks.get(session, task_id)
     return json_lines(_shown(database, matchers, turns, task_id, asked, None))
 
@@ -115,8 +129,6 @@ async def _shown(
     trial_id: int | None,
 ) -> AsyncIterator[bytes]:
     """Yields the lines of JSON of each page."""
-    if asked.follow and asked.limit > 0:
-        raise BadRequest("limit and follow exclude each other")
 
     def lines(rows: Sequence[LogRow]) -> bytes:
         return b"".join(json.dumps({"result": _entry(row, trial_id)}).encode() + b"\n" for row in rows)
@@ -128,7 +140,7 @@ async def _shown(
         matchers,
         turns,
         lines,
-        expression=asked.search_text if asked.enable_regex else "",
+        expression=asked.expression,
         limit=max(0, asked.limit),
         newest_first=is_descending(asked.order_by),
         follow=asked.follow,
@@ -150,11 +162,12 @@ async def _fields(database: DatabaseDep, task_id: str, follow: bool) -> AsyncIte
 
 
 def _entry(row: LogRow, trial_id: int | None) -> dict[str, Any]:
+    text = row.log.removesuffix("\n")  # as some shippers send it
     entry: dict[str, Any] = {
         "id": str(row.id),
         "level": log_level(row.level),
-        "message": message(row.timestamp, row.container_id, row.rank_id, row.level, row.log),
-        "log": row.log,
+        "message": message(row.timestamp, row.container_id, row.rank_id, row.level, text),
+        "log": f"{text}\n",
         "timestamp": rfc3339(row.timestamp),
         "agentId": row.agent_id,
         "allocationId": row.allocation_id,

@@ -24,7 +24,7 @@ from determined_master.api.queries import trials as trial_queries
 from determined_master.api.schemas import trials as schemas
 from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.schemas.enums import is_descending, states
-from determined_master.api.sorting import column_of, refuse_given
+from determined_master.api.sorting import check_member, column_of, refuse_given
 from determined_master.checkpoints import backend_repository
 from determined_master.db.session import notify
 from determined_master.experiments import repository as experiment_rows
@@ -86,10 +86,10 @@ async def get_workloads(
     row = await repository.get(session, trial_id)
     if sort_key not in ("", "batches"):
         refuse_given(sortKey=sort_key)
-    if metric_type not in _TYPES:
+    if metric_type == "METRIC_TYPE_PROFILING":
         refuse_given(metricType=metric_type)
-    if only not in _KINDS:
-        refuse_given(filter=only)
+    check_member("metricType", metric_type, _TYPES)
+    check_member("filter", only, _KINDS)
     groups = [group] if group else _TYPES[metric_type]
     found = await trial_queries.workloads(session, row, groups=groups, batches=batches)
     found = [w for w in found if any(getattr(w, kind) for kind in _KINDS[only])]
@@ -197,4 +197,6 @@ _ORDERS: dict[str, repository.Order] = {
     "SORT_BY_BATCHES_PROCESSED": "steps_completed",
     "SORT_BY_RESTARTS": "restarts",
     "SORT_BY_SEARCHER_METRIC_VAL": "searcher_metric_value",
+    "SORT_BY_BEST_VALIDATION_METRIC": "searcher_metric_value",
+    "SORT_BY_LATEST_VALIDATION_METRIC": "latest_searcher_metric",
 }

@@ -74,7 +74,7 @@ class QueueUpdates:
         for index, change in enumerate(changes):
             row, owner = rows.get(change.job_id), owners.get(change.job_id)
             if row is None or owner is None:
-                refused[index] = NotFound(f"job {change.job_id} not found")
+                refused[index] = NotFound(f"job '{change.job_id}' not found")
                 continue
             try:
                 await self.authorization.check_change(session, principal, owner, f"job {row.id}")

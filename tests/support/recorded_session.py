@@ -1,0 +1,318 @@
+"""A session with a real Determined, made again: the same calls, with the same history between them.
+
+Experiment 1 completes, 2 is a search of three trials, 3 fails, 4 is paused and killed; a command is run.
+``tests/support/keep_answers.py`` says where the recorded calls come from.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tests.support.answer_shape import differences, shape_of, template_of
+from tests.support.checkpoints import checkpoint_uuid, store_checkpoint
+from tests.support.cluster import PASSWORD, Cluster, FakeAgent
+from tests.support.waiting import eventually
+
+from determined.link.messages import DesiredContainer, Hello, SlotFacts
+
+RECORDED = Path(__file__).resolve().parents[1] / "contract" / "recorded_answers.json"
+AGENT = "agent-1"
+FAILING = {"name": "failing", "entrypoint": "python3 none.py", "max_restarts": 0, "hyperparameters": {"lr": 0.5}}
+FAILING |= {"description": "d", "labels": ["a", "b"], "searcher": {"name": "single", "metric": "validation_loss"}}
+LONG = FAILING | {"name": "long", "entrypoint": "python3 train.py", "hyperparameters": {"steps": 400}}
+
+
+@dataclass
+class Answered:
+    """A recorded call and what this master answered to it."""
+
+    noun: str
+    recorded: dict[str, Any]
+    status: int
+    body: Any
+
+
+@dataclass
+class Session:
+    """``made`` grows with each recorded call that is made."""
+
+    one: Cluster
+    agent: FakeAgent
+    recorded: dict[str, list[dict[str, Any]]]
+    made: list[Answered] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    wishes: dict[int, DesiredContainer] = field(default_factory=dict)
+    """Containers by the number of their trial."""
+
+    async def calls(self, noun: str, first: int = 0, end: int | None = None) -> None:
+        for call in self.recorded[noun][first:end]:
+            if isinstance(call["status"], int):
+                await self._call(noun, call)
+
+    async def _call(self, noun: str, call: dict[str, Any]) -> None:
+        method, path = self._filled(call["call"]).split(" ")
+        headers = {}
+        if method == "GET" and path.endswith("/me") and call["status"] == 401:
+            headers["Authorization"] = ""
+        if path.startswith("/api/v1/users/6/password") or (method == "PATCH" and call["status"] == 403):
+            headers["Authorization"] = f"Bearer {self.names['token_of_ada']}"
+        request = {"json": self._filled(call["request"])} if "request" in call else {}
+        query = self._filled(call.get("query"))
+        if "metrics-stream" in path:
+            query["periodSeconds"] = 0
+        answer = await self.one.client.request(method, path, params=query, headers=headers, **request)
+        self.one.client.cookies.clear()
+        body: Any
+        try:
+            body = answer.json()
+        except ValueError:
+            body = [json.loads(line) for line in answer.text.splitlines() if line[:1] == "{"] or answer.text
+        else:
+            if "answer_lines" in call:
+                body = [body]
+        self.made.append(Answered(noun, call, answer.status_code, body))
+
+    def _filled(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._filled(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item) for item in value]
+        if isinstance(value, str):
+            for name, known in self.names.items():
+                value = value.replace(f"{{{name}}}", known)
+        return value
+
+    async def start(self, trial: int) -> None:
+        """The agent starts what the master desires for this trial."""
+
+        async def found() -> DesiredContainer | None:
+            desired = await self.agent.wish()
+            of_trial = [w for w in desired if w.spec and w.spec.environment.get("DET_TRIAL_ID") == str(trial)]
+            return of_trial[0] if of_trial else None
+
+        self.wishes[trial] = await eventually(found)
+        await self.agent.run(self.wishes[trial])
+
+    async def report(self, trial: int, steps: range) -> None:
+        """Metrics at each step; a validation and a checkpoint each 5 steps; a line of output a step."""
+        wish = self.wishes[trial]
+        assert wish.spec is not None
+        task = self.one.as_task(wish.allocation_id)
+        run = int(wish.spec.environment["DET_TRIAL_RUN_ID"])
+        for step in steps:
+            groups = [("training", {"loss": 0.5 / step, "deep": {"a": 1}})]
+            groups += [("validation", {"validation_loss": 0.5 / step})] if step % 5 == 0 else []
+            for group, metrics in groups:
+                report = {
+                    "trialId": trial,
+                    "trialRunId": run,
+                    "stepsCompleted": step,
+                    "metrics": {"avgMetrics": metrics},
+                }
+                await self._sent(f"/api/v1/trials/{trial}/metrics", {"group": group, "metrics": report}, task)
+            await self.print_line(wish, f"step {step}\n")
+            if step % 5 == 0:
+                uuid = checkpoint_uuid(100 * trial + step)
+                store_checkpoint(self.one.master.settings.data / "checkpoints", uuid, step)
+                checkpoint = {"uuid": uuid, "taskId": wish.spec.task_id, "allocationId": wish.allocation_id}
+                checkpoint |= {"resources": {"metadata.json": "27", "s.json": "9"}, "state": "STATE_COMPLETED"}
+                checkpoint |= {"metadata": {"steps_completed": step}}
+                await self._sent("/api/v1/checkpoints", checkpoint, task)
+
+    async def print_line(self, wish: DesiredContainer, text: str) -> None:
+        assert wish.spec is not None
+        line = {"taskId": wish.spec.task_id, "agentId": AGENT, "containerId": wish.container_id, "log": text}
+        line |= {"level": "LOG_LEVEL_INFO", "source": "task", "stdtype": "stdout"}
+        await self._sent("/api/v1/task/logs", {"logs": [line]}, self.one.as_task(wish.allocation_id))
+
+    async def _sent(self, path: str, body: Any, headers: dict[str, str]) -> None:
+        answer = await self.one.post(path, body, **headers)
+        assert answer.status_code == 200, answer.text
+
+    async def end(self, trial: int, code: int = 0) -> None:
+        await self.agent.exit(self.wishes.pop(trial), code)
+
+    async def is_in(self, experiment: int, state: str) -> None:
+        async def reached() -> bool:
+            return await self.one.state(experiment) == f"STATE_{state}"
+
+        await eventually(reached)
+
+
+async def made_again(one: Cluster) -> Session:
+    """Makes all recorded calls in their order."""
+    now = datetime.now(UTC)
+    slots = [SlotFacts(id=i, kind="cpu", brand="Artificial", uuid=f"slot-{i}") for i in range(2)]
+    await one.master.agents.welcome(Hello(agent_id=AGENT, hostname="host", slots=slots))
+    agent = FakeAgent(one, AGENT)
+    one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
+    session = Session(one, agent, json.loads(RECORDED.read_text()))
+    session.names |= {f"{name}": f"{now + timedelta(days=days):%Y-%m-%d}" for name, days in _DAYS.items()}
+    session.names |= {"password": PASSWORD, "project": "1", "workspace": "1"}
+    await _users(session)
+    for noun in ("workspaces", "projects", "groups-and-roles", "tokens", "templates", "config-policies", "webhooks"):
+        await session.calls(noun)
+    await _first_experiment(session)
+    await _searches(session)
+    await _queue(session)
+    await _commands(session)
+    await _continued(session)
+    return session
+
+
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+
+
+async def _users(session: Session) -> None:
+    one = session.one
+    admin = one.client.headers["Authorization"]
+    login = {"username": "admin", "password": PASSWORD}
+    one.client.headers["Authorization"] = f"Bearer {(await one.post('/api/v1/auth/login', login)).json()['token']}"
+    one.client.cookies.clear()
+    await session.calls("auth")  # signs out
+    one.client.headers["Authorization"] = admin
+    await session.calls("master")
+    await session.calls("users", 0, 5)
+    for username in ("ada", "eve", "bob"):
+        await one.post("/api/v1/users", {"user": {"username": username}, "password": PASSWORD})
+    ada = next(u["id"] for u in (await one.get("/api/v1/users"))["users"] if u["username"] == "ada")
+    password = {"password": PASSWORD, "isHashed": False}
+    assert (await one.client.patch(f"/api/v1/users/{ada}", json=password)).status_code == 200
+    signed_in = await one.post("/api/v1/auth/login", {"username": "ada", "password": PASSWORD})
+    session.names["token_of_ada"] = signed_in.json()["token"]
+    one.client.cookies.clear()
+    await session.calls("users", 5)
+
+
+async def _first_experiment(session: Session) -> None:
+    await session.calls("experiments", 0, 1)
+    await session.start(1)
+    task = session.wishes[1].spec
+    assert task is not None
+    session.names |= {"task": task.task_id, "first_checkpoint": checkpoint_uuid(105)}
+    session.names |= {"last_checkpoint": checkpoint_uuid(110)}
+    accelerators = {"containerId": session.wishes[1].container_id, "acceleratorType": "cpu", "nodeName": AGENT}
+    path = f"/api/v1/allocations/{session.wishes[1].allocation_id}/acceleratorData"
+    await session.one.post(path, {"acceleratorData": accelerators}, **session.one.as_task(task.task_id + ".1"))
+    await session.report(1, range(1, 11))
+    await session.end(1)
+    await session.is_in(1, "COMPLETED")
+
+    async def first_is_deleted() -> bool:
+        shown = await session.one.get(f"/api/v1/checkpoints/{checkpoint_uuid(105)}")
+        return bool(shown["checkpoint"]["state"] == "STATE_DELETED")
+
+    await eventually(first_is_deleted)
+
+
+async def _searches(session: Session) -> None:
+    one = session.one
+    await one.post(f"/api/v1/agents/{AGENT}/disable", {})
+    await session.calls("experiments", 1, 6)
+    files = session.recorded["experiments"][0]["request"]["modelDefinition"]
+    await one.create(json.dumps(FAILING), modelDefinition=files)
+    await session.calls("experiments", 6, 13)
+    await session.calls("experiments", 14, 40)
+    await session.calls("models")
+    await one.post(f"/api/v1/agents/{AGENT}/enable", {})
+    for trial in (2, 3):
+        await session.start(trial)
+        await session.report(trial, range(1, 11))
+    await session.calls("experiments", 13, 14)
+    await session.calls("trials", 0, 22)
+    for trial in (2, 3):
+        await session.end(trial)
+
+
+async def _queue(session: Session) -> None:
+    one = session.one
+    await session.start(4)
+    session.names["allocation"] = session.wishes[4].allocation_id
+    await session.start(5)
+    await session.end(5, code=2)
+    await session.is_in(3, "ERROR")
+    experiment = await one.create(
+        json.dumps(LONG), modelDefinition=session.recorded["experiments"][0]["request"]["modelDefinition"]
+    )
+    session.names["job"] = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["jobId"]
+    await session.start(6)
+    for noun in ("jobs", "tasks", "agents"):
+        await session.calls(noun)
+    await session.calls("trials", 22)
+    await session.report(4, range(1, 11))
+    await session.end(4)
+    await session.is_in(2, "COMPLETED")
+    await session.calls("experiments", 40, 41)
+    wish = session.wishes[6]
+    await one.post(
+        f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", **one.as_task(wish.allocation_id)
+    )
+    await session.end(6)
+
+    async def is_free() -> bool:
+        return not await session.agent.wish()
+
+    await eventually(is_free)
+    await session.calls("experiments", 41, 45)
+    await session.is_in(4, "CANCELED")
+    await session.calls("experiments", 45, 46)
+    await session.calls("runs")
+
+
+async def _commands(session: Session) -> None:
+    await session.calls("commands", 0, 1)
+    command = session.made[-1].body["command"]["id"]
+    session.names["command"] = command
+
+    async def desired() -> DesiredContainer | None:
+        return next((w for w in await session.agent.wish() if w.allocation_id.startswith(command)), None)
+
+    wish = await eventually(desired)
+    await session.agent.run(wish)
+    await session.print_line(wish, "one\n")
+    await session.calls("commands", 1, 9)
+    await session.agent.exit(wish)
+
+    async def has_ended() -> bool:
+        shown = (await session.one.get(f"/api/v1/commands/{command}"))["command"]
+        return bool(shown["state"] == "STATE_TERMINATED")
+
+    await eventually(has_ended)
+    await session.calls("commands", 9)
+    for noun in ("notebooks", "shells", "tensorboards", "generic-tasks", "unmanaged"):
+        await session.calls(noun)
+
+
+async def _continued(session: Session) -> None:
+    await session.calls("experiments", 46, 47)
+    await session.start(1)
+    await session.report(1, range(11, 13))
+    await session.end(1)
+    await session.is_in(1, "COMPLETED")
+    await session.calls("checkpoints")
+    await session.calls("experiments-bulk", 0, 8)
+    await session.calls("experiments", 47, 48)
+
+    async def is_gone() -> bool:
+        return (await session.one.client.get("/api/v1/experiments/3")).status_code == 404
+
+    await eventually(is_gone)
+    await session.calls("experiments", 48)
+    await session.calls("experiments-bulk", 8)
+
+
+def compared(session: Session) -> Iterator[tuple[Answered, list[str]]]:
+    """Each call that was made, with what its answer differs in."""
+    for made in session.made:
+        call = template_of(made.recorded["call"])
+        theirs = made.recorded["status"]
+        if made.status != theirs:
+            yield made, [f"{call}: status {theirs} → {made.status}"]
+            continue
+        if "answer_lines" in made.recorded:
+            yield made, [*differences(call, made.recorded["answer_lines"], shape_of(made.body))]
+        else:
+            yield made, [*differences(call, made.recorded.get("answer"), shape_of(made.body))]
