@@ -136,4 +136,5 @@ async def test_a_big_answer_is_compressed_off_the_event_loop(monkeypatch: pytest
         found = await client.get("/detent/big", headers={"Accept-Encoding": "gzip"})
         assert found.json() == big
     assert len(gzip.compress(found.content)) < len(found.content)
-    assert threading.get_ident() not in threads and len(threads) == 1
+    assert threading.get_ident() not in threads
+    assert len(threads) == 1

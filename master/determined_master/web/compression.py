@@ -11,7 +11,7 @@ MIN_BYTES = 1000
 MAX_BYTES = 16 * 1024 * 1024
 """Larger answers are sent as they are: a compressed copy of each would be held in memory."""
 THREAD_BYTES = 256 * 1024
-"""From this size on, a thread compresses. Below it, the event loop is held up for a millisecond, and a thread costs more."""
+"""From this size on, a thread compresses. Below it the event loop is held up for a millisecond, less than a thread costs."""
 LEVEL = 1
 """Lists become nine times smaller at level 1; level 6 saves a seventh of that and takes twice as long."""
 _TYPES = ("application/json", "application/yaml", "application/manifest+json", "image/svg+xml", "text/")
@@ -34,8 +34,8 @@ class Compression:
 
 
 class _Responder(GZipResponder):
-    """Starlette's responder, for whole answers alone: it compresses streams as well, and holds back the head of one that
-    has nothing to send yet."""
+    """Starlette's responder, for whole answers alone: it compresses streams as well, and holds back the head of a stream
+    that has nothing to send yet."""
 
     def __init__(self, app: ASGIApp, *, is_accepted: bool) -> None:
         super().__init__(app, MIN_BYTES, LEVEL, thread_minimum_size=THREAD_BYTES)
@@ -59,7 +59,7 @@ class _Responder(GZipResponder):
 
 
 def _is_whole(status: int, headers: Headers) -> bool:
-    """Returns True for an answer whose length is known, of a kind and size to compress. The answers that repeat what was
+    """Returns True for an answer whose length is known, of a kind and size to compress. Answers that repeat what was
     asked are errors."""
     length = headers.get("content-length", "")
     return (
