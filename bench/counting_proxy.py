@@ -30,7 +30,8 @@ def counting_proxy(url: str) -> Iterator[Counted]:
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, to_master = await asyncio.open_connection(target.hostname, target.port)
-        await asyncio.gather(_copy(reader, to_master, counted, "sent"), _copy(there, writer, counted, "received"))
+        with contextlib.suppress(asyncio.CancelledError):  # at the end, by asyncio.run
+            await asyncio.gather(_copy(reader, to_master, counted, "sent"), _copy(there, writer, counted, "received"))
 
     async def serve() -> None:
         server = await asyncio.start_server(forward, "127.0.0.1", 0)

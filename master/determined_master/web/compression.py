@@ -11,7 +11,7 @@ MIN_BYTES = 1000
 MAX_BYTES = 16 * 1024 * 1024
 """Larger answers are sent as they are: a compressed copy of each would be held in memory."""
 THREAD_BYTES = 256 * 1024
-"""From this size on, a thread compresses. Below it the event loop is held up for a millisecond, less than a thread costs."""
+"""From this size on, a thread compresses. Below it the event loop is held up for a millisecond: threads cost more."""
 LEVEL = 1
 """Lists become nine times smaller at level 1; level 6 saves a seventh of that and takes twice as long."""
 _TYPES = ("application/json", "application/yaml", "application/manifest+json", "image/svg+xml", "text/")
@@ -34,7 +34,7 @@ class Compression:
 
 
 class _Responder(GZipResponder):
-    """Starlette's responder, for whole answers alone: it compresses streams as well, and holds back the head of a stream
+    """Starlette's responder, for whole answers alone: it compresses streams too, and holds back the head of a stream
     that has nothing to send yet."""
 
     def __init__(self, app: ASGIApp, *, is_accepted: bool) -> None:
