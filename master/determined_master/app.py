@@ -71,6 +71,7 @@ from determined_master.lifespan import lifespan
 from determined_master.services import Services
 from determined_master.web import api_page
 from determined_master.web.assets import PageFiles, page_folder
+from determined_master.web.compression import Compression
 from determined_master.web.docs_site import DocsSite, docs_folder
 from determined_master.web.outer_middleware import OuterMiddleware
 from determined_master.web.pages import Pages
@@ -178,6 +179,7 @@ def create_app(services: Services) -> FastAPI:
     # Not by uvicorn, which would apply it to the fast path too.
     app.add_middleware(ForwardedHeaders, trusted=services.settings.trusted_proxies)
     app.add_middleware(StreamAdmission)
+    app.add_middleware(Compression)
     app.router.routes.append(unsupported_operations.UnsupportedOperations())
     # Not ``int``, which fails at a number of thousands of digits.
     paths = ((r.path.replace(":int", ":row_id"), r.handler) for r in app.hot if r.path in HOT)

@@ -445,3 +445,16 @@ async def test_a_changed_configuration_is_found(one: Cluster):
     assert (await one.client.patch(path, json={"resources": {"priority": 7}})).status_code == 200
     await one.master.indexer.catch_up(at_once=True)
     assert await found(one, field("config.resources.priority", "=", 7)) == [experiment]
+
+
+async def test_only_some_of_what_is_found_are_answered_with_the_total_of_all(one: Cluster):
+    alpha, beta, gamma = await three(one)
+    answer = await one.post(
+        "/detent/experiments/search",
+        {"filter": where(field("tags", "=", "b")), "ids": [beta, gamma, 99], "sort": "id=asc", "columns": ["hp.opt"]},
+    )
+    assert answer.json()["total"] == 2
+    assert [(row["id"], row["cells"]) for row in answer.json()["experiments"]] == [(beta, {"hp.opt": "beta"})]
+    assert (await one.post("/detent/experiments/search", {"ids": []})).json()["experiments"] == []
+    assert await found(one, sort="id=asc", ids=[gamma, alpha]) == [alpha, gamma]
+    assert "at most 500" in await refused(one, ids=list(range(501)))

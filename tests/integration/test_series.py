@@ -289,3 +289,55 @@ def kept(one: Cluster, query: str) -> Any:
         return connection.execute(query).fetchone()[0]
     finally:
         connection.close()
+
+
+def _tail(found: dict[str, Any]) -> list[tuple[int, list[int], int]]:
+    return [(each["trialId"], each["batches"], each["count"]) for each in found["series"]]
+
+
+def _totals(found: dict[str, Any]) -> list[int]:
+    return [each["total"] for each in found["series"]]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+async def test_after_a_known_point_only_it_and_later_ones_are_answered(one: Cluster, is_packed: bool):
+    await trial(one)
+    points = [(step, 1_700_000_000_000_000 + 1_234_567 * step, 1 / step, None) for step in range(1, 2 * SIZE + 30)]
+    await store(one, points)
+    if is_packed:
+        await packing(one)
+    (whole,) = (await series(one, maxPoints=5000))["series"]
+    assert len(whole["batches"]) == len(points)
+    known = whole["times"][-4]
+    assert _tail(await series(one, after={"1": known})) == [(1, whole["batches"][-4:], 4)]
+    assert _tail(await series(one, after={"1": known}, x="epochs")) == [(1, whole["batches"][-4:], 4)]
+    assert _tail(await series(one, after={"1": whole["times"][SIZE - 3]}, maxPoints=5000))[0][2] == SIZE + 29 + 3
+    assert _totals(await series(one, after={"1": known})) == _totals(await series(one, x="epochs")) == [len(points)]
+    assert _tail(await series(one, after={"77": known}))[0][2] == len(points)
+    assert _tail(await series(one, after={}))[0][2] == len(points)
+
+
+async def test_each_trial_is_answered_after_its_own_point(one: Cluster):
+    agent = await one.join(slots=2)
+    await one.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\n")
+    await one.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\n")
+    for wish in await agent.wished(2):
+        await agent.run(wish)
+    for number in (1, 2):
+        rows = [(number, 1_700_000_000_000_000 + 1_000_000 * step, step, '{"loss": 1}') for step in range(1, 9)]
+        statement = (
+            'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
+            " VALUES (?, 1, 'training', ?, ?, ?, 0)"
+        )
+        await asyncio.to_thread(write_rows, one.master.settings.data, statement, rows)
+    after = {"1": 1_700_000_007.0, "2": 1_700_000_003.0}
+    found = _tail(await series(one, trialIds=[1, 2], after=after))
+    assert found == [(1, [7, 8], 2), (2, [3, 4, 5, 6, 7, 8], 6)]
+    found = _tail(await series(one, trialIds=[1, 2], after={"1": 1_700_000_008.0}))
+    assert found == [(1, [8], 1), (2, list(range(1, 9)), 8)]
+
+
+@pytest.mark.parametrize("after", [{"1": -1}, {"1": 1e300}, {"1": "x"}, {"-1": 1}, {"x": 1}])
+async def test_a_time_that_is_none_is_refused(one: Cluster, after: dict[str, Any]):
+    body = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "after": after}
+    assert (await one.post("/detent/series", body)).status_code == 400

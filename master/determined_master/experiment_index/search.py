@@ -8,6 +8,7 @@ from typing import NamedTuple
 from determined.config.findings import nearest
 from determined.errors import BadRequest
 from determined_master.db.base import MAX_INT64
+from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.experiment_index import column_repository as catalogue
 from determined_master.experiment_index import filters, repository
@@ -50,10 +51,11 @@ class Search:
         self._archived = question.show_archived or self._filter.show_archived
         self._known: dict[str, Stored | str] = {}
 
-    async def page(self, columns: Sequence[str], offset: int, limit: int) -> Found:
+    async def page(self, columns: Sequence[str], offset: int, limit: int, only: Collection[int] | None = None) -> Found:
+        """With ``only`` the page is of these experiments; the total is of all that are found."""
         unknown = await self._look_up(columns)
         total = await self.total()
-        found = await self.ids(offset=offset, limit=limit)
+        found = await self.ids(offset=offset, limit=limit, only=only)
         shown = await repository.shown(self._session, found)
         stored = {c: s for c in columns if isinstance(s := self._known.get(c), Stored)}
         cells = await repository.cells(self._session, stored, found)
@@ -65,13 +67,12 @@ class Search:
         await self._look_up()
         return await repository.count(self._session, self._where(), self._filter.columns)
 
-    async def ids(self, *, offset: int = 0, limit: int | None = None) -> list[int]:
+    async def ids(self, *, offset: int = 0, limit: int | None = None, only: Collection[int] | None = None) -> list[int]:
         await self._look_up()
+        where = self._where() if only is None else [*self._where(), ExperimentRow.id.in_(only)]
         columns = [*self._filter.columns, *(by.column for by in self._order)]
         conditions = Conditions(self._known, self._now)
-        return await repository.ids(
-            self._session, conditions, self._where(), columns, self._order, offset=offset, limit=limit
-        )
+        return await repository.ids(self._session, conditions, where, columns, self._order, offset=offset, limit=limit)
 
     async def groups(self, by: str) -> list[tuple[str | float | None, int]]:
         unknown = await self._look_up([by])

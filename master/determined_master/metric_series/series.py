@@ -1,8 +1,8 @@
 """Reads a curve: from packed chunks, coarse ones for long series, and unpacked reports."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from determined_master.db.session import ReadSession
 from determined_master.metric_series import repository
@@ -24,6 +24,22 @@ class Question:
     start: float | None = None
     end: float | None = None
     most: int = 500
+    after: Mapping[int, int] | None = None
+    """Instead of ``start`` and ``end``: by trial, the time in microseconds from which on its points are selected."""
+
+    def of(self, trial_id: int) -> "Question":
+        """Returns the question about one trial."""
+        if self.after is None:
+            return self
+        return replace(self, axis="time", start=self.after.get(trial_id), end=None, after=None)
+
+    def widest(self, trial_ids: Collection[int]) -> "Question":
+        """Returns the question whose window contains those about each of these trials."""
+        if self.after is None:
+            return self
+        starts = [self.after.get(trial_id) for trial_id in trial_ids]
+        earliest = None if None in starts else min((start for start in starts if start is not None), default=None)
+        return replace(self, axis="time", start=earliest, end=None, after=None)
 
     @property
     def is_whole(self) -> bool:
@@ -38,7 +54,9 @@ class Found:
     name: str
     points: Points
     count: int
-    """Number of points before downsampling."""
+    """Number of selected points before downsampling."""
+    total: int
+    """Number of points of the series, selected or not."""
 
 
 @dataclass(slots=True)
@@ -46,6 +64,7 @@ class _Parts:
     """Parts of a series: chunks that are selected whole, and pieces of which each point is selected separately."""
 
     row: Stored
+    total: int
     whole: list[int] = field(default_factory=list)
     partial: list[int] = field(default_factory=list)
     pieces: dict[int, tuple[Points, Sequence[int] | None]] = field(default_factory=dict)
@@ -114,26 +133,30 @@ async def _parts(
     fresh: dict[tuple[int, str, str], Points],
     question: Question,
 ) -> list[_Parts]:
-    parts = [_Parts(row) for row in rows]
+    parts = [_Parts(row, row.points + len(fresh.get((row.trial_id, row.group, row.name), ()))) for row in rows]
     stored = [row.id for row in rows if row.id]
     extents: dict[int, list[Extent]] = {}
-    if not question.is_whole and stored:
-        for extent in await repository.extents(session, stored, question.axis, question.start, question.end):
+    widest = question.widest({row.trial_id for row in rows})
+    if stored and not all(question.of(row.trial_id).is_whole for row in rows):
+        for extent in await repository.extents(session, stored, widest.axis, widest.start, widest.end):
             extents.setdefault(extent.series_id, []).append(extent)
     for part in parts:
         full = part.row.points // SIZE
-        if question.is_whole:
+        own = question.of(part.row.trial_id)
+        if own.is_whole:
             part.whole = list(range(full))
+            continue
         for extent in extents.get(part.row.id, ()):
             if extent.place < full:
-                _sort(part, extent, question)
+                _sort(part, extent, own)
     opened = await repository.open_chunks(session, [row for row in rows if row.id], SIZE)
     data = await repository.chunks(session, 1, {part.row.id: part.partial for part in parts if part.partial})
     for part in parts:
         for place in part.partial:
             points = load(data[part.row.id, place])
-            part.pieces[place] = points, inside(points, question.axis, question.start, question.end)
-        _add_rest(part, opened.get(part.row.id), fresh, question)
+            own = question.of(part.row.trial_id)
+            part.pieces[place] = points, inside(points, own.axis, own.start, own.end)
+        _add_rest(part, opened.get(part.row.id), fresh, question.of(part.row.trial_id))
     return parts
 
 
@@ -174,8 +197,8 @@ def _answers(
             else:
                 load_into(points, data[part.row.id, place])
         row = part.row
-        thinned = thin(points, question.axis, question.most)
-        found.append(Found(row.trial_id, row.group, row.name, thinned, part.count()))
+        thinned = thin(points, question.of(row.trial_id).axis, question.most)
+        found.append(Found(row.trial_id, row.group, row.name, thinned, part.count(), part.total))
     return found
 
 

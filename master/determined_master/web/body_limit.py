@@ -9,7 +9,7 @@ SIGN_IN_BYTES = 64 * 1024
 DEFAULT_BYTES = 8 * 1024 * 1024
 REPORT_BYTES = 32 * 1024 * 1024
 """Limit for batches of metrics, log lines and output, which authenticate before they read."""
-_SIGN_IN = ("/api/v1/auth/", "/detent/sign-in")
+SIGN_IN_PATHS = ("/api/v1/auth/", "/detent/sign-in")
 _REPORTS = ("/metrics", "/reports", "/task/logs", "/output")
 
 
@@ -21,7 +21,7 @@ def limit_of(path: str) -> int | None:
     """
     if path in ("/api/v1/experiments", "/api/v1/commands") or path.startswith("/detent/contexts/"):
         return None
-    if path.startswith(_SIGN_IN):
+    if path.startswith(SIGN_IN_PATHS):
         return SIGN_IN_BYTES
     return REPORT_BYTES if path.endswith(_REPORTS) else DEFAULT_BYTES
 

@@ -142,3 +142,22 @@ describe("a checkpoint", () => {
     expect(screen.getByRole("table")).toHaveClass("cardTable");
   });
 });
+
+it("checkpoints that exist come first, and deleted ones are folded", async () => {
+  fakeMaster({
+    [LIST]: {
+      checkpoints: [
+        { ...CHECKPOINT, uuid: "gone", state: "STATE_DELETED" },
+        { ...CHECKPOINT, uuid: "there" },
+      ],
+      next: null,
+    },
+  });
+  drawn(<CheckpointTable />);
+  const fold = (await screen.findByText("1 deleted")).closest("details")!;
+  expect(fold).not.toHaveAttribute("open");
+  expect(within(fold).getByText("gone")).toBeInTheDocument();
+  const there = screen.getByText("there");
+  expect(fold).not.toContainElement(there);
+  expect(there.compareDocumentPosition(fold)).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
+});

@@ -17,7 +17,7 @@ import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** Checkpoints, newest first: of one experiment or of all. */
+/** Checkpoints, newest first: of one experiment or of all. Deleted ones are folded behind those that exist. */
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   const list = useInfiniteQuery(checkpointsQuery(experimentId));
   const { data, error } = list;
@@ -35,77 +35,100 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
       </EmptyState>
     );
   }
+  const isDeleted = ({ state }: ListedCheckpoint) => state === "STATE_DELETED";
+  const existing = all.filter((each) => !isDeleted(each));
+  const deleted = all.filter(isDeleted);
+  const shared = { experimentId, open: setOpened };
   return (
     <section aria-label="Checkpoints">
-      <div className={layout.scrollX}>
-        <table className={clsx(layout.table, layout.cardTable)}>
-          <thead>
-            <tr>
-              <th>Checkpoint</th>
-              {experimentId === undefined && <th>Experiment</th>}
-              <th>Trial</th>
-              <th className={layout.numberCell}>Step</th>
-              <th>State</th>
-              <th className={layout.numberCell}>Metric</th>
-              <th className={layout.numberCell}>Size</th>
-              <th className={layout.numberCell}>Files</th>
-              <th>Saved</th>
-            </tr>
-          </thead>
-          <tbody>
-            {all.map((each) => (
-              <tr key={each.uuid}>
-                <td data-label="Checkpoint">
-                  <CopyText text={each.uuid} />
-                  {each.isBest && (
-                    <span className={typography.tag}>
-                      <Icon name="star" /> best
-                    </span>
-                  )}{" "}
-                  {each.isLatest && <span className={typography.tag}>latest</span>}
-                </td>
-                {experimentId === undefined && (
-                  <td data-label="Experiment">
-                    <Link to={`/experiments/${each.experimentId}`}>{escapeControl(each.experimentName)}</Link>
-                  </td>
-                )}
-                <td data-label="Trial">
-                  <Link to={`/experiments/${each.experimentId}/trials/${each.trialId}`}>{each.trialId}</Link>
-                </td>
-                <td data-label="Step" className={layout.numberCell}>
-                  {each.steps}
-                </td>
-                <td data-label="State">
-                  <StateBadge state={each.state === "STATE_ACTIVE" ? "saving" : each.state} />
-                </td>
-                <td data-label="Metric" className={layout.numberCell}>
-                  {figure(each.validation)}
-                </td>
-                <td data-label="Size" className={layout.numberCell}>
-                  {bytes(each.size)}
-                </td>
-                <td data-label="Files" className={layout.numberCell}>
-                  <button
-                    type="button"
-                    className={layout.linkButton}
-                    aria-label={`${filesOf(each)} of checkpoint ${each.uuid}`}
-                    aria-haspopup="dialog"
-                    onClick={() => setOpened(each)}
-                  >
-                    {filesOf(each)}
-                  </button>
-                </td>
-                <td data-label="Saved">
-                  <TimeText at={each.time} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      {existing.length > 0 && <Table checkpoints={existing} {...shared} />}
+      {deleted.length > 0 && (
+        <details open={existing.length === 0 || undefined}>
+          <summary>{deleted.length} deleted</summary>
+          <Table checkpoints={deleted} {...shared} />
+        </details>
+      )}
       <OlderOnes list={list} />
       {opened && <CheckpointDialog checkpoint={opened} onClose={() => setOpened(null)} />}
     </section>
+  );
+}
+
+interface TableProps {
+  checkpoints: readonly ListedCheckpoint[];
+  /** Undefined for those of all experiments. */
+  experimentId: number | undefined;
+  open: (checkpoint: ListedCheckpoint) => void;
+}
+
+function Table({ checkpoints, experimentId, open }: TableProps) {
+  return (
+    <div className={layout.scrollX}>
+      <table className={clsx(layout.table, layout.cardTable)}>
+        <thead>
+          <tr>
+            <th>Checkpoint</th>
+            {experimentId === undefined && <th>Experiment</th>}
+            <th>Trial</th>
+            <th className={layout.numberCell}>Step</th>
+            <th>State</th>
+            <th className={layout.numberCell}>Metric</th>
+            <th className={layout.numberCell}>Size</th>
+            <th className={layout.numberCell}>Files</th>
+            <th>Saved</th>
+          </tr>
+        </thead>
+        <tbody>
+          {checkpoints.map((each) => (
+            <tr key={each.uuid}>
+              <td data-label="Checkpoint">
+                <CopyText text={each.uuid} />
+                {each.isBest && (
+                  <span className={typography.tag}>
+                    <Icon name="star" /> best
+                  </span>
+                )}{" "}
+                {each.isLatest && <span className={typography.tag}>latest</span>}
+              </td>
+              {experimentId === undefined && (
+                <td data-label="Experiment">
+                  <Link to={`/experiments/${each.experimentId}`}>{escapeControl(each.experimentName)}</Link>
+                </td>
+              )}
+              <td data-label="Trial">
+                <Link to={`/experiments/${each.experimentId}/trials/${each.trialId}`}>{each.trialId}</Link>
+              </td>
+              <td data-label="Step" className={layout.numberCell}>
+                {each.steps}
+              </td>
+              <td data-label="State">
+                <StateBadge state={each.state === "STATE_ACTIVE" ? "saving" : each.state} />
+              </td>
+              <td data-label="Metric" className={layout.numberCell}>
+                {figure(each.validation)}
+              </td>
+              <td data-label="Size" className={layout.numberCell}>
+                {bytes(each.size)}
+              </td>
+              <td data-label="Files" className={layout.numberCell}>
+                <button
+                  type="button"
+                  className={layout.linkButton}
+                  aria-label={`${filesOf(each)} of checkpoint ${each.uuid}`}
+                  aria-haspopup="dialog"
+                  onClick={() => open(each)}
+                >
+                  {filesOf(each)}
+                </button>
+              </td>
+              <td data-label="Saved">
+                <TimeText at={each.time} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -6,6 +6,7 @@ import { sessionEnded } from "@/api/sessionEnded";
 import { whenIdle } from "@/app/idleCallback";
 import { type Stale, staleBy } from "./changes";
 import { openEventSource } from "./eventSource";
+import { RowUpdates } from "./rowUpdates";
 import { LiveStream, type StreamState } from "./stream";
 import { Throttle } from "./throttle";
 
@@ -15,28 +16,34 @@ const Live = createContext<LiveStream | null>(null);
 export function LiveProvider({ children, signedIn = true }: { children: ReactNode; signedIn?: boolean }) {
   const queries = useQueryClient();
   const throttle = useMemo(() => new Throttle(), []);
+  const rows = useMemo(() => new RowUpdates(queries, throttle), [queries, throttle]);
   const stream = useMemo(
     () =>
       new LiveStream(openEventSource, {
         onChanges: (changes) => {
+          rows.add(changes);
           for (const change of changes)
             for (const stale of staleBy(change))
               throttle.run(stale.key.join("/"), stale.every, () => void renew(queries, stale));
         },
         onGap: () => void queries.invalidateQueries({ refetchType: asking() }),
         // Queries that failed during the outage are not retried by anything else.
-        onOpen: () => void queries.refetchQueries({ type: "active", predicate: hasFailed }),
+        onOpen: () => document.hidden || void queries.refetchQueries({ type: "active", predicate: hasFailed }),
         onSignedOut: () => sessionEnded.tell(),
         // Whose session ended while it was being opened is told so by any other answer.
         onLost: () => void api.GET("/detent/session").catch(() => undefined),
       }),
-    [queries, throttle],
+    [queries, throttle, rows],
   );
   useEffect(() => {
     if (!signedIn) return undefined;
     // The first look comes first: the stream goes on from where that was, whenever it starts.
     const forget = whenIdle(stream.start);
-    const onSight = () => document.hidden || void queries.refetchQueries({ type: "active", stale: true });
+    const onSight = () => {
+      if (document.hidden) return;
+      void queries.refetchQueries({ type: "active", stale: true });
+      void queries.refetchQueries({ type: "active", predicate: hasFailed });
+    };
     document.addEventListener("visibilitychange", onSight);
     const onShow = (event: PageTransitionEvent) => event.persisted && stream.start();
     window.addEventListener("online", stream.renew);

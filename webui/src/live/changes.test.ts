@@ -5,10 +5,12 @@ import { clockDifference, heardTime, serverNow } from "./serverClock";
 import { Throttle } from "./throttle";
 
 describe("what a change makes stale", () => {
-  it("of an experiment is all of it, and the lists, at once", () => {
-    const stale = staleBy({ kind: "experiment", id: 7 });
-    expect(stale.map(({ key }) => key)).toEqual([["experiment", "7"], ["experiments"]]);
-    for (const { every } of stale) expect(every).toBeLessThanOrEqual(200);
+  it("of an experiment is all of it, at once, and what depends on all experiments", () => {
+    const [own, ...lists] = staleBy({ kind: "experiment", id: 7 });
+    expect(own!.key).toEqual(["experiment", "7"]);
+    expect(own!.every).toBeLessThanOrEqual(200);
+    expect(lists.map(({ key }) => key[1])).toEqual(["groups", "ids", "names"]);
+    for (const { every } of lists) expect(every).toBeLessThanOrEqual(1_000);
   });
 
   it("of figures is not the state", () => {

@@ -16,7 +16,8 @@ export interface Stale {
 
 const STATES = 150;
 const FIGURES = 2_000;
-const LISTS = 3_000;
+/** Rows are asked for by `RowUpdates`. These are what a list is grouped by, what is selected, and the names in a dialog. */
+const LISTS: Stale[] = ["groups", "ids", "names"].map((part) => ({ key: ["experiments", part], every: 1_000 }));
 /** A first report of a new name may come at any time, and hardly ever does. */
 const NAMES = 10_000;
 
@@ -28,15 +29,11 @@ export function staleBy(change: Change): Stale[] {
   const id = String(change.id);
   switch (change.kind) {
     case "experiment":
-      return [
-        { key: ["experiment", id], first: ["experiment", id, "status"], every: STATES },
-        { key: ["experiments"], every: STATES },
-      ];
+      return [{ key: ["experiment", id], first: ["experiment", id, "status"], every: STATES }, ...LISTS];
     case "metrics":
       return [
         { key: ["metrics", id], every: FIGURES },
         { key: ["metric-names", id], every: NAMES },
-        { key: ["experiments", "rows"], every: LISTS },
       ];
     case "logs":
       return [{ key: ["logs", id], every: 300 }];
@@ -45,7 +42,7 @@ export function staleBy(change: Change): Stale[] {
     case "events":
       return [{ key: ["events"], every: 1_000 }];
     case "columns":
-      return [{ key: ["columns"], every: 10_000 }];
+      return [{ key: ["columns"], every: 30_000 }];
     case "deleted":
       return [
         { key: ["experiment", id], every: STATES },

@@ -59,8 +59,12 @@ export function Component() {
   }
   return (
     <main>
-      <Head title={`Compare ${compared.length} ${compared.length === 1 ? "run" : "runs"}`}>{adding}</Head>
-      {missing > 0 && <p className={typography.warning}>{missing} of them were deleted or have no trial yet.</p>}
+      <Head title={isPending ? "Compare" : `Compare ${compared.length} ${compared.length === 1 ? "run" : "runs"}`}>
+        {adding}
+      </Head>
+      {!isPending && missing > 0 && (
+        <p className={typography.warning}>{missing} of them were deleted or have no trial yet.</p>
+      )}
       {compared.length > DISPLAY_LIMIT && (
         <p className={typography.warning}>Only the first {DISPLAY_LIMIT} are shown.</p>
       )}

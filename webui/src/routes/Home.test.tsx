@@ -91,7 +91,6 @@ describe("what is done to what is selected", () => {
     const { master } = await home();
     master.answers[verb("kill")] = allDone;
     select(8, 5);
-    await press("More");
     await press("Kill…");
     expect(master.of(verb("kill"))).toEqual([]);
     const dialog = within(screen.getByRole("dialog", { name: "Kill 2 experiments?" }));

@@ -6,6 +6,7 @@ import { wireFilter } from "@/filter/wire";
 type Schemas = components["schemas"];
 export type Row = Schemas["Row"];
 export type Column = Schemas["Column"];
+export type RowsAnswer = Schemas["SearchAnswer"];
 export type BulkResult = Schemas["BulkResult"];
 export type BulkVerb = "activate" | "pause" | "cancel" | "kill" | "archive" | "unarchive" | "delete";
 
@@ -30,6 +31,16 @@ export const rowsQuery = (finding: Finding, columns: readonly string[], page: nu
       ),
     placeholderData: keepPreviousData,
   });
+
+/** These of the rows, as far as they are found; the total is of all that are found. */
+export async function fetchRows(
+  finding: Finding,
+  columns: readonly string[],
+  ids: readonly number[],
+): Promise<RowsAnswer> {
+  const body = { ...finding, columns: [...columns], ids: [...ids], offset: 0, limit: ids.length };
+  return got(api.POST("/detent/experiments/search", { body }));
+}
 
 export const groupsQuery = (finding: Finding, by: string) =>
   queryOptions({

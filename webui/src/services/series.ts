@@ -1,24 +1,11 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 import type { components } from "@/api/schema";
 import { toNumber } from "@/format/number";
+import { extended, type Series, timesOf, type XAxis } from "./seriesTail";
 import { fetchSeries } from "./seriesTogether";
 import type { MetricId } from "./trials";
 
-export type XAxis = "batches" | "epochs" | "time";
-
-/** One line of a plot: as many x as y; y may be NaN or infinite. */
-export interface Series {
-  trialId: number;
-  group: string;
-  name: string;
-  batches: number[];
-  /** Unix seconds. */
-  times: number[];
-  epochs: number[] | null;
-  values: number[];
-  /** Points before thinning. */
-  count: number;
-}
+export type { Series, XAxis };
 
 export interface SeriesQuestion {
   /** Whose changes make it stale; `many` for a comparison. */
@@ -41,13 +28,14 @@ function fromWire(wire: components["schemas"]["Series"]): Series {
     epochs: wire.epochs ? wire.epochs.map((epoch) => epoch ?? NaN) : null,
     values: wire.values.map(toNumber),
     count: wire.count,
+    total: wire.total,
   };
 }
 
 export const seriesQuery = ({ experimentId, trialIds, metrics, x, start, end, maxPoints = 500 }: SeriesQuestion) =>
   queryOptions({
     queryKey: ["metrics", String(experimentId), "series", trialIds, metrics, x, start, end, maxPoints],
-    queryFn: async () => {
+    queryFn: async ({ client, queryKey }) => {
       const body = {
         trialIds: [...trialIds],
         metrics: [...metrics],
@@ -56,6 +44,13 @@ export const seriesQuery = ({ experimentId, trialIds, metrics, x, start, end, ma
         end: end ?? null,
         maxPoints,
       };
+      const known = client.getQueryData<Series[]>(queryKey);
+      const after = known && start === undefined && end === undefined ? timesOf(known) : {};
+      if (known && Object.keys(after).length > 0) {
+        const tail = (await fetchSeries({ ...body, after })).map(fromWire);
+        const longer = extended(known, tail, x, 2 * maxPoints);
+        if (longer) return longer;
+      }
       return (await fetchSeries(body)).map(fromWire);
     },
     enabled: trialIds.length > 0 && metrics.length > 0,

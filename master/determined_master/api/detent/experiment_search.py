@@ -28,7 +28,8 @@ async def find_experiments(
 ) -> schemas.SearchAnswer:
     now = clock.now()
     search = Search(session, now, Question(body.project_id, body.filter, body.sort, body.show_archived))
-    found = await search.page([each for each in body.columns if each not in TIMES], body.offset, body.limit)
+    columns = [each for each in body.columns if each not in TIMES]
+    found = await search.page(columns, body.offset, body.limit, body.ids)
     active = [shown.experiment.id for shown, _ in found.rows if shown.state == RUNNING]
     notes = await health_queries.notes(session, active, now)
     times: dict[int, RunTimes] = {}

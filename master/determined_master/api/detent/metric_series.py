@@ -43,6 +43,7 @@ async def series(body: SeriesBody, _principal: Anyone, session: Read) -> Respons
         axis=body.x,
         start=None if body.start is None else body.start * scale,
         end=None if body.end is None else body.end * scale,
+        after=None if body.after is None else {i: round(time * MICROS) for i, time in body.after.items()},
         most=min(body.max_points, max(MIN_POINTS, MAX_POINTS // max(1, len(trials) * len(names)))),
     )
     # Not through the model: validating hundreds of thousands of numbers again would take longer than loading them.
@@ -63,6 +64,7 @@ def _series(found: Found) -> bytes:
         "epochs": _epochs(points),
         "values": values if math.isfinite(sum(values)) else outward(values),
         "count": found.count,
+        "total": found.total,
     }
     return msgspec.json.encode(shown)
 

@@ -59,6 +59,8 @@ class SearchBody(SearchIdsBody):
     columns: Annotated[list[ColumnName], Field(max_length=200)] = []
     offset: Annotated[int, Field(ge=0, le=MAX_INT64)] = 0
     limit: Annotated[int, Field(ge=1, le=500)] = 50
+    ids: Annotated[list[BoundedInt], Field(max_length=500)] | None = None
+    """Only these of the experiments that are found; ``total`` counts all of them."""
 
 
 class SearchGroupsBody(Wire):

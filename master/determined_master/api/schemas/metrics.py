@@ -10,6 +10,7 @@ from determined_master.db.models import MetricRow
 Axis = Literal["batches", "epochs", "time"]
 MetricText = Annotated[str, Field(max_length=4096)]
 TrialId = Annotated[int, Field(ge=0, lt=2**63)]
+KnownTime = Annotated[float, Field(ge=0, le=1e11)]
 Kind = Literal["number", "string", "boolean", "date", "object", "array", "null"]
 
 
@@ -42,6 +43,9 @@ class SeriesBody(Wire):
     """Bound of x in its unit: batches, epochs, Unix seconds. Inclusive, as is ``end``."""
     end: float | None = None
     max_points: Annotated[int, Field(ge=10, le=5000)] = 500
+    after: Annotated[dict[TrialId, KnownTime], Field(max_length=100)] | None = None
+    """By trial, the time of the last point that is known, in Unix seconds: it and later points are answered, by time.
+    Not with ``start`` or ``end``. A trial that is not named is answered whole."""
 
 
 class Series(Wire):
@@ -58,7 +62,9 @@ class Series(Wire):
     values: list[float | str]
     """``NaN``, ``Infinity`` and ``-Infinity`` as strings."""
     count: int
-    """Number of points between ``start`` and ``end`` before downsampling."""
+    """Number of points between ``start`` and ``end``, or from ``after`` on, before downsampling."""
+    total: int
+    """Number of points of the series, whatever was asked for."""
 
 
 class SeriesAnswer(Wire):

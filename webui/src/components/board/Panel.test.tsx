@@ -17,7 +17,7 @@ async function board(at = "/") {
   fakeMaster({
     "POST /detent/series": ({ body }) => {
       const { metrics, trialIds } = body as { metrics: { group: string; name: string }[]; trialIds: number[] };
-      const points = { batches: [1, 2], times: [1, 2], epochs: null, values: [3, 4], count: 2 };
+      const points = { batches: [1, 2], times: [1, 2], epochs: null, values: [3, 4], count: 2, total: 2 };
       return {
         missing: [],
         series: trialIds.flatMap((trialId) => metrics.map((metric) => ({ ...metric, ...points, trialId }))),

@@ -113,7 +113,17 @@ describe("lines", () => {
     group: string,
     values: number[],
     batches = values.map((_, index) => index),
-  ): Series => ({ trialId, group, name: "loss", batches, times: batches, epochs: null, values, count: values.length });
+  ): Series => ({
+    trialId,
+    group,
+    name: "loss",
+    batches,
+    times: batches,
+    epochs: null,
+    values,
+    count: values.length,
+    total: values.length,
+  });
   const usual = { x: "batches" as const, smoothing: 0, banded: false };
   const runs = [1, 2, 3].map((trialId) => ({
     trialId,
@@ -181,6 +191,7 @@ describe("marks", () => {
     epochs,
     values: batches,
     count: batches.length,
+    total: batches.length,
   });
   const places = (...given: Parameters<typeof placed>) => placed(...given).map(({ x }) => x);
 

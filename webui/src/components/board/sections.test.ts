@@ -41,6 +41,7 @@ describe("axes of a board", () => {
     epochs,
     values: batches,
     count: batches.length,
+    total: batches.length,
   });
   it("are those over which there are points", () => {
     expect(axesOf([series([1, 2], null)])).toEqual(["batches", "time"]);

@@ -110,6 +110,7 @@ describe("tables", () => {
     epochs: null,
     values: [NaN],
     count: 1,
+    total: 1,
   };
   it("have a line a point", () =>
     expect(csvOf([series]).split("\r\n")[1]).toBe("1,validation,'=cmd(),1,,1970-01-01T00:00:00.000Z,NaN"));
@@ -132,6 +133,7 @@ describe("points over an axis", () => {
       epochs: [NaN, 2, 1],
       values: [10, 20, 30],
       count: 3,
+      total: 3,
     };
     expect(pointsOf(series, "epochs")).toEqual({ x: [1, 2], y: [30, 20] });
     expect(pointsOf(series, "time").y).toEqual([20, 30, 10]);

@@ -72,7 +72,8 @@ function Influences({ experiment }: TabProps) {
   const different = useMemo(() => varying(points), [points]);
   const failure = failureOf(trials, names, summaries);
   if (failure !== null) return <Failure error={failure} />;
-  if (!trials.data || !names.data) return <Loading what="the hyperparameters" />;
+  const isAwaited = metric !== undefined && ids.length > 0 && !summaries.data;
+  if (!trials.data || !names.data || isAwaited) return <Loading what="the hyperparameters" />;
   if (different.length === 0 || !metric) return <Same hparams={trials.data[0]?.hparams ?? {}} />;
   const shared = { points, metric: metric.name, better };
   const reached = points.filter((point) => Number.isFinite(point.metric)).length;

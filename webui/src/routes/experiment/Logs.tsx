@@ -9,14 +9,17 @@ import { trialsQuery } from "@/services/experiments";
 import type { TabProps } from "./tabProps";
 import typography from "@/styles/typography.module.css";
 
-/** The log of one of its trials: of the one that failed first, else of the newest, until another is chosen. */
+/** The log of one of its trials: of the one that failed first, else of the best, else of the newest, until another is chosen. */
 export default function Logs({ experiment }: TabProps) {
   const { data: trials, error } = useQuery(trialsQuery(experiment.id));
   const [chosen, setChosen] = useState<number | null>(null);
   if (error && !trials) return <Failure error={error} />;
   if (!trials) return <Loading what="the trials" />;
   const trial =
-    trials.find((each) => each.id === chosen) ?? trials.find((each) => each.state === "STATE_ERROR") ?? trials.at(-1);
+    trials.find((each) => each.id === chosen) ??
+    trials.find((each) => each.state === "STATE_ERROR") ??
+    trials.find((each) => each.id === experiment.bestTrialId) ??
+    trials.at(-1);
   if (!trial) return <EmptyState title="No trial yet" command={`det experiment activate ${experiment.id}`} />;
   return (
     <>

@@ -38,3 +38,29 @@ it("trials sort up and down by anything; those without a value come last either 
   await user.click(screen.getByRole("button", { name: "Compare 2" }));
   expect(address()).toBe("/compare?trials=4,2");
 });
+
+it.each([
+  [true, [2, 1, 3]],
+  [false, [1, 2, 3]],
+])(
+  "trials of a search begin with the best one, and with the hyperparameters that differ: smaller is better %s",
+  async (smaller, best) => {
+    fakeMaster({
+      "GET /api/v1/experiments/7/trials": {
+        trials: [
+          trialOf(1, { searcherMetricValue: 0.5, hparams: { depth: 3, lr: 0.1 } }),
+          trialOf(2, { searcherMetricValue: 0.25, hparams: { depth: 3, lr: 0.2 } }),
+          trialOf(3, { searcherMetricValue: null, hparams: { depth: 3, lr: 0.3 } }),
+        ],
+      },
+    });
+    const config = { searcher: { name: "grid", smaller_is_better: smaller } };
+    drawn(<Trials experiment={experimentOf({ numTrials: 3, bestTrialId: best[0]!, config })} />);
+    await screen.findByLabelText("Select trial 1");
+    const boxes = screen.getAllByRole("checkbox").map((box) => box.getAttribute("aria-label"));
+    expect(boxes).toEqual(best.map((id) => `Select trial ${id}`));
+    const titles = screen.getAllByRole("columnheader").map((head) => head.textContent);
+    expect(titles.indexOf("lr")).toBeLessThan(titles.indexOf("Steps"));
+    expect(titles.indexOf("depth")).toBeGreaterThan(titles.indexOf("Restarts"));
+  },
+);

@@ -8,6 +8,7 @@ import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
 import { StateBadge } from "@/components/StateBadge";
 import { TimeText } from "@/components/TimeText";
+import { searcherOf } from "@/components/board/direction";
 import { figure, toNumber } from "@/format/number";
 import { flatten } from "@/format/nested";
 import { trialsQuery } from "@/services/experiments";
@@ -20,16 +21,20 @@ import typography from "@/styles/typography.module.css";
 
 const DISPLAY_LIMIT = 500;
 
+const BY_ID = { key: "id", descending: false } as const;
+
 type Key = "id" | "state" | "steps" | "restarts" | "metric" | `hp.${string}`;
 
 /** All trials of a search beside each other: what differs between them, and what came of it. */
 export default function Trials({ experiment }: TabProps) {
   const navigate = useNavigate();
   const { data, error } = useQuery(trialsQuery(experiment.id));
-  const [sort, setSort] = useState<{ key: Key; descending: boolean }>({ key: "id", descending: false });
+  const [sort, setSort] = useState<{ key: Key; descending: boolean }>(() =>
+    experiment.numTrials > 1 ? { key: "metric", descending: !searcherOf(experiment).smallerIsBetter } : BY_ID,
+  );
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
   const trials = useMemo(() => data ?? [], [data]);
-  const names = useMemo(() => [...new Set(trials.flatMap((trial) => Object.keys(flatten(trial.hparams))))], [trials]);
+  const [varying, same] = useMemo(() => namesOf(trials), [trials]);
   const rows = useMemo(() => [...trials].sort(by(sort.key, sort.descending)), [trials, sort]);
   if (error && !data) return <Failure error={error} />;
   if (!data) return <Loading what="the trials" />;
@@ -74,15 +79,21 @@ export default function Trials({ experiment }: TabProps) {
               {head("id", "Trial")}
               {head("state", "State")}
               {head("metric", experiment.searcherMetric, true)}
+              {varying.map((name) => head(`hp.${name}`, name, true))}
               {head("steps", "Steps", true)}
               {head("restarts", "Restarts", true)}
-              {names.map((name) => head(`hp.${name}`, name, true))}
+              {same.map((name) => head(`hp.${name}`, name, true))}
               <th>Started</th>
             </tr>
           </thead>
           <tbody>
             {rows.slice(0, DISPLAY_LIMIT).map((trial) => {
               const hparams = flatten(trial.hparams);
+              const cell = (name: string) => (
+                <td data-label={escapeControl(name)} key={name} className={layout.numberCell}>
+                  {Object.hasOwn(hparams, name) ? figure(hparams[name]) : ""}
+                </td>
+              );
               return (
                 <tr key={trial.id}>
                   <td>
@@ -107,17 +118,14 @@ export default function Trials({ experiment }: TabProps) {
                   <td data-label={escapeControl(experiment.searcherMetric)} className={layout.numberCell}>
                     {figure(trial.searcherMetricValue)}
                   </td>
+                  {varying.map(cell)}
                   <td data-label="Steps" className={layout.numberCell}>
                     {trial.totalBatchesProcessed}
                   </td>
                   <td data-label="Restarts" className={layout.numberCell}>
                     {trial.restarts}
                   </td>
-                  {names.map((name) => (
-                    <td data-label={escapeControl(name)} key={name} className={layout.numberCell}>
-                      {Object.hasOwn(hparams, name) ? figure(hparams[name]) : ""}
-                    </td>
-                  ))}
+                  {same.map(cell)}
                   <td data-label="Started">
                     <TimeText at={trial.startTime} />
                   </td>
@@ -134,6 +142,18 @@ export default function Trials({ experiment }: TabProps) {
       )}
     </section>
   );
+}
+
+/** Names of the hyperparameters that differ between trials, and of those that do not. */
+function namesOf(trials: readonly Trial[]): [string[], string[]] {
+  const values = new Map<string, Set<string>>();
+  const all = trials.map((trial) => flatten(trial.hparams));
+  for (const hparams of all) for (const name of Object.keys(hparams)) values.set(name, new Set());
+  for (const hparams of all)
+    for (const [name, found] of values) found.add(Object.hasOwn(hparams, name) ? JSON.stringify(hparams[name]) : "");
+  const names = [...values.keys()];
+  const differs = (name: string) => values.get(name)!.size > 1;
+  return [names.filter(differs), names.filter((name) => !differs(name))];
 }
 
 function by(key: Key, descending: boolean): (a: Trial, b: Trial) => number {

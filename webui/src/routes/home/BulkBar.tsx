@@ -57,6 +57,9 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
       {count - hidden.length < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
       <Button onClick={() => bulk.act("pause", ids)}>Pause</Button>
       <Button onClick={() => bulk.act("activate", ids)}>Activate</Button>
+      <Button kind="danger" onClick={() => setKilling(true)}>
+        Kill…
+      </Button>
       <Button
         why={count < 2 ? "Select two or more" : count > 100 ? "At most 100 can be compared" : undefined}
         onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}
@@ -79,7 +82,6 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
         label="More for the selected"
         items={[
           { title: "Stop", note: "saves a checkpoint first", run: () => bulk.act("cancel", ids) },
-          { title: "Kill…", note: "at once, no checkpoint", run: () => setKilling(true), danger: true },
           { title: "Archive", run: () => bulk.act("archive", ids) },
           { title: "Unarchive", run: () => bulk.act("unarchive", ids) },
           { title: "Delete…", run: () => setDeleting(true), danger: true },

@@ -36,7 +36,7 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
         <h2>Values</h2>
         {experiment.numTrials > 1 && <p className={typography.hint}>Of the best, {link}.</p>}
         {rows.length === 0 ? (
-          <p className={typography.hint}>No validation yet.</p>
+          <p className={typography.hint}>{summary ? "No validation yet." : "loading…"}</p>
         ) : (
           <table className={clsx(layout.table, layout.cardTable)}>
             <thead>

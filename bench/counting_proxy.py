@@ -1,0 +1,60 @@
+"""A TCP forwarder between a browser and a master that counts the bytes of each direction: all that is on the wire, the
+stream that a shared worker holds included."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+
+@dataclass
+class Counted:
+    url: str
+    received: int = 0
+    """Bytes from the master."""
+    sent: int = 0
+    """Bytes to the master."""
+
+
+@contextmanager
+def counting_proxy(url: str) -> Iterator[Counted]:
+    """Forwards connections to the master at ``url``, and yields the forwarder's own address and its counts."""
+    target = urlsplit(url)
+    counted = Counted("")
+    stop = asyncio.Event()
+    is_ready = threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, to_master = await asyncio.open_connection(target.hostname, target.port)
+        with contextlib.suppress(asyncio.CancelledError):  # at the end, by asyncio.run
+            await asyncio.gather(_copy(reader, to_master, counted, "sent"), _copy(there, writer, counted, "received"))
+
+    async def serve() -> None:
+        server = await asyncio.start_server(forward, "127.0.0.1", 0)
+        counted.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        loops.append(asyncio.get_running_loop())
+        is_ready.set()
+        await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    is_ready.wait()
+    try:
+        yield counted
+    finally:
+        loops[0].call_soon_threadsafe(stop.set)
+        thread.join(10)
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, counted: Counted, direction: str) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(65536):
+            setattr(counted, direction, getattr(counted, direction) + len(data))
+            writer.write(data)
+            await writer.drain()
+    with contextlib.suppress(ConnectionError):
+        writer.close()
