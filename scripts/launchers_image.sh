@@ -20,6 +20,6 @@ done
 cat >"$folder/Dockerfile" <<END
 FROM detent/cpu:$version
 COPY wheels /wheels
-RUN python3 -m pip install --no-cache-dir --no-compile --no-index --find-links /wheels deepspeed horovod
+RUN python3 -m pip install --no-cache-dir --no-index --find-links /wheels deepspeed horovod
 END
 docker build -q -t "$name" "$folder"

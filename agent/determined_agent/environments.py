@@ -28,7 +28,7 @@ _KEY = re.compile(r"[0-9a-f]{16}")
 _BUILD, _USERS, _USED = "build", "users", "used"
 _KILLED = "the task that builds the environment was killed"
 _REMOVED = "the environment was removed before the task could use it"
-_OFFICIAL = re.compile(r"determined-([^-]+)\.dist-info")
+_DISTRIBUTION = re.compile(r"(determined|torch)-([^-]+)\.dist-info")
 
 
 class Environments:
@@ -169,9 +169,10 @@ def facts_of(venv: Path) -> PythonFacts:
         if os.path.realpath(folder) != os.path.join(os.path.realpath(venv), folder.relative_to(venv)):
             raise NotStarted(f"{venv} is not a Python environment: {folder.relative_to(venv)} is a link")
     number = sites[0].parent.name.removeprefix("python").split(".")
-    names = (_OFFICIAL.fullmatch(path.name) for path in sites[0].iterdir())
+    versions = dict(match.groups() for path in sites[0].iterdir() if (match := _DISTRIBUTION.fullmatch(path.name)))
     return PythonFacts(
-        official=next((name[1] for name in names if name), None),
+        official=versions.get("determined"),
+        torch=versions.get("torch"),
         version=(int(number[0]), int(number[1])),
         prefix=venv,
         interpreter=Path(os.path.realpath(python)),

@@ -15,7 +15,7 @@ from pathlib import Path
 from determined.context import left_out
 from determined.link.messages import ContainerExit, RankExit
 from determined.link.run_folder import RunFolder
-from determined_agent import missing_module
+from determined_agent import installed_library, missing_module
 from determined_agent.drivers.driver import Ended
 from determined_agent.missing_module import LastOutput
 from determined_launch.environment import DEFAULT_RUN_DIR
@@ -169,7 +169,7 @@ def _advice(ended: Ended, lines: list[str], folder: RunFolder) -> str:
 
 
 def _hint(ended: Ended, lines: list[str], folder: RunFolder) -> str:
-    """Returns why a file that the task missed is not there; empty if that is not known."""
+    """Returns why a file that the task missed is not there, or a checkpoint unreadable; empty if that is not known."""
     if ended.code in (0, None):
         return ""
     try:
@@ -182,7 +182,7 @@ def _hint(ended: Ended, lines: list[str], folder: RunFolder) -> str:
     workdir = folder.workdir
     # A task that sees its run folder elsewhere names its files there.
     own = [line.replace(f"{DEFAULT_RUN_DIR}/workdir/", f"{workdir}/") for line in lines]
-    return left_out.explain(own, workdir, ignored)
+    return left_out.explain(own, workdir, ignored) or installed_library.explain_failure(lines)
 
 
 def _how(code: int | None, number: int | None) -> str:

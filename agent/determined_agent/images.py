@@ -44,14 +44,30 @@ _FINAL = (
     "invalid reference",
     "no basic auth",
 )
+COMPILE_ADVICE = (
+    "Build it with: RUN python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash "
+    "$(python3 -c \"import sysconfig; print(sysconfig.get_path('purelib'))\") || true"
+)
+"""The last word is for files of packages that are templates and no Python."""
 _QUESTION = """
-import json, shutil, sys
-from importlib import metadata
-try:
-    official = metadata.version("determined")
-except metadata.PackageNotFoundError:
-    official = None
-print(json.dumps({"official": official, "version": sys.version_info[:2], "bash": shutil.which("bash")}))
+import json, os, shutil, sys
+from importlib import metadata, util
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+def is_uncompiled(name):
+    found = util.find_spec(name)
+    return found is not None and bool(found.origin) and found.origin.endswith(".py") and not os.path.exists(
+        util.cache_from_source(found.origin))
+print(json.dumps({
+    "official": version("determined"),
+    "version": sys.version_info[:2],
+    "bash": shutil.which("bash"),
+    "torch": version("torch"),
+    "uncompiled": next(filter(is_uncompiled, ("torch", "tensorflow", "jax", "transformers")), None),
+}))
 """
 
 Say = Callable[[str], None]
@@ -59,13 +75,19 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """What an image contains. ``official``: version of an installed distribution named ``determined``."""
+    """What an image contains.
+
+    ``official``, ``torch``: versions of the installed distributions ``determined`` and ``torch``.
+    """
 
     id: str
     official: str | None
     version: tuple[int, int]
     bash: str | None
     """Path of bash inside the image, or None."""
+    torch: str | None
+    uncompiled: str | None
+    """A large package without byte code, or None."""
 
 
 class Images:
@@ -246,7 +268,8 @@ def _examine(api: "APIClient", name: str, image_id: str) -> ImageFacts:
         out = b"".join(_payloads(out))
         answer = json.loads(out)
         major, minor = answer["version"]
-        return ImageFacts(image_id, answer["official"], (int(major), int(minor)), answer["bash"])
+        version = int(major), int(minor)
+        return ImageFacts(image_id, answer["official"], version, answer["bash"], answer["torch"], answer["uncompiled"])
     except (ValueError, KeyError, TypeError):
         text = out.decode(errors="replace").strip()[-500:]
         raise NotStarted(f"python3 of image {name} does not work: {text}") from None

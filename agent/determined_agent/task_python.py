@@ -19,13 +19,15 @@ PROBE_SECONDS = 60.0
 _QUESTION = """
 import json, os, site, sys, sysconfig
 from importlib import metadata
-try:
-    official = metadata.version("determined")
-except metadata.PackageNotFoundError:
-    official = None
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
 folders = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
 print(json.dumps({
-    "official": official,
+    "official": version("determined"),
+    "torch": version("torch"),
     "version": sys.version_info[:2],
     "prefix": sys.prefix,
     "interpreter": getattr(sys, "_base_executable", None) or sys.executable,
@@ -38,9 +40,13 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class PythonFacts:
-    """Facts that a Python reports. ``official``: version of an installed distribution named ``determined``."""
+    """Facts that a Python reports.
+
+    ``official``, ``torch``: versions of the installed distributions ``determined`` and ``torch``.
+    """
 
     official: str | None
+    torch: str | None
     version: tuple[int, int]
     prefix: Path
     interpreter: Path
@@ -153,6 +159,7 @@ def folders_of(python: Path) -> list[Path]:
 def _facts(answer: Mapping[str, Any]) -> PythonFacts:
     return PythonFacts(
         official=answer["official"],
+        torch=answer["torch"],
         version=(answer["version"][0], answer["version"][1]),
         prefix=Path(answer["prefix"]),
         interpreter=Path(answer["interpreter"]),

@@ -228,7 +228,7 @@ async def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
 
 
 async def test_an_image_with_an_old_python_gets_the_words_that_a_process_gets(tmp_path: Path) -> None:
-    answer = json.dumps({"official": None, "version": [3, 8], "bash": "/bin/bash"})
+    answer = json.dumps({"official": None, "version": [3, 8], "bash": "/bin/bash", "torch": None, "uncompiled": None})
     stub = f"RUN printf '#!/bin/sh\\necho %s\\n' '{json.dumps(answer)}' >/usr/local/bin/python3 && chmod +x /usr/local/bin/python3"
     make_image("detent-test:old-python", stub)
     exit_, _, _ = await run_in_container(tmp_path, "true", images={"cpu": "detent-test:old-python"})

@@ -337,3 +337,21 @@ async def test_a_stop_while_the_context_is_fetched_starts_nothing(tmp_path: Path
         await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
         await eventually(functools.partial(is_done, master, wish))
         assert daemon.reported.containers[0].exit == ContainerExit(kind="killed")
+
+
+@pytest.mark.parametrize("variables", [[], ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1"]])
+async def test_a_trial_with_the_official_library_beside_a_strict_torch_is_warned(
+    tmp_path: Path, variables: list[str]
+) -> None:
+    folder = make_venv(tmp_path / "venv", official=True)
+    metadata = next(folder.glob("lib/python*/site-packages")) / "torch-2.13.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n")
+    trial = {"DET_TRIAL_ID": "7"}
+    _, _, notes = await environment_of(
+        tmp_path / "a", image=f"venv:{folder}", environment=trial, user_environment=variables
+    )
+    assert any("pause and resume are as in determined 9.9" in note for note in notes)
+    assert any("a paused PyTorchTrial fails when it is activated" in note for note in notes) is not bool(variables)
+    _, _, notes = await environment_of(tmp_path / "b", image=f"venv:{folder}", user_environment=variables)
+    assert not any("pause and resume" in note or "PyTorchTrial" in note for note in notes)

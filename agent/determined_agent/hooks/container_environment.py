@@ -12,7 +12,7 @@ from determined_agent.harness_copy import keep_harness
 from determined_agent.hooks.environment import choose_library, say_user, task_facts
 from determined_agent.hooks.hook import Draft, assign
 from determined_agent.hooks.identity import set_user_variables
-from determined_agent.images import Images
+from determined_agent.images import COMPILE_ADVICE, Images
 from determined_agent.namespaces import Mount
 from determined_agent.settings import PROXY_VARIABLES, Settings
 from determined_launch import environment as names
@@ -69,7 +69,12 @@ class ContainerEnvironmentHook:
                 f"environment_variables: these variables are reserved for the cluster: {', '.join(refused)}", "WARNING"
             )
         say_user(draft, "this task runs as root in its container")
-        choose_library(draft, f"image {name}", facts.official, facts.version)
+        choose_library(draft, f"image {name}", facts.official, facts.version, facts.torch)
+        if facts.uncompiled:
+            draft.say(
+                f"image {name} holds no byte code of {facts.uncompiled}: each start compiles the modules that it "
+                f"imports, which takes seconds. {COMPILE_ADVICE}"
+            )
         copy = await asyncio.to_thread(keep_harness, settings.data)
         draft.mounts.append(Mount(str(copy), str(HARNESS_FOLDER), read_only=True))
         environment.update(spec.environment)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE, NO_VERIFY
 from determined.link.messages import ContainerSpec
-from determined_agent import devices
+from determined_agent import devices, installed_library
 from determined_agent.attempt_venv import FOLDER, keep_programs, make_attempt_venv, use_attempt_venv
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.harness_copy import keep_harness
@@ -80,7 +80,7 @@ class EnvironmentHook:
             where = f"the environment of {spec.venv and spec.venv['requirements']}"
         draft.harness_copy = await self._harness(draft)
         official = draft.added.official if draft.added is not None else None
-        choose_library(draft, where, official or facts.official, facts.version)
+        choose_library(draft, where, official or facts.official, facts.version, facts.torch)
         draft.bash = shutil.which("bash", path=environment.get("PATH", os.defpath))
         if draft.built is not None:
             base = await asyncio.to_thread(self._built_base, draft, draft.built)
@@ -182,7 +182,7 @@ def say_user(draft: Draft, as_root: str) -> None:
         draft.say(as_root, "WARNING")
 
 
-def choose_library(draft: Draft, where: str, official: str | None, version: tuple[int, int]) -> None:
+def choose_library(draft: Draft, where: str, official: str | None, version: tuple[int, int], torch: str | None) -> None:
     """Chooses the library that the task imports: the cluster's, or one that is installed where it runs.
 
     Args:
@@ -190,6 +190,7 @@ def choose_library(draft: Draft, where: str, official: str | None, version: tupl
         where: the Python or the image, by the name that the user knows.
         official: version of the distribution ``determined`` that is installed there, or None.
         version: version of the Python there.
+        torch: version of torch that is installed there, or None.
     """
     wanted = draft.spec.harness
     if wanted == "installed" and official is None:
@@ -197,6 +198,10 @@ def choose_library(draft: Draft, where: str, official: str | None, version: tupl
     if official is not None and wanted != "ours":
         draft.has_private_paths = draft.has_installed_library = True
         draft.say(f"library: determined {official}, installed in {where}")
+        if names.TRIAL_ID in draft.spec.environment:
+            draft.say(installed_library.consequence(official))
+            if warning := installed_library.unreadable_checkpoints(official, torch, draft.environment):
+                draft.say(warning, "WARNING")
         return
     if version < OLDEST:
         raise NotStarted(f"{where} has Python {version[0]}.{version[1]}; tasks need {OLDEST[0]}.{OLDEST[1]} or newer")
