@@ -1,4 +1,5 @@
-"""What containers add: an agent's start of one against the package's own, and a pause against that of a process."""
+"""What containers add: an agent's start of one against the package's own, the first batch and a pause of a trial in one
+against those of a process."""
 
 import asyncio
 import random
@@ -6,7 +7,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 from bench.figure import Figure, Skipped, paired
 from bench.pause import BENCH, CONFIG, SEED, Paused
 from bench.servers import cluster
-from bench.submitting import context_of, create
+from bench.submitting import context_of, create, rows, until
+from determined.client.session import Session
 from determined.link.messages import ContainerSpec
 from determined.link.run_folder import RunFolder
 from determined_agent.devices import find_slots
@@ -33,7 +35,7 @@ def figures(rounds: int = 7) -> list[Figure]:
     _need_image()
     with asyncio.Runner() as runner, tempfile.TemporaryDirectory() as name:
         start = runner.run(_starts(Path(name), rounds))
-    return [start, _pauses(rounds)]
+    return [start, _first_batches(rounds), _pauses(rounds)]
 
 
 def _need_image() -> None:
@@ -104,6 +106,37 @@ async def _launch(runtime: Runtime, data: Path) -> Launch:
     for hook in runtime.hooks:
         await hook.do(draft)
     return Launch(folder, ("sleep", "60"), draft.environment, draft.workdir, tuple(draft.mounts), draft.container)
+
+
+def _first_batches(rounds: int) -> Figure:
+    with _created("docker") as in_container, _created("process") as as_process:
+        ratios, note = paired(in_container, as_process, rounds)
+    return Figure("create to first batch in a container / as a process", 1.25, ratios, note=f"{note} s")
+
+
+@contextmanager
+def _created(runtime: str) -> Iterator[Callable[[], float]]:
+    """A cluster on which each call creates a trial, waits for its first batch and kills it."""
+    with tempfile.TemporaryDirectory() as name, cluster(Path(name) / "data", container_runtime=runtime) as running:
+        context = context_of(Path(name) / "context", [BENCH / "trials" / "pause_trial.py"])
+        with running.session() as session:
+
+            def first_batch() -> float:
+                start = time.perf_counter()
+                experiment, trial = create(session, CONFIG, context)
+                until(lambda: rows(session, trial, "training"), "the first batch", pause=0.02)
+                taken = time.perf_counter() - start
+                session.post(f"/api/v1/experiments/{experiment}/kill")
+                until(lambda: _is_free(session), "the free slot")
+                return taken
+
+            first_batch()
+            yield first_batch
+
+
+def _is_free(session: Session) -> bool:
+    agents = session.get("/api/v1/agents")["agents"]
+    return all(slot["container"] is None for agent in agents for slot in agent["slots"].values())
 
 
 def _pauses(rounds: int) -> Figure:

@@ -236,6 +236,21 @@ async def test_an_image_with_an_old_python_gets_the_words_that_a_process_gets(tm
     assert exit_.message == "image detent-test:old-python has Python 3.8; tasks need 3.10 or newer"
 
 
+async def test_the_log_names_an_image_whose_packages_each_start_would_compile(tmp_path: Path) -> None:
+    package = "/usr/lib/python3/dist-packages/jax"
+    make_image("detent-test:uncompiled", f"RUN mkdir {package} && touch {package}/__init__.py")
+    make_image(
+        "detent-test:compiled",
+        f"RUN mkdir {package} && touch {package}/__init__.py && python3 -m compileall -q {package}",
+    )
+    _, _, notes = await run_in_container(tmp_path / "a", "true", images={"cpu": "detent-test:uncompiled"})
+    (note,) = [each for each in notes if "byte code" in each]
+    assert note.startswith("image detent-test:uncompiled holds no byte code of jax: each start compiles the modules")
+    assert "RUN python3 -m compileall" in note
+    _, _, notes = await run_in_container(tmp_path / "b", "true", images={"cpu": "detent-test:compiled"})
+    assert not [each for each in notes if "byte code" in each]
+
+
 # The docker package leaves the socket of a refused connection to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_an_engine_that_is_down_is_a_failure_of_the_system(tmp_path: Path) -> None:
