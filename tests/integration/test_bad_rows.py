@@ -87,7 +87,7 @@ async def test_a_report_for_a_trial_of_a_deleted_experiment_stops_no_search(one:
         "group": "validation",
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}},
     }
-    assert (await one.post("/api/v1/trials/1/metrics", body)).status_code == 200
+    assert (await one.post("/api/v1/trials/1/metrics", body)).status_code == 404
     await runs_to_its_end(one)
 
 

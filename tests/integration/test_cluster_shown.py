@@ -125,8 +125,8 @@ async def test_checkpoints_are_listed_in_pages(one: Cluster):
     await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(4)]})
     of_one = await one.get("/detent/experiments/1/checkpoints", state="STATE_DELETED")
     assert [(c["uuid"], c["state"]) for c in of_one["checkpoints"]] == [(checkpoint_uuid(4), "STATE_DELETED")]
-    assert (await one.get("/detent/checkpoints", experimentId=2))["checkpoints"] == []
-    assert (await one.client.get("/detent/experiments/2/checkpoints")).status_code == 404
+    for path, query in (("/detent/checkpoints", {"experimentId": 2}), ("/detent/experiments/2/checkpoints", {})):
+        assert (await one.client.get(path, params=query)).status_code == 404
     for before in ("x", "-", "9" * 30, "²-a"):
         assert (await one.client.get("/detent/checkpoints", params={"before": before})).status_code == 400
     assert (await one.client.get("/detent/checkpoints", params={"limit": 501})).status_code == 400

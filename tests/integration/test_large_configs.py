@@ -15,6 +15,7 @@ from tests.support.heartbeat import heartbeat
 from determined.config import masking
 from determined.config.experiment import MAX_LABELS
 from determined.config.yaml_source import MAX_BYTES
+from determined_master.api.schemas import experiments as schemas
 from determined_master.experiments import repository as experiments
 
 MAX_GAP_SECONDS = 1.0
@@ -122,7 +123,7 @@ async def test_a_list_of_checkpoints_masks_a_configuration_once(one: Cluster, mo
         threads.append(threading.get_ident())
         return whole(config)
 
-    monkeypatch.setattr(masking, "masked", masked)
+    monkeypatch.setattr(schemas, "masked", masked)
     answer = await one.get("/api/v1/experiments/1/checkpoints")
     assert len(answer["checkpoints"]) == CHECKPOINTS
     secrets = answer["checkpoints"][-1]["training"]["experimentConfig"]["data"]["secrets"]

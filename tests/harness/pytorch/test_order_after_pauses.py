@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch
 from tests.support import data_sources, rank_processes
 from tests.support.attempts import Attempt, attempt, chain, joined
+from tests.support.compiler import python_path
 from tests.support.data_sources import OURS, PLAIN, STATEFUL
 from torch import nn
 
@@ -103,7 +105,8 @@ def test_every_source_trains_the_same_after_pauses_and_failures(tmp_path: Path, 
 @pytest.mark.parametrize("sources", [ON_TWO_SLOTS[-2:], pytest.param(ON_TWO_SLOTS, marks=pytest.mark.long)])
 def test_sources_train_the_same_on_two_slots(tmp_path: Path, sources: list[str]) -> None:
     words = [str(TWO_SLOTS), str(tmp_path / "checkpoints"), *sources]
-    ranks = rank_processes.by_hand(2, words, folder=tmp_path)
+    modules = os.pathsep.join([python_path(), str(TWO_SLOTS.parents[2])])
+    ranks = rank_processes.by_hand(2, words, folder=tmp_path, PYTHONPATH=modules)
     for output in [rank_processes.finish(rank) for rank in ranks]:
         results = json.loads(next(line[3:] for line in output.splitlines() if line.startswith("OUT")))
         assert results == dict.fromkeys(sources, [True] * 4)

@@ -56,7 +56,7 @@ BAD = {
         "1:1: template must map names to commands, at least one",
     ),
     "no choices": (HEAD, "6:1: no choices: add `---` and a document such as `seed: [1, 2]`"),
-    "syntax": ("a: b: c\n", "1:5: this is not YAML: a colon is not expected here; a text with a colon needs quotes"),
+    "syntax": ("a: b: c\n", "1:5: this is not YAML: mapping values are not allowed in this context"),
     "null character": (
         f'{HEAD}---\nlr: "a\\0"\n',
         "7:1: the value of lr contains a null character, which no command can have",

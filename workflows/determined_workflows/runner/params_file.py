@@ -7,7 +7,6 @@ from pathlib import Path
 
 import yaml
 
-from determined.config.yaml_syntax import reason
 from determined_workflows.runner import yaml_documents
 from determined_workflows.runner.errors import ParamsFileError
 from determined_workflows.runner.yaml_documents import Document, Place
@@ -77,7 +76,7 @@ def parse(text: str, file: str) -> ParamsFile:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1)
-        raise place.error(f"this is not YAML: {reason(error)}") from None
+        raise place.error(f"this is not YAML: {error.problem or error.context}") from None
     except ValueError as error:
         raise Place(file, 1).error(f"this is not YAML: {error}") from None
     except (yaml.YAMLError, RecursionError):
