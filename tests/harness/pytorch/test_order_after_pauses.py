@@ -107,7 +107,13 @@ def test_sources_train_the_same_on_two_slots(tmp_path: Path, sources: list[str])
     words = [str(TWO_SLOTS), str(tmp_path / "checkpoints"), *sources]
     modules = os.pathsep.join([python_path(), str(TWO_SLOTS.parents[2])])
     ranks = rank_processes.by_hand(2, words, folder=tmp_path, PYTHONPATH=modules)
-    for output in [rank_processes.finish(rank) for rank in ranks]:
+    try:
+        outputs = [rank_processes.finish(rank) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()  # the other one, if one has failed
+            rank.communicate()
+    for output in outputs:
         results = json.loads(next(line[3:] for line in output.splitlines() if line.startswith("OUT")))
         assert results == dict.fromkeys(sources, [True] * 4)
 
