@@ -8,6 +8,7 @@ from sqlalchemy import (
     ColumnElement,
     Float,
     Label,
+    Row,
     String,
     and_,
     case,
@@ -21,6 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, aliased, load_only
 
+from determined.states import ExperimentState
 from determined_master.db.models import (
     ColumnValueRow,
     ExperimentLabelRow,
@@ -175,3 +177,11 @@ async def existing(session: ReadSession, experiment_ids: Sequence[int], project_
     """Returns the ids that exist in a project, or with 0 in any."""
     query = select(E.id).where(E.id.in_(experiment_ids), *listed(project_id, archived=True))
     return (await session.scalars(query)).all()
+
+
+async def action_facts(
+    session: ReadSession, experiment_ids: Sequence[int]
+) -> Sequence[Row[tuple[int, ExperimentState, bool, int]]]:
+    """Returns id, state, whether it is archived, and the owner's id of those that exist: what decides on actions."""
+    query = select(E.id, E.state, E.archived, E.user_id).where(E.id.in_(experiment_ids), *listed(0, archived=True))
+    return (await session.execute(query.order_by(E.id))).all()

@@ -89,13 +89,15 @@ def test_two_users_see_each_others_pauses_at_once(cluster: LiveCluster, visitor:
         expect(pages[1].locator("header").get_by_test_id("state")).to_have_text(re.compile("paus"))
         # At once: neither waits for what the other one's click comes to.
         press = "[...document.querySelectorAll('button')].find((each) => each.textContent === '{}').click()"
-        pages[0].evaluate(press.format("Activate"))
-        pages[1].evaluate(press.format("Pause"))
+        for page in pages:
+            expect(page.get_by_role("button", name="Activate")).to_be_visible()
+        for page in pages:
+            page.evaluate(press.format("Activate"))
         wait_until(lambda: master_says() in ("paused", "running"), what="it comes to rest")
         wait_until(
             lambda: [state(page) for page in pages] == [master_says()] * 2, what="both pages say what the master says"
         )
-        # Whoever came last has won; the next round starts from a running one.
+        # The next round starts from a running one.
         held.do("activate")
     for page in pages:
         expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
