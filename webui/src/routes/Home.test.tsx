@@ -41,7 +41,7 @@ describe("what is done to what is selected", () => {
       within(screen.getByRole("toolbar", { name: "Selected experiments" }))
         .getAllByRole("button")
         .map((button) => button.textContent.trim())
-        .filter((title) => /^(Pause|Activate|Kill|More)/.test(title));
+        .filter((title) => /^(Pause|Activate|Kill|Compare|More)/.test(title));
 
     it("to none of what has ended are Pause, Activate and Kill", async () => {
       const { master } = await home();
@@ -49,9 +49,13 @@ describe("what is done to what is selected", () => {
       select(8, 5);
       await pass();
       expect(master.of(ALLOWED).at(-1)?.body).toEqual({ experimentIds: [8, 5] });
-      expect(offered()).toEqual(["More"]);
+      expect(offered()).toEqual(["Compare", "More"]);
       await press("More");
       expect(screen.getAllByRole("menuitem").map((item) => item.textContent)).toEqual(["Archive", "Delete…"]);
+      await user.keyboard("{Escape}");
+      select(5);
+      await pass();
+      expect(offered()).toEqual(["More"]);
     });
 
     it("with the number of those to which it can be done, and is sent to those alone", async () => {
@@ -65,9 +69,9 @@ describe("what is done to what is selected", () => {
       };
       select(8, 5, 3);
       await pass();
-      expect(offered()).toEqual(["Pause (2)", "Kill… (2)", "More"]);
+      expect(offered()).toEqual(["Pause (2)", "Kill (2)…", "Compare", "More"]);
       await press("Pause (2)");
-      await press("Kill… (2)");
+      await press("Kill (2)…");
       await user.click(within(screen.getByRole("dialog", { name: "Kill 2 experiments?" })).getByText("Kill"));
       await pass();
       for (const name of ["pause", "kill"])
@@ -81,7 +85,7 @@ describe("what is done to what is selected", () => {
       master.answers[ALLOWED] = new Refusal(404, "there is no such route");
       select(8, 5);
       await pass(10_000);
-      expect(offered()).toEqual(["Pause", "Activate", "Kill…", "More"]);
+      expect(offered()).toEqual(["Pause", "Activate", "Kill…", "Compare", "More"]);
     });
   });
 

@@ -27,6 +27,8 @@ interface Props {
   bulk: ReturnType<typeof useBulk>;
 }
 
+const MAX_COMPARED = 100;
+
 /** What can be done to what is selected, and to how many of it where not to all; always says how many are selected. */
 export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   const navigate = useNavigate();
@@ -42,7 +44,9 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   const offered = (verb: BulkVerb, title: string, run: (able: number[]) => void) => {
     const those = able(verb);
     if (those.length === 0) return [];
-    return [{ verb, title: those.length < count ? `${title} (${those.length})` : title, run: () => run(those) }];
+    // "Kill (2)…": what opens a dialog ends in dots.
+    const counted = title.replace(/…?$/, ` (${those.length})$&`);
+    return [{ verb, title: those.length < count ? counted : title, run: () => run(those) }];
   };
   const acting = (verb: BulkVerb) => (those: number[]) => bulk.act(verb, those);
   const more = [
@@ -84,12 +88,11 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
           {title}
         </Button>
       ))}
-      <Button
-        why={count < 2 ? "Select two or more" : count > 100 ? "At most 100 can be compared" : undefined}
-        onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}
-      >
-        Compare
-      </Button>
+      {count > MAX_COMPARED ? (
+        <span className={typography.soft}>At most {MAX_COMPARED} can be compared</span>
+      ) : (
+        count > 1 && <Button onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}>Compare</Button>
+      )}
       <Popover label="Label" trigger="Label">
         <form className={layout.row} onSubmit={addLabel}>
           <input
