@@ -8,7 +8,6 @@ from sqlalchemy import (
     ColumnElement,
     Float,
     Label,
-    Row,
     String,
     and_,
     case,
@@ -179,9 +178,16 @@ async def existing(session: ReadSession, experiment_ids: Sequence[int], project_
     return (await session.scalars(query)).all()
 
 
-async def action_facts(
-    session: ReadSession, experiment_ids: Sequence[int]
-) -> Sequence[Row[tuple[int, ExperimentState, bool, int]]]:
-    """Returns id, state, whether it is archived, and the owner's id of those that exist: what decides on actions."""
+class ActionFacts(NamedTuple):
+    """What decides on the actions that a user can do to an experiment."""
+
+    id: int
+    state: ExperimentState
+    archived: bool
+    owner_id: int
+
+
+async def action_facts(session: ReadSession, experiment_ids: Sequence[int]) -> list[ActionFacts]:
+    """Returns the experiments that exist, by id."""
     query = select(E.id, E.state, E.archived, E.user_id).where(E.id.in_(experiment_ids), *listed(0, archived=True))
-    return (await session.execute(query.order_by(E.id))).all()
+    return [ActionFacts(*row) for row in (await session.execute(query.order_by(E.id))).all()]

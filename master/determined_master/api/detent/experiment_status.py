@@ -57,14 +57,14 @@ async def list_allowed_actions(
 ) -> schemas.AllowedActionsAnswer:
     """Returns the experiments that exist, grouped by what the caller can do to them now."""
     groups: dict[tuple[Action, ...], list[int]] = {}
-    for experiment_id, state, archived, owner in await listed_experiments.action_facts(session, body.experiment_ids):
+    for facts in await listed_experiments.action_facts(session, body.experiment_ids):
         actions = status_queries.allowed_actions(
-            state,
-            archived=archived,
-            may_change=authorization.may_change(principal, owner),
-            may_delete=authorization.may_delete(principal, owner),
+            facts.state,
+            archived=facts.archived,
+            may_change=authorization.may_change(principal, facts.owner_id),
+            may_delete=authorization.may_delete(principal, facts.owner_id),
         )
-        groups.setdefault(actions, []).append(experiment_id)
+        groups.setdefault(actions, []).append(facts.id)
     return schemas.AllowedActionsAnswer(
         groups=[schemas.ActionGroup(actions=list(actions), ids=ids) for actions, ids in groups.items()]
     )
