@@ -235,3 +235,28 @@ async def test_each_user_has_settings_of_their_own(one: Cluster):
     assert len((await one.get("/api/v1/users/setting"))["settings"]) == 2
     await one.post("/api/v1/users/setting/reset")
     assert (await one.get("/api/v1/users/setting"))["settings"] == []
+
+
+async def test_allowed_actions_follow_the_state_and_the_owner_of_each_experiment(one: Cluster):
+    paused = await one.create(CONFIG, activate=False)
+    done = (await ended(one, 1))[0]
+    archived = (await ended(one, 1, archived=True))[0]
+    body = {"experimentIds": [archived, done, paused, 99, 2**63 - 1]}
+    groups = (await one.post("/detent/experiments/allowed-actions", body)).json()["groups"]
+    assert groups == [
+        {"actions": ["activate", "cancel", "kill", "fork"], "ids": [paused]},
+        {"actions": ["archive", "delete", "fork", "continue"], "ids": [done]},
+        {"actions": ["unarchive", "delete", "fork"], "ids": [archived]},
+    ]
+    for group in groups:
+        for id in group["ids"]:
+            can = (await one.get(f"/detent/experiments/{id}/status"))["can"]
+            assert group["actions"] == [action for action, allowed in can.items() if allowed]
+
+
+async def test_allowed_actions_on_another_users_experiment_are_only_to_fork_it(one: Cluster):
+    done = (await ended(one, 1))[0]
+    await login(one.client, "determined")
+    asked = await one.post("/detent/experiments/allowed-actions", {"experimentIds": [done]})
+    await login(one.client, "admin")
+    assert asked.json() == {"groups": [{"actions": ["fork"], "ids": [done]}]}

@@ -31,6 +31,7 @@ READ_ONLY_POSTS = {
     "/detent/config/check": "looks at a text",
     "/api/v1/preview-hp-search": "looks at a configuration",
     "/api/v1/allocations/{allocation_id}/acceleratorData": "keeps nothing",
+    "/detent/experiments/allowed-actions": "reads only",
     "/detent/experiments/search": "reads only",
     "/detent/experiments/search/ids": "reads only",
     "/detent/experiments/search/groups": "reads only",

@@ -257,5 +257,6 @@ async def test_the_page_offers_only_what_its_user_may_do(one: Cluster):
     path = f"/detent/experiments/{them.lived_in.experiment}/status"
     theirs = (await one.client.get(path, headers=them.headers["another user"])).json()
     assert [verb for verb, can in theirs["can"].items() if can] == ["fork"]
-    assert theirs["why"]["kill"] == theirs["why"]["delete"] == "only ada (the owner) or an admin may do this"
+    assert theirs["why"]["kill"] == "only ada (the owner) or an admin may change it"
+    assert theirs["why"]["delete"] == "only ada (the owner) or an admin may delete it"
     assert (await one.client.get(path, headers=them.headers["victim"])).json()["can"]["kill"]

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, aliased, load_only
 
+from determined.states import ExperimentState
 from determined_master.db.models import (
     ColumnValueRow,
     ExperimentLabelRow,
@@ -175,3 +176,18 @@ async def existing(session: ReadSession, experiment_ids: Sequence[int], project_
     """Returns the ids that exist in a project, or with 0 in any."""
     query = select(E.id).where(E.id.in_(experiment_ids), *listed(project_id, archived=True))
     return (await session.scalars(query)).all()
+
+
+class ActionFacts(NamedTuple):
+    """What decides on the actions that a user can do to an experiment."""
+
+    id: int
+    state: ExperimentState
+    archived: bool
+    owner_id: int
+
+
+async def action_facts(session: ReadSession, experiment_ids: Sequence[int]) -> list[ActionFacts]:
+    """Returns the experiments that exist, by id."""
+    query = select(E.id, E.state, E.archived, E.user_id).where(E.id.in_(experiment_ids), *listed(0, archived=True))
+    return [ActionFacts(*row) for row in (await session.execute(query.order_by(E.id))).all()]

@@ -39,7 +39,7 @@ def test_the_bar_and_messages_cover_no_row(cluster: LiveCluster, visitor: Callab
     # At one moment, too: a note above the list may come or go between two questions.
     row = grid.evaluate(ROW_IN_GRID)
     page.get_by_role("checkbox", name=f"Select experiment {made.id}").check()
-    page.get_by_role("toolbar").get_by_role("button", name="Pause").click()
+    page.get_by_role("toolbar").get_by_role("button", name="Activate").click()
     # Read at one moment: a message goes away by itself, and a busy machine may add the note of a lost connection.
     bar, rows, first, said = page.wait_for_function(BOXES).json_value()
     assert first["y"] - rows["y"] == pytest.approx(row)

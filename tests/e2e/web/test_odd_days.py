@@ -81,21 +81,26 @@ def test_two_users_see_each_others_pauses_at_once(cluster: LiveCluster, visitor:
         return str(cluster.session.get(f"/detent/experiments/{held.id}/status")["state"]).removeprefix("STATE_").lower()
 
     held.running()
-    pages = [visitor(name).page(f"/experiments/{held.id}") for name in ("admin", "determined")]
+    pages = [visitor(name).page(f"/experiments/{held.id}") for name in ("admin", "admin", "determined")]
+    owners, stranger = pages[:2], pages[2]
+    expect(stranger.get_by_text("Only admin (the owner) or an admin may change it")).to_be_visible()
+    expect(stranger.get_by_role("button", name="Pause")).to_have_count(0)
     for _ in range(2):
         for page in pages:
             expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
-        pages[0].get_by_role("button", name="Pause").click()
-        expect(pages[1].locator("header").get_by_test_id("state")).to_have_text(re.compile("paus"))
+        owners[0].get_by_role("button", name="Pause").click()
+        expect(stranger.locator("header").get_by_test_id("state")).to_have_text(re.compile("paus"))
         # At once: neither waits for what the other one's click comes to.
         press = "[...document.querySelectorAll('button')].find((each) => each.textContent === '{}').click()"
-        pages[0].evaluate(press.format("Activate"))
-        pages[1].evaluate(press.format("Pause"))
+        for page in owners:
+            expect(page.get_by_role("button", name="Activate")).to_be_visible()
+        for page in owners:
+            page.evaluate(press.format("Activate"))
         wait_until(lambda: master_says() in ("paused", "running"), what="it comes to rest")
         wait_until(
-            lambda: [state(page) for page in pages] == [master_says()] * 2, what="both pages say what the master says"
+            lambda: [state(page) for page in pages] == [master_says()] * 3, what="all pages say what the master says"
         )
-        # Whoever came last has won; the next round starts from a running one.
+        # The next round starts from a running one.
         held.do("activate")
     for page in pages:
         expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))

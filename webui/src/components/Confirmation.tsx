@@ -10,7 +10,7 @@ interface Props {
   action: string;
   run: () => void;
   /** A gentler way to the same end, offered beside the action. */
-  alternative?: { title: string; run: () => void; why?: string | undefined };
+  alternative?: { title: string; run: () => void } | undefined;
   children: ReactNode;
 }
 
@@ -27,11 +27,7 @@ export function Confirmation({ open, onClose, title, action, run, alternative, c
         <Button onClick={onClose} autoFocus>
           Cancel
         </Button>
-        {alternative && (
-          <Button why={alternative.why} onClick={closing(alternative.run)}>
-            {alternative.title}
-          </Button>
-        )}
+        {alternative && <Button onClick={closing(alternative.run)}>{alternative.title}</Button>}
         <Button kind="danger" onClick={closing(run)}>
           {action}
         </Button>

@@ -9,7 +9,7 @@ describe("what a change makes stale", () => {
     const [own, ...lists] = staleBy({ kind: "experiment", id: 7 });
     expect(own!.key).toEqual(["experiment", "7"]);
     expect(own!.every).toBeLessThanOrEqual(200);
-    expect(lists.map(({ key }) => key[1])).toEqual(["groups", "ids", "names"]);
+    expect(lists.map(({ key }) => key[1])).toEqual(["groups", "ids", "allowed", "names"]);
     for (const { every } of lists) expect(every).toBeLessThanOrEqual(1_000);
   });
 

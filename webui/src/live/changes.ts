@@ -16,8 +16,11 @@ export interface Stale {
 
 const STATES = 150;
 const FIGURES = 2_000;
-/** Rows are asked for by `RowUpdates`. These are what a list is grouped by, what is selected, and the names in a dialog. */
-const LISTS: Stale[] = ["groups", "ids", "names"].map((part) => ({ key: ["experiments", part], every: 1_000 }));
+/** Rows are asked for by `RowUpdates`. These are what a list is grouped by, what is selected, what can be done to it, and the names in a dialog. */
+const LISTS: Stale[] = ["groups", "ids", "allowed", "names"].map((part) => ({
+  key: ["experiments", part],
+  every: 1_000,
+}));
 /** A first report of a new name may come at any time, and hardly ever does. */
 const NAMES = 10_000;
 

@@ -88,7 +88,7 @@ it("sorts the rows by a column, each with the colour of its lines as before", as
   expect(head()).toHaveAttribute("aria-sort", "descending");
   expect(lines().map(([name]) => name)).toEqual(["2 run 2", "3 run 3", "1 run 1"]);
   const colors = [...document.querySelectorAll("tr[data-run] svg line")].map((line) => line.getAttribute("stroke"));
-  expect(colors).toEqual([1, 2, 0].map((index) => strokeOf(index).color));
+  expect(colors).toEqual([2, 3, 1].map((trialId) => strokeOf(trialId).color));
 });
 
 it("says which part of the metrics it shows, and lets the columns be chosen", async () => {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { drawn, pass, stopClock, user } from "@/testing/drawn";
 import { type Asked, held, Refusal } from "@/testing/fakeMaster";
 import {
+  ALLOWED,
   allDone,
   answer,
   DELETE,
@@ -33,6 +34,59 @@ describe("what is done to what is selected", () => {
       { experimentIds: [8, 5], projectId: 0, expectedCount: 2 },
     ]);
     expect(screen.getByText("Pausing 2 experiments")).toBeVisible();
+  });
+
+  describe("is offered only where it can be done", () => {
+    const offered = () =>
+      within(screen.getByRole("toolbar", { name: "Selected experiments" }))
+        .getAllByRole("button")
+        .map((button) => button.textContent.trim())
+        .filter((title) => /^(Pause|Activate|Kill|Compare|More)/.test(title));
+
+    it("to none of what has ended are Pause, Activate and Kill", async () => {
+      const { master } = await home();
+      master.answers[ALLOWED] = { groups: [{ actions: ["archive", "delete", "fork", "continue"], ids: [8, 5] }] };
+      select(8, 5);
+      await pass();
+      expect(master.of(ALLOWED).at(-1)?.body).toEqual({ experimentIds: [8, 5] });
+      expect(offered()).toEqual(["Compare", "More"]);
+      await press("More");
+      expect(screen.getAllByRole("menuitem").map((item) => item.textContent)).toEqual(["Archive", "Delete…"]);
+      await user.keyboard("{Escape}");
+      select(5);
+      await pass();
+      expect(offered()).toEqual(["More"]);
+    });
+
+    it("with the number of those to which it can be done, and is sent to those alone", async () => {
+      const { master } = await home();
+      master.answers[verb("kill")] = allDone;
+      master.answers[ALLOWED] = {
+        groups: [
+          { actions: ["pause", "cancel", "kill", "fork"], ids: [8, 3] },
+          { actions: ["archive", "delete", "fork", "continue"], ids: [5] },
+        ],
+      };
+      select(8, 5, 3);
+      await pass();
+      expect(offered()).toEqual(["Pause (2)", "Kill (2)…", "Compare", "More"]);
+      await press("Pause (2)");
+      await press("Kill (2)…");
+      await user.click(within(screen.getByRole("dialog", { name: "Kill 2 experiments?" })).getByText("Kill"));
+      await pass();
+      for (const name of ["pause", "kill"])
+        expect(master.of(verb(name)).map(({ body }) => body)).toEqual([
+          { experimentIds: [8, 3], projectId: 0, expectedCount: 2 },
+        ]);
+    });
+
+    it("and all of it where the master cannot say", async () => {
+      const { master } = await home();
+      master.answers[ALLOWED] = new Refusal(404, "there is no such route");
+      select(8, 5);
+      await pass(10_000);
+      expect(offered()).toEqual(["Pause", "Activate", "Kill…", "Compare", "More"]);
+    });
   });
 
   it("where the master refuses the count is said not to be done, and the selection stays", async () => {

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { Link, Navigate, Route, Routes, useLocation, useNavigate, useParams } from "react-router";
 import { isOutage, Problem } from "@/api/problem";
 import { type Lazy, lazy, useFetched } from "@/app/lazy";
+import { ActionGroup } from "@/components/base/ActionGroup";
 import { Button } from "@/components/base/Button";
 import { Failure } from "@/components/base/Failure";
 import { Loading } from "@/components/base/Loading";
@@ -16,7 +17,7 @@ import { withoutState } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { usePageTitle } from "@/hooks/usePageTitle";
 import { useActions } from "@/keyboard/actions";
-import { statusQuery } from "@/services/experiments";
+import { readOnlyReason, statusQuery } from "@/services/experiments";
 import { trialDetailQuery, trialQuery, type Trial } from "@/services/trials";
 import { useSteering } from "./experiment/steering";
 import { listAddress } from "./home/lastList";
@@ -87,6 +88,7 @@ function TrialPage({ first }: { first: Trial }) {
         ? undefined
         : (status.why[verb] ?? "not possible in this state")
       : "the state is loading";
+  const readOnly = status ? readOnlyReason(status) : null;
   useActions([
     { id: "pause", title: "Pause", keys: "p", group: "Trial", disabled: why("pause"), run: () => steer("pause") },
     {
@@ -124,25 +126,24 @@ function TrialPage({ first }: { first: Trial }) {
         </p>
         <div className={layout.pageHead}>
           <h1 className={layout.grow}>Trial {id}</h1>
-          <div className={layout.row} role="group" aria-label="Experiment actions">
-            <Button
-              kind={status?.can.pause ? "primary" : "plain"}
-              why={why("pause")}
-              busy={busy === "pause"}
-              onClick={() => steer("pause")}
-            >
-              Pause
-            </Button>
-            <Button
-              kind={status?.can.activate ? "primary" : "plain"}
-              why={why("activate")}
-              busy={busy === "activate"}
-              onClick={() => steer("activate")}
-            >
-              Activate
-            </Button>
+          {readOnly !== null && (
+            <span className={typography.soft}>
+              {readOnly.charAt(0).toUpperCase() + escapeControl(readOnly.slice(1))}
+            </span>
+          )}
+          <ActionGroup className={layout.row} label="Experiment actions">
+            {status?.can.pause && (
+              <Button kind="primary" busy={busy === "pause"} onClick={() => steer("pause")}>
+                Pause
+              </Button>
+            )}
+            {status?.can.activate && (
+              <Button kind="primary" busy={busy === "activate"} onClick={() => steer("activate")}>
+                Activate
+              </Button>
+            )}
             <Button onClick={() => setForking(true)}>Fork</Button>
-          </div>
+          </ActionGroup>
         </div>
         <div className={layout.row}>
           <StateBadge state={own?.state ?? trial.state} />

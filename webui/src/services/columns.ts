@@ -59,6 +59,17 @@ export const idsQuery = (finding: Finding) =>
     queryFn: async () => new Set((await got(api.POST("/detent/experiments/search/ids", { body: finding }))).ids),
   });
 
+/** What can be done to these experiments now, by the table that the master's commands obey. */
+export const allowedActionsQuery = (ids: readonly number[]) =>
+  queryOptions({
+    queryKey: ["experiments", "allowed", ids],
+    queryFn: async () => {
+      const body = { experimentIds: [...ids] };
+      return (await got(api.POST("/detent/experiments/allowed-actions", { body }))).groups;
+    },
+    placeholderData: keepPreviousData,
+  });
+
 /** A dialog lists so many names at most. */
 export const MAX_NAMES = 20;
 

@@ -16,6 +16,8 @@ export type WaitBlocker = Schemas["WaitBlocker"];
 export type ConfigDiagnostic = Schemas["ConfigDiagnostic"];
 export type Verb = keyof Schemas["AllowedVerbs"];
 
+export type Action = Schemas["ActionGroup"]["actions"][number];
+
 /** Keys start with what the stream names: a change of experiment 7 asks again for everything under ["experiment", "7"]. */
 const key = (id: number, ...rest: unknown[]) => ["experiment", String(id), ...rest] as const;
 
@@ -46,6 +48,13 @@ export const statusQuery = (id: number) =>
           ? SILENCE_MS
           : false,
   });
+
+/** Why this user can change nothing of the experiment, such as "only ana (the owner) …"; null if they can, or the reasons differ. */
+export function readOnlyReason({ can, why }: Pick<ExperimentStatus, "can" | "why">): string | null {
+  const verbs = ["pause", "activate", "cancel", "kill", "archive", "unarchive", "continue"] as const;
+  const [reason, ...others] = new Set(verbs.map((verb) => (can[verb] ? null : why[verb])));
+  return others.length === 0 ? (reason ?? null) : null;
+}
 
 /** Why the experiment's trials wait for slots. */
 export const whyQuery = (id: number) =>

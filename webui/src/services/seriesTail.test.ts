@@ -43,6 +43,7 @@ describe("a series that goes on", () => {
 
   it.each([
     ["a restart has removed the last known point", [series([1, 2, 3])], [series([4], { total: 3 })]],
+    ["the last known point is gone and another came late", [series([1, 2, 3])], [series([4], { total: 4 })]],
     ["a restart has replaced points before", [series([1, 2, 3])], [series([3, 4], { total: 3 })]],
     ["a point came late", [series([1, 2, 5])], [series([5, 6], { total: 5 })]],
     ["points were thinned", [series([1])], [series([1, 9], { count: 9, total: 9 })]],

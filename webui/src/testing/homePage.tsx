@@ -9,6 +9,7 @@ import { rowOf } from "./samples";
 export const SEARCH = "POST /detent/experiments/search";
 export const IDS = "POST /detent/experiments/search/ids";
 export const GROUPS = "POST /detent/experiments/search/groups";
+export const ALLOWED = "POST /detent/experiments/allowed-actions";
 export const verb = (name: string) => `POST /api/v1/projects/0/experiments/${name}`;
 export const DELETE = "DELETE /api/v1/projects/0/experiments/delete";
 
@@ -18,6 +19,16 @@ interface BulkBody {
 
 export const allDone = ({ body }: Asked) => ({
   results: (body as BulkBody).experimentIds.map((id) => ({ id, error: "" })),
+});
+
+/** As if everything could be done to each of them. */
+const allAllowed = ({ body }: Asked) => ({
+  groups: [
+    {
+      actions: ["pause", "activate", "cancel", "kill", "archive", "unarchive", "delete"],
+      ids: (body as BulkBody).experimentIds,
+    },
+  ],
 });
 
 /** Nine, eight… one; labels on the first two. */
@@ -33,6 +44,7 @@ export async function home(query = "") {
   const master = fakeMaster({
     [SEARCH]: answer(ROWS),
     [IDS]: { ids: ROWS.map((row) => row.id), total: ROWS.length },
+    [ALLOWED]: allAllowed,
     "GET /detent/columns": { columns: [], total: 0 },
     "GET /api/v1/users/setting": { settings: [] },
     ...Object.fromEntries(["pause", "activate", "archive", "unarchive"].map((name) => [verb(name), allDone])),
@@ -47,6 +59,7 @@ export const select = (...ids: number[]) => {
   for (const id of ids) fireEvent.click(screen.getByLabelText(`Select experiment ${id}`));
 };
 export const press = async (name: string) => {
+  await pass();
   await user.click(screen.getByText(name, { selector: "button, [role=menuitem] *" }));
   await pass();
 };

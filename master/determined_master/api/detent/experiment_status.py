@@ -20,7 +20,9 @@ from determined_master.checkpoints import retention_repository
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
 from determined_master.events import repository as event_rows
+from determined_master.experiment_index import repository as listed_experiments
 from determined_master.experiments import repository
+from determined_master.experiments.actions import Action
 from determined_master.logs import log_queries
 from determined_master.metrics.health import health_of
 from determined_master.searcher.task_method import FAILURE
@@ -42,11 +44,30 @@ async def get_experiment_status(
     """Returns the live trials and the newest of the others if the experiment has many."""
     row = await repository.get(session, experiment_id)
     owner = (await user_rows.get(session, row.user_id)).username
-    why = f"only {owner} (the owner) or an admin may do this"
-    foreign = "" if authorization.may_change(principal, row.user_id) else why
-    undeletable = "" if authorization.may_delete(principal, row.user_id) else why
+    permitted = f"only {owner} (the owner) or an admin may"
+    foreign = "" if authorization.may_change(principal, row.user_id) else f"{permitted} change it"
+    undeletable = "" if authorization.may_delete(principal, row.user_id) else f"{permitted} delete it"
     verbs = status_queries.verbs_of(row, foreign, undeletable)
     return answered(await status_of(session, row, clock.now(), verbs))
+
+
+@router.post("/experiments/allowed-actions")
+async def list_allowed_actions(
+    body: schemas.AllowedActionsBody, principal: Anyone, session: Read, authorization: AuthorizationDep
+) -> schemas.AllowedActionsAnswer:
+    """Returns the experiments that exist, grouped by what the caller can do to them now."""
+    groups: dict[tuple[Action, ...], list[int]] = {}
+    for facts in await listed_experiments.action_facts(session, body.experiment_ids):
+        actions = status_queries.allowed_actions(
+            facts.state,
+            archived=facts.archived,
+            may_change=authorization.may_change(principal, facts.owner_id),
+            may_delete=authorization.may_delete(principal, facts.owner_id),
+        )
+        groups.setdefault(actions, []).append(facts.id)
+    return schemas.AllowedActionsAnswer(
+        groups=[schemas.ActionGroup(actions=list(actions), ids=ids) for actions, ids in groups.items()]
+    )
 
 
 @router.get("/experiments/{experiment_id}/timeline", response_model=schemas.Timeline)

@@ -241,6 +241,16 @@ def run_times(attempts: Sequence[AttemptTimes], now: datetime) -> RunTimes:
     return RunTimes(waited_seconds=running_seconds([*spans, *waits], now) - ran, ran_seconds=ran, now=now)
 
 
+def allowed_actions(
+    state: ExperimentState, *, archived: bool, may_change: bool, may_delete: bool
+) -> tuple[Action, ...]:
+    """Returns what this user can do to an experiment now, by the same table as the lifecycle commands."""
+    permitted = dict.fromkeys(get_args(Action), may_change) | {"delete": may_delete, "fork": True}
+    return tuple(
+        action for action in get_args(Action) if permitted[action] and refusal(action, state, archived=archived) is None
+    )
+
+
 def verbs_of(row: ExperimentRow, foreign: str = "", undeletable: str = "") -> tuple[AllowedVerbs, RefusedVerbs]:
     """Returns the answers of the lifecycle commands. ``foreign`` says why this user may not change the experiment,
     ``undeletable`` why they may not delete it; empty if they may."""

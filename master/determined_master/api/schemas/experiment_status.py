@@ -1,12 +1,14 @@
 """Wire models of an experiment's status, timeline and configuration."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from determined_master.api.queries.timeline_marks import TimelineMark
 from determined_master.api.queries.timeline_segments import TimelineSegment
-from determined_master.api.schemas.base import Time, Wire
+from determined_master.api.schemas.base import BoundedInt, Time, Wire
+from determined_master.experiment_index.bulk_selection import MAX_EXPERIMENTS
+from determined_master.experiments.actions import Action
 
 FinerState = Literal[
     "STATE_QUEUED",
@@ -54,6 +56,21 @@ class RefusedVerbs(Wire):
     delete: str | None = None
     fork: str | None = None
     continue_: str | None = Field(default=None, alias="continue")
+
+
+class ActionGroup(Wire):
+    """Experiments to which the caller can do the same."""
+
+    actions: list[Action]
+    ids: list[int]
+
+
+class AllowedActionsBody(Wire):
+    experiment_ids: Annotated[list[BoundedInt], Field(max_length=MAX_EXPERIMENTS)]
+
+
+class AllowedActionsAnswer(Wire):
+    groups: list[ActionGroup]
 
 
 class AttemptFailure(Wire):

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Series } from "@/services/series";
+import { strokeOf } from "../charts/palette";
 import { type BoardState, readBoard, writeBoard } from "./boardState";
-import { linesOf } from "./lines";
+import { linesOf, strokesOf } from "./lines";
 import { placed } from "./marks";
 import { panelsOf } from "./panels";
 import { isProfile } from "./profile";
@@ -144,10 +145,38 @@ describe("lines", () => {
     expect(two?.color).not.toBe(one?.color);
   });
 
-  it("of one run have the group's colour, and its name", () => {
-    const lines = linesOf([series(1, "training", [1]), series(1, "validation", [1])], runs.slice(0, 1), usual);
-    expect(lines.map(({ label }) => label)).toEqual(["training", "validation"]);
-    expect(lines[0]?.stroke.color).not.toBe(lines[1]?.stroke.color);
+  it("of one run have its colour and the group's dash, and the group's name", () => {
+    const groups = ["training", "validation", "test", "held_out"];
+    const lines = linesOf(
+      groups.map((group) => series(1, group, [1])),
+      runs.slice(0, 1),
+      usual,
+    );
+    expect(lines.map(({ label }) => label)).toEqual(groups);
+    expect(new Set(lines.map(({ stroke }) => stroke.color))).toEqual(new Set([strokeOf(1).color]));
+    expect(new Set(lines.map(({ stroke }) => stroke.dash?.join()))).toHaveProperty("size", 4);
+  });
+
+  it("of a run have one colour beside whatever other runs; runs of the same colour have other dashes", () => {
+    const drawnWith = (...ids: number[]) => {
+      const lines = linesOf(
+        ids.map((id) => series(id, "validation", [1])),
+        ids.map((trialId) => ({ trialId, label: `trial ${trialId}` })),
+        usual,
+      );
+      return new Map(lines.map(({ key, stroke }) => [Number(key.split("/")[0]), stroke]));
+    };
+    const alone = drawnWith(11).get(11)!;
+    for (const ids of [
+      [11, 12],
+      [9, 10, 11],
+      [3, 11],
+      [11, 3, 19],
+    ])
+      expect(drawnWith(...ids).get(11)!.color).toBe(alone.color);
+    const three = [...drawnWith(3, 11, 19).values()];
+    expect(new Set(three.map(({ color }) => color)).size).toBe(1);
+    expect(new Set(three.map(({ dash }) => String(dash))).size).toBe(3);
   });
 
   it("are of no run that was not asked for, and none without a point on the axis", () => {
@@ -171,6 +200,9 @@ describe("lines", () => {
       ["lr=1 (2)", [2, 2], [1, 0], [3, 4]],
       ["lr=2 (1)", [7, 7], [7, 7], [7, 7]],
     ]);
+    const strokeFor = strokesOf(runs, true);
+    expect(bands.map(({ stroke }) => stroke)).toEqual([strokeFor(runs[1]!), strokeFor(runs[2]!)]);
+    expect(bands.map(({ stroke }) => stroke.color)).toEqual([strokeOf(1).color, strokeOf(3).color]);
   });
 });
 

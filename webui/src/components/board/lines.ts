@@ -2,7 +2,7 @@ import { groupBy } from "@/format/groupBy";
 import type { Series, XAxis } from "@/services/series";
 import { bandOf } from "../charts/bands";
 import { type ChartLine, pointsOf } from "../charts/line";
-import { strokeOf } from "../charts/palette";
+import { levelsOf, type Stroke, strokeOf } from "../charts/palette";
 import { smoothed } from "../charts/smoothing";
 
 /** One run of a comparison. */
@@ -21,21 +21,37 @@ interface Drawing {
 
 const STYLES: Record<string, number> = { training: 0, validation: 1 };
 
-/** Colours tell runs apart, dashes the groups of metrics; with one run, colours tell the groups apart. */
+/** How the lines of each run are drawn in a chart of these runs; with bands, how the band is that the run is part of. */
+export function strokesOf(runs: readonly Run[], banded: boolean): (run: Run, style?: number) => Stroke {
+  const firsts = new Map<string, number>();
+  const nameOf = (run: Run) => (banded ? bundleOf(run) : String(run.trialId));
+  for (const run of runs) if (!firsts.has(nameOf(run))) firsts.set(nameOf(run), run.trialId);
+  const levels = levelsOf([...firsts.values()]);
+  return (run, style) => {
+    const id = firsts.get(nameOf(run)) ?? run.trialId;
+    return strokeOf(id, style, levels.get(id));
+  };
+}
+
+function bundleOf(run: Run): string {
+  return run.group ?? run.label;
+}
+
+/** Colours tell runs apart, dashes the groups of metrics. */
 export function linesOf(all: readonly Series[], runs: readonly Run[], { x, smoothing, banded }: Drawing): ChartLine[] {
   const groups = [...new Set(all.map((series) => series.group))];
   if (banded) return bandLines(all, runs, x, smoothing, groups);
+  const others = groups.filter((group) => STYLES[group] === undefined);
+  const strokeFor = strokesOf(runs, false);
   const lines: ChartLine[] = [];
-  runs.forEach((run, index) => {
+  for (const run of runs) {
     for (const series of all) {
       if (series.trialId !== run.trialId) continue;
       const points = pointsOf(series, x);
       if (points.x.length === 0) continue;
-      const style = STYLES[series.group] ?? 2;
-      const stroke =
-        runs.length === 1
-          ? strokeOf(style < 2 ? style : 2 + groups.indexOf(series.group), style)
-          : strokeOf(index, style);
+      const style = STYLES[series.group];
+      const isOther = runs.length === 1 && style === undefined;
+      const stroke = isOther ? strokeOf(run.trialId, 2, others.indexOf(series.group)) : strokeFor(run, style ?? 2);
       const name = groups.length > 1 ? `${run.label} ${series.group}` : run.label;
       lines.push({
         key: `${series.trialId}/${series.group}/${series.name}`,
@@ -46,7 +62,7 @@ export function linesOf(all: readonly Series[], runs: readonly Run[], { x, smoot
         ...(smoothing > 0 ? { raw: points.y } : {}),
       });
     }
-  });
+  }
   return lines;
 }
 
@@ -57,9 +73,10 @@ function bandLines(
   smoothing: number,
   groups: readonly string[],
 ): ChartLine[] {
-  const bundles = groupBy(runs, (run) => run.group ?? run.label);
+  const bundles = groupBy(runs, bundleOf);
+  const strokeFor = strokesOf(runs, true);
   const lines: ChartLine[] = [];
-  [...bundles].forEach(([bundle, members], index) => {
+  for (const [bundle, members] of bundles) {
     for (const group of groups) {
       const ids = new Set(members.map((run) => run.trialId));
       const points = all
@@ -72,10 +89,10 @@ function bandLines(
         label: `${bundle}${groups.length > 1 ? ` ${group}` : ""} (${points.length})`,
         x: band.x,
         y: smoothed(band.mean, smoothing),
-        stroke: strokeOf(index, STYLES[group] ?? 2),
+        stroke: strokeFor(members[0]!, STYLES[group] ?? 2),
         band: { least: band.least, greatest: band.greatest },
       });
     }
-  });
+  }
   return lines;
 }

@@ -5,7 +5,7 @@ import { bandOf, valueAt } from "./bands";
 import { cell, csvOf } from "./csv";
 import type { ChartLine } from "./line";
 import { pointsOf } from "./line";
-import { strokeOf } from "./palette";
+import { levelsOf, strokeOf } from "./palette";
 import { smoothed } from "./smoothing";
 import { spanOf } from "./xSpan";
 
@@ -21,11 +21,20 @@ describe("the span of an axis", () => {
 
 describe("strokes", () => {
   it("of twenty-four runs, training and validation, are all another", () => {
-    const looks = [0, 1].flatMap((style) =>
-      Array.from({ length: 24 }, (_, run) => JSON.stringify(strokeOf(run, style))),
-    );
+    const ids = Array.from({ length: 24 }, (_, run) => run + 100);
+    const levels = levelsOf(ids);
+    const looks = [0, 1].flatMap((style) => ids.map((id) => JSON.stringify(strokeOf(id, style, levels.get(id)))));
     expect(new Set(looks).size).toBe(48);
   });
+
+  it("count the ids before that have the same colour", () =>
+    expect([...levelsOf([3, 11, 4, 19, 12, 3])]).toEqual([
+      [3, 0],
+      [11, 1],
+      [4, 0],
+      [19, 2],
+      [12, 1],
+    ]));
 });
 
 describe("smoothing", () => {

@@ -103,7 +103,7 @@ interface HoldBarProps {
 /** One hold: a link to its trial, or the name of another task. */
 function HoldBar({ bar, timeZone }: HoldBarProps) {
   const { hold } = bar;
-  const { color } = strokeOf(hold.experimentId ?? 0);
+  const color = hold.trialId === null ? "var(--ink-soft)" : strokeOf(hold.trialId).color;
   const name = hold.trialId === null ? hold.name : `${hold.name} (${hold.trialId})`;
   const what = hold.trialId === null ? hold.name : `${hold.name}, trial ${hold.trialId}`;
   const reason = hold.exitReason ? `, ${exitPhrase(hold.exitReason)}` : "";

@@ -5,8 +5,7 @@ import { useShownTheme } from "@/app/preferences";
 import { Button } from "@/components/base/Button";
 import { Icon } from "@/components/base/Icon";
 import { Swatch } from "@/components/board/Legend";
-import type { Run } from "@/components/board/lines";
-import { strokeOf } from "@/components/charts/palette";
+import { type Run, strokesOf } from "@/components/board/lines";
 import { StateBadge } from "@/components/StateBadge";
 import { escapeControl } from "@/format/escapeControl";
 import { figure } from "@/format/number";
@@ -56,8 +55,7 @@ const Rows = memo(function Rows({ compared, runs, columns, isBanded, drop }: Omi
     () => (sorted ? sortedPlaces(sorted.values, sort!.descending) : compared.map((_, index) => index)),
     [sorted, sort, compared],
   );
-  const groups = [...new Set(runs.map((run) => run.group ?? run.label))];
-  const colorOf = (index: number) => (isBanded ? groups.indexOf(runs[index]!.group ?? runs[index]!.label) : index);
+  const strokeFor = strokesOf(runs, isBanded);
   const press = (key: string) =>
     setSort((now) =>
       now?.key !== key ? { key, descending: false } : now.descending ? null : { key, descending: true },
@@ -94,7 +92,7 @@ const Rows = memo(function Rows({ compared, runs, columns, isBanded, drop }: Omi
               <tr key={run.trialId} data-run={run.trialId}>
                 <td data-label="Run" className={styles.first}>
                   <span className={styles.run}>
-                    <Swatch stroke={strokeOf(colorOf(index))} />
+                    <Swatch stroke={strokeFor(runs[index]!)} />
                     <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}`}>
                       {escapeControl(runs[index]!.label)}
                     </Link>

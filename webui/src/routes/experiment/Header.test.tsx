@@ -28,8 +28,7 @@ const steering = () => within(screen.getByRole("group", { name: "Experiment acti
 const titles = () =>
   steering()
     .getAllByRole("button")
-    .map((button) => button.textContent)
-    .slice(0, 4);
+    .map((button) => button.textContent.trim());
 const state = () =>
   screen
     .getAllByRole("status")
@@ -50,38 +49,47 @@ describe("the way back to the list", () => {
   });
 });
 
-describe("the four buttons", () => {
+describe("the buttons", () => {
   beforeEach(() => stopClock());
+  const none = Object.fromEntries(Object.keys(statusOf().can).map((verb) => [verb, false])) as ExperimentStatus["can"];
 
-  it.each([
-    "STATE_QUEUED",
-    "STATE_RUNNING",
-    "STATE_PAUSING",
-    "STATE_PAUSED",
-    "STATE_COMPLETED",
-    "STATE_ERROR",
-  ] as const)("are there in %s, in their order", async (name) => {
-    const none = Object.fromEntries(
-      Object.keys(statusOf().can).map((verb) => [verb, false]),
-    ) as ExperimentStatus["can"];
-    await page({ state: name, can: none });
-    expect(titles()).toEqual(["Pause", "Activate", "Stop", "Kill"]);
+  it("are those of what can be done, and no others", async () => {
+    const { unmount } = await page({});
+    expect(titles()).toEqual(["Pause", "Stop", "Kill", "Fork", "More"]);
+    unmount();
+    await page({ state: "STATE_COMPLETED", can: { ...none, fork: true, archive: true, continue: true } });
+    expect(titles()).toEqual(["Continue", "Fork", "More"]);
+    await user.click(screen.getByRole("button", { name: "More for this experiment" }));
+    expect(screen.getAllByRole("menuitem").map((item) => item.textContent)).toEqual(["Archive", "Compare with others"]);
+    expect(document.querySelectorAll("[aria-disabled=true]")).toHaveLength(0);
   });
 
-  it("that cannot be pressed take the focus, say why, and send nothing", async () => {
+  it("of another user's experiment are replaced by the reason, said once", async () => {
+    const reason = "only bob (the owner) or an admin may change it";
+    const why = Object.fromEntries(Object.keys(none).map((verb) => [verb, reason]));
+    await page({ can: { ...none, fork: true }, why: { ...why, fork: null } as ExperimentStatus["why"] });
+    expect(titles()).toEqual(["Fork", "More"]);
+    expect(screen.getByText("Only bob (the owner) or an admin may change it")).toBeVisible();
+  });
+
+  it("send nothing by their key where it cannot be done", async () => {
     const { master } = await page({});
-    const activate = steering().getByRole("button", { name: "Activate" });
-    expect(activate).toHaveAttribute("aria-disabled", "true");
-    expect(activate).toHaveAttribute("title", "it is running already");
-    activate.focus();
-    expect(activate).toHaveFocus();
     const before = master.asked.length;
-    await user.keyboard("{Enter}");
-    await user.click(activate);
-    activate.blur();
     await user.keyboard("a");
     await pass();
     expect(master.asked).toHaveLength(before);
+  });
+
+  it("keep the focus among them where the focused one goes, and a double click presses one alone", async () => {
+    const { master } = await page({});
+    const paused = { ...statusOf().can, pause: false, activate: true };
+    master.answers[STATUS] = statusOf({ state: "STATE_PAUSED", can: paused });
+    await user.dblClick(steering().getByRole("button", { name: "Pause" }));
+    await pass();
+    expect(titles()).toEqual(["Activate", "Stop", "Kill", "Fork", "More"]);
+    expect(steering().getByRole("button", { name: "Activate" })).toHaveFocus();
+    expect(master.of(PAUSE)).toHaveLength(1);
+    expect(master.asked.filter(({ line }) => line.endsWith("/activate"))).toEqual([]);
   });
 });
 
@@ -99,13 +107,13 @@ describe("Continue", () => {
     expect(screen.getByText("Continuing experiment 7")).toBeInTheDocument();
   });
 
-  it("is not there before, and an archived one says why it cannot", async () => {
+  it("is not there before, nor for an archived one", async () => {
     const { unmount } = await page({});
     expect(steering().queryByRole("button", { name: "Continue" })).toBeNull();
     unmount();
     const why = { ...statusOf().why, continue: "it is archived" };
     await page({ state: "STATE_COMPLETED", archived: true, why });
-    expect(steering().getByRole("button", { name: "Continue" })).toHaveAttribute("title", "it is archived");
+    expect(steering().queryByRole("button", { name: "Continue" })).toBeNull();
   });
 });
 

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { lazy } from "@/app/lazy";
+import { ActionGroup } from "@/components/base/ActionGroup";
 import { Button } from "@/components/base/Button";
 import { Menu } from "@/components/base/Menu";
 import { ProgressBar } from "@/components/ProgressBar";
@@ -12,7 +13,7 @@ import { duration } from "@/format/duration";
 import { hasEnded, isLive, withoutState } from "@/format/states";
 import { useNow } from "@/hooks/useNow";
 import { useActions } from "@/keyboard/actions";
-import { type Experiment, type ExperimentStatus, progressQuery } from "@/services/experiments";
+import { type Experiment, type ExperimentStatus, progressQuery, readOnlyReason } from "@/services/experiments";
 import { EditableName } from "./EditableName";
 import { KillDialog } from "./KillDialog";
 import { Labels } from "./Labels";
@@ -37,15 +38,15 @@ const STEERING: readonly {
   title: string;
   note?: string;
   keys?: string;
-  danger?: boolean;
+  kind: "plain" | "primary" | "danger";
 }[] = [
-  { verb: "pause", title: "Pause", keys: "p" },
-  { verb: "activate", title: "Activate", keys: "a" },
-  { verb: "cancel", title: "Stop", note: "Saves a checkpoint, then ends the experiment" },
-  { verb: "kill", title: "Kill", note: "Ends the experiment at once, without a checkpoint", danger: true },
+  { verb: "pause", title: "Pause", keys: "p", kind: "primary" },
+  { verb: "activate", title: "Activate", keys: "a", kind: "primary" },
+  { verb: "cancel", title: "Stop", note: "Saves a checkpoint, then ends the experiment", kind: "plain" },
+  { verb: "kill", title: "Kill", note: "Ends the experiment at once, without a checkpoint", kind: "danger" },
 ];
 
-/** What the experiment does now, and the four buttons, always all four and always here. */
+/** What the experiment does now, and what can be done to it. */
 export function Header({ experiment, status }: Props) {
   const { id } = experiment;
   const navigate = useNavigate();
@@ -56,6 +57,7 @@ export function Header({ experiment, status }: Props) {
   const press = (verb: (typeof STEERING)[number]["verb"]) => (verb === "kill" ? setKilling(true) : steer(verb));
   const why = (verb: keyof ExperimentStatus["can"]) =>
     status.can[verb] ? undefined : (status.why[verb] ?? "not possible in this state");
+  const readOnly = readOnlyReason(status);
   useActions([
     ...STEERING.map(({ verb, title, keys }) => ({
       id: verb,
@@ -104,30 +106,17 @@ export function Header({ experiment, status }: Props) {
       <div className={layout.pageHead}>
         <EditableName id={id} name={experiment.name} />
         <span className={layout.grow} />
-        <div className={layout.row} role="group" aria-label="Experiment actions">
-          {STEERING.map(({ verb, title, note, danger }) => (
-            <Button
-              key={verb}
-              kind={
-                danger
-                  ? "danger"
-                  : verb === "pause" || verb === "activate"
-                    ? status.can[verb]
-                      ? "primary"
-                      : "plain"
-                    : "plain"
-              }
-              why={why(verb)}
-              title={note}
-              busy={busy === verb}
-              onClick={() => press(verb)}
-            >
+        {readOnly !== null && (
+          <span className={typography.soft}>{readOnly.charAt(0).toUpperCase() + escapeControl(readOnly.slice(1))}</span>
+        )}
+        <ActionGroup className={layout.row} label="Experiment actions">
+          {STEERING.filter(({ verb }) => status.can[verb]).map(({ verb, title, note, kind }) => (
+            <Button key={verb} kind={kind} title={note} busy={busy === verb} onClick={() => press(verb)}>
               {title}
             </Button>
           ))}
-          {hasEnded(status.state) && (
+          {status.can.continue && (
             <Button
-              why={why("continue")}
               title="Resumes its unfinished trials from their newest checkpoints"
               busy={busy === "continue"}
               onClick={() => steer("continue")}
@@ -135,15 +124,12 @@ export function Header({ experiment, status }: Props) {
               Continue
             </Button>
           )}
-          <Button why={why("fork")} onClick={() => setForking(true)}>
-            Fork
-          </Button>
+          {status.can.fork && <Button onClick={() => setForking(true)}>Fork</Button>}
           <Menu
             label="More for this experiment"
             items={[
-              status.archived
-                ? { title: "Unarchive", run: () => steer("unarchive"), why: why("unarchive") }
-                : { title: "Archive", run: () => steer("archive"), why: why("archive") },
+              ...(status.can.unarchive ? [{ title: "Unarchive", run: () => steer("unarchive") }] : []),
+              ...(status.can.archive ? [{ title: "Archive", run: () => steer("archive") }] : []),
               ...(experiment.forkedFrom
                 ? [
                     {
@@ -153,12 +139,12 @@ export function Header({ experiment, status }: Props) {
                   ]
                 : []),
               { title: "Compare with others", run: () => void navigate(`/compare?experiments=${id}`) },
-              { title: "Delete…", run: () => setDeleting(true), why: why("delete"), danger: true },
+              ...(status.can.delete ? [{ title: "Delete…", run: () => setDeleting(true), danger: true }] : []),
             ]}
           >
             More <Icon name="down" />
           </Menu>
-        </div>
+        </ActionGroup>
       </div>
       <div className={layout.row}>
         <Now status={status} />

@@ -21,7 +21,6 @@ export function KillDialog({ id, status, onClose, kill, stop }: Props) {
   const now = useNow();
   const { data: timeline, error } = useQuery(timelineQuery(id));
   const lost = timeline ? unsavedWork(status.trials, timeline.marks) : null;
-  const stopping = status.can.cancel ? undefined : (status.why.cancel ?? "not possible in this state");
   return (
     <Confirmation
       open
@@ -29,7 +28,7 @@ export function KillDialog({ id, status, onClose, kill, stop }: Props) {
       title={`Kill experiment ${id}?`}
       action="Kill"
       run={kill}
-      alternative={{ title: "Stop instead", run: stop, why: stopping }}
+      alternative={status.can.cancel ? { title: "Stop instead", run: stop } : undefined}
     >
       <p>Kill ends it at once, without a checkpoint. Stop saves a checkpoint first, then ends it.</p>
       {lost === null ? (

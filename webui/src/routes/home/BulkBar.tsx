@@ -1,12 +1,15 @@
+import { useQuery } from "@tanstack/react-query";
 import { clsx } from "clsx";
 import { type FormEvent, useRef, useState } from "react";
 import { useNavigate } from "react-router";
+import { ActionGroup } from "@/components/base/ActionGroup";
 import { Button } from "@/components/base/Button";
 import { Menu } from "@/components/base/Menu";
 import { Popover } from "@/components/base/Popover";
 import { Confirmation } from "@/components/Confirmation";
 import { DeleteExperiments } from "@/components/DeleteExperiments";
 import { ExperimentNames } from "@/components/ExperimentNames";
+import { allowedActionsQuery, type BulkVerb } from "@/services/columns";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
 import { useFootRoom } from "./useFootRoom";
@@ -24,16 +27,34 @@ interface Props {
   bulk: ReturnType<typeof useBulk>;
 }
 
-/** What can be done to what is selected; always says how many that is. */
+const MAX_COMPARED = 100;
+
+/** What can be done to what is selected, and to how many of it where not to all; always says how many are selected. */
 export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   const navigate = useNavigate();
-  const [deleting, setDeleting] = useState(false);
-  const [killing, setKilling] = useState(false);
+  // Those that the dialog names, whatever can be done to them meanwhile.
+  const [deleting, setDeleting] = useState<readonly number[] | null>(null);
+  const [killing, setKilling] = useState<readonly number[] | null>(null);
   const [label, setLabel] = useState("");
   const ids = [...selection.ids];
   const count = ids.length;
   const bar = useRef<HTMLDivElement>(null);
   useFootRoom(bar);
+  const able = useAble(ids);
+  const offered = (verb: BulkVerb, title: string, run: (able: number[]) => void) => {
+    const those = able(verb);
+    if (those.length === 0) return [];
+    // "Kill (2)…": what opens a dialog ends in dots.
+    const counted = title.replace(/…?$/, ` (${those.length})$&`);
+    return [{ verb, title: those.length < count ? counted : title, run: () => run(those) }];
+  };
+  const acting = (verb: BulkVerb) => (those: number[]) => bulk.act(verb, those);
+  const more = [
+    ...offered("cancel", "Stop", acting("cancel")).map((item) => ({ ...item, note: "saves a checkpoint first" })),
+    ...offered("archive", "Archive", acting("archive")),
+    ...offered("unarchive", "Unarchive", acting("unarchive")),
+    ...offered("delete", "Delete…", setDeleting).map((item) => ({ ...item, danger: true })),
+  ];
   const addLabel = (event: FormEvent) => {
     event.preventDefault();
     if (label.trim()) bulk.label({ ids, add: [label.trim()], remove: [] });
@@ -44,7 +65,7 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
     setLabel("");
   };
   return (
-    <div ref={bar} className={clsx(layout.row, styles.bulk)} role="toolbar" aria-label="Selected experiments">
+    <ActionGroup box={bar} className={clsx(layout.row, styles.bulk)} role="toolbar" label="Selected experiments">
       <strong>{count} selected</strong>
       {hidden.length > 0 && (
         <span className={clsx(layout.row, typography.warning)} role="status">
@@ -55,17 +76,23 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
         </span>
       )}
       {count - hidden.length < total && <Button kind="quiet" onClick={selectAll}>{`Select all ${total}`}</Button>}
-      <Button onClick={() => bulk.act("pause", ids)}>Pause</Button>
-      <Button onClick={() => bulk.act("activate", ids)}>Activate</Button>
-      <Button kind="danger" onClick={() => setKilling(true)}>
-        Kill…
-      </Button>
-      <Button
-        why={count < 2 ? "Select two or more" : count > 100 ? "At most 100 can be compared" : undefined}
-        onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}
-      >
-        Compare
-      </Button>
+      {[...offered("pause", "Pause", acting("pause")), ...offered("activate", "Activate", acting("activate"))].map(
+        ({ verb, title, run }) => (
+          <Button key={verb} onClick={run}>
+            {title}
+          </Button>
+        ),
+      )}
+      {offered("kill", "Kill…", setKilling).map(({ verb, title, run }) => (
+        <Button key={verb} kind="danger" onClick={run}>
+          {title}
+        </Button>
+      ))}
+      {count > MAX_COMPARED ? (
+        <span className={typography.soft}>At most {MAX_COMPARED} can be compared</span>
+      ) : (
+        count > 1 && <Button onClick={() => void navigate(`/compare?experiments=${ids.join(",")}`)}>Compare</Button>
+      )}
       <Popover label="Label" trigger="Label">
         <form className={layout.row} onSubmit={addLabel}>
           <input
@@ -78,40 +105,45 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
           <Button onClick={removeLabel}>Remove</Button>
         </form>
       </Popover>
-      <Menu
-        label="More for the selected"
-        items={[
-          { title: "Stop", note: "saves a checkpoint first", run: () => bulk.act("cancel", ids) },
-          { title: "Archive", run: () => bulk.act("archive", ids) },
-          { title: "Unarchive", run: () => bulk.act("unarchive", ids) },
-          { title: "Delete…", run: () => setDeleting(true), danger: true },
-        ]}
-      >
-        More <Icon name="down" />
-      </Menu>
+      {more.length > 0 && (
+        <Menu label="More for the selected" items={more}>
+          More <Icon name="down" />
+        </Menu>
+      )}
       <Button kind="quiet" onClick={selection.clear}>
         Clear
       </Button>
-      <Confirmation
-        open={killing}
-        onClose={() => setKilling(false)}
-        title={`Kill ${count === 1 ? "1 experiment" : `${count} experiments`}?`}
-        action="Kill"
-        run={() => bulk.act("kill", ids)}
-        alternative={{ title: "Stop instead", run: () => bulk.act("cancel", ids) }}
-      >
-        <ExperimentNames ids={ids} />
-        <p>
-          Kill ends them at once, without a checkpoint: each running trial loses its work since its last checkpoint.
-          Stop saves a checkpoint first, then ends them.
-        </p>
-      </Confirmation>
+      {killing && (
+        <Confirmation
+          open
+          onClose={() => setKilling(null)}
+          title={`Kill ${killing.length === 1 ? "1 experiment" : `${killing.length} experiments`}?`}
+          action="Kill"
+          run={() => bulk.act("kill", killing)}
+          alternative={{ title: "Stop instead", run: () => bulk.act("cancel", killing) }}
+        >
+          <ExperimentNames ids={killing} />
+          <p>
+            Kill ends them at once, without a checkpoint: each running trial loses its work since its last checkpoint.
+            Stop saves a checkpoint first, then ends them.
+          </p>
+        </Confirmation>
+      )}
       <DeleteExperiments
-        open={deleting}
-        onClose={() => setDeleting(false)}
-        ids={ids}
-        run={() => bulk.act("delete", ids, selection.drop)}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        ids={deleting ?? []}
+        run={() => deleting && bulk.act("delete", deleting, selection.drop)}
       />
-    </div>
+    </ActionGroup>
   );
+}
+
+/** Which of the selected an action can be done to. Where the master does not say, all: its refusal then says why not. */
+function useAble(ids: readonly number[]): (verb: BulkVerb) => number[] {
+  const { data: groups, error } = useQuery(allowedActionsQuery(ids));
+  if (!groups) return () => (error ? [...ids] : []);
+  const selected = new Set(ids);
+  return (verb) =>
+    groups.flatMap((group) => (group.actions.includes(verb) ? group.ids.filter((id) => selected.has(id)) : []));
 }
