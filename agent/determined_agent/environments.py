@@ -169,7 +169,8 @@ def facts_of(venv: Path) -> PythonFacts:
         if os.path.realpath(folder) != os.path.join(os.path.realpath(venv), folder.relative_to(venv)):
             raise NotStarted(f"{venv} is not a Python environment: {folder.relative_to(venv)} is a link")
     number = sites[0].parent.name.removeprefix("python").split(".")
-    versions = dict(match.groups() for path in sites[0].iterdir() if (match := _DISTRIBUTION.fullmatch(path.name)))
+    named = (_DISTRIBUTION.fullmatch(path.name) for path in sites[0].iterdir())
+    versions = {match[1]: match[2] for match in named if match}
     return PythonFacts(
         official=versions.get("determined"),
         torch=versions.get("torch"),

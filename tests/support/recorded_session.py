@@ -221,6 +221,12 @@ async def _searches(session: Session) -> None:
     for trial in (2, 3):
         await session.start(trial)
         await session.report(trial, range(1, 11))
+
+    async def is_indexed() -> bool:
+        found = (await one.post("/api/v1/experiments-search", {})).json()["experiments"]
+        return all(each["bestTrial"]["summaryMetrics"] for each in found if each["experiment"]["id"] in (1, 2))
+
+    await eventually(is_indexed)
     await session.calls("experiments", 13, 14)
     await session.calls("trials", 0, 22)
     for trial in (2, 3):

@@ -2,7 +2,7 @@ import { screen } from "@testing-library/react";
 import { beforeEach, expect, it } from "vitest";
 import { strokeOf } from "@/components/charts/palette";
 import type { OverviewAgent, SlotHold } from "@/services/cluster";
-import { drawn, pass, stopClock } from "@/testing/drawn";
+import { drawn, stopClock } from "@/testing/drawn";
 import { fakeMaster } from "@/testing/fakeMaster";
 import { Gantt } from "./Gantt";
 
@@ -16,8 +16,7 @@ it("gives the bar of a trial the colour of its curves, and that of another task 
   ] as unknown as SlotHold[];
   fakeMaster({ "GET /detent/cluster/holds": { holds } });
   drawn(<Gantt agents={[{ id: "a", slots: [{ id: "0" }] }] as unknown as OverviewAgent[]} />);
-  await pass();
-  const bars = [screen.getByRole("link", { name: /digits/ }), screen.getByTitle(/^shell/)];
+  const bars = [await screen.findByRole("link", { name: /digits/ }), screen.getByTitle(/^shell/)];
   const colors = [strokeOf(13).color, "var(--ink-soft)"].map((color) => {
     const sample = document.createElement("span");
     sample.style.borderColor = color;
