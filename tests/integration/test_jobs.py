@@ -1,11 +1,12 @@
 """Jobs of experiments: what the queue orders by, and how it changes."""
 
 import pytest
+from sqlalchemy import select
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.waiting import eventually
 
 from determined_master.allocations import queue_repository
-from determined_master.db.models import ExperimentRow, JobRow
+from determined_master.db.models import AllocationRow, ExperimentRow, JobRow
 from determined_master.jobs import repository as jobs
 from determined_master.tasks import repository as tasks
 
@@ -43,6 +44,23 @@ async def test_a_new_priority_applies_to_trials_that_wait(one: Cluster):
     agent = await one.join(slots=1)
     assert [each.allocation_id.split(".")[0] for each in await agent.wished()] == [str(second)]
     assert (await job_of(one, first)).priority == 42
+
+
+async def test_each_waiting_trial_follows_its_own_job(one: Cluster):
+    experiments = [await one.create() for _ in range(3)]
+
+    async def all_wait() -> bool:
+        async with one.master.database.read() as session:
+            return (await queue_repository.counts(session, "default"))[0] == 3
+
+    await eventually(all_wait)
+    for priority, experiment in enumerate(experiments, 10):
+        path = f"/api/v1/experiments/{experiment}"
+        assert (await one.client.patch(path, json={"resources": {"priority": priority}})).status_code == 200
+    async with one.master.database.read() as session:
+        rows = (await session.scalars(select(AllocationRow).order_by(AllocationRow.id))).all()
+    positions = [(await job_of(one, experiment)).position for experiment in experiments]
+    assert [(row.priority, row.submitted_at) for row in rows] == list(zip((10, 11, 12), positions, strict=True))
 
 
 @pytest.mark.parametrize("resources", [{"priority": 0}, {"priority": 100}])

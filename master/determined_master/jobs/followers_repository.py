@@ -82,10 +82,9 @@ def _lagging(condition: ColumnElement[bool]) -> Select[str]:
 
 
 async def _copy(session: WriteSession, some: Select[str]) -> int:
-    of_task = select(TaskRow.job_id).where(TaskRow.id == AllocationRow.task_id).scalar_subquery()
-    new = (
-        select(column).where(JobRow.id == of_task).scalar_subquery() for column in (JobRow.priority, JobRow.position)
-    )
+    # A join, no second query inside: SQLAlchemy correlates with the statement that directly surrounds a query only.
+    of_job = select(JobRow).join(TaskRow, TaskRow.job_id == JobRow.id).where(TaskRow.id == AllocationRow.task_id)
+    new = (of_job.with_only_columns(column).scalar_subquery() for column in (JobRow.priority, JobRow.position))
     statement = update(AllocationRow).where(AllocationRow.id.in_(some)).values(dict(zip(_COPIES, new, strict=True)))
     # Returned rows would be fetched one by one, each waiting for a busy event loop.
     done = await session.execute(statement.execution_options(synchronize_session=False))
