@@ -141,6 +141,9 @@ PLAIN: dict[str, Callable[[int], Any]] = {
 }
 STATEFUL: dict[str, Callable[[int], Any]] = {
     "sampler with state_dict": lambda workers: DataLoader(DATA, 3, sampler=Stateful(), num_workers=workers),
+    "batch sampler over one with state_dict": lambda workers: DataLoader(
+        DATA, batch_sampler=batched(Stateful()), num_workers=workers
+    ),
     "torch, sampler with state_dict": lambda workers: torch_data.DataLoader(
         DATA, batch_sampler=batched(Stateful()), num_workers=workers
     ),

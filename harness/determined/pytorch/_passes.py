@@ -88,7 +88,7 @@ class SamplerPasses:
         self._streams = streams
         self._taken = 0
         self._newest: tuple[int, list[Any]] | None = None
-        self.states = SourceStates([] if hasattr(source, "set_epoch") else [source])
+        self.states = SourceStates([] if hasattr(source, "set_epoch") else parts_of(source))
 
     def items(self, number: int) -> list[Any]:
         """Returns the items of a pass. Passes are asked for in ascending order; the newest may be asked for again."""
