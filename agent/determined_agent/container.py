@@ -8,7 +8,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from determined.link.messages import MAX_RUNTIME_ID, ContainerExit, ContainerSpec, OutputBatch, ReportedContainer
+from determined.link.messages import (
+    MAX_RUNTIME_ID,
+    MAX_START_NOTE,
+    ContainerExit,
+    ContainerSpec,
+    OutputBatch,
+    ReportedContainer,
+)
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, SystemFailure
@@ -96,6 +103,7 @@ class Container:
             is_ready=self._is_ready,
             runtime_id=self._driver.runtime_id(self.folder)[:MAX_RUNTIME_ID],
             needed_environment="" if self.state.is_terminal else self._draft.needed_environment,
+            start_note=self._draft.start_note[:MAX_START_NOTE],
         )
 
     def take_last_output(self) -> OutputBatch | None:

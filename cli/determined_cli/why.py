@@ -33,6 +33,12 @@ def run(args: Namespace) -> None:
 
 def lines(found: Mapping[str, Any]) -> Iterator[str]:
     """Yields the explanation, a sentence for each fact."""
+    yield from _wait(found)
+    for note in found.get("notes", ()):
+        yield f"slow starts: {note}"
+
+
+def _wait(found: Mapping[str, Any]) -> Iterator[str]:
     first = found["first"]
     if first is None:
         yield f"{found['subject']}: {found['text']}" if found["text"] else f"{found['subject']} does not wait for slots"

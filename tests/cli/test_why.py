@@ -73,3 +73,10 @@ def test_a_start_that_nobody_can_estimate_says_so(master: FakeMaster, capsys: py
     assert main(["why", "b7"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2:] == ["expected start: nobody knows how long 1.1.1 will run", "no single change starts it now"]
+
+
+def test_slow_starts_of_what_runs_are_explained(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+    note = "image mine holds no byte code of torch: each start compiles the modules that it imports"
+    master.on("GET", "/tasks/b7/why", (200, {"waiting": 0, "first": None, "notes": [note]}))
+    assert main(["why", "b7"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["task b7 does not wait for slots", f"slow starts: {note}"]

@@ -7,6 +7,9 @@ from tests.integration.test_preemption import PREEMPTING, URGENT, is_asked, leav
 from tests.support.cluster import CONFIG, Cluster, cluster
 from tests.support.waiting import eventually
 
+from determined.link.messages import ContainerExit
+from determined.states import ContainerState
+
 WIDE = CONFIG + "resources: {slots_per_trial: 2}\n"
 
 
@@ -98,8 +101,25 @@ async def test_what_does_not_wait_has_no_explanation(one: Cluster):
     agent = await one.join()
     experiment = await one.create()
     wish = await started(agent, experiment)
-    assert await one.get(f"/detent/experiments/{experiment}/why") == {"waiting": 0, "first": None}
-    assert await one.get("/detent/trials/1/why") == {"waiting": 0, "first": None}
+    nothing = {"waiting": 0, "first": None, "notes": []}
+    assert await one.get(f"/detent/experiments/{experiment}/why") == nothing
+    assert await one.get("/detent/trials/1/why") == nothing
     task = wish.allocation_id.rpartition(".")[0]
-    assert await one.get(f"/detent/tasks/{task}/why") == {"waiting": 0, "first": None}
+    assert await one.get(f"/detent/tasks/{task}/why") == nothing
     assert (await one.client.get("/detent/experiments/99/why")).status_code == 404
+
+
+async def test_slow_starts_of_a_live_container_are_explained_until_it_ends(one: Cluster):
+    agent = await one.join()
+    experiment = await one.create()
+    desired = await started(agent, experiment)
+    note = "image mine holds no byte code of torch: each start compiles the modules that it imports"
+    starting = agent.truth(desired, ContainerState.STARTING).model_copy(update={"start_note": note})
+    await one.master.agents.on_report(agent.id, [starting])
+    # After a restart the agent reports no note; the stored one holds.
+    await agent.say(desired, ContainerState.RUNNING)
+    task = desired.allocation_id.rpartition(".")[0]
+    for subject in (f"experiments/{experiment}", "trials/1", f"tasks/{task}"):
+        assert (await one.get(f"/detent/{subject}/why"))["notes"] == [note]
+    await agent.say(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
+    assert (await one.get("/detent/trials/1/why"))["notes"] == []

@@ -71,10 +71,11 @@ class ContainerEnvironmentHook:
         say_user(draft, "this task runs as root in its container")
         choose_library(draft, f"image {name}", facts.official, facts.version, facts.torch)
         if facts.uncompiled:
-            draft.say(
+            draft.start_note = (
                 f"image {name} holds no byte code of {facts.uncompiled}: each start compiles the modules that it "
                 f"imports, which takes seconds. {COMPILE_ADVICE}"
             )
+            draft.say(draft.start_note)
         copy = await asyncio.to_thread(keep_harness, settings.data)
         draft.mounts.append(Mount(str(copy), str(HARNESS_FOLDER), read_only=True))
         environment.update(spec.environment)

@@ -53,6 +53,8 @@ class Draft:
     """Environment with the packages that are added to the task's Python; None if there are none."""
     needed_environment: str = ""
     """Key of the environment for which the container waits."""
+    start_note: str = ""
+    """A reason why each start of this container is slow, with what to do; empty if none is known."""
     on_change: Callable[[], None] = lambda: None
     """Reports the container to the master, and sends its log, while a hook waits."""
 

@@ -39,7 +39,7 @@ def why(session: Session, target: str, *, is_trial: bool = False) -> dict[str, A
         is_trial: the number is a trial's.
 
     Returns:
-        ``subject``, ``text`` (its state in words), ``waiting`` (a count) and ``first``, see ``GET
+        ``subject``, ``text`` (its state in words), ``waiting`` (a count), ``first`` and ``notes``, see ``GET
         /detent/experiments/{id}/why``; ``first`` is None if nothing waits.
     """
     if not target.isdecimal():

@@ -25,6 +25,7 @@ MAX_CONTAINERS = 4096
 MAX_LINES = 10_000
 """Maximum number of lines of a batch of output; an agent sends a tenth of it."""
 MAX_RUNTIME_ID = 128
+MAX_START_NOTE = 1000
 """Maximum length of a container engine's id."""
 
 
@@ -104,6 +105,9 @@ class ReportedContainer(_Message):
     """Id of the container on its engine; empty for a process and from earlier versions."""
     needed_environment: str = Field(default="", pattern="^([0-9a-f]{16})?$")
     """Key of the Python environment for which its start waits; the master starts a task that builds it there."""
+    start_note: str = Field(default="", max_length=MAX_START_NOTE)
+    """A reason why each start of it is slow; empty if none is known, from earlier versions, and after a restart of the
+    agent."""
 
 
 class Hello(_Message):

@@ -101,6 +101,8 @@ async def observe(
                 await exit_line.write_after_output(session, clock, row)
             continue
         values["address"] = report.address
+        if report.start_note:
+            values["start_note"] = report.start_note
         if state is ContainerState.TERMINATED:
             ended = report.exit or ContainerExit(kind="system", message="ended without an exit record")
             values["exit"] = ended.model_dump(mode="json")

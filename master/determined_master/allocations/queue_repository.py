@@ -4,15 +4,17 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, func, or_, select, type_coerce, update
+from sqlalchemy import BigInteger, ColumnElement, bindparam, func, or_, select, type_coerce, update
 
 from determined.states import AllocationState, ExitReason, TaskKind
 from determined_master import notifications
+from determined_master.allocations.repository import LIVE
 from determined_master.db.base import table_of
-from determined_master.db.models import AllocationRow, JobRow, TaskRow, TrialRow
+from determined_master.db.models import AllocationRow, ContainerRow, JobRow, TaskRow, TrialRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, notify
 
+MAX_START_NOTES = 10
 RUNNING = [s for s in AllocationState if s.is_live and s is not AllocationState.PENDING]
 
 
@@ -146,11 +148,33 @@ async def first_pending(
 ) -> tuple[int, AllocationRow | None]:
     """Returns how many allocations of a job and of tasks wait, and the one that is expected to start first. They may be
     very many, so the database chooses."""
-    of_job = select(TaskRow.id).where(TaskRow.job_id == job_id)
-    concerned = or_(AllocationRow.task_id.in_(of_job), AllocationRow.task_id.in_(task_ids))
+    concerned = _concerned(job_id, task_ids)
     count = select(func.count()).where(AllocationRow.state == AllocationState.PENDING, concerned)
     number = (await session.execute(count)).scalar_one()
     return number, (await session.scalars(_FIRST_PENDING.where(concerned))).first() if number else None
+
+
+async def start_notes(session: ReadSession, *, job_id: str | None, task_ids: Collection[str]) -> list[str]:
+    """Returns why starts of the live containers of a job and of tasks are slow, each reason once."""
+    query = (
+        select(ContainerRow.start_note)
+        .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
+        .where(
+            AllocationRow.state.in_(LIVE),
+            _concerned(job_id, task_ids),
+            ContainerRow.is_live(),
+            ContainerRow.start_note != "",
+        )
+        .distinct()
+        .order_by(ContainerRow.start_note)
+        .limit(MAX_START_NOTES)
+    )
+    return list(await session.scalars(query))
+
+
+def _concerned(job_id: str | None, task_ids: Collection[str]) -> ColumnElement[bool]:
+    of_job = select(TaskRow.id).where(TaskRow.job_id == job_id)
+    return or_(AllocationRow.task_id.in_(of_job), AllocationRow.task_id.in_(task_ids))
 
 
 _ROWS = table_of(AllocationRow)

@@ -72,10 +72,14 @@ class WaitExplanation(Wire):
 
 
 class WhyAnswer(Wire):
-    """``waiting``: number of allocations that wait; ``first``: the one that is expected to start first."""
+    """``waiting``: number of allocations that wait; ``first``: the one that is expected to start first.
+
+    ``notes``: why starts of what does not wait are slow.
+    """
 
     waiting: int
     first: WaitExplanation | None
+    notes: list[str]
 
 
 @router.get("/experiments/{experiment_id}/why")
@@ -102,10 +106,11 @@ async def _why(
     session: ReadSession, managers: ResourceManagers, task_ids: Sequence[str], job_id: str | None = None
 ) -> WhyAnswer:
     count, row = await queue_repository.first_pending(session, job_id=job_id, task_ids=task_ids)
+    notes = await queue_repository.start_notes(session, job_id=job_id, task_ids=task_ids)
     if row is None:
-        return WhyAnswer(waiting=0, first=None)
+        return WhyAnswer(waiting=0, first=None, notes=notes)
     explanation = await managers.explain(session, row)
-    return WhyAnswer(waiting=count, first=await _shown(session, row, explanation))
+    return WhyAnswer(waiting=count, first=await _shown(session, row, explanation), notes=notes)
 
 
 async def _shown(session: ReadSession, row: AllocationRow, found: Explanation) -> WaitExplanation:

@@ -97,6 +97,8 @@ class ContainerRow(Base):
     """Id of the container on its engine; empty for a process."""
     needed_environment: Mapped[str] = mapped_column(String(16), default="", server_default="")
     """Key of the Python environment for which it waits on its agent; empty otherwise."""
+    start_note: Mapped[str] = mapped_column(Text, default="", server_default="")
+    """A reason why each start of it is slow, in words of its agent; empty if none is known."""
 
     @classmethod
     def is_live(cls) -> ColumnElement[bool]:
