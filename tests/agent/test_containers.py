@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.agents import outcome
 from tests.support.container_engine import BASE_IMAGE, events_of_engine, make_image, need_engine
+from tests.support.fake_link_master import FakeLinkMaster
 
 from determined.link.messages import ContainerExit
 
@@ -236,15 +237,18 @@ async def test_an_image_with_an_old_python_gets_the_words_that_a_process_gets(tm
     assert exit_.message == "image detent-test:old-python has Python 3.8; tasks need 3.10 or newer"
 
 
-async def test_the_log_names_an_image_whose_packages_each_start_would_compile(tmp_path: Path) -> None:
+async def test_log_and_report_name_an_image_whose_packages_each_start_would_compile(tmp_path: Path) -> None:
     package = "/usr/lib/python3/dist-packages/jax"
     make_image("detent-test:uncompiled", f"RUN mkdir {package} && touch {package}/__init__.py")
     make_image(
         "detent-test:compiled",
         f"RUN mkdir {package} && touch {package}/__init__.py && python3 -m compileall -q {package}",
     )
-    _, _, notes = await run_in_container(tmp_path / "a", "true", images={"cpu": "detent-test:uncompiled"})
+    master = FakeLinkMaster()
+    spec = {"master": master, "images": {"cpu": "detent-test:uncompiled"}}
+    _, _, notes = await run_in_container(tmp_path / "a", "true", **spec)
     (note,) = [each for each in notes if "byte code" in each]
+    assert {each.start_note for report in master.truths for each in report.containers} == {"", note}
     assert note.startswith("image detent-test:uncompiled holds no byte code of jax: each start compiles the modules")
     assert "RUN python3 -m compileall" in note
     _, _, notes = await run_in_container(tmp_path / "b", "true", images={"cpu": "detent-test:compiled"})

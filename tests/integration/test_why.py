@@ -112,7 +112,7 @@ async def test_what_does_not_wait_has_no_explanation(one: Cluster):
 async def test_slow_starts_of_a_live_container_are_explained_until_it_ends(one: Cluster):
     agent = await one.join()
     experiment = await one.create()
-    desired = await started(agent, experiment)
+    (desired,) = await agent.wished()
     note = "image mine holds no byte code of torch: each start compiles the modules that it imports"
     starting = agent.truth(desired, ContainerState.STARTING).model_copy(update={"start_note": note})
     await one.master.agents.on_report(agent.id, [starting])
