@@ -28,7 +28,7 @@ class FakeAgent:
         self.name = name
         self.token = (data / "agent-token").read_text().strip()
         self.slots = slots
-        self.wishes: dict[str, DesiredContainer] = {}
+        self.desired: dict[str, DesiredContainer] = {}
         self.complete = threading.Event()
         self._stop = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -51,17 +51,17 @@ class FakeAgent:
         async for text in link:
             message = MASTER_MESSAGE.validate_json(text)
             if isinstance(message, DesiredState):
-                self.wishes = {w.container_id: w for w in message.containers if w.spec}
+                self.desired = {w.container_id: w for w in message.containers if w.spec}
                 await self._say(link)
-                if len(self.wishes) >= self.slots:
+                if len(self.desired) >= self.slots:
                     self.complete.set()
 
     async def _say(self, link: ClientConnection) -> None:
-        truths = [
+        reports = [
             ReportedContainer(container_id=w.container_id, allocation_id=w.allocation_id, state=ContainerState.RUNNING)
-            for w in self.wishes.values()
+            for w in self.desired.values()
         ]
-        await link.send(ReportedState(containers=truths).model_dump_json())
+        await link.send(ReportedState(containers=reports).model_dump_json())
 
     async def _beat(self, link: ClientConnection) -> None:
         while True:
@@ -90,7 +90,7 @@ def playing(url: str, data: Path, admin: Session, trials: int) -> Iterator[dict[
     try:
         yield {
             int(w.spec.environment[names.TRIAL_ID]): w.spec.environment[names.SESSION_TOKEN]
-            for w in agent.wishes.values()
+            for w in agent.desired.values()
             if w.spec
         }
     finally:

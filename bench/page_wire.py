@@ -86,7 +86,7 @@ def live_runs(running: Running, session: Session, count: int) -> Iterator[list[R
     if not agent.complete.wait(30):
         raise RuntimeError("the trials were not placed")
     try:
-        environments = [wish.spec.environment for wish in agent.wishes.values() if wish.spec]
+        environments = [desired.spec.environment for desired in agent.desired.values() if desired.spec]
         yield [
             Run(
                 running.url,

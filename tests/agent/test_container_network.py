@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import agent_on, is_done, make_wish
+from tests.support.agents import agent_on, is_done, make_desired
 from tests.support.container_engine import BASE_IMAGE, need_engine
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
@@ -72,12 +72,12 @@ async def task_behind_the_bridge(tmp_path: Path, master: FakeLinkMaster) -> Asyn
     """A container whose master is at the bridge's address; yields the container's id."""
     need_engine()
     settings = {"container_runtime": "docker", "default_images": {"cpu": BASE_IMAGE}}
-    wish = make_wish(SERVER, proxy_ports=[8265])
+    desired = make_desired(SERVER, proxy_ports=[8265])
     async with serving(master.app(), host=bridge_address()) as url, agent_on(url, tmp_path / "data", **settings):
-        await master.wish(wish)
-        yield wish.container_id
-        await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
-        await eventually(functools.partial(is_done, master, wish))
+        await master.set_desired(desired)
+        yield desired.container_id
+        await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
+        await eventually(functools.partial(is_done, master, desired))
 
 
 def bridge_address() -> str:

@@ -248,7 +248,7 @@ async def test_log_and_report_name_an_image_whose_packages_each_start_would_comp
     spec = {"master": master, "images": {"cpu": "detent-test:uncompiled"}}
     _, _, notes = await run_in_container(tmp_path / "a", "true", **spec)
     (note,) = [each for each in notes if "byte code" in each]
-    assert {each.start_note for report in master.truths for each in report.containers} == {"", note}
+    assert {each.start_note for report in master.reports for each in report.containers} == {"", note}
     assert note.startswith("image detent-test:uncompiled holds no byte code of jax: each start compiles the modules")
     assert "RUN python3 -m compileall" in note
     _, _, notes = await run_in_container(tmp_path / "b", "true", images={"cpu": "detent-test:compiled"})

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.agents import agent_on, make_wish
+from tests.support.agents import agent_on, make_desired
 from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
 from tests.support.waiting import eventually
 from websockets.asyncio.client import ClientConnection
@@ -20,38 +20,38 @@ from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.entry_command import boot_command
 
 
-async def ended(master: FakeLinkMaster, wish: DesiredContainer) -> ContainerExit:
+async def ended(master: FakeLinkMaster, desired: DesiredContainer) -> ContainerExit:
     """The exit, once all output is acknowledged."""
 
     def look() -> ReportedContainer | None:
-        truth = master.truth_of(wish.container_id)
-        return truth if truth is not None and truth.output_done else None
+        report = master.report_of(desired.container_id)
+        return report if report is not None and report.output_done else None
 
-    truth = await eventually(look)
-    assert truth is not None
-    assert truth.exit is not None
-    assert truth.state.is_terminal
-    return truth.exit
+    report = await eventually(look)
+    assert report is not None
+    assert report.exit is not None
+    assert report.state.is_terminal
+    return report.exit
 
 
-def state_is(master: FakeLinkMaster, wish: DesiredContainer, state: str) -> Callable[[], bool]:
-    return lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.state == state
+def state_is(master: FakeLinkMaster, desired: DesiredContainer, state: str) -> Callable[[], bool]:
+    return lambda: (report := master.report_of(desired.container_id)) is not None and report.state == state
 
 
 async def test_a_container_is_started_its_output_shipped_its_exit_reported_and_then_forgotten(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish("echo out; echo '[rank=3] WARNING: hm' >&2; exit 4")
+    master, desired = FakeLinkMaster(), make_desired("echo out; echo '[rank=3] WARNING: hm' >&2; exit 4")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
-        exit_ = await ended(master, wish)
+        await master.set_desired(desired)
+        exit_ = await ended(master, desired)
         said, *lines = exit_.message.split("\n")
         assert (exit_.kind, exit_.code, said) == ("exited", 4, "the process exited with code 4:")
         assert sorted(lines) == ["[rank=3] WARNING: hm", "out"]
         # Between two pipes no order is promised.
-        assert sorted(master.text_of(wish.container_id)) == ["hm", "out"]
-        second = next(line for line in master.lines[wish.container_id] if line.log == "hm")
+        assert sorted(master.text_of(desired.container_id)) == ["hm", "out"]
+        second = next(line for line in master.lines[desired.container_id] if line.log == "hm")
         assert (second.rank_id, second.level, second.stdtype) == (3, "WARNING", "stderr")
-        await master.wish()
-        await eventually(lambda: master.truth_of(wish.container_id) is None)
+        await master.set_desired()
+        await eventually(lambda: master.report_of(desired.container_id) is None)
         await eventually(lambda: not list((tmp_path / "runs").iterdir()))
 
 
@@ -59,7 +59,7 @@ async def test_the_end_of_the_output_is_reported_before_a_container_is_forgotten
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The output ends while another report is on its way, when the container is not desired any more."""
-    master, wish = FakeLinkMaster(), make_wish("echo out")
+    master, desired = FakeLinkMaster(), make_desired("echo out")
     master.refuse_posts = 1 << 30
     may_send, send = asyncio.Event(), ClientConnection.send
     may_send.set()
@@ -70,19 +70,19 @@ async def test_the_end_of_the_output_is_reported_before_a_container_is_forgotten
 
     monkeypatch.setattr(ClientConnection, "send", slow)
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
-        await eventually(state_is(master, wish, "TERMINATED"))
+        await master.set_desired(desired)
+        await eventually(state_is(master, desired, "TERMINATED"))
         may_send.clear()
-        await master.wish()
-        count = len(master.truths)
-        await eventually(lambda: len(master.truths) > count)
+        await master.set_desired()
+        count = len(master.reports)
+        await eventually(lambda: len(master.reports) > count)
         master.refuse_posts = 0
-        await eventually(lambda: master.text_of(wish.container_id) == ["out"])
-        await eventually(lambda: wish.container_id in master.committed)
+        await eventually(lambda: master.text_of(desired.container_id) == ["out"])
+        await eventually(lambda: desired.container_id in master.committed)
         may_send.set()
-        await eventually(lambda: master.truth_of(wish.container_id) is None)
-    told = [each for truth in master.truths for each in truth.containers if each.output_done]
-    assert [each.container_id for each in told] == [wish.container_id]
+        await eventually(lambda: master.report_of(desired.container_id) is None)
+    told = [each for report in master.reports for each in report.containers if each.output_done]
+    assert [each.container_id for each in told] == [desired.container_id]
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
@@ -91,19 +91,19 @@ async def test_the_last_output_is_reported_with_the_end_and_sent_by_itself_where
 ) -> None:
     for limit in ("AGENT_LINES_SECONDS", "FIRST_LINES_SECONDS"):
         monkeypatch.setattr(output, limit, 3600.0)
-    master, wish = FakeLinkMaster(), make_wish("echo out")
+    master, desired = FakeLinkMaster(), make_desired("echo out")
     master.heartbeat_seconds = 3600.0
     master.takes_last_output, master.stores_last_output = True, is_stored
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
-        await eventually(state_is(master, wish, "TERMINATED"))
-        (ended,) = [truth for truth in master.truths if truth.last_output]
+        await master.set_desired(desired)
+        await eventually(state_is(master, desired, "TERMINATED"))
+        (ended,) = [report for report in master.reports if report.last_output]
         assert [(each.state, each.output_done) for each in ended.containers] == [("TERMINATED", False)]
-        assert (master.posts, master.stored_output[wish.container_id] > 0) == (0, is_stored)
-        await master.wish()
+        assert (master.posts, master.stored_output[desired.container_id] > 0) == (0, is_stored)
+        await master.set_desired()
         await eventually(lambda: not list((tmp_path / "runs").iterdir()))
-    assert (master.text_of(wish.container_id), master.posts) == (["out"], 0 if is_stored else 1)
-    assert any(each.output_done for truth in master.truths for each in truth.containers) is not is_stored
+    assert (master.text_of(desired.container_id), master.posts) == (["out"], 0 if is_stored else 1)
+    assert any(each.output_done for report in master.reports for each in report.containers) is not is_stored
 
 
 async def test_that_a_container_runs_is_reported_with_what_follows_if_it_needs_no_rendezvous(
@@ -112,41 +112,41 @@ async def test_that_a_container_runs_is_reported_with_what_follows_if_it_needs_n
     monkeypatch.setattr(daemon_module, "SOON_SECONDS", 3600.0)
     master, go = FakeLinkMaster(), asyncio.Event()
     master.heartbeat_seconds = 3600.0
-    wishes = [make_wish(is_alone=True), make_wish(is_alone=True)]
+    containers = [make_desired(is_alone=True), make_desired(is_alone=True)]
 
     class Playing(FakeDriver):
         async def start(self, launch: Launch) -> None:
-            if launch.folder.path.name == wishes[1].container_id:
+            if launch.folder.path.name == containers[1].container_id:
                 await go.wait()
             await super().start(launch)
 
-    driver = Playing(lambda launch: Play((), 0 if launch.folder.path.name == wishes[1].container_id else None))
+    driver = Playing(lambda launch: Play((), 0 if launch.folder.path.name == containers[1].container_id else None))
     async with serving(master.app()) as url, agent_on(url, tmp_path, driver=driver, boot=boot_command) as agent:
-        await eventually(lambda: master.truths)
-        await master.wish(*wishes)
+        await eventually(lambda: master.reports)
+        await master.set_desired(*containers)
         await eventually(lambda: any(each.state == "RUNNING" for each in agent.reported.containers))
-        assert not any(state_is(master, each, "RUNNING")() for each in wishes)
+        assert not any(state_is(master, each, "RUNNING")() for each in containers)
         go.set()
-        await eventually(state_is(master, wishes[1], "TERMINATED"))
-        assert state_is(master, wishes[0], "RUNNING")()
+        await eventually(state_is(master, containers[1], "TERMINATED"))
+        assert state_is(master, containers[0], "RUNNING")()
 
 
 async def test_states_for_which_nobody_waits_are_reported_together_with_what_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemon_module, "SOON_SECONDS", 3600.0)
-    master, wish = FakeLinkMaster(), make_wish("sleep 1000")
+    master, desired = FakeLinkMaster(), make_desired("sleep 1000")
     master.heartbeat_seconds = 3600.0
     driver = FakeDriver(lambda launch: Play((), None))
     async with serving(master.app()) as url, agent_on(url, tmp_path, driver=driver):
-        await eventually(lambda: master.truths)  # the first report of a connection
-        await master.wish(wish)
-        await eventually(state_is(master, wish, "RUNNING"))
-    assert {each.state for truth in master.truths for each in truth.containers} == {"RUNNING"}
+        await eventually(lambda: master.reports)  # the first report of a connection
+        await master.set_desired(desired)
+        await eventually(state_is(master, desired, "RUNNING"))
+    assert {each.state for report in master.reports for each in report.containers} == {"RUNNING"}
 
 
 async def test_a_state_for_which_nobody_waits_is_reported_after_a_while(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish("sleep 1000")
+    master, desired = FakeLinkMaster(), make_desired("sleep 1000")
     master.heartbeat_seconds = 3600.0
     may_start = asyncio.Event()
 
@@ -156,140 +156,140 @@ async def test_a_state_for_which_nobody_waits_is_reported_after_a_while(tmp_path
             await super().start(launch)
 
     async with serving(master.app()) as url, agent_on(url, tmp_path, driver=Slow(lambda _: Play((), None))):
-        await master.wish(wish)
-        await eventually(state_is(master, wish, "STARTING"))
+        await master.set_desired(desired)
+        await eventually(state_is(master, desired, "STARTING"))
         may_start.set()
-        await eventually(state_is(master, wish, "RUNNING"))
+        await eventually(state_is(master, desired, "RUNNING"))
 
 
 @pytest.mark.parametrize("is_named", [True, False])
 async def test_a_container_that_is_desired_stopped_or_no_longer_desired_is_killed(
     tmp_path: Path, is_named: bool
 ) -> None:
-    master, wish = FakeLinkMaster(), make_wish("setsid sleep 1000 & sleep 1000")
+    master, desired = FakeLinkMaster(), make_desired("setsid sleep 1000 & sleep 1000")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
-        await eventually(state_is(master, wish, "RUNNING"))
+        await master.set_desired(desired)
+        await eventually(state_is(master, desired, "RUNNING"))
         if is_named:
-            await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
-            assert (await ended(master, wish)).kind == "killed"
+            await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
+            assert (await ended(master, desired)).kind == "killed"
         else:
-            await master.wish()
-            await eventually(lambda: master.truth_of(wish.container_id) is None)
-        assert processes.marked("DET_CONTAINER_ID", wish.container_id) == set()
+            await master.set_desired()
+            await eventually(lambda: master.report_of(desired.container_id) is None)
+        assert processes.marked("DET_CONTAINER_ID", desired.container_id) == set()
 
 
 async def test_a_container_that_is_stopped_before_it_began_is_reported_as_ended(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish()
+    master, desired = FakeLinkMaster(), make_desired()
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
-        assert (await ended(master, wish)).kind == "killed"
-        await master.wish()
-        await eventually(lambda: master.truth_of(wish.container_id) is None)
+        await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
+        assert (await ended(master, desired)).kind == "killed"
+        await master.set_desired()
+        await eventually(lambda: master.report_of(desired.container_id) is None)
 
 
 async def test_an_agent_that_returns_takes_up_what_runs_and_ships_what_it_missed(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     go, script = tmp_path / "go", "echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two; exit 6"
-    wish = make_wish(script.format(go=go))
+    desired = make_desired(script.format(go=go))
     async with serving(master.app()) as url:
         async with agent_on(url, tmp_path / "data"):
-            await master.wish(wish)
-            await eventually(lambda: master.text_of(wish.container_id) == ["one"])
+            await master.set_desired(desired)
+            await eventually(lambda: master.text_of(desired.container_id) == ["one"])
         go.touch()
         await eventually(lambda: next((tmp_path / "data").glob("runs/*/exit.json"), None))
         async with agent_on(url, tmp_path / "data"):
-            assert (await ended(master, wish)).code == 6
-        assert master.text_of(wish.container_id) == ["one", "two"]
+            assert (await ended(master, desired)).code == 6
+        assert master.text_of(desired.container_id) == ["one", "two"]
         # And once more, with nothing left to do but to say so.
-        master.truths.clear()
+        master.reports.clear()
         async with agent_on(url, tmp_path / "data"):
-            assert (await ended(master, wish)).code == 6
-    assert master.text_of(wish.container_id) == ["one", "two"]
+            assert (await ended(master, desired)).code == 6
+    assert master.text_of(desired.container_id) == ["one", "two"]
 
 
 async def test_an_agent_that_ended_while_it_prepared_begins_anew_and_starts_once(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish()
+    master, desired = FakeLinkMaster(), make_desired()
     driver = FakeDriver(lambda launch: Play(("line",), None))
     async with serving(master.app()) as url:
         async with agent_on(url, tmp_path, driver=driver) as daemon:
-            await master.wish(wish)
+            await master.set_desired(desired)
             await eventually(lambda: daemon.reported.containers)
         async with agent_on(url, tmp_path, driver=driver):
-            await eventually(state_is(master, wish, "RUNNING"))
+            await eventually(state_is(master, desired, "RUNNING"))
         async with agent_on(url, tmp_path, driver=driver):
-            await eventually(state_is(master, wish, "RUNNING"))
-            driver.stop(AgentState.folder(daemon._memory, wish.container_id))
-            await ended(master, wish)
-    assert driver.started == [wish.container_id]
+            await eventually(state_is(master, desired, "RUNNING"))
+            driver.stop(AgentState.folder(daemon._memory, desired.container_id))
+            await ended(master, desired)
+    assert driver.started == [desired.container_id]
 
 
 async def test_no_line_is_lost_or_doubled_when_the_masters_answers_are_lost(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish("for i in $(seq 3000); do echo $i; done")
+    master, desired = FakeLinkMaster(), make_desired("for i in $(seq 3000); do echo $i; done")
     master.drop_answers = 3
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
-        await ended(master, wish)
-    assert master.text_of(wish.container_id) == [str(number) for number in range(1, 3001)]
+        await master.set_desired(desired)
+        await ended(master, desired)
+    assert master.text_of(desired.container_id) == [str(number) for number in range(1, 3001)]
 
 
 async def test_output_that_the_master_did_not_take_is_sent_again(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish("echo one; echo two")
+    master, desired = FakeLinkMaster(), make_desired("echo one; echo two")
     master.refuse_posts = 2
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
-        await ended(master, wish)
-    assert master.text_of(wish.container_id) == ["one", "two"]
+        await master.set_desired(desired)
+        await ended(master, desired)
+    assert master.text_of(desired.container_id) == ["one", "two"]
 
 
 async def test_output_reaches_the_master_promptly(tmp_path: Path) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
-    wish = make_wish(
+    desired = make_desired(
         ["bash", "-c", f"echo ready; while [ ! -e {go} ]; do read -t 0.002 < <(:); done; date +%s.%N; cat"]
     )
     async with serving(master.app()) as url, agent_on(url, tmp_path / "data"):
-        await master.wish(wish)
-        await eventually(lambda: master.text_of(wish.container_id) == ["ready"])
+        await master.set_desired(desired)
+        await eventually(lambda: master.text_of(desired.container_id) == ["ready"])
         go.touch()
-        await ended(master, wish)
+        await ended(master, desired)
     # Generous: what is looked for is a poll of a second, not the load of the machine.
     assert max(arrival - line.timestamp for arrival, line in master.arrivals if line.source == "task") < 0.5
 
 
 async def test_a_master_that_is_away_changes_nothing_and_its_return_loses_nothing(tmp_path: Path) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
-    wish = make_wish(f"echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two")
+    desired = make_desired(f"echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two")
     async with serving(master.app()) as url:
         port = int(url.rpartition(":")[2])
         link = agent_on(url, tmp_path / "data")
         daemon = await link.__aenter__()
-        await master.wish(wish)
-        await eventually(lambda: master.text_of(wish.container_id) == ["one"])
+        await master.set_desired(desired)
+        await eventually(lambda: master.text_of(desired.container_id) == ["one"])
     go.touch()
     await eventually(lambda: daemon.reported.containers[0].state == "TERMINATED")
     master.epoch = 2
     async with serving(master.app(), port):
-        assert (await ended(master, wish)).code == 0
+        assert (await ended(master, desired)).code == 0
         assert master.hellos[-1].master_epoch == 1
-        assert master.hellos[-1].containers[0].container_id == wish.container_id
+        assert master.hellos[-1].containers[0].container_id == desired.container_id
         await link.__aexit__(None, None, None)
-    assert master.text_of(wish.container_id) == ["one", "two"]
+    assert master.text_of(desired.container_id) == ["one", "two"]
 
 
 async def test_an_older_master_is_not_obeyed(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish("sleep 1000")
+    master, desired = FakeLinkMaster(), make_desired("sleep 1000")
     master.epoch = 5
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
-        await eventually(state_is(master, wish, "RUNNING"))
+        await master.set_desired(desired)
+        await eventually(state_is(master, desired, "RUNNING"))
         master.epoch = 4
-        await master.wish()
+        await master.set_desired()
         await master.cut()
         await eventually(lambda: len(master.hellos) > 2)
         assert master.hellos[-1].master_epoch == 5
-        assert processes.marked("DET_CONTAINER_ID", wish.container_id)
+        assert processes.marked("DET_CONTAINER_ID", desired.container_id)
         master.epoch = 6
-        await eventually(lambda: not processes.marked("DET_CONTAINER_ID", wish.container_id))
+        await eventually(lambda: not processes.marked("DET_CONTAINER_ID", desired.container_id))
 
 
 async def test_a_final_refusal_ends_the_link(tmp_path: Path) -> None:
@@ -308,7 +308,7 @@ async def test_another_refusal_is_tried_again(tmp_path: Path) -> None:
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await eventually(lambda: len(master.hellos) >= 2)
         master.refuse = None
-        await eventually(lambda: master.truths)
+        await eventually(lambda: master.reports)
 
 
 async def test_a_second_agent_on_the_same_folder_is_refused_and_names_the_first(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ async def test_an_agent_whose_master_stays_away_ends_once_it_runs_no_task(tmp_pa
         async with asyncio.TaskGroup() as group:
             running = group.create_task(connection.run())
             away = group.create_task(connection.stays_away(0.2, lambda: busy))
-            await eventually(lambda: master.truths)
+            await eventually(lambda: master.reports)
             done, _ = await asyncio.wait({away}, timeout=0.5)
             assert not done, "it is connected"
             busy = False
@@ -357,7 +357,7 @@ async def test_an_agent_with_a_task_waits_for_its_master(tmp_path: Path) -> None
 
 
 async def test_a_container_id_that_is_a_path_is_reported_as_a_system_failure(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish(container_id="../x")
+    master, desired = FakeLinkMaster(), make_desired(container_id="../x")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
-        assert (await ended(master, wish)).kind == "system"
+        await master.set_desired(desired)
+        assert (await ended(master, desired)).kind == "system"

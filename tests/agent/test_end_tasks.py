@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.support.agents import agent_on, make_wish
+from tests.support.agents import agent_on, make_desired
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
@@ -18,12 +18,12 @@ from determined_agent.end_tasks import end_tasks, is_running
 
 @pytest.mark.parametrize("is_hung", [False, True])
 async def test_a_task_is_ended_also_when_its_shim_is_hung(tmp_path: Path, is_hung: bool) -> None:
-    master, wish = FakeLinkMaster(), make_wish("setsid sleep 1000 & echo up; sleep 1000")
+    master, desired = FakeLinkMaster(), make_desired("setsid sleep 1000 & echo up; sleep 1000")
     data = tmp_path / "data"
     async with serving(master.app()) as url:
         async with agent_on(url, data):
-            await master.wish(wish)
-            await eventually(lambda: master.text_of(wish.container_id) == ["up"])
+            await master.set_desired(desired)
+            await eventually(lambda: master.text_of(desired.container_id) == ["up"])
         state = AgentState(data)
         (folder,) = state.folders()
         assert is_running(folder)
@@ -34,11 +34,11 @@ async def test_a_task_is_ended_also_when_its_shim_is_hung(tmp_path: Path, is_hun
         os.close(shim[1])
         assert await asyncio.to_thread(end_tasks, [folder], 1.0 if is_hung else 8.0) == []
         assert not is_running(folder)
-        assert processes.marked("DET_CONTAINER_ID", wish.container_id) == set()
+        assert processes.marked("DET_CONTAINER_ID", desired.container_id) == set()
         state.close()
         async with agent_on(url, data):
-            await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.exit is not None)
-            truth = master.truth_of(wish.container_id)
-            assert truth is not None
-            assert truth.exit is not None
-            assert truth.exit.kind == "killed"
+            await eventually(lambda: (t := master.report_of(desired.container_id)) is not None and t.exit is not None)
+            report = master.report_of(desired.container_id)
+            assert report is not None
+            assert report.exit is not None
+            assert report.exit.kind == "killed"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.agents import agent_on, make_wish, plain_boot
+from tests.support.agents import agent_on, make_desired, plain_boot
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
@@ -51,7 +51,7 @@ def test_one_whose_context_has_a_hook_meets_at_the_master(tmp_path):
 @pytest.mark.parametrize("is_alone", [True, False])
 async def test_the_agent_reports_which_need_no_rendezvous_also_after_its_restart(tmp_path, is_alone):
     master = FakeLinkMaster()
-    wish = make_wish("sleep 60")
+    desired = make_desired("sleep 60")
 
     def boot(of: Draft) -> tuple[str, ...]:
         if is_alone:
@@ -60,18 +60,20 @@ async def test_the_agent_reports_which_need_no_rendezvous_also_after_its_restart
 
     def is_running() -> Callable[[], bool]:
         return lambda: (
-            (truth := master.truth_of(wish.container_id)) is not None and truth.state is ContainerState.RUNNING
+            (report := master.report_of(desired.container_id)) is not None and report.state is ContainerState.RUNNING
         )
 
     async with serving(master.app()) as url:
         for _ in range(2):
-            master.truths.clear()
+            master.reports.clear()
             async with agent_on(url, tmp_path / "data", boot=boot):
-                await master.wish(wish)
+                await master.set_desired(desired)
                 await eventually(is_running())
-                truth = master.truth_of(wish.container_id)
-                assert truth is not None
-                assert truth.is_ready is is_alone
+                report = master.report_of(desired.container_id)
+                assert report is not None
+                assert report.is_ready is is_alone
         async with agent_on(url, tmp_path / "data", boot=boot):
-            await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
-            await eventually(lambda: (found := master.truth_of(wish.container_id)) is not None and found.output_done)
+            await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
+            await eventually(
+                lambda: (found := master.report_of(desired.container_id)) is not None and found.output_done
+            )

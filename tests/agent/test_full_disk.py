@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.agents import agent_on, make_wish
+from tests.support.agents import agent_on, make_desired
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.small_disk import SmallDisk, disk_fixture
 from tests.support.waiting import eventually
@@ -38,44 +38,44 @@ def test_lines_wait_in_memory_until_there_is_space(disk: SmallDisk) -> None:
 
 
 async def test_a_container_desired_on_a_full_disk_starts_when_there_is_space(disk: SmallDisk) -> None:
-    master, wish = FakeLinkMaster(), make_wish("echo ran; exit 3")
+    master, desired = FakeLinkMaster(), make_desired("echo ran; exit 3")
     async with serving(master.app()) as url, agent_on(url, disk.path / "data"):
         disk.fill()
-        await master.wish(wish)
-        count = len(master.truths)
-        await eventually(lambda: len(master.truths) >= count + 2)
-        truth = master.truth_of(wish.container_id)
-        assert truth is None or not truth.state.is_terminal
+        await master.set_desired(desired)
+        count = len(master.reports)
+        await eventually(lambda: len(master.reports) >= count + 2)
+        report = master.report_of(desired.container_id)
+        assert report is None or not report.state.is_terminal
         disk.free()
-        await eventually(lambda: master.text_of(wish.container_id) == ["ran"])
-        await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.exit is not None)
-        truth = master.truth_of(wish.container_id)
-        assert truth is not None
-        assert truth.exit is not None
-        assert (truth.exit.kind, truth.exit.code) == ("exited", 3)
+        await eventually(lambda: master.text_of(desired.container_id) == ["ran"])
+        await eventually(lambda: (t := master.report_of(desired.container_id)) is not None and t.exit is not None)
+        report = master.report_of(desired.container_id)
+        assert report is not None
+        assert report.exit is not None
+        assert (report.exit.kind, report.exit.code) == ("exited", 3)
 
 
 async def test_a_task_that_prints_waits_and_a_stop_ends_it_all_the_same(disk: SmallDisk, tmp_path: Path) -> None:
     counted, go_on = tmp_path / "counted", tmp_path / "go_on"
     count = f"i=$((i+1)); echo $i; printf '%010000d\\n' 0; echo $i > {counted}"
     loop = f"i=0; {count}; until [ -e {go_on} ]; do sleep 0.01; done; while :; do {count}; done"
-    master, wish = FakeLinkMaster(), make_wish(loop)
+    master, desired = FakeLinkMaster(), make_desired(loop)
     async with serving(master.app()) as url, agent_on(url, disk.path / "data"):
-        await master.wish(wish)
-        await eventually(lambda: "1" in master.text_of(wish.container_id))
+        await master.set_desired(desired)
+        await eventually(lambda: "1" in master.text_of(desired.container_id))
         disk.fill()
         go_on.touch()
         await eventually(lambda: count_in(counted) > 3)
-        await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
-        await eventually(lambda: not processes.marked("DET_CONTAINER_ID", wish.container_id))
+        await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
+        await eventually(lambda: not processes.marked("DET_CONTAINER_ID", desired.container_id))
         assert disk.free_bytes == 0
         disk.free()
-        await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.output_done)
-        truth = master.truth_of(wish.container_id)
-        assert truth is not None
-        assert truth.exit is not None
-        assert truth.exit.kind == "killed"
-    numbers = [int(line) for line in master.text_of(wish.container_id) if len(line) < 10 and line.strip("0")]
+        await eventually(lambda: (t := master.report_of(desired.container_id)) is not None and t.output_done)
+        report = master.report_of(desired.container_id)
+        assert report is not None
+        assert report.exit is not None
+        assert report.exit.kind == "killed"
+    numbers = [int(line) for line in master.text_of(desired.container_id) if len(line) < 10 and line.strip("0")]
     assert numbers == list(range(1, len(numbers) + 1)), "no line is missing"
     assert len(numbers) >= count_in(counted), "what was printed on the full disk is there"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import agent_on, is_done, make_context, make_wish, outcome
+from tests.support.agents import agent_on, is_done, make_context, make_desired, outcome
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
@@ -133,13 +133,13 @@ async def test_an_installed_library_wins_and_gets_its_own_paths(tmp_path: Path) 
     script = (
         "import determined, os; print(determined.__file__); open('/determined_shared_fs/kept', 'w'); print(os.getcwd())"
     )
-    wish: dict[str, Any] = {"image": f"venv:{folder}", "checkpoint_storage": storage}
-    exit_, lines, notes = await outcome(tmp_path / "a", ["python", "-c", script], **wish)
+    desired: dict[str, Any] = {"image": f"venv:{folder}", "checkpoint_storage": storage}
+    exit_, lines, notes = await outcome(tmp_path / "a", ["python", "-c", script], **desired)
     assert exit_.code == 0, (exit_, lines)
     assert lines == [f"{next(folder.glob('lib/*/site-packages'))}/determined/__init__.py", "/run/determined/workdir"]
     assert (tmp_path / "checkpoints" / "kept").exists()
     assert any("determined 9.9" in note for note in notes)
-    environment, _, _ = await environment_of(tmp_path / "b", harness="ours", **wish)
+    environment, _, _ = await environment_of(tmp_path / "b", harness="ours", **desired)
     assert "harness" in environment["PYTHONPATH"]
     assert environment["DET_SHARED_FS"] == storage["host_path"]
 
@@ -168,13 +168,13 @@ async def test_installed_without_one_is_not_started(tmp_path: Path) -> None:
 async def test_the_context_is_fetched_once_and_lies_in_the_workdir(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     context = make_context(master, file="text", folder__deep="more")
-    wishes = [make_wish("cat file folder/deep", context=context) for _ in range(3)]
+    containers = [make_desired("cat file folder/deep", context=context) for _ in range(3)]
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(*wishes)
-        for wish in wishes:
-            await eventually(functools.partial(is_done, master, wish))
+        await master.set_desired(*containers)
+        for desired in containers:
+            await eventually(functools.partial(is_done, master, desired))
         await eventually(lambda: not list(tmp_path.glob("runs/*/run/workdir")))
-    assert [master.text_of(wish.container_id) for wish in wishes] == [["textmore"]] * 3
+    assert [master.text_of(desired.container_id) for desired in containers] == [["textmore"]] * 3
     assert master.fetched == [context.hash]
 
 
@@ -193,12 +193,12 @@ async def test_a_context_that_arrives_damaged_is_fetched_again(tmp_path: Path) -
     master = FakeLinkMaster()
     context = make_context(master, file="good")
     good, master.contexts[context.hash] = master.contexts[context.hash], b"damaged"
-    wish = make_wish("cat file", context=context)
+    desired = make_desired("cat file", context=context)
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(wish)
+        await master.set_desired(desired)
         await eventually(lambda: master.fetched)
         master.contexts[context.hash] = good
-        await eventually(lambda: master.text_of(wish.container_id) == ["good"])
+        await eventually(lambda: master.text_of(desired.container_id) == ["good"])
 
 
 async def test_hooks_are_sourced_in_order_and_may_export(tmp_path: Path) -> None:
@@ -254,20 +254,20 @@ async def test_two_tasks_with_the_same_proxy_port_get_one_each(tmp_path: Path) -
         port = found.getsockname()[1]
     os.mkfifo(tmp_path / "gate")
     script = LISTEN.format(port=port, folder=tmp_path)
-    wishes = [make_wish(["python3", "-c", script], proxy_ports=[port]) for _ in range(2)]
+    containers = [make_desired(["python3", "-c", script], proxy_ports=[port]) for _ in range(2)]
     master = FakeLinkMaster()
     async with serving(master.app()) as url, agent_on(url, tmp_path / "data"):
-        await master.wish(wishes[0])
-        await eventually(lambda: master.text_of(wishes[0].container_id))
-        await master.wish(*wishes)
-        await eventually(functools.partial(is_done, master, wishes[1]))
+        await master.set_desired(containers[0])
+        await eventually(lambda: master.text_of(containers[0].container_id))
+        await master.set_desired(*containers)
+        await eventually(functools.partial(is_done, master, containers[1]))
         (tmp_path / "gate").write_text("x")
-        await eventually(functools.partial(is_done, master, wishes[0]))
-    first, second = ([int(line) for line in master.text_of(wish.container_id)] for wish in wishes)
+        await eventually(functools.partial(is_done, master, containers[0]))
+    first, second = ([int(line) for line in master.text_of(desired.container_id)] for desired in containers)
     assert first == [port]
     assert second != [port]
     assert len(second) == 1
-    said = master.text_of(wishes[1].container_id, "agent")
+    said = master.text_of(containers[1].container_id, "agent")
     assert any(f"port {port} of this machine is taken; listen on {second[0]} instead" in line for line in said)
 
 
@@ -330,12 +330,12 @@ async def test_the_rank_that_failed_is_named(tmp_path: Path) -> None:
 async def test_a_stop_while_the_context_is_fetched_starts_nothing(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     master.contexts["0" * 64] = b"never the right bytes"
-    wish = make_wish("true", context=ContextRef(hash="0" * 64, size=1))
+    desired = make_desired("true", context=ContextRef(hash="0" * 64, size=1))
     async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:
-        await master.wish(wish)
+        await master.set_desired(desired)
         await eventually(lambda: master.fetched)
-        await master.wish(wish.model_copy(update={"state": "stopped", "spec": None}))
-        await eventually(functools.partial(is_done, master, wish))
+        await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
+        await eventually(functools.partial(is_done, master, desired))
         assert daemon.reported.containers[0].exit == ContainerExit(kind="killed")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import make_wish
+from tests.support.agents import make_desired
 
 from determined.link.run_folder import RunFolder
 from determined_agent import host_access
@@ -33,7 +33,7 @@ def access_of(tmp_path: Path, told: ClusterFolders = ClusterFolders(), **setting
 def draft_of(tmp_path: Path, identity: Identity | None = None, **spec: Any) -> Draft:
     folder = RunFolder(tmp_path / "agent" / "run")
     folder.make()
-    found = make_wish(**spec).spec
+    found = make_desired(**spec).spec
     assert found is not None
     return Draft("c", found, folder, identity=identity)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.agent.test_daemon import ended, state_is
-from tests.support.agents import agent_on, make_wish
+from tests.support.agents import agent_on, make_desired
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
@@ -30,11 +30,11 @@ BAD = {
 @pytest.mark.parametrize("how", BAD)
 async def test_a_bad_exit_record_ends_its_container_and_no_other(tmp_path: Path, how: str) -> None:
     master = FakeLinkMaster()
-    bad, good = make_wish(f"{BAD[how]}; exit 3"), make_wish("echo fine; exit 4")
+    bad, good = make_desired(f"{BAD[how]}; exit 3"), make_desired("echo fine; exit 4")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(bad)
+        await master.set_desired(bad)
         assert (await ended(master, bad)).code == 3
-        await master.wish(bad, good)
+        await master.set_desired(bad, good)
         assert (await ended(master, good)).code == 4
         assert master.text_of(good.container_id)[:1] == ["fine"]
 
@@ -66,7 +66,7 @@ async def test_a_container_that_cannot_be_forgotten_holds_up_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first step of a reconciliation raises each time; the second is done, and the first is tried again."""
-    master, first, second = FakeLinkMaster(), make_wish("exit 1"), make_wish("exit 2")
+    master, first, second = FakeLinkMaster(), make_desired("exit 1"), make_desired("exit 2")
     is_broken = True
     async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:
         forget = daemon._forget
@@ -77,14 +77,14 @@ async def test_a_container_that_cannot_be_forgotten_holds_up_no_other(
             forget(container_id)
 
         monkeypatch.setattr(daemon, "_forget", fails)
-        await master.wish(first, second)
+        await master.set_desired(first, second)
         await ended(master, first)
         await ended(master, second)
-        await master.wish()
-        await eventually(lambda: master.truth_of(second.container_id) is None)
-        assert master.truth_of(first.container_id) is not None
+        await master.set_desired()
+        await eventually(lambda: master.report_of(second.container_id) is None)
+        assert master.report_of(first.container_id) is not None
         is_broken = False
-        await eventually(lambda: master.truth_of(first.container_id) is None)
+        await eventually(lambda: master.report_of(first.container_id) is None)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ async def test_what_lies_among_the_output_stops_no_other_container(
     tmp_path: Path, spoil: Callable[[RunFolder], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("determined_agent.output.MAX_UNREADABLE", 2, raising=False)
-    master, bad, good = FakeLinkMaster(), make_wish("sleep 1000"), make_wish("echo fine; exit 4")
+    master, bad, good = FakeLinkMaster(), make_desired("sleep 1000"), make_desired("echo fine; exit 4")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
-        await master.wish(bad)
+        await master.set_desired(bad)
         await eventually(state_is(master, bad, "RUNNING"))
         spoil(RunFolder(tmp_path / "runs" / bad.container_id))
-        await master.wish(bad.model_copy(update={"state": "stopped", "spec": None}), good)
+        await master.set_desired(bad.model_copy(update={"state": "stopped", "spec": None}), good)
         assert (await ended(master, good)).code == 4
         assert (await ended(master, bad)).kind == "killed"

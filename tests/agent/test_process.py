@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.agents import make_wish
+from tests.support.agents import make_desired
 from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
@@ -42,70 +42,70 @@ async def agent(url: str, data: Path, *flags: str, environment: dict[str, str] |
         await process.communicate()
 
 
-def is_in(master: FakeLinkMaster, wish: DesiredContainer, state: str) -> Callable[[], bool]:
-    return lambda: (truth := master.truth_of(wish.container_id)) is not None and truth.state == state
+def is_in(master: FakeLinkMaster, desired: DesiredContainer, state: str) -> Callable[[], bool]:
+    return lambda: (report := master.report_of(desired.container_id)) is not None and report.state == state
 
 
 def has_more(master: FakeLinkMaster, count: int) -> bool:
-    return len(master.truths) >= count
+    return len(master.reports) >= count
 
 
-async def ended(master: FakeLinkMaster, wish: DesiredContainer) -> ContainerExit:
-    await eventually(lambda: (t := master.truth_of(wish.container_id)) is not None and t.output_done)
-    truth = master.truth_of(wish.container_id)
-    assert truth is not None
-    assert truth.exit is not None
-    return truth.exit
+async def ended(master: FakeLinkMaster, desired: DesiredContainer) -> ContainerExit:
+    await eventually(lambda: (t := master.report_of(desired.container_id)) is not None and t.output_done)
+    report = master.report_of(desired.container_id)
+    assert report is not None
+    assert report.exit is not None
+    return report.exit
 
 
 def make_long(url: str, go: Path, script: str = "") -> DesiredContainer:
     """Counts until it is told to end."""
     loop = f"i=0; while [ ! -e {go} ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end; {script}"
-    return make_wish(loop, environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"})
+    return make_desired(loop, environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"})
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 async def test_tasks_outlive_their_agent_and_the_next_one_takes_them_up(tmp_path: Path, number: signal.Signals) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
     async with serving(master.app()) as url:
-        wish = make_long(url, go, "exit 3")
+        desired = make_long(url, go, "exit 3")
         async with agent(url, tmp_path / "data") as first:
-            await master.wish(wish)
-            await eventually(lambda: len(master.text_of(wish.container_id)) > 5)
+            await master.set_desired(desired)
+            await eventually(lambda: len(master.text_of(desired.container_id)) > 5)
             first.send_signal(number)
             await first.wait()
             assert first.returncode == (0 if number == signal.SIGTERM else -number)
-        before = len(master.text_of(wish.container_id))
-        assert processes.marked("DET_CONTAINER_ID", wish.container_id)
+        before = len(master.text_of(desired.container_id))
+        assert processes.marked("DET_CONTAINER_ID", desired.container_id)
         async with agent(url, tmp_path / "data"):
-            await eventually(lambda: len(master.text_of(wish.container_id)) > before + 5)
+            await eventually(lambda: len(master.text_of(desired.container_id)) > before + 5)
             go.touch()
-            assert (await ended(master, wish)).code == 3
-    lines = master.text_of(wish.container_id)
+            assert (await ended(master, desired)).code == 3
+    lines = master.text_of(desired.container_id)
     assert lines == [*(str(number) for number in range(1, len(lines))), "end"]
-    assert processes.marked("DET_CONTAINER_ID", wish.container_id) == set()
+    assert processes.marked("DET_CONTAINER_ID", desired.container_id) == set()
 
 
 async def test_killed_at_many_moments_no_container_is_started_twice_or_lost(tmp_path: Path) -> None:
     master, log = FakeLinkMaster(), tmp_path / "log"
     async with serving(master.app()) as url:
         for _ in range(6):
-            wish = make_wish(
+            desired = make_desired(
                 f"echo $DET_CONTAINER_ID >> {log}; echo out; exit 5",
                 environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"},
             )
-            await master.wish(*master.wishes.values(), wish)
+            await master.set_desired(*master.desired.values(), desired)
             async with agent(url, tmp_path / "data") as process:
                 # Wherever it is between hearing of the container and having told its end.
-                seen = len(master.truths)
+                seen = len(master.reports)
                 await eventually(functools.partial(has_more, master, seen + 2))
                 process.kill()
         async with agent(url, tmp_path / "data"):
-            for wish in list(master.wishes.values()):
-                assert (await ended(master, wish)).code == 5
-                assert master.text_of(wish.container_id) == ["out"]
+            for desired in list(master.desired.values()):
+                assert (await ended(master, desired)).code == 5
+                assert master.text_of(desired.container_id) == ["out"]
     started = log.read_text().split()
-    assert sorted(started) == sorted(master.wishes)
+    assert sorted(started) == sorted(master.desired)
 
 
 async def test_a_final_refusal_is_exit_code_3_with_the_reason(tmp_path: Path) -> None:
@@ -130,14 +130,16 @@ def test_without_tasks_as_me_an_ordinary_user_is_told_why_no_agent_starts(
 async def test_nothing_of_the_agents_own_environment_reaches_a_task(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     async with serving(master.app()) as url:
-        wish = make_wish("env", environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"})
+        desired = make_desired(
+            "env", environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"}
+        )
         secrets = {"AWS_SECRET_ACCESS_KEY": "hush", "DET_AGENT_LOG_LEVEL": "debug"}
         async with agent(url, tmp_path / "data", environment=secrets):
-            await master.wish(wish)
-            assert (await ended(master, wish)).code == 0
-    text = "\n".join(master.text_of(wish.container_id))
+            await master.set_desired(desired)
+            assert (await ended(master, desired)).code == 0
+    text = "\n".join(master.text_of(desired.container_id))
     assert "hush" not in text
     assert "DET_AGENT_LOG_LEVEL" not in text
-    [path] = [line for line in master.text_of(wish.container_id) if line.startswith("PYTHONPATH=")]
+    [path] = [line for line in master.text_of(desired.container_id) if line.startswith("PYTHONPATH=")]
     assert path.startswith(f"PYTHONPATH={tmp_path}/data/harness/")
     assert ":" not in path

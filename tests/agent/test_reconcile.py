@@ -1,4 +1,4 @@
-"""Wish and truth to steps: a table of cases, and what holds for every wish and every truth."""
+"""Steps from the desired and the reported containers: a table of cases, and properties that hold for all of them."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def make_container(state: str, name: str = "c") -> DesiredContainer:
     )
 
 
-def make_wish(*containers: DesiredContainer, epoch: int = 1) -> DesiredState:
+def make_desired(*containers: DesiredContainer, epoch: int = 1) -> DesiredState:
     return DesiredState(master_epoch=epoch, sequence=1, containers=list(containers))
 
 
@@ -29,7 +29,7 @@ RUNNING, STOPPED = make_container("running"), make_container("stopped")
 
 
 @pytest.mark.parametrize(
-    ("wished", "known", "steps"),
+    ("container", "known", "steps"),
     [
         (RUNNING, None, (Start(RUNNING),)),
         (RUNNING, RUNS, ()),
@@ -48,17 +48,17 @@ RUNNING, STOPPED = make_container("running"), make_container("stopped")
     ],
 )
 def test_each_pair_of_desired_and_known_state_gives_its_steps(
-    wished: DesiredContainer | None, known: Known | None, steps: tuple[Step, ...]
+    container: DesiredContainer | None, known: Known | None, steps: tuple[Step, ...]
 ) -> None:
-    wish = make_wish(*([wished] if wished else []))
-    assert reconcile(wish, {"c": known} if known else {}, newest_epoch=1) == steps
+    desired = make_desired(*([container] if container else []))
+    assert reconcile(desired, {"c": known} if known else {}, newest_epoch=1) == steps
 
 
 names = st.sampled_from("abcdef")
-wishes = st.dictionaries(names, st.sampled_from(["running", "stopped"])).map(
-    lambda states: make_wish(*(make_container(state, name) for name, state in states.items()), epoch=3)
+desired_list = st.dictionaries(names, st.sampled_from(["running", "stopped"])).map(
+    lambda states: make_desired(*(make_container(state, name) for name, state in states.items()), epoch=3)
 )
-truths = st.dictionaries(
+reports = st.dictionaries(
     names,
     st.builds(Known, is_ended=st.booleans(), is_stopping=st.booleans(), is_output_done=st.booleans()).map(
         lambda known: known if known.is_ended else replace(known, is_output_done=False)
@@ -70,43 +70,43 @@ def apply(steps: tuple[Step, ...], known: dict[str, Known]) -> dict[str, Known]:
     after = dict(known)
     for step in steps:
         match step:
-            case Start(wish):
-                after[wish.container_id] = RUNS
+            case Start(desired):
+                after[desired.container_id] = RUNS
             case Stop(name):
                 after[name] = replace(after[name], is_stopping=True)
-            case MarkTerminated(wish):
-                after[wish.container_id] = DONE
+            case MarkTerminated(desired):
+                after[desired.container_id] = DONE
             case Forget(name):
                 del after[name]
     return after
 
 
-@given(wish=wishes, known=truths)
-def test_its_own_steps_leave_nothing_to_do(wish: DesiredState, known: dict[str, Known]) -> None:
-    after = apply(reconcile(wish, known, newest_epoch=3), known)
-    assert reconcile(wish, after, newest_epoch=3) == ()
+@given(desired=desired_list, known=reports)
+def test_its_own_steps_leave_nothing_to_do(desired: DesiredState, known: dict[str, Known]) -> None:
+    after = apply(reconcile(desired, known, newest_epoch=3), known)
+    assert reconcile(desired, after, newest_epoch=3) == ()
 
 
-@given(wish=wishes, known=truths)
-def test_nothing_that_is_known_is_started(wish: DesiredState, known: dict[str, Known]) -> None:
-    steps = reconcile(wish, known, newest_epoch=3)
+@given(desired=desired_list, known=reports)
+def test_nothing_that_is_known_is_started(desired: DesiredState, known: dict[str, Known]) -> None:
+    steps = reconcile(desired, known, newest_epoch=3)
     started = [step.desired.container_id for step in steps if isinstance(step, Start)]
     assert not set(started) & set(known)
     assert len(started) == len(set(started))
 
 
-@given(wish=wishes, known=truths, newer=st.integers(4, 9))
-def test_an_older_master_moves_nothing(wish: DesiredState, known: dict[str, Known], newer: int) -> None:
-    assert reconcile(wish, known, newest_epoch=newer) == ()
+@given(desired=desired_list, known=reports, newer=st.integers(4, 9))
+def test_an_older_master_moves_nothing(desired: DesiredState, known: dict[str, Known], newer: int) -> None:
+    assert reconcile(desired, known, newest_epoch=newer) == ()
 
 
-@given(history=st.lists(wishes, min_size=1, max_size=8), known=truths, data=st.data())
+@given(history=st.lists(desired_list, min_size=1, max_size=8), known=reports, data=st.data())
 def test_lost_or_repeated_messages_never_start_a_desired_container_twice(
     history: list[DesiredState], known: dict[str, Known], data: st.DataObject
 ) -> None:
     started: dict[str, int] = {}
-    for wish in history:
-        steps = reconcile(wish, known, newest_epoch=3)
+    for desired in history:
+        steps = reconcile(desired, known, newest_epoch=3)
         for step in steps:
             if isinstance(step, Forget):
                 started.pop(step.container_id, None)

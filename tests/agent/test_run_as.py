@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import make_context, make_wish, outcome
+from tests.support.agents import make_context, make_desired, outcome
 from tests.support.container_engine import BASE_IMAGE, need_engine
 from tests.support.fake_link_master import FakeLinkMaster
 
@@ -146,7 +146,7 @@ async def test_an_agent_that_is_not_root_refuses_a_linked_user(tmp_path: Path, m
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "getegid", lambda: 100)
     hook = IdentityHook(Settings(data=tmp_path, tasks_as_me=True))
-    spec = make_wish(owner="ada", run_as=ADA).spec
+    spec = make_desired(owner="ada", run_as=ADA).spec
     assert spec is not None
     with pytest.raises(NotStarted, match=r"ada is linked with uid 54001 .* runs as uid 1000 and not as root"):
         await hook.do(Draft("c", spec, RunFolder(tmp_path)))

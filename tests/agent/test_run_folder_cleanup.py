@@ -5,7 +5,7 @@ import time
 import uuid
 from pathlib import Path
 
-from tests.support.agents import agent_on, make_wish
+from tests.support.agents import agent_on, make_desired
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
@@ -64,17 +64,17 @@ async def test_beyond_the_total_size_the_oldest_run_folders_are_removed_first(tm
 
 
 async def test_a_folder_whose_task_lives_stays(tmp_path: Path) -> None:
-    master, wish = FakeLinkMaster(), make_wish("echo up; sleep 1000", container_id=str(uuid.uuid4()))
+    master, desired = FakeLinkMaster(), make_desired("echo up; sleep 1000", container_id=str(uuid.uuid4()))
     data = tmp_path / "data"
     async with serving(master.app()) as url:
         async with agent_on(url, data):
-            await master.wish(wish)
-            await eventually(lambda: master.text_of(wish.container_id) == ["up"])
+            await master.set_desired(desired)
+            await eventually(lambda: master.text_of(desired.container_id) == ["up"])
         state = AgentState(data)
-        os.utime(state.runs / wish.container_id, (0, 0))
+        os.utime(state.runs / desired.container_id, (0, 0))
         await RunFolderCleanup(state, set, Settings(data=data)).tick()
-        assert names(state.runs) == {wish.container_id}
+        assert names(state.runs) == {desired.container_id}
         state.close()
         async with agent_on(url, data):
-            await master.wish()
+            await master.set_desired()
             await eventually(lambda: names(data / "runs") == set())

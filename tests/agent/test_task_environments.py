@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.agent.test_hooks import is_done, make_context, outcome
-from tests.support.agents import agent_on, make_wish
+from tests.support.agents import agent_on, make_desired
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.packages import listing, make_environment, make_wheel, site_packages
 from tests.support.waiting import eventually
@@ -27,19 +27,19 @@ async def test_two_trials_do_not_see_each_others_installs(tmp_path: Path) -> Non
     base = make_environment(tmp_path / "base", wheels[0])
     before = listing(site_packages(base))
     master = FakeLinkMaster()
-    wishes = []
+    containers = []
     for wheel in wheels[1:]:
         hook = f"python -m pip install -q --no-index {wheel}\n"
         context = make_context(master, startup_hook_sh=hook)
         script = "import tiny; print(tiny.version)"
-        wishes.append(make_wish(["python3", "-c", script], context=context, image=f"venv:{base}"))
-    wishes.append(make_wish(["python", "-c", "import tiny; print(tiny.version)"], image=f"venv:{base}"))
+        containers.append(make_desired(["python3", "-c", script], context=context, image=f"venv:{base}"))
+    containers.append(make_desired(["python", "-c", "import tiny; print(tiny.version)"], image=f"venv:{base}"))
     async with serving(master.app()) as url, agent_on(url, tmp_path / "data"):
-        for wish in wishes:  # one after the other: what the first left behind is there for the next
-            await master.wish(*wishes[: wishes.index(wish) + 1])
-            await eventually(functools.partial(is_done, master, wish))
+        for desired in containers:  # one after the other: what the first left behind is there for the next
+            await master.set_desired(*containers[: containers.index(desired) + 1])
+            await eventually(functools.partial(is_done, master, desired))
         await eventually(lambda: not list(tmp_path.glob("data/runs/*/run/venv")))
-    assert [master.text_of(wish.container_id)[-1] for wish in wishes] == ["2.0", "3.0", "1.0"]
+    assert [master.text_of(desired.container_id)[-1] for desired in containers] == ["2.0", "3.0", "1.0"]
     assert listing(site_packages(base)) == before
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import CONFIG, Cluster, FakeAgent, cluster
+from tests.support.cluster import CONFIG, Cluster, FakeAgent, open_cluster
 from tests.support.waiting import eventually
 
 from determined.states import AllocationState, ExitReason
@@ -53,21 +53,21 @@ class Managed:
     async def starts(self, allocation_id: str) -> None:
         """Waits until it is placed, and lets it run."""
         await self.reaches(allocation_id, AllocationState.ASSIGNED)
-        for wish in await self.agent.wish():
-            if wish.allocation_id == allocation_id:
-                await self.agent.run(wish)
+        for desired in await self.agent.desired():
+            if desired.allocation_id == allocation_id:
+                await self.agent.run(desired)
 
     async def ends(self, allocation_id: str) -> None:
-        for wish in await self.agent.wish():
-            if wish.allocation_id == allocation_id:
-                await self.agent.exit(wish)
+        for desired in await self.agent.desired():
+            if desired.allocation_id == allocation_id:
+                await self.agent.exit(desired)
 
 
 @asynccontextmanager
 async def agents(folder: Path) -> AsyncIterator[Managed]:
-    async with cluster(folder) as one:
-        agent = await one.join(slots=2)
-        yield Managed(one, one.master.managers.of("default"), agent)
+    async with open_cluster(folder) as cluster:
+        agent = await cluster.join(slots=2)
+        yield Managed(cluster, cluster.master.managers.of("default"), agent)
 
 
 Make = Callable[[Path], AbstractAsyncContextManager[Managed]]

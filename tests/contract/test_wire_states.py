@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import update
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.seeded_cluster import live_in
 from tests.support.wire_shape import ENUMS, bodies, faults, operations
 
@@ -59,8 +59,8 @@ ROUNDS = max(len(states) for _row, states in CASES)
 
 
 @pytest.fixture
-async def one(tmp_path: Path) -> AsyncIterator[Cluster]:
-    async with cluster(tmp_path) as made:
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with open_cluster(tmp_path) as made:
         yield made
 
 
@@ -79,13 +79,13 @@ def test_task_kinds_and_log_levels_are_known():
     assert {log_level(level) for level in (*LOG_LEVELS, "FATAL", "")} - set(ENUMS["v1LogLevel"]) == set()
 
 
-async def test_every_answer_in_every_state_has_only_known_values(one: Cluster):
-    lived_in = await live_in(one)
+async def test_every_answer_in_every_state_has_only_known_values(cluster: Cluster):
+    lived_in = await live_in(cluster)
     await _stop_loops()  # they would move the rows on
     wrong: set[str] = set()
     for number in range(ROUNDS):
         states = [(row, kinds[number % len(kinds)]) for row, kinds in CASES]
-        async with one.master.database.write() as session:
+        async with cluster.master.database.write() as session:
             note(session, "allocations", ())
             note(session, "agents", ())
             for row, state in states:
@@ -95,7 +95,7 @@ async def test_every_answer_in_every_state_has_only_known_values(one: Cluster):
                 await session.execute(update(row).where(row.state.is_not(None)).values(**values))
         for name, path in _served():
             real = re.sub(r"\{(\w+)\}", lambda found: lived_in.for_path(found[1]), path)
-            answer = await one.client.get(real, params=QUERY if "metric" in path or "time-series" in path else {})
+            answer = await cluster.client.get(real, params=QUERY if "metric" in path or "time-series" in path else {})
             if answer.status_code in (404, 409):  # a deleted experiment is no longer served
                 continue
             assert answer.status_code == 200, (real, states, answer.text)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.agents import make_wish
+from tests.support.agents import make_desired
 
 from determined.config import check
 from determined.link.run_folder import RunFolder
@@ -52,7 +52,7 @@ def refusal(tmp_path: Path, agent: str, configuration: str) -> str:
     """Returns why a container as root does not start with a configuration of the page, on an agent of the page."""
     config = effective(configuration)
     storage = config["checkpoint_storage"]
-    spec = make_wish(checkpoint_storage=storage, **container_settings(config)).spec
+    spec = make_desired(checkpoint_storage=storage, **container_settings(config)).spec
     assert spec is not None
     settings, told = agent_of(tmp_path, agent), ClusterFolders(("/mnt/c",), "")
     try:

@@ -2,14 +2,14 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.postgresql import FAST, Server
 
 
 @pytest.fixture
-async def one(tmp_path: Path) -> AsyncIterator[Cluster]:
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A master with its own database, logged in as admin."""
-    async with cluster(tmp_path) as made:
+    async with open_cluster(tmp_path) as made:
         yield made
 
 

@@ -6,7 +6,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 from tests.support.agent_socket import agent_socket
-from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import ReportedContainer, ReportedState, SlotFacts
@@ -17,23 +17,23 @@ from determined_master.allocations.containers import Containers
 from determined_master.db.models import ContainerRow
 
 
-async def test_the_second_of_two_agents_with_one_id_is_refused_and_the_first_stays(one: Cluster):
-    async with agent_socket(one, folder_id="f1", hostname="m1") as first:
+async def test_the_second_of_two_agents_with_one_id_is_refused_and_the_first_stays(cluster: Cluster):
+    async with agent_socket(cluster, folder_id="f1", hostname="m1") as first:
         assert (await first.answer())["kind"] == "welcome"
-        async with agent_socket(one, folder_id="f2", hostname="m2") as second:
+        async with agent_socket(cluster, folder_id="f2", hostname="m2") as second:
             refusal = await second.answer()
         assert (refusal["kind"], refusal["final"]) == ("refuse", False)
         assert refusal["reason"] == "another agent on m1 is connected as one; give one of them another name with --id"
-        assert one.master.registry.links["one"].folder_id == "f1"
-    async with agent_socket(one, folder_id="f2") as second:
+        assert cluster.master.registry.links["one"].folder_id == "f1"
+    async with agent_socket(cluster, folder_id="f2") as second:
         assert (await second.answer())["kind"] == "welcome"
 
 
 @pytest.mark.parametrize("folder_id", ["f1", ""], ids=["the same folder", "an earlier version"])
-async def test_an_agent_that_connects_again_replaces_its_old_connection(one: Cluster, folder_id: str):
-    async with agent_socket(one, folder_id="f1") as first:
+async def test_an_agent_that_connects_again_replaces_its_old_connection(cluster: Cluster, folder_id: str):
+    async with agent_socket(cluster, folder_id="f1") as first:
         assert (await first.answer())["kind"] == "welcome"
-        async with agent_socket(one, folder_id=folder_id) as second:
+        async with agent_socket(cluster, folder_id=folder_id) as second:
             assert (await second.answer())["kind"] == "welcome"
             while (answer := await first.answer()) != {"closed": 1012}:
                 assert answer["kind"] == "wish"
@@ -41,15 +41,15 @@ async def test_an_agent_that_connects_again_replaces_its_old_connection(one: Clu
 
 @pytest.mark.parametrize("storage", [{}, {"type": "shared_fs", "host_path": "/mnt/shared", "storage_path": "runs"}])
 async def test_an_agent_learns_the_clusters_own_storage_and_the_data_folder(tmp_path: Path, storage: dict[str, str]):
-    async with cluster(tmp_path, checkpoint_storage=storage) as one, agent_socket(one) as socket:
+    async with open_cluster(tmp_path, checkpoint_storage=storage) as cluster, agent_socket(cluster) as socket:
         welcome = await socket.answer()
-        data = one.master.settings.data
+        data = cluster.master.settings.data
     assert welcome["data_folder"] == str(data)
     assert welcome["storage_folders"] == [str(data / "checkpoints"), *([storage["host_path"]] if storage else [])]
 
 
-async def test_an_agent_of_a_pool_that_was_removed_is_told_which_there_are(one: Cluster):
-    async with agent_socket(one, pool="gone") as socket:
+async def test_an_agent_of_a_pool_that_was_removed_is_told_which_there_are(cluster: Cluster):
+    async with agent_socket(cluster, pool="gone") as socket:
         refusal = await socket.answer()
     assert refusal["final"]
     assert refusal["reason"].startswith('unknown resource pool "gone"')
@@ -57,57 +57,60 @@ async def test_an_agent_of_a_pool_that_was_removed_is_told_which_there_are(one: 
 
 async def test_an_agent_that_names_no_pool_joins_the_default_pool(tmp_path: Path):
     pools = [{"pool_name": "cpu"}, {"pool_name": "gpu"}]
-    async with cluster(tmp_path, resource_pools=pools, default_pool="gpu") as one, agent_socket(one, pool="") as socket:
+    async with (
+        open_cluster(tmp_path, resource_pools=pools, default_pool="gpu") as cluster,
+        agent_socket(cluster, pool="") as socket,
+    ):
         assert (await socket.answer())["kind"] == "welcome"
-        agents = (await one.get("/api/v1/agents"))["agents"]
+        agents = (await cluster.get("/api/v1/agents"))["agents"]
     assert [each["resourcePools"] for each in agents] == [["gpu"]]
 
 
-async def test_a_container_that_an_agent_was_never_given_changes_nothing_and_is_not_wanted(one: Cluster):
-    agent = await one.join("real")
-    experiment = await one.create()
-    (wish,) = await agent.wished()
+async def test_a_container_that_an_agent_was_never_given_changes_nothing_and_is_not_wanted(cluster: Cluster):
+    agent = await cluster.join("real")
+    experiment = await cluster.create()
+    (desired,) = await agent.wait_for_desired()
     claims = [
-        ReportedContainer(container_id="made-up", allocation_id=wish.allocation_id, state=ContainerState.TERMINATED),
-        agent.truth(wish, ContainerState.TERMINATED),
+        ReportedContainer(container_id="made-up", allocation_id=desired.allocation_id, state=ContainerState.TERMINATED),
+        agent.report_of(desired, ContainerState.TERMINATED),
     ]
-    async with agent_socket(one, "liar", containers=claims) as socket:
+    async with agent_socket(cluster, "liar", containers=claims) as socket:
         assert (await socket.answer())["kind"] == "welcome"
         socket.send(ReportedState(containers=[claims[0].model_copy(update={"output_done": True})]).model_dump_json())
         wanted = await socket.answer()
         assert wanted["containers"] == []  # its agent ends what nobody wants (tests/agent/test_reconcile.py)
-    assert [each.container_id for each in await agent.wish()] == [wish.container_id]
-    await agent.run(wish)
-    assert await one.state(experiment) == "STATE_RUNNING"
+    assert [each.container_id for each in await agent.desired()] == [desired.container_id]
+    await agent.run(desired)
+    assert await cluster.state(experiment) == "STATE_RUNNING"
 
 
 async def test_slots_that_vanish_while_they_are_used_stay_with_their_task_until_it_ends(tmp_path: Path):
     """An agent returns with fewer slots: its task goes on, and nothing new gets the slot that is gone."""
-    async with cluster(tmp_path) as one:
-        agent = await one.join(slots=2)
-        await one.create(CONFIG + "resources: {slots_per_trial: 2}\n")
-        (wish,) = await agent.wished()
-        await agent.run(wish)
-        report = agent.truth(wish, ContainerState.RUNNING)
-        async with agent_socket(one, "one", slots=[SlotFacts(id=0)], containers=[report]) as socket:
+    async with open_cluster(tmp_path) as cluster:
+        agent = await cluster.join(slots=2)
+        await cluster.create(CONFIG + "resources: {slots_per_trial: 2}\n")
+        (desired,) = await agent.wait_for_desired()
+        await agent.run(desired)
+        report = agent.report_of(desired, ContainerState.RUNNING)
+        async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)], containers=[report]) as socket:
             assert (await socket.answer())["kind"] == "welcome"
-            assert await one.state(1) == "STATE_RUNNING"
-            await agent.exit(wish, 1)  # what its device's end did to it
-            second = await one.create(CONFIG + "resources: {slots_per_trial: 1}\n")
+            assert await cluster.state(1) == "STATE_RUNNING"
+            await agent.exit(desired, 1)  # what its device's end did to it
+            second = await cluster.create(CONFIG + "resources: {slots_per_trial: 1}\n")
 
             async def placed() -> list[int] | None:
-                wishes = [each for each in await agent.wish() if each.allocation_id.startswith(f"{second}.")]
-                return list(wishes[0].spec.slots) if wishes and wishes[0].spec else None
+                placements = [each for each in await agent.desired() if each.allocation_id.startswith(f"{second}.")]
+                return list(placements[0].spec.slots) if placements and placements[0].spec else None
 
             assert await eventually(placed) == [0]
 
 
 async def test_what_differs_from_the_last_report_is_stored_and_what_failed_is_stored_by_the_next(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    agent = await one.join()
-    await one.create(CONFIG)
-    (wish,) = await agent.wished()
+    agent = await cluster.join()
+    await cluster.create(CONFIG)
+    (desired,) = await agent.wait_for_desired()
     stored, looks = StoredReport(), []
     news, observe = Containers.news, containers.observe
 
@@ -118,11 +121,11 @@ async def test_what_differs_from_the_last_report_is_stored_and_what_failed_is_st
     monkeypatch.setattr(Containers, "news", looked_up)
 
     async def says(state: ContainerState) -> bool:
-        return await one.master.agents.on_report("one", [agent.truth(wish, state)], stored=stored)
+        return await cluster.master.agents.on_report("one", [agent.report_of(desired, state)], stored=stored)
 
     async def shown() -> ContainerState:
-        async with one.master.database.read() as session:
-            found = await session.get(ContainerRow, wish.container_id)
+        async with cluster.master.database.read() as session:
+            found = await session.get(ContainerRow, desired.container_id)
             assert found is not None
             return found.state
 

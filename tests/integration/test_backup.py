@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.cluster import CONFIG, Cluster, open_cluster
 
 from determined_launch.pid_lock import PidLock
 from determined_master import backup
@@ -43,10 +43,10 @@ def members(archive: Path) -> list[str]:
             return [member.name for member in found]
 
 
-async def lived_in(one: Cluster) -> None:
-    await one.create(CONFIG)
-    one.master.blobs.keep_bytes(b"a context")
-    checkpoint = one.master.settings.data / "checkpoints" / "u" / "state.bin"
+async def lived_in(cluster: Cluster) -> None:
+    await cluster.create(CONFIG)
+    cluster.master.blobs.keep_bytes(b"a context")
+    checkpoint = cluster.master.settings.data / "checkpoints" / "u" / "state.bin"
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"weights")
 
@@ -55,20 +55,20 @@ async def lived_in(one: Cluster) -> None:
 async def made(tmp_path: Path) -> Path:
     """An archive of a master that served until now, with its data folder beside it."""
     (tmp_path / "live").mkdir()
-    async with cluster(tmp_path / "live") as one:
-        await lived_in(one)
-        data = one.master.settings.data
+    async with open_cluster(tmp_path / "live") as cluster:
+        await lived_in(cluster)
+        data = cluster.master.settings.data
         await asyncio.to_thread(backup.back_up, data, data / "master.sqlite", tmp_path / "lab.tar.zst")
     return tmp_path / "lab.tar.zst"
 
 
 async def test_a_live_master_is_backed_up_and_restored_equal(tmp_path: Path) -> None:
     (tmp_path / "live").mkdir()
-    async with cluster(tmp_path / "live") as one:
-        await lived_in(one)
-        data = one.master.settings.data
+    async with open_cluster(tmp_path / "live") as cluster:
+        await lived_in(cluster)
+        data = cluster.master.settings.data
         archive = tmp_path / "lab.tar.zst"
-        creating = [asyncio.create_task(one.create(CONFIG, activate=False)) for _ in range(10)]
+        creating = [asyncio.create_task(cluster.create(CONFIG, activate=False)) for _ in range(10)]
         summary = await asyncio.to_thread(backup.back_up, data, data / "master.sqlite", archive, with_checkpoints=True)
         await asyncio.gather(*creating)
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
@@ -90,7 +90,7 @@ async def test_a_live_master_is_backed_up_and_restored_equal(tmp_path: Path) -> 
         elif here.exists():
             assert there.read_bytes() == here.read_bytes()
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o700
-    async with cluster(elsewhere.parent) as other:
+    async with open_cluster(elsewhere.parent) as other:
         listed = (await other.get("/api/v1/experiments"))["experiments"]
         assert {each["id"] for each in listed} == {row[0] for row in found["experiments"]}
 

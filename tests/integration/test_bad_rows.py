@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.database_rows import write_rows
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
@@ -28,25 +28,25 @@ from determined_master.trials.service import Trials
 pytestmark = pytest.mark.sqlite
 
 
-async def killed_and_deleted(one: Cluster) -> int:
+async def killed_and_deleted(cluster: Cluster) -> int:
     """An experiment whose trial waited for slots, killed and deleted over HTTP."""
-    experiment = await one.create()
+    experiment = await cluster.create()
 
     async def waits() -> bool:
-        task = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
-        return bool((await one.get(f"/api/v1/tasks/{task}"))["task"]["allocations"])
+        task = (await cluster.get("/api/v1/trials/1"))["trial"]["taskId"]
+        return bool((await cluster.get(f"/api/v1/tasks/{task}"))["task"]["allocations"])
 
     await eventually(waits)
-    assert (await one.post(f"/api/v1/experiments/{experiment}/kill")).status_code == 200
-    await deleted(one, experiment)
+    assert (await cluster.post(f"/api/v1/experiments/{experiment}/kill")).status_code == 200
+    await deleted(cluster, experiment)
     return experiment
 
 
-async def deleted(one: Cluster, experiment: int) -> None:
+async def deleted(cluster: Cluster, experiment: int) -> None:
     async def gone() -> bool:
-        answer = await one.client.delete(f"/api/v1/experiments/{experiment}")
+        answer = await cluster.client.delete(f"/api/v1/experiments/{experiment}")
         assert answer.status_code in (200, 400, 404), answer.text
-        return (await one.client.get(f"/api/v1/experiments/{experiment}")).status_code == 404
+        return (await cluster.client.get(f"/api/v1/experiments/{experiment}")).status_code == 404
 
     await eventually(gone)
 
@@ -56,62 +56,62 @@ async def in_database(data: Path, statement: str, *values: Any) -> None:
     await asyncio.to_thread(write_rows, data, statement, [values])
 
 
-async def runs_to_its_end(one: Cluster) -> None:
+async def runs_to_its_end(cluster: Cluster) -> None:
     """Another experiment gets slots, runs and completes."""
-    agent = await one.join("other")
-    experiment = await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    await agent.exit(wish)
+    agent = await cluster.join("other")
+    experiment = await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    await agent.exit(desired)
 
     async def completed() -> bool:
-        return await one.state(experiment) == "STATE_COMPLETED"
+        return await cluster.state(experiment) == "STATE_COMPLETED"
 
     await eventually(completed)
 
 
 async def test_an_ended_allocation_of_a_deleted_experiment_stops_no_trial(tmp_path: Path):
     """Killed, then deleted at once: the deletion overtook the consequences of the end."""
-    async with cluster(tmp_path) as one:
-        await killed_and_deleted(one)
+    async with open_cluster(tmp_path) as cluster:
+        await killed_and_deleted(cluster)
     await in_database(tmp_path / "data", "UPDATE allocations SET settled = 0")
-    async with cluster(tmp_path) as one:
-        await runs_to_its_end(one)
-        async with one.master.database.read() as session:
+    async with open_cluster(tmp_path) as cluster:
+        await runs_to_its_end(cluster)
+        async with cluster.master.database.read() as session:
             assert await allocation_rows.unsettled(session, of_trials=True) == []
 
 
-async def test_a_report_for_a_trial_of_a_deleted_experiment_stops_no_search(one: Cluster):
-    await killed_and_deleted(one)
+async def test_a_report_for_a_trial_of_a_deleted_experiment_stops_no_search(cluster: Cluster):
+    await killed_and_deleted(cluster)
     body = {
         "group": "validation",
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}},
     }
-    assert (await one.post("/api/v1/trials/1/metrics", body)).status_code == 404
-    await runs_to_its_end(one)
+    assert (await cluster.post("/api/v1/trials/1/metrics", body)).status_code == 404
+    await runs_to_its_end(cluster)
 
 
 async def test_a_stored_timeout_beyond_every_date_stops_no_deadline(tmp_path: Path):
-    async with cluster(tmp_path) as one:
-        agent = await one.join(slots=2)
-        endless, short = await one.create(), await one.create(CONFIG + "preemption_timeout: 0\n")
-        for wish in await agent.wished(2):
-            await agent.run(wish)
+    async with open_cluster(tmp_path) as cluster:
+        agent = await cluster.join(slots=2)
+        endless, short = await cluster.create(), await cluster.create(CONFIG + "preemption_timeout: 0\n")
+        for desired in await agent.wait_for_desired(2):
+            await agent.run(desired)
         await in_database(
             tmp_path / "data",
             f"UPDATE allocations SET preemption_timeout = {10**18} WHERE task_id LIKE ?",
             f"{endless}.%",
         )
         for experiment in (endless, short):
-            await one.post(f"/api/v1/experiments/{experiment}/pause")
+            await cluster.post(f"/api/v1/experiments/{experiment}/pause")
 
         async def killed() -> bool:
-            return sorted(wish.state for wish in await agent.wish()) == ["running", "stopped"]
+            return sorted(desired.state for desired in await agent.desired()) == ["running", "stopped"]
 
         await eventually(killed)
 
 
-async def test_a_stopped_trial_ends_by_how_its_allocation_ended(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_stopped_trial_ends_by_how_its_allocation_ended(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     """Also where the allocation ends in the middle of a tick: its consequences are drawn first, and once."""
     is_armed, is_held, goes_on = False, asyncio.Event(), asyncio.Event()
     settle = TrialLoop._settle
@@ -124,20 +124,20 @@ async def test_a_stopped_trial_ends_by_how_its_allocation_ended(one: Cluster, mo
         return wait
 
     monkeypatch.setattr(TrialLoop, "_settle", held)
-    agent = await one.join()
-    experiment = await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    await one.post(f"/api/v1/experiments/{experiment}/cancel")
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    await cluster.post(f"/api/v1/experiments/{experiment}/cancel")
     is_armed = True
-    one.master.notifications.publish([notifications.TRIALS])
+    cluster.master.notifications.publish([notifications.TRIALS])
     await is_held.wait()
-    await agent.exit(wish, code=1)
+    await agent.exit(desired, code=1)
     is_armed = False
     goes_on.set()
 
     async def ended() -> str:
-        state = (await one.get("/api/v1/trials/1"))["trial"]["state"]
+        state = (await cluster.get("/api/v1/trials/1"))["trial"]["state"]
         return state if state in ("STATE_ERROR", "STATE_CANCELED") else ""
 
     assert await eventually(ended) == "STATE_ERROR"
@@ -170,36 +170,36 @@ SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
 
 @pytest.mark.parametrize("what", SPOILED)
 async def test_an_experiment_that_cannot_be_processed_holds_up_no_other(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch, what: str
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, what: str
 ):
     """It goes on once it can. There is one slot for both experiments."""
     spoiled = Spoiled(monkeypatch, *SPOILED[what])
-    agent = await one.join()
-    bad, good = await one.create(), await one.create()
+    agent = await cluster.join()
+    bad, good = await cluster.create(), await cluster.create()
 
     async def completed(experiment: int) -> bool:
-        for wish in await agent.wish():
-            if wish.state == "running":
-                await agent.run(wish)
-                await agent.exit(wish)
-        return await one.state(experiment) == "STATE_COMPLETED"
+        for desired in await agent.desired():
+            if desired.state == "running":
+                await agent.run(desired)
+                await agent.exit(desired)
+        return await cluster.state(experiment) == "STATE_COMPLETED"
 
     await eventually(lambda: completed(good))
     assert spoiled.count in (1, 2, 3)  # with back-off, not at each tick
-    assert await one.state(bad) != "STATE_COMPLETED"
+    assert await cluster.state(bad) != "STATE_COMPLETED"
     spoiled.is_repaired = True
     await eventually(lambda: completed(bad))
 
 
 async def test_an_agent_that_cannot_be_declared_lost_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     spoiled = Spoiled(monkeypatch, Agents, "_lose", lambda _self, agent_id: agent_id == "a")
-    async with cluster(tmp_path, agent_reconnect_wait=0.05) as one:
+    async with open_cluster(tmp_path, agent_reconnect_wait=0.05) as cluster:
         for agent_id in ("a", "b"):
-            await one.join(agent_id)
-            await one.master.agents.disconnected(agent_id)
+            await cluster.join(agent_id)
+            await cluster.master.agents.disconnected(agent_id)
 
         async def present() -> str:
-            return " ".join(agent["id"] for agent in (await one.get("/api/v1/agents"))["agents"]) or "none"
+            return " ".join(agent["id"] for agent in (await cluster.get("/api/v1/agents"))["agents"]) or "none"
 
         async def is_gone(agent_id: str) -> bool:
             return agent_id not in (await present()).split()
@@ -210,17 +210,17 @@ async def test_an_agent_that_cannot_be_declared_lost_holds_up_no_other(tmp_path:
         await eventually(lambda: is_gone("a"))
 
 
-async def test_a_deadline_that_cannot_be_enforced_holds_up_no_other(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_deadline_that_cannot_be_enforced_holds_up_no_other(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     spoiled = Spoiled(monkeypatch, Allocations, "kill", lambda _self, _session, row, **_: row.task_id.startswith("1."))
-    agent = await one.join(slots=2)
-    first, second = [await one.create(CONFIG + "preemption_timeout: 0\n") for _ in range(2)]
-    for wish in await agent.wished(2):
-        await agent.run(wish)
+    agent = await cluster.join(slots=2)
+    first, second = [await cluster.create(CONFIG + "preemption_timeout: 0\n") for _ in range(2)]
+    for desired in await agent.wait_for_desired(2):
+        await agent.run(desired)
     for experiment in (first, second):
-        await one.post(f"/api/v1/experiments/{experiment}/pause")
+        await cluster.post(f"/api/v1/experiments/{experiment}/pause")
 
     async def killed() -> list[str]:
-        return sorted(w.allocation_id[:2] for w in await agent.wish() if w.state == "stopped")
+        return sorted(w.allocation_id[:2] for w in await agent.desired() if w.state == "stopped")
 
     await eventually(killed)
     assert await killed() == ["2."]
@@ -232,76 +232,80 @@ async def test_a_deadline_that_cannot_be_enforced_holds_up_no_other(one: Cluster
     await eventually(both)
 
 
-async def test_an_experiment_that_cannot_be_deleted_holds_up_no_other(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_an_experiment_that_cannot_be_deleted_holds_up_no_other(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     spoiled = Spoiled(monkeypatch, deletion.indexer, "drop", lambda _session, experiment_id: experiment_id == 1)
-    first, second = [await one.create(activate=False) for _ in range(2)]
+    first, second = [await cluster.create(activate=False) for _ in range(2)]
     for experiment in (first, second):
-        await one.post(f"/api/v1/experiments/{experiment}/kill")
+        await cluster.post(f"/api/v1/experiments/{experiment}/kill")
 
     async def deletable() -> bool:
-        return {await one.state(first), await one.state(second)} == {"STATE_CANCELED"}
+        return {await cluster.state(first), await cluster.state(second)} == {"STATE_CANCELED"}
 
     await eventually(deletable)
-    assert (await one.client.delete(f"/api/v1/experiments/{first}")).status_code == 200
-    await deleted(one, second)
-    assert await one.state(first) == "STATE_DELETING"
+    assert (await cluster.client.delete(f"/api/v1/experiments/{first}")).status_code == 200
+    await deleted(cluster, second)
+    assert await cluster.state(first) == "STATE_DELETING"
     spoiled.is_repaired = True
-    await deleted(one, first)
+    await deleted(cluster, first)
 
 
 async def test_a_report_of_an_agent_that_cannot_be_taken_in_holds_up_no_other(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    agent = await one.join(slots=2)
-    await one.create()
-    await one.create()
-    bad, good = await agent.wished(2)
+    agent = await cluster.join(slots=2)
+    await cluster.create()
+    await cluster.create()
+    bad, good = await agent.wait_for_desired(2)
     Spoiled(monkeypatch, containers, "observe", lambda *given: bad.container_id in [t.container_id for t in given[4]])
-    truths = [agent.truth(wish, ContainerState.RUNNING) for wish in (bad, good)]
-    await one.master.agents.on_report(agent.id, truths)
-    async with one.master.database.read() as session:
+    reports = [agent.report_of(desired, ContainerState.RUNNING) for desired in (bad, good)]
+    await cluster.master.agents.on_report(agent.id, reports)
+    async with cluster.master.database.read() as session:
         states = {c.id: c.state for c, _ in await agent_containers_repository.live_on_agent(session, agent.id)}
     assert states == {bad.container_id: ContainerState.ASSIGNED, good.container_id: ContainerState.RUNNING}
 
 
-async def test_an_allocation_that_cannot_be_read_is_left_alone_and_others_are_wished(one: Cluster):
-    agent = await one.join(slots=2)
-    bad, good = await one.create(), await one.create()
-    await agent.wished(2)
-    await in_database(one.master.settings.data, "UPDATE allocations SET spec = '[]' WHERE task_id LIKE ?", f"{bad}.%")
-    wishes = {wish.allocation_id.partition(".")[0]: wish for wish in await agent.wish()}
-    assert wishes[str(bad)].spec is None
-    assert wishes[str(bad)].state == "running"
-    assert wishes[str(good)].spec is not None
+async def test_an_allocation_that_cannot_be_read_is_left_alone_and_others_are_wished(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    bad, good = await cluster.create(), await cluster.create()
+    await agent.wait_for_desired(2)
+    await in_database(
+        cluster.master.settings.data, "UPDATE allocations SET spec = '[]' WHERE task_id LIKE ?", f"{bad}.%"
+    )
+    placements = {desired.allocation_id.partition(".")[0]: desired for desired in await agent.desired()}
+    assert placements[str(bad)].spec is None
+    assert placements[str(bad)].state == "running"
+    assert placements[str(good)].spec is not None
 
 
-async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(one: Cluster):
-    async with one.master.database.write() as session:
+async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(cluster: Cluster):
+    async with cluster.master.database.write() as session:
         experiment = await add_experiment(session)
         # Live ones, of which the master's own packer wants more reports.
         bad, good = [(await add_trial(session, experiment, state=TrialState.ACTIVE)).id for _ in range(2)]
     for trial, metrics in ((bad, "[1]"), (good, '{"loss": 1.0}')):
         await in_database(
-            one.master.settings.data,
+            cluster.master.settings.data,
             'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
             " VALUES (?, 1, 'training', 1, 1, ?, 0)",
             trial,
             metrics,
         )
-    packing = SeriesPacker(one.master.database, lambda: 0, least=1, least_at_end=1)
+    packing = SeriesPacker(cluster.master.database, lambda: 0, least=1, least_at_end=1)
     waits = [await packing.tick() for _ in range(3)]
-    async with one.master.database.read() as session:
+    async with cluster.master.database.read() as session:
         found = await repository.series_of(session, [bad, good], [("training", "loss")])
     assert [row.trial_id for row in found] == [good]
     assert waits[-1] is not None, "the bad one is tried again"
     assert waits[-1] > 0
 
 
-async def test_the_writer_outlives_a_group_that_it_cannot_answer(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent = await one.join()
-    await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
+async def test_the_writer_outlives_a_group_that_it_cannot_answer(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    agent = await cluster.join()
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
     body: dict[str, Any] = {
         "group": "training",
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}},
@@ -312,6 +316,10 @@ async def test_the_writer_outlives_a_group_that_it_cannot_answer(one: Cluster, m
 
     with monkeypatch.context() as broken:
         broken.setattr(MetricStore, "topics", raises)
-        assert (await one.post("/api/v1/trials/1/metrics", body, **one.as_task(wish.allocation_id))).status_code == 500
+        assert (
+            await cluster.post("/api/v1/trials/1/metrics", body, **cluster.as_task(desired.allocation_id))
+        ).status_code == 500
     body["metrics"]["stepsCompleted"] = 2
-    assert (await one.post("/api/v1/trials/1/metrics", body, **one.as_task(wish.allocation_id))).status_code == 200
+    assert (
+        await cluster.post("/api/v1/trials/1/metrics", body, **cluster.as_task(desired.allocation_id))
+    ).status_code == 200

@@ -16,7 +16,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from sqlalchemy import event
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
-from tests.support.cluster import CONFIG, Cluster, FakeAgent, cluster
+from tests.support.cluster import CONFIG, Cluster, FakeAgent, open_cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import DesiredContainer
@@ -29,74 +29,74 @@ UUID, OTHER = checkpoint_uuid(1), checkpoint_uuid(2)
 ZIP = {"accept": "application/zip"}
 
 
-async def running(one: Cluster, storage: Path | None = None, config: str = CONFIG) -> DesiredContainer:
+async def running(cluster: Cluster, storage: Path | None = None, config: str = CONFIG) -> DesiredContainer:
     """A trial that runs; its checkpoints are below ``storage``, by default where the master puts them."""
-    agent = FakeAgent(one, "one")
-    known = {wish.container_id for wish in await agent.wish()}
+    agent = FakeAgent(cluster, "one")
+    known = {desired.container_id for desired in await agent.desired()}
     if not known:
-        await one.join(slots=4)
+        await cluster.join(slots=4)
     where = f"checkpoint_storage: {{type: directory, container_path: {storage}}}\n" if storage else ""
-    await one.create(config + where)
-    wish = next(w for w in await agent.wished(len(known) + 1) if w.container_id not in known)
-    await agent.run(wish)
-    return wish
+    await cluster.create(config + where)
+    desired = next(w for w in await agent.wait_for_desired(len(known) + 1) if w.container_id not in known)
+    await agent.run(desired)
+    return desired
 
 
-async def delete(one: Cluster, *uuids: str) -> tuple[int, str]:
-    answer = await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": uuids})
+async def delete(cluster: Cluster, *uuids: str) -> tuple[int, str]:
+    answer = await cluster.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": uuids})
     return answer.status_code, answer.text
 
 
-async def request_deletion(one: Cluster, wish: DesiredContainer) -> None:
+async def request_deletion(cluster: Cluster, desired: DesiredContainer) -> None:
     """Kills the first experiment and asks for its deletion."""
-    await one.post("/api/v1/experiments/1/kill")
-    await FakeAgent(one, "one").exit(wish, code=137)
+    await cluster.post("/api/v1/experiments/1/kill")
+    await FakeAgent(cluster, "one").exit(desired, code=137)
 
     async def ended() -> bool:
-        return await one.state(1) == "STATE_CANCELED"
+        return await cluster.state(1) == "STATE_CANCELED"
 
     await eventually(ended)
-    assert (await one.client.delete("/api/v1/experiments/1")).status_code == 200
+    assert (await cluster.client.delete("/api/v1/experiments/1")).status_code == 200
 
 
-async def delete_experiment(one: Cluster, wish: DesiredContainer) -> None:
+async def delete_experiment(cluster: Cluster, desired: DesiredContainer) -> None:
     """Kills the first experiment and deletes it, and waits until it is gone."""
-    await request_deletion(one, wish)
+    await request_deletion(cluster, desired)
 
     async def gone() -> bool:
-        return (await one.client.get("/api/v1/experiments/1")).status_code == 404
+        return (await cluster.client.get("/api/v1/experiments/1")).status_code == 404
 
     await eventually(gone)
 
 
-def own_root(one: Cluster) -> Path:
-    return one.master.settings.data / "checkpoints"
+def own_root(cluster: Cluster) -> Path:
+    return cluster.master.settings.data / "checkpoints"
 
 
-async def test_only_the_trials_own_task_reports_a_checkpoint(one: Cluster):
-    wish, other = await running(one), await running(one)
-    assert wish.spec is not None
-    body = {"uuid": UUID, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}}
-    mine, others = one.as_task(wish.allocation_id), one.as_task(other.allocation_id)
-    assert (await one.post("/api/v1/checkpoints", body)).status_code == 403
-    assert (await one.post("/api/v1/checkpoints", body, **others)).status_code == 403
+async def test_only_the_trials_own_task_reports_a_checkpoint(cluster: Cluster):
+    desired, other = await running(cluster), await running(cluster)
+    assert desired.spec is not None
+    body = {"uuid": UUID, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}}
+    mine, others = cluster.as_task(desired.allocation_id), cluster.as_task(other.allocation_id)
+    assert (await cluster.post("/api/v1/checkpoints", body)).status_code == 403
+    assert (await cluster.post("/api/v1/checkpoints", body, **others)).status_code == 403
     wrong = body | {"allocationId": other.allocation_id}
-    assert (await one.post("/api/v1/checkpoints", wrong, **mine)).status_code == 403
-    assert (await one.client.get(f"/api/v1/checkpoints/{UUID}")).status_code == 404
-    assert (await one.post("/api/v1/checkpoints", body, **mine)).status_code == 200
-    assert (await one.post("/api/v1/checkpoints", {**body, "taskId": None}, **others)).status_code == 400
+    assert (await cluster.post("/api/v1/checkpoints", wrong, **mine)).status_code == 403
+    assert (await cluster.client.get(f"/api/v1/checkpoints/{UUID}")).status_code == 404
+    assert (await cluster.post("/api/v1/checkpoints", body, **mine)).status_code == 200
+    assert (await cluster.post("/api/v1/checkpoints", {**body, "taskId": None}, **others)).status_code == 400
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "data", "a/b", "../other", UUID.replace("-", ""), UUID + "\n", 7])
-async def test_only_a_uuid_names_a_checkpoint(one: Cluster, name: object):
-    wish = await running(one)
+async def test_only_a_uuid_names_a_checkpoint(cluster: Cluster, name: object):
+    desired = await running(cluster)
     body = {"uuid": name, "metadata": {"steps_completed": 1}}
-    answer = await one.post("/api/v1/checkpoints", body, **one.as_task(wish.allocation_id))
+    answer = await cluster.post("/api/v1/checkpoints", body, **cluster.as_task(desired.allocation_id))
     assert answer.status_code == 400
-    assert (await delete(one, str(name)))[0] == 400
+    assert (await delete(cluster, str(name)))[0] == 400
     patch = {"checkpoints": [{"uuid": name, "resources": {"resources": {}}}]}
-    assert (await one.client.patch("/api/v1/checkpoints", json=patch)).status_code == 400
-    async with one.master.database.read() as session:
+    assert (await cluster.client.patch("/api/v1/checkpoints", json=patch)).status_code == 400
+    async with cluster.master.database.read() as session:
         assert await repository.find(session, str(name)) is None
 
 
@@ -110,60 +110,62 @@ async def test_only_a_uuid_names_a_checkpoint(one: Cluster, name: object):
         {"resources": {"a": 2**53, "b": 1}},
     ],
 )
-async def test_values_that_cannot_be_stored_are_refused(one: Cluster, wrong: dict[str, Any]):
-    wish = await running(one)
+async def test_values_that_cannot_be_stored_are_refused(cluster: Cluster, wrong: dict[str, Any]):
+    desired = await running(cluster)
     body = json.dumps({"uuid": UUID, "metadata": {"steps_completed": 1}, **wrong})
-    answer = await one.client.post("/api/v1/checkpoints", content=body, headers=one.as_task(wish.allocation_id))
+    answer = await cluster.client.post(
+        "/api/v1/checkpoints", content=body, headers=cluster.as_task(desired.allocation_id)
+    )
     assert answer.status_code == 400, answer.text
 
 
-async def test_a_folder_outside_the_roots_is_neither_read_nor_deleted(one: Cluster, tmp_path: Path):
-    wish = await running(one, tmp_path / "outside")
+async def test_a_folder_outside_the_roots_is_neither_read_nor_deleted(cluster: Cluster, tmp_path: Path):
+    desired = await running(cluster, tmp_path / "outside")
     folder = store_checkpoint(tmp_path / "outside", UUID, weights=b"abc")
-    await report_checkpoint(one, wish.allocation_id, UUID)
-    answer = await one.client.get(f"/checkpoints/{UUID}")
+    await report_checkpoint(cluster, desired.allocation_id, UUID)
+    answer = await cluster.client.get(f"/checkpoints/{UUID}")
     assert (answer.status_code, "checkpoint_roots" in answer.text) == (400, True)
-    await request_deletion(one, wish)
+    await request_deletion(cluster, desired)
     # Its owner's task removes the files, with the rights of the owner; the master never does.
-    (task,) = await FakeAgent(one, "one").wished()
+    (task,) = await FakeAgent(cluster, "one").wait_for_desired()
     assert task.spec is not None
     assert (task.spec.task_type, task.spec.owner) == ("CHECKPOINT_GC", "admin")
-    assert await one.state(1) == "STATE_DELETING"
+    assert await cluster.state(1) == "STATE_DELETING"
     assert (folder / "weights").read_bytes() == b"abc"
-    assert (await one.get("/detent/events", kind="folders_left"))["events"] == []
+    assert (await cluster.get("/detent/events", kind="folders_left"))["events"] == []
 
 
 async def test_a_setting_of_the_admin_lets_the_master_in(tmp_path: Path):
-    async with cluster(tmp_path, checkpoint_roots=[tmp_path / "outside"]) as one:
-        wish = await running(one, tmp_path / "outside" / "team")
+    async with open_cluster(tmp_path, checkpoint_roots=[tmp_path / "outside"]) as cluster:
+        desired = await running(cluster, tmp_path / "outside" / "team")
         folder = store_checkpoint(tmp_path / "outside" / "team", UUID, weights=b"abc")
         (folder / ".hashes.json").write_text("{}")
-        await report_checkpoint(one, wish.allocation_id, UUID)
-        answer = await one.client.get(f"/checkpoints/{UUID}")
+        await report_checkpoint(cluster, desired.allocation_id, UUID)
+        answer = await cluster.client.get(f"/checkpoints/{UUID}")
         with tarfile.open(fileobj=io.BytesIO(answer.content)) as archive:
             assert sorted(archive.getnames()) == ["metadata.json", "weights"]
-        assert (await delete(one, UUID))[0] == 200
+        assert (await delete(cluster, UUID))[0] == 200
         assert not folder.exists()
 
 
-async def test_deleting_removes_checkpoints_and_nothing_else(one: Cluster, tmp_path: Path):
+async def test_deleting_removes_checkpoints_and_nothing_else(cluster: Cluster, tmp_path: Path):
     """Neither a folder that no library completed, nor one behind a link, nor that of a row with an older name."""
-    wish = await running(one)
-    assert wish.spec is not None
-    mine = store_checkpoint(own_root(one), UUID)
-    foreign = own_root(one) / OTHER
+    desired = await running(cluster)
+    assert desired.spec is not None
+    mine = store_checkpoint(own_root(cluster), UUID)
+    foreign = own_root(cluster) / OTHER
     foreign.mkdir()
     behind = store_checkpoint(tmp_path / "elsewhere", checkpoint_uuid(3))
-    (own_root(one) / checkpoint_uuid(3)).symlink_to(behind)
-    older = store_checkpoint(own_root(one), "older")
+    (own_root(cluster) / checkpoint_uuid(3)).symlink_to(behind)
+    older = store_checkpoint(own_root(cluster), "older")
     for uuid in (UUID, OTHER, checkpoint_uuid(3)):
-        await report_checkpoint(one, wish.allocation_id, uuid)
-    async with one.master.database.write() as session:
+        await report_checkpoint(cluster, desired.allocation_id, uuid)
+    async with cluster.master.database.write() as session:
         row = await repository.get(session, UUID)
         await repository.add(
             session,
             uuid="older",
-            task_id=wish.spec.task_id,
+            task_id=desired.spec.task_id,
             allocation_id="",
             state=CheckpointState.COMPLETED,
             steps_completed=1,
@@ -173,27 +175,27 @@ async def test_deleting_removes_checkpoints_and_nothing_else(one: Cluster, tmp_p
             size=0,
         )
     for path in ("/checkpoints/older", "/api/v1/checkpoints/older"):
-        assert (await one.client.get(path)).status_code == 404
-    assert (await delete(one, "older"))[0] == 400
-    assert (await delete(one, OTHER))[0] == 400
-    assert (await one.client.get(f"/checkpoints/{checkpoint_uuid(3)}")).status_code == 400
-    await delete_experiment(one, wish)
+        assert (await cluster.client.get(path)).status_code == 404
+    assert (await delete(cluster, "older"))[0] == 400
+    assert (await delete(cluster, OTHER))[0] == 400
+    assert (await cluster.client.get(f"/checkpoints/{checkpoint_uuid(3)}")).status_code == 400
+    await delete_experiment(cluster, desired)
     assert [mine.exists(), foreign.exists(), behind.exists(), older.exists()] == [False, True, True, True]
-    (told,) = (await one.get("/detent/events", kind="folders_left"))["events"]
+    (told,) = (await cluster.get("/detent/events", kind="folders_left"))["events"]
     assert "files of 3 checkpoints could not be deleted" in told["text"]
 
 
-async def test_files_that_cannot_be_removed_are_said_and_tried_again(one: Cluster):
-    wish = await running(one)
-    folder = store_checkpoint(own_root(one), UUID)
+async def test_files_that_cannot_be_removed_are_said_and_tried_again(cluster: Cluster):
+    desired = await running(cluster)
+    folder = store_checkpoint(own_root(cluster), UUID)
     obstacle = folder.with_name(f"{UUID}.deleted")
     obstacle.write_text("in the way")
-    await report_checkpoint(one, wish.allocation_id, UUID)
-    status, text = await delete(one, UUID)
+    await report_checkpoint(cluster, desired.allocation_id, UUID)
+    status, text = await delete(cluster, UUID)
     assert status == 500
     assert "could not be removed (Not a directory)" in text
     obstacle.unlink()
-    assert (await delete(one, UUID))[0] == 200
+    assert (await delete(cluster, UUID))[0] == 200
     assert not folder.exists()
 
 
@@ -206,9 +208,9 @@ async def test_files_that_cannot_be_removed_are_said_and_tried_again(one: Cluste
         "/detent/checkpoints?experimentId={}",
     ],
 )
-async def test_a_number_beyond_64_bits_is_a_bad_request(one: Cluster, path: str):
-    assert (await one.client.get(path.format(2**63))).status_code == 400
-    assert (await one.client.get(path.format(2**63 - 1))).status_code in (200, 404)
+async def test_a_number_beyond_64_bits_is_a_bad_request(cluster: Cluster, path: str):
+    assert (await cluster.client.get(path.format(2**63))).status_code == 400
+    assert (await cluster.client.get(path.format(2**63 - 1))).status_code in (200, 404)
 
 
 @contextmanager
@@ -221,16 +223,16 @@ def reader_released(pipe: Path) -> Iterator[None]:
             os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
 
 
-async def test_pipes_in_a_folder_hang_nothing(one: Cluster):
-    wish = await running(one)
-    folder = store_checkpoint(own_root(one), UUID)
+async def test_pipes_in_a_folder_hang_nothing(cluster: Cluster):
+    desired = await running(cluster)
+    folder = store_checkpoint(own_root(cluster), UUID)
     os.mkfifo(folder / "pipe")
-    await report_checkpoint(one, wish.allocation_id, UUID)
+    await report_checkpoint(cluster, desired.allocation_id, UUID)
     with reader_released(folder / "pipe"):
-        downloads = [asyncio.create_task(one.client.get(f"/checkpoints/{UUID}", headers=ZIP)) for _ in range(41)]
+        downloads = [asyncio.create_task(cluster.client.get(f"/checkpoints/{UUID}", headers=ZIP)) for _ in range(41)]
         try:
             _, pending = await asyncio.wait(downloads, timeout=10)
-            health = await asyncio.wait_for(one.client.get("/health"), 10)
+            health = await asyncio.wait_for(cluster.client.get("/health"), 10)
             assert health.status_code == 200
             assert len(pending) == 0
             assert {task.result().status_code for task in downloads} == {200}
@@ -258,16 +260,16 @@ def test_no_route_waits_for_a_thread():
     assert blocking == set()
 
 
-async def add_checkpoints(one: Cluster, count: int, config: str = CONFIG) -> None:
+async def add_checkpoints(cluster: Cluster, count: int, config: str = CONFIG) -> None:
     """Checkpoint ``n`` has 100 - n steps; those with an even n have a validation whose loss is n."""
-    wish = await running(one, config=config)
-    task = one.as_task(wish.allocation_id)
+    desired = await running(cluster, config=config)
+    task = cluster.as_task(desired.allocation_id)
     for number in range(count):
-        await report_checkpoint(one, wish.allocation_id, checkpoint_uuid(number), steps=100 - number)
+        await report_checkpoint(cluster, desired.allocation_id, checkpoint_uuid(number), steps=100 - number)
         if number % 2 == 0:
             metrics = {"avgMetrics": {"loss": float(number), 'o"d': -float(number), "text": "x"}}
             report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 100 - number, "metrics": metrics}
-            answer = await one.post("/api/v1/trials/1/metrics", {"group": "validation", "metrics": report}, **task)
+            answer = await cluster.post("/api/v1/trials/1/metrics", {"group": "validation", "metrics": report}, **task)
             assert answer.status_code == 200, answer.text
 
 
@@ -276,8 +278,8 @@ async def add_checkpoints(one: Cluster, count: int, config: str = CONFIG) -> Non
     "query",
     [{}, {"sortByAttr": "SORT_BY_UUID"}, {"sortByAttr": "SORT_BY_SEARCHER_METRIC"}, {"sortByMetric": "loss"}],
 )
-async def test_a_page_loads_no_more_than_it_shows(one: Cluster, path: str, query: dict[str, str]):
-    await add_checkpoints(one, 20)
+async def test_a_page_loads_no_more_than_it_shows(cluster: Cluster, path: str, query: dict[str, str]):
+    await add_checkpoints(cluster, 20)
     loaded: list[object] = []
     statements: list[str] = []
 
@@ -287,11 +289,11 @@ async def test_a_page_loads_no_more_than_it_shows(one: Cluster, path: str, query
     def on_statement(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         statements.append(statement)
 
-    engine = one.master.database.read_engine.sync_engine
+    engine = cluster.master.database.read_engine.sync_engine
     event.listen(CheckpointRow, "load", on_load)
     event.listen(engine, "before_cursor_execute", on_statement)
     try:
-        page = await one.get(path, limit=3, offset=1, **query)
+        page = await cluster.get(path, limit=3, offset=1, **query)
     finally:
         event.remove(CheckpointRow, "load", on_load)
         event.remove(engine, "before_cursor_execute", on_statement)
@@ -302,26 +304,26 @@ async def test_a_page_loads_no_more_than_it_shows(one: Cluster, path: str, query
     assert sum("checkpoints" in statement for statement in statements) == 2, statements
 
 
-async def test_checkpoints_by_another_metric_are_best_first_as_its_goal_says(one: Cluster):
+async def test_checkpoints_by_another_metric_are_best_first_as_its_goal_says(cluster: Cluster):
     goals = "metric_goals: {'o\"d': maximize, never reported: minimize}\n"
-    await add_checkpoints(one, 6, CONFIG + goals)
+    await add_checkpoints(cluster, 6, CONFIG + goals)
 
     for path in ("/api/v1/experiments/1/checkpoints", "/api/v1/trials/1/checkpoints"):
         for metric in ('o"d', "loss"):
-            found = (await one.get(path, sortByMetric=metric))["checkpoints"]
+            found = (await cluster.get(path, sortByMetric=metric))["checkpoints"]
             assert [each["uuid"] for each in found][:3] == [checkpoint_uuid(number) for number in (0, 2, 4)]
-    (summary,) = (await one.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"]
+    (summary,) = (await cluster.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"]
     directions = {each["name"]: each["smallerIsBetter"] for each in summary["metrics"]}
     assert directions == {"loss": True, 'o"d': False, "text": None}
 
 
-async def test_checkpoints_by_a_searcher_metric_of_which_larger_is_better_are_best_first(one: Cluster):
+async def test_checkpoints_by_a_searcher_metric_of_which_larger_is_better_are_best_first(cluster: Cluster):
     larger = CONFIG.replace("metric: loss", "metric: loss, smaller_is_better: false")
     assert larger != CONFIG
-    await add_checkpoints(one, 6, larger)
+    await add_checkpoints(cluster, 6, larger)
 
     async def first(**query: str) -> list[str]:
-        found = (await one.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
+        found = (await cluster.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
         return [each["uuid"] for each in found][:3]
 
     best_first = [checkpoint_uuid(number) for number in (4, 2, 0)]
@@ -348,30 +350,30 @@ async def test_checkpoints_by_a_searcher_metric_of_which_larger_is_better_are_be
         ({"offset": str(2**70)}, []),
     ],
 )
-async def test_lists_are_sorted_and_cut_as_asked(one: Cluster, query: dict[str, str], expected: list[int]):
+async def test_lists_are_sorted_and_cut_as_asked(cluster: Cluster, query: dict[str, str], expected: list[int]):
     """Those without the metric come last, in either order."""
-    await add_checkpoints(one, 6)
-    assert (await delete(one, checkpoint_uuid(1)))[0] == 200
-    shown = (await one.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
+    await add_checkpoints(cluster, 6)
+    assert (await delete(cluster, checkpoint_uuid(1)))[0] == 200
+    shown = (await cluster.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
     assert [each["uuid"] for each in shown] == [checkpoint_uuid(number) for number in expected]
     for each in shown:
         number = int(each["uuid"][-4:], 16)
         assert each["training"]["searcherMetric"] == (None if number % 2 else float(number))
 
 
-async def test_a_deleted_checkpoint_keeps_its_list_of_files(one: Cluster):
-    wish = await running(one)
+async def test_a_deleted_checkpoint_keeps_its_list_of_files(cluster: Cluster):
+    desired = await running(cluster)
     for name in (UUID, OTHER):
-        store_checkpoint(own_root(one), name, weights=b"abc")
-        await report_checkpoint(one, wish.allocation_id, name)
-    files = (await one.get(f"/api/v1/checkpoints/{UUID}"))["checkpoint"]["resources"]
+        store_checkpoint(own_root(cluster), name, weights=b"abc")
+        await report_checkpoint(cluster, desired.allocation_id, name)
+    files = (await cluster.get(f"/api/v1/checkpoints/{UUID}"))["checkpoint"]["resources"]
     assert sum(map(int, files.values())) > 0
-    assert (await delete(one, UUID))[0] == 200
+    assert (await delete(cluster, UUID))[0] == 200
     by_its_task = {"checkpoints": [{"uuid": OTHER, "resources": {"resources": {}}}]}
-    task = one.as_task(wish.allocation_id)
-    assert (await one.client.patch("/api/v1/checkpoints", json=by_its_task, headers=task)).status_code == 200
+    task = cluster.as_task(desired.allocation_id)
+    assert (await cluster.client.patch("/api/v1/checkpoints", json=by_its_task, headers=task)).status_code == 200
     for name in (UUID, OTHER):
-        found = (await one.get(f"/api/v1/checkpoints/{name}"))["checkpoint"]
+        found = (await cluster.get(f"/api/v1/checkpoints/{name}"))["checkpoint"]
         assert (found["state"], found["resources"]) == ("STATE_DELETED", files)
-    listed = (await one.get("/detent/checkpoints"))["checkpoints"]
+    listed = (await cluster.get("/detent/checkpoints"))["checkpoints"]
     assert {each["size"] for each in listed} == {sum(map(int, files.values()))}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.clock import FixedClock
-from tests.support.cluster import Cluster, FakeAgent, cluster
+from tests.support.cluster import Cluster, FakeAgent, open_cluster
 
 from determined.link.messages import DesiredContainer, Hello, SlotFacts, SlotStatus
 from determined_master.agents import repository as agent_rows
@@ -16,31 +16,35 @@ from determined_master.agents.service import StoredReport
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
-async def join(one: Cluster, sent_at: datetime | None) -> FakeAgent:
+async def join(cluster: Cluster, sent_at: datetime | None) -> FakeAgent:
     seconds = 0.0 if sent_at is None else sent_at.timestamp()
-    await one.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)], sent_at=seconds))
-    return FakeAgent(one, "one")
+    await cluster.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)], sent_at=seconds))
+    return FakeAgent(cluster, "one")
 
 
-async def warnings(one: Cluster) -> set[str]:
+async def warnings(cluster: Cluster) -> set[str]:
     """What the cluster's page and `det agent list` show."""
-    overview = (await one.get("/detent/cluster/overview"))["agents"][0]["warning"]
-    return {overview, (await one.get("/api/v1/agents"))["agents"][0]["warning"]}
+    overview = (await cluster.get("/detent/cluster/overview"))["agents"][0]["warning"]
+    return {overview, (await cluster.get("/api/v1/agents"))["agents"][0]["warning"]}
 
 
-async def log(one: Cluster) -> list[dict[str, Any]]:
-    answer = await one.client.get("/api/v1/trials/1/logs")
+async def log(cluster: Cluster) -> list[dict[str, Any]]:
+    answer = await cluster.client.get("/api/v1/trials/1/logs")
     return [json.loads(line)["result"] for line in answer.text.splitlines()]
 
 
-async def ship(one: Cluster, wish: DesiredContainer, start: int, text: str, at: datetime) -> None:
-    assert wish.spec is not None
-    body = {"container_id": wish.container_id, "allocation_id": wish.allocation_id, "task_id": wish.spec.task_id}
+async def ship(cluster: Cluster, desired: DesiredContainer, start: int, text: str, at: datetime) -> None:
+    assert desired.spec is not None
+    body = {
+        "container_id": desired.container_id,
+        "allocation_id": desired.allocation_id,
+        "task_id": desired.spec.task_id,
+    }
     lines = [{"timestamp": at.timestamp(), "log": text}]
-    answer = await one.client.post(
+    answer = await cluster.client.post(
         "/detent/agents/one/output",
         json={**body, "start": start, "end": start + 1, "lines": lines},
-        headers={"Authorization": f"Bearer {one.master.secrets.join_token}"},
+        headers={"Authorization": f"Bearer {cluster.master.secrets.join_token}"},
     )
     assert answer.status_code == 200, answer.text
 
@@ -49,52 +53,52 @@ async def ship(one: Cluster, wish: DesiredContainer, start: int, text: str, at: 
 async def test_work_on_an_agent_whose_clock_is_off(tmp_path: Path, hours: int, said: str) -> None:
     clock, off = FixedClock(NOW), timedelta(hours=hours)
     warning = f"the clock of agent one is {said} the master's: times of its log lines and metrics are off by that"
-    async with cluster(tmp_path, clock) as one:
-        agent = await join(one, clock.now() + off)
-        assert await warnings(one) == {warning}
-        await one.create()
-        (wish,) = await agent.wished()
+    async with open_cluster(tmp_path, clock) as cluster:
+        agent = await join(cluster, clock.now() + off)
+        assert await warnings(cluster) == {warning}
+        await cluster.create()
+        (desired,) = await agent.wait_for_desired()
         clock.at += timedelta(seconds=60)
-        await agent.run(wish)
-        await ship(one, wish, 0, "first", clock.now() + off)
-        await ship(one, wish, 1, "second, after the clock was set back", clock.now() - off)
+        await agent.run(desired)
+        await ship(cluster, desired, 0, "first", clock.now() + off)
+        await ship(cluster, desired, 1, "second, after the clock was set back", clock.now() - off)
         metrics = {"trial_id": 1, "trial_run_id": 1, "steps_completed": 1, "report_time": (NOW + off).isoformat()}
         body = {"group": "validation", "metrics": metrics | {"metrics": {"avg_metrics": {"loss": 0.5}}}}
-        answer = await one.post("/api/v1/trials/1/metrics", body, **one.as_task(wish.allocation_id))
+        answer = await cluster.post("/api/v1/trials/1/metrics", body, **cluster.as_task(desired.allocation_id))
         assert answer.status_code == 200, answer.text
         clock.at += timedelta(seconds=100)
-        await agent.exit(wish)
-        status = await one.get("/detent/experiments/1/status")
+        await agent.exit(desired)
+        status = await cluster.get("/detent/experiments/1/status")
         assert (status["waitedSeconds"], status["ranSeconds"]) == (60, 100)
-        lines = await log(one)
+        lines = await log(cluster)
         assert [line["log"].removesuffix("\n") for line in lines][:3] == [
             warning,
             "first",
             "second, after the clock was set back",
         ]
         assert lines[0]["level"] == "LOG_LEVEL_WARNING"
-        best = (await one.get("/api/v1/trials/1"))["trial"]["bestValidation"]
+        best = (await cluster.get("/api/v1/trials/1"))["trial"]["bestValidation"]
         assert best["totalBatches"] == 1
 
 
 async def test_a_clock_that_is_set_right_is_no_longer_warned_about(tmp_path: Path) -> None:
     clock = FixedClock(NOW)
-    async with cluster(tmp_path, clock) as one:
-        await join(one, NOW - timedelta(hours=2))
-        assert "2 h 0 min behind" in str(await warnings(one))
-        await one.master.agents.on_report("one", [], sent_at=NOW.timestamp() + 1)
-        assert await warnings(one) == {""}
-        await one.master.agents.on_report("one", [], sent_at=NOW.timestamp() + 90)
-        assert "1 min 30 s ahead of" in str(await warnings(one))
+    async with open_cluster(tmp_path, clock) as cluster:
+        await join(cluster, NOW - timedelta(hours=2))
+        assert "2 h 0 min behind" in str(await warnings(cluster))
+        await cluster.master.agents.on_report("one", [], sent_at=NOW.timestamp() + 1)
+        assert await warnings(cluster) == {""}
+        await cluster.master.agents.on_report("one", [], sent_at=NOW.timestamp() + 90)
+        assert "1 min 30 s ahead of" in str(await warnings(cluster))
 
 
 @pytest.mark.parametrize("sent_at", [None, NOW + timedelta(seconds=3), NOW - timedelta(seconds=3)])
 async def test_an_older_agent_and_a_slow_connection_are_not_warned_about(
     tmp_path: Path, sent_at: datetime | None
 ) -> None:
-    async with cluster(tmp_path, FixedClock(NOW)) as one:
-        await join(one, sent_at)
-        assert await warnings(one) == {""}
+    async with open_cluster(tmp_path, FixedClock(NOW)) as cluster:
+        await join(cluster, sent_at)
+        assert await warnings(cluster) == {""}
 
 
 async def test_a_change_that_could_not_be_stored_is_stored_with_the_next_report(
@@ -106,19 +110,19 @@ async def test_a_change_that_could_not_be_stored_is_stored_with_the_next_report(
     async def fail(*_: Any, **_values: Any) -> None:
         raise OSError("a test's")
 
-    async with cluster(tmp_path, FixedClock(NOW)) as one:
-        await join(one, NOW)
+    async with open_cluster(tmp_path, FixedClock(NOW)) as cluster:
+        await join(cluster, NOW)
         ahead = (NOW + timedelta(hours=3)).timestamp()
-        agents = one.master.agents
+        agents = cluster.master.agents
         assert not await agents.on_report("one", [], (), NOW.timestamp(), stored)
         with monkeypatch.context() as broken:
             broken.setattr(agent_rows, "change", fail)
             with pytest.raises(OSError, match="a test's"):
                 await agents.on_report("one", [], (), ahead, stored)
-        assert await warnings(one) == {""}
+        assert await warnings(cluster) == {""}
         assert await agents.on_report("one", [], (), ahead, stored)
         assert await agents.on_report("one", [], (busy,), ahead, stored)
         assert not await agents.on_report("one", [], (busy,), ahead, stored)
-        assert len(await warnings(one)) == 1
-        assert "3 h 0 min ahead of" in (await warnings(one)).pop()
+        assert len(await warnings(cluster)) == 1
+        assert "3 h 0 min ahead of" in (await warnings(cluster)).pop()
         assert await agents.on_report("one", [], (), ahead, stored), "the slot is free again"

@@ -12,17 +12,17 @@ from determined.link.messages import Hello, SlotFacts
 TEXT = "name: x\nentrypoint: python3 run.py\nsearcher:\n  name: single\n  metric: loss\n"
 
 
-async def refused(one: Cluster, text: str) -> dict[str, Any]:
+async def refused(cluster: Cluster, text: str) -> dict[str, Any]:
     """The only diagnostic of a refused configuration; nothing is stored."""
-    answer = await one.client.post("/api/v1/experiments", json={"config": text, "activate": True})
+    answer = await cluster.client.post("/api/v1/experiments", json={"config": text, "activate": True})
     assert answer.status_code == 400, answer.text
     (found,) = answer.json()["diagnostics"]
-    assert (await one.get("/api/v1/experiments"))["pagination"]["total"] == 0
+    assert (await cluster.get("/api/v1/experiments"))["pagination"]["total"] == 0
     return dict(found)
 
 
-async def test_an_unknown_resource_pool_is_refused_with_its_line(one: Cluster) -> None:
-    found = await refused(one, TEXT + "resources:\n  resource_pool: gpus\n")
+async def test_an_unknown_resource_pool_is_refused_with_its_line(cluster: Cluster) -> None:
+    found = await refused(cluster, TEXT + "resources:\n  resource_pool: gpus\n")
     assert (found["code"], found["line"], found["column"]) == ("E208", 7, 18)
     assert found["message"] == 'unknown resource pool "gpus"'
     assert found["hint"] == 'this cluster has "default"'
@@ -35,38 +35,40 @@ async def test_an_unknown_resource_pool_is_refused_with_its_line(one: Cluster) -
         (f"source_checkpoint_uuid: {checkpoint_uuid(9)}", f"checkpoint {checkpoint_uuid(9)} does not exist"),
     ],
 )
-async def test_a_source_that_does_not_exist_is_refused(one: Cluster, line: str, message: str) -> None:
-    found = await refused(one, f"{TEXT}  {line}\n")
+async def test_a_source_that_does_not_exist_is_refused(cluster: Cluster, line: str, message: str) -> None:
+    found = await refused(cluster, f"{TEXT}  {line}\n")
     assert (found["code"], found["line"], found["message"]) == ("E208", 6, message)
 
 
-async def test_a_source_without_a_checkpoint_is_refused(one: Cluster) -> None:
-    await one.create()
-    answer = await one.client.post("/api/v1/experiments", json={"config": TEXT + "  source_trial_id: 1\n"})
+async def test_a_source_without_a_checkpoint_is_refused(cluster: Cluster) -> None:
+    await cluster.create()
+    answer = await cluster.client.post("/api/v1/experiments", json={"config": TEXT + "  source_trial_id: 1\n"})
     assert answer.status_code == 400
     assert "trial 1 has no checkpoint to start from" in answer.text
 
 
-async def test_a_deleted_checkpoint_is_refused_and_a_stored_one_accepted(one: Cluster) -> None:
-    agent = await one.join()
-    await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    await report_checkpoint(one, wish.allocation_id, checkpoint_uuid(1))
+async def test_a_deleted_checkpoint_is_refused_and_a_stored_one_accepted(cluster: Cluster) -> None:
+    agent = await cluster.join()
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    await report_checkpoint(cluster, desired.allocation_id, checkpoint_uuid(1))
     for source in (f"source_checkpoint_uuid: {checkpoint_uuid(1)}", "source_trial_id: 1"):
-        answer = await one.client.post("/api/v1/experiments", json={"config": f"{TEXT}  {source}\n"})
+        answer = await cluster.client.post("/api/v1/experiments", json={"config": f"{TEXT}  {source}\n"})
         assert answer.status_code == 200, answer.text
-    deleted = await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(1)]})
+    deleted = await cluster.client.request(
+        "DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(1)]}
+    )
     assert deleted.status_code == 200, deleted.text
     body = {"config": f"{TEXT}  source_checkpoint_uuid: {checkpoint_uuid(1)}\n"}
-    answer = await one.client.post("/api/v1/experiments", json=body)
+    answer = await cluster.client.post("/api/v1/experiments", json=body)
     assert answer.status_code == 400
     assert "has no files any more (deleted)" in answer.text
 
 
-async def test_the_check_of_the_page_names_the_same(one: Cluster) -> None:
+async def test_the_check_of_the_page_names_the_same(cluster: Cluster) -> None:
     text = TEXT + "resources: {resource_pool: gpus}\n"
-    answer = await one.post("/detent/config/check", {"config": text})
+    answer = await cluster.post("/detent/config/check", {"config": text})
     assert 'unknown resource pool \\"gpus\\"' in answer.text, answer.text
 
 
@@ -81,10 +83,10 @@ IMAGE = TEXT + "environment:\n  image: lab/train:1\nresources:\n  shm_size: 1g\n
     ],
 )
 async def test_an_image_is_warned_about_only_where_no_agent_runs_containers(
-    one: Cluster, runtime: str, keys: list[str]
+    cluster: Cluster, runtime: str, keys: list[str]
 ) -> None:
-    await one.master.agents.welcome(Hello(agent_id="box", slots=[SlotFacts(id=0)], container_runtime=runtime))
-    answer = await one.client.post("/detent/config/check", json={"config": IMAGE})
+    await cluster.master.agents.welcome(Hello(agent_id="box", slots=[SlotFacts(id=0)], container_runtime=runtime))
+    answer = await cluster.client.post("/detent/config/check", json={"config": IMAGE})
     assert [each["path"] for each in answer.json()["diagnostics"]] == keys
 
 
@@ -92,33 +94,33 @@ HOME = "workspace: Vision\nproject: Digits\n"
 WARNING = 'workspace "Vision" with project "Digits" does not exist; the experiment goes to "Uncategorized"'
 
 
-async def warnings_of(one: Cluster, config: str) -> list[tuple[str, str, int]]:
-    found = (await one.post("/detent/config/check", {"config": config})).json()
+async def warnings_of(cluster: Cluster, config: str) -> list[tuple[str, str, int]]:
+    found = (await cluster.post("/detent/config/check", {"config": config})).json()
     assert found["ok"] is True
     return [(each["code"], each["message"], each["line"]) for each in found["diagnostics"]]
 
 
-async def test_a_project_that_does_not_exist_is_a_warning_with_its_place(one: Cluster) -> None:
-    assert await warnings_of(one, TEXT + HOME) == [("W507", WARNING, 6)]
+async def test_a_project_that_does_not_exist_is_a_warning_with_its_place(cluster: Cluster) -> None:
+    assert await warnings_of(cluster, TEXT + HOME) == [("W507", WARNING, 6)]
     unknown = TEXT + "workspace: Uncategorized\nproject: Digits\n"
     expected = 'project "Digits" does not exist in workspace "Uncategorized"; the experiment goes to "Uncategorized"'
-    assert await warnings_of(one, unknown) == [("W507", expected, 7)]
-    assert await warnings_of(one, TEXT) == []
-    assert await warnings_of(one, TEXT + "workspace: Uncategorized\nproject: Uncategorized\n") == []
+    assert await warnings_of(cluster, unknown) == [("W507", expected, 7)]
+    assert await warnings_of(cluster, TEXT) == []
+    assert await warnings_of(cluster, TEXT + "workspace: Uncategorized\nproject: Uncategorized\n") == []
 
 
-async def test_the_log_of_the_first_trial_says_where_the_experiment_went(one: Cluster) -> None:
-    experiment = await one.create(TEXT + HOME)
-    assert (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["projectId"] == 1
-    lines = (await one.get("/detent/trials/1/logs"))["lines"]
+async def test_the_log_of_the_first_trial_says_where_the_experiment_went(cluster: Cluster) -> None:
+    experiment = await cluster.create(TEXT + HOME)
+    assert (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["projectId"] == 1
+    lines = (await cluster.get("/detent/trials/1/logs"))["lines"]
     assert WARNING in "".join(line["text"] for line in lines)
 
 
-async def test_an_experiment_goes_to_the_project_that_its_configuration_names(one: Cluster) -> None:
-    async with one.master.database.write() as session:
+async def test_an_experiment_goes_to_the_project_that_its_configuration_names(cluster: Cluster) -> None:
+    async with cluster.master.database.write() as session:
         project_id = await add_project(session)
-    named = (await one.get(f"/api/v1/projects/{project_id}"))["project"]
+    named = (await cluster.get(f"/api/v1/projects/{project_id}"))["project"]
     home = f"workspace: {named['workspaceName']}\nproject: {named['name']}\n"
-    assert await warnings_of(one, TEXT + home) == []
-    experiment = await one.create(TEXT + home)
-    assert (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["projectId"] == project_id
+    assert await warnings_of(cluster, TEXT + home) == []
+    experiment = await cluster.create(TEXT + home)
+    assert (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["projectId"] == project_id

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.clock import FixedClock
-from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.seeded_cluster import live_in
 from tests.support.waiting import eventually
 
@@ -16,19 +16,19 @@ from determined_master.events import search_queries
 TWO = CONFIG + "resources: {slots_per_trial: 2}\n"
 
 
-async def overview(one: Cluster) -> Any:
-    return await one.get("/detent/cluster/overview")
+async def overview(cluster: Cluster) -> Any:
+    return await cluster.get("/detent/cluster/overview")
 
 
-async def test_who_holds_which_slot_and_who_waits(one: Cluster):
-    agent = await one.join(slots=2)
-    await one.create(TWO)
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    await one.create(CONFIG.replace("tiny", "second"))
+async def test_who_holds_which_slot_and_who_waits(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    await cluster.create(TWO)
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    await cluster.create(CONFIG.replace("tiny", "second"))
 
     async def waits() -> Any:
-        found = await overview(one)
+        found = await overview(cluster)
         return found if any("slot" in entry["waiting"] for entry in found["queue"]) else None
 
     found = await eventually(waits)
@@ -37,23 +37,23 @@ async def test_who_holds_which_slot_and_who_waits(one: Cluster):
     assert [slot["id"] for slot in shown["slots"]] == [0, 1]
     held = shown["slots"][0]["held"]
     assert (held["trialId"], held["experimentId"], held["name"], held["rank"]) == (1, 1, "tiny", 0)
-    assert held["allocationId"] == wish.allocation_id
+    assert held["allocationId"] == desired.allocation_id
     waiting, running = found["queue"]
     assert (waiting["name"], waiting["state"], waiting["username"]) == ("second", "STATE_QUEUED", "admin")
     assert (running["state"], running["waiting"], running["slots"]) == ("STATE_RUNNING", "", 2)
-    await one.post("/api/v1/agents/one/slots/1/disable", {"drain": True})
-    slots = (await overview(one))["agents"][0]["slots"]
+    await cluster.post("/api/v1/agents/one/slots/1/disable", {"drain": True})
+    slots = (await overview(cluster))["agents"][0]["slots"]
     assert [(slot["enabled"], slot["draining"]) for slot in slots] == [(True, False), (False, True)]
-    await one.master.agents.disconnected("one")
-    assert (await overview(one))["agents"][0]["connected"] is False
+    await cluster.master.agents.disconnected("one")
+    assert (await overview(cluster))["agents"][0]["connected"] is False
 
 
-async def test_the_queue_stands_in_the_order_of_the_scheduler(one: Cluster):
+async def test_the_queue_stands_in_the_order_of_the_scheduler(cluster: Cluster):
     for priority in (42, 7, 42):
-        await one.create(CONFIG + f"resources: {{priority: {priority}}}\n")
+        await cluster.create(CONFIG + f"resources: {{priority: {priority}}}\n")
 
     async def all_wait() -> Any:
-        queue = (await overview(one))["queue"]
+        queue = (await overview(cluster))["queue"]
         return queue if len(queue) == 3 else None
 
     assert [entry["experimentId"] for entry in await eventually(all_wait)] == [2, 1, 3]
@@ -62,25 +62,25 @@ async def test_the_queue_stands_in_the_order_of_the_scheduler(one: Cluster):
 async def test_holds_and_usage_count_the_time_of_slots(tmp_path: Path):
     start = datetime.now(UTC)
     clock = FixedClock(start)
-    async with cluster(tmp_path, clock) as one:
-        agent = await one.join(slots=2)
-        await one.create(TWO)
-        wish = (await agent.wished())[0]
-        await agent.run(wish)
+    async with open_cluster(tmp_path, clock) as cluster:
+        agent = await cluster.join(slots=2)
+        await cluster.create(TWO)
+        desired = (await agent.wait_for_desired())[0]
+        await agent.run(desired)
         clock.at += timedelta(seconds=50)
-        await agent.exit(wish)
+        await agent.exit(desired)
         clock.at += timedelta(seconds=50)
-        holds = (await one.get("/detent/cluster/holds"))["holds"]
+        holds = (await cluster.get("/detent/cluster/holds"))["holds"]
         assert [(h["slotId"], h["trialId"], h["exitReason"]) for h in holds] == [
             (0, 1, "completed"),
             (1, 1, "completed"),
         ]
         span = {"from": start.isoformat(), "to": clock.at.isoformat()}
-        usage = await one.get("/detent/cluster/usage", buckets=4, **span)
+        usage = await cluster.get("/detent/cluster/usage", buckets=4, **span)
         assert usage["slots"] == 2
         assert [bucket["busySlotSeconds"] for bucket in usage["buckets"]] == [50.0, 50.0, 0.0, 0.0]
         assert {bucket["seconds"] for bucket in usage["buckets"]} == {25.0}
-        later = await one.get("/detent/cluster/holds", **{"from": (start + timedelta(seconds=60)).isoformat()})
+        later = await cluster.get("/detent/cluster/holds", **{"from": (start + timedelta(seconds=60)).isoformat()})
         assert later["holds"] == []
 
 
@@ -88,123 +88,123 @@ async def test_the_bucket_of_now_counts_until_now_and_later_ones_have_no_time(tm
     """Else the use of slots seems to fall to zero at the end while all work."""
     start = datetime.now(UTC)
     clock = FixedClock(start)
-    async with cluster(tmp_path, clock) as one:
-        agent = await one.join(slots=2)
-        await one.create(TWO)
-        await agent.run((await agent.wished())[0])
+    async with open_cluster(tmp_path, clock) as cluster:
+        agent = await cluster.join(slots=2)
+        await cluster.create(TWO)
+        await agent.run((await agent.wait_for_desired())[0])
         clock.at += timedelta(seconds=60)
         span = {"from": start.isoformat(), "to": (start + timedelta(seconds=200)).isoformat()}
-        buckets = (await one.get("/detent/cluster/usage", buckets=4, **span))["buckets"]
+        buckets = (await cluster.get("/detent/cluster/usage", buckets=4, **span))["buckets"]
         assert [each["seconds"] for each in buckets] == [50.0, 10.0, 0.0, 0.0]
         assert [each["busySlotSeconds"] for each in buckets] == [100.0, 20.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("path", ["/detent/cluster/holds", "/detent/cluster/usage"])
-async def test_an_empty_time_range_or_no_bucket_is_a_bad_request(one: Cluster, path: str):
+async def test_an_empty_time_range_or_no_bucket_is_a_bad_request(cluster: Cluster, path: str):
     query = {"from": "2030-01-01T00:00:00Z", "to": "2030-01-01T00:00:00"}
-    assert (await one.client.get(path, params=query)).status_code == 400
-    assert (await one.client.get("/detent/cluster/usage", params={"buckets": 0})).status_code == 400
+    assert (await cluster.client.get(path, params=query)).status_code == 400
+    assert (await cluster.client.get("/detent/cluster/usage", params={"buckets": 0})).status_code == 400
 
 
-async def test_checkpoints_are_listed_in_pages(one: Cluster):
-    lived_in = await live_in(one)
-    task = one.as_task(lived_in.allocation)
+async def test_checkpoints_are_listed_in_pages(cluster: Cluster):
+    lived_in = await live_in(cluster)
+    task = cluster.as_task(lived_in.allocation)
     for number in range(5):
         body = {"uuid": checkpoint_uuid(number), "taskId": lived_in.task, "metadata": {"steps_completed": 10 + number}}
-        await one.post("/api/v1/checkpoints", body | {"resources": {"a/": 0, "a/b": 4}}, **task)
-    first = await one.get("/detent/checkpoints", limit=4)
+        await cluster.post("/api/v1/checkpoints", body | {"resources": {"a/": 0, "a/b": 4}}, **task)
+    first = await cluster.get("/detent/checkpoints", limit=4)
     assert [c["uuid"] for c in first["checkpoints"]] == [checkpoint_uuid(n) for n in (4, 3, 2, 1)]
     assert (first["checkpoints"][0]["isLatest"], first["checkpoints"][1]["isLatest"]) == (True, False)
     assert (first["checkpoints"][0]["files"], first["checkpoints"][0]["size"]) == (1, 4)
-    rest = await one.get("/detent/checkpoints", limit=4, before=first["next"])
+    rest = await cluster.get("/detent/checkpoints", limit=4, before=first["next"])
     assert rest["next"] is None
     oldest = rest["checkpoints"][-1]
     assert (oldest["uuid"], oldest["isBest"], oldest["validation"]) == (lived_in.checkpoint, True, 0.5)
     assert not rest["checkpoints"][0]["isBest"]
     assert oldest["experimentName"] == "tiny"
-    await one.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(4)]})
-    of_one = await one.get("/detent/experiments/1/checkpoints", state="STATE_DELETED")
+    await cluster.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(4)]})
+    of_one = await cluster.get("/detent/experiments/1/checkpoints", state="STATE_DELETED")
     assert [(c["uuid"], c["state"]) for c in of_one["checkpoints"]] == [(checkpoint_uuid(4), "STATE_DELETED")]
     for path, query in (("/detent/checkpoints", {"experimentId": 2}), ("/detent/experiments/2/checkpoints", {})):
-        assert (await one.client.get(path, params=query)).status_code == 404
+        assert (await cluster.client.get(path, params=query)).status_code == 404
     for before in ("x", "-", "9" * 30, "²-a"):
-        assert (await one.client.get("/detent/checkpoints", params={"before": before})).status_code == 400
-    assert (await one.client.get("/detent/checkpoints", params={"limit": 501})).status_code == 400
+        assert (await cluster.client.get("/detent/checkpoints", params={"before": before})).status_code == 400
+    assert (await cluster.client.get("/detent/checkpoints", params={"limit": 501})).status_code == 400
 
 
-async def test_events_are_listed_in_pages_and_filtered(one: Cluster):
-    await one.create(activate=False)
-    await one.client.patch("/api/v1/experiments/1", json={"name": "other"})
-    newest = await one.get("/detent/events", limit=2)
+async def test_events_are_listed_in_pages_and_filtered(cluster: Cluster):
+    await cluster.create(activate=False)
+    await cluster.client.patch("/api/v1/experiments/1", json={"name": "other"})
+    newest = await cluster.get("/detent/events", limit=2)
     assert newest["events"][0]["text"] == "admin changed name of experiment 1"
     assert newest["next"] == newest["events"][1]["id"]
-    older = await one.get("/detent/events", before=newest["next"])
+    older = await cluster.get("/detent/events", before=newest["next"])
     assert all(event["id"] < newest["next"] for event in older["events"])
     assert older["next"] is None
-    about = await one.get("/detent/events", targetType="experiment", targetId=1)
+    about = await cluster.get("/detent/events", targetType="experiment", targetId=1)
     assert [event["kind"] for event in about["events"]] == ["changed", "created"]
-    assert {e["kind"] for e in (await one.get("/detent/events", kind="logged_in", actor="admin"))["events"]} == {
+    assert {e["kind"] for e in (await cluster.get("/detent/events", kind="logged_in", actor="admin"))["events"]} == {
         "logged_in"
     }
-    assert (await one.get("/detent/events", actor="nobody"))["events"] == []
+    assert (await cluster.get("/detent/events", actor="nobody"))["events"] == []
 
 
 async def found(cluster: Cluster, text: str, **more: Any) -> list[str]:
     return [event["text"] for event in (await cluster.get("/detent/events", search=text, **more))["events"]]
 
 
-async def test_events_are_found_by_any_words_of_their_sentences(one: Cluster):
-    await one.create(CONFIG.replace("tiny", "'half \"100%_off\" é'"), activate=False)
-    await one.client.post("/api/v1/experiments/1/activate")
-    await one.client.post("/api/v1/experiments/1/pause")
-    await one.client.post("/api/v1/experiments/1/kill")
-    every = (await one.get("/detent/events", limit=500))["events"]
+async def test_events_are_found_by_any_words_of_their_sentences(cluster: Cluster):
+    await cluster.create(CONFIG.replace("tiny", "'half \"100%_off\" é'"), activate=False)
+    await cluster.client.post("/api/v1/experiments/1/activate")
+    await cluster.client.post("/api/v1/experiments/1/pause")
+    await cluster.client.post("/api/v1/experiments/1/kill")
+    every = (await cluster.get("/detent/events", limit=500))["events"]
     assert len(every) > 4
     for event in every:
         for words in (event["text"], *event["text"].split(), event["text"].upper()):
-            assert event["text"] in await found(one, words, limit=500), (words, event)
+            assert event["text"] in await found(cluster, words, limit=500), (words, event)
     # Not its activation, which was from PAUSED; an attempt may have ended with it.
-    paused = [text for text in await found(one, "PAUSED admin experiment") if not text.startswith("attempt")]
+    paused = [text for text in await found(cluster, "PAUSED admin experiment") if not text.startswith("attempt")]
     assert paused == ["admin paused experiment 1"]
-    assert await found(one, "100%_off") == ['admin created experiment 1 (half "100%_off" é)']
-    assert await found(one, "100__off") == []
-    assert await found(one, "100%off") == []
+    assert await found(cluster, "100%_off") == ['admin created experiment 1 (half "100%_off" é)']
+    assert await found(cluster, "100__off") == []
+    assert await found(cluster, "100%off") == []
 
 
-async def test_a_search_of_events_is_paged_and_combined_with_filters(one: Cluster):
+async def test_a_search_of_events_is_paged_and_combined_with_filters(cluster: Cluster):
     for experiment_id in range(1, 4):
-        await one.create(activate=False)
-        await one.client.patch(f"/api/v1/experiments/{experiment_id}", json={"name": "other"})
-    first = await one.get("/detent/events", search="created", limit=2)
+        await cluster.create(activate=False)
+        await cluster.client.patch(f"/api/v1/experiments/{experiment_id}", json={"name": "other"})
+    first = await cluster.get("/detent/events", search="created", limit=2)
     assert [event["targetId"] for event in first["events"]] == ["3", "2"]
-    rest = await one.get("/detent/events", search="created", limit=2, before=first["next"], targetType="experiment")
+    rest = await cluster.get("/detent/events", search="created", limit=2, before=first["next"], targetType="experiment")
     assert [event["targetId"] for event in rest["events"]] == ["1"]
     assert rest["next"] is None
-    assert await found(one, "created", actor="nobody") == []
+    assert await found(cluster, "created", actor="nobody") == []
 
 
-async def test_a_search_of_events_goes_on_where_it_stopped_examining(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_search_of_events_goes_on_where_it_stopped_examining(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(search_queries, "MAX_EXAMINED", 1)
-    await one.create(activate=False)
+    await cluster.create(activate=False)
     for _ in range(2):
-        await one.client.post("/api/v1/experiments/1/activate")
-        await one.client.post("/api/v1/experiments/1/pause")
-    page = await one.get("/detent/events", search="admin activated experiment", limit=1)
+        await cluster.client.post("/api/v1/experiments/1/activate")
+        await cluster.client.post("/api/v1/experiments/1/pause")
+    page = await cluster.get("/detent/events", search="admin activated experiment", limit=1)
     texts = [event["text"] for event in page["events"]]
     while page["next"] is not None:
-        page = await one.get("/detent/events", search="admin activated experiment", limit=1, before=page["next"])
+        page = await cluster.get("/detent/events", search="admin activated experiment", limit=1, before=page["next"])
         texts += [event["text"] for event in page["events"]]
     assert texts == ["admin activated experiment 1"] * 2
 
 
-async def test_a_search_of_events_has_at_most_twenty_words(one: Cluster):
-    answer = await one.client.get("/detent/events", params={"search": "a " * 21})
+async def test_a_search_of_events_has_at_most_twenty_words(cluster: Cluster):
+    answer = await cluster.client.get("/detent/events", params={"search": "a " * 21})
     assert answer.status_code == 400
     assert "at most 20 words, not 21" in answer.text
 
 
-async def test_every_reading_route_needs_a_login(one: Cluster):
+async def test_every_reading_route_needs_a_login(cluster: Cluster):
     paths = ["cluster/overview", "cluster/holds", "cluster/usage", "events", "checkpoints", "session"]
     paths += ["experiments/1/status", "experiments/1/timeline", "experiments/1/config", "experiments/1/checkpoints"]
     for path in paths:
-        assert (await one.client.get(f"/detent/{path}", headers={"Authorization": ""})).status_code == 401, path
+        assert (await cluster.client.get(f"/detent/{path}", headers={"Authorization": ""})).status_code == 401, path

@@ -22,34 +22,34 @@ def where(*children: dict[str, Any], conjunction: str = "and") -> str:
     return json.dumps({"filterGroup": group})
 
 
-async def found(one: Cluster, *children: dict[str, Any], **body: Any) -> list[int]:
-    answer = await one.post("/detent/experiments/search", {"filter": where(*children), **body})
+async def found(cluster: Cluster, *children: dict[str, Any], **body: Any) -> list[int]:
+    answer = await cluster.post("/detent/experiments/search", {"filter": where(*children), **body})
     assert answer.status_code == 200, answer.text
     return [row["id"] for row in answer.json()["experiments"]]
 
 
-async def refused(one: Cluster, **body: Any) -> str:
-    answer = await one.post("/detent/experiments/search", body)
+async def refused(cluster: Cluster, **body: Any) -> str:
+    answer = await cluster.post("/detent/experiments/search", body)
     assert answer.status_code == 400, answer.text
     return str(answer.json()["error"]["error"])
 
 
-async def three(one: Cluster) -> list[int]:
+async def three(cluster: Cluster) -> list[int]:
     """Losses 0.5 and 0.1, and one that has reported nothing."""
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         made = []
         for name, labels, loss in (("Alpha", ["a", "b"], 0.5), ("beta", ["b"], 0.1), ("gamma_%", [], None)):
             row = await add_experiment(session, name=name, labels=labels, config=effective(lr=1))
             reports = [("validation", {"loss": loss})] if loss is not None else []
             await add_trial(session, row, hparams={"lr": loss, "opt": name.lower()}, reports=reports)
             made.append(row.id)
-    await one.master.indexer.catch_up(at_once=True)
+    await cluster.master.indexer.catch_up(at_once=True)
     return made
 
 
-async def test_a_filter_takes_the_names_that_lists_and_charts_show(one: Cluster):
+async def test_a_filter_takes_the_names_that_lists_and_charts_show(cluster: Cluster):
     """A hyperparameter without its prefix, a metric without its group; of the searcher's metric its best value."""
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         made = []
         for lr, losses in ((0.0005, [0.4, 2.0]), (0.01, [1.5, 3.0])):
             row = await add_experiment(session, config=effective(lr=1), searcher_metric="val/loss")
@@ -62,23 +62,23 @@ async def test_a_filter_takes_the_names_that_lists_and_charts_show(one: Cluster)
                 searcher_metric_value=min(losses),
             )
             made.append(row.id)
-    await one.master.indexer.catch_up(at_once=True)
+    await cluster.master.indexer.catch_up(at_once=True)
     first, second = made
-    assert await found(one, field("lr", "<", 0.001)) == [first]
-    assert await found(one, field("net.width", "=", 8)) == [second, first]
-    assert await found(one, field("val/loss", "<", 1)) == [first]
-    assert await found(one, field("val/loss", ">=", 1)) == [second]
-    assert await found(one, field("val/loss", "isEmpty")) == []
-    assert await found(one, field("top5", ">", 25)) == [second]
-    assert await found(one, field("top5.min", "<", 5)) == [first]
-    assert await found(one, field("validation.val/loss.last", "<", 1)) == []
-    assert "there is no column 'val/los'" in await refused(one, filter=where(field("val/los", "<", 1)))
+    assert await found(cluster, field("lr", "<", 0.001)) == [first]
+    assert await found(cluster, field("net.width", "=", 8)) == [second, first]
+    assert await found(cluster, field("val/loss", "<", 1)) == [first]
+    assert await found(cluster, field("val/loss", ">=", 1)) == [second]
+    assert await found(cluster, field("val/loss", "isEmpty")) == []
+    assert await found(cluster, field("top5", ">", 25)) == [second]
+    assert await found(cluster, field("top5.min", "<", 5)) == [first]
+    assert await found(cluster, field("validation.val/loss.last", "<", 1)) == []
+    assert "there is no column 'val/los'" in await refused(cluster, filter=where(field("val/los", "<", 1)))
 
 
-async def test_a_page_shows_what_was_asked_for_and_names_what_there_is_not(one: Cluster):
-    first, second, third = await three(one)
+async def test_a_page_shows_what_was_asked_for_and_names_what_there_is_not(cluster: Cluster):
+    first, second, third = await three(cluster)
     columns = ["validation.loss.last", "validation.loss.min", "hp.opt", "config.lr", "hp.none", "name"]
-    answer = await one.post("/detent/experiments/search", {"columns": columns, "sort": "validation.loss.last=asc"})
+    answer = await cluster.post("/detent/experiments/search", {"columns": columns, "sort": "validation.loss.last=asc"})
     page = answer.json()
     assert (page["total"], page["offset"], page["unknownColumns"]) == (3, 0, ["hp.none"])
     assert [row["id"] for row in page["experiments"]] == [second, first, third]
@@ -93,29 +93,29 @@ async def test_a_page_shows_what_was_asked_for_and_names_what_there_is_not(one: 
     assert page["experiments"][0]["labels"] == ["b"]
 
 
-async def test_what_has_no_value_comes_last_either_way_and_the_newer_breaks_ties(one: Cluster):
-    first, second, third = await three(one)
-    assert await found(one, sort="validation.loss.last=desc") == [first, second, third]
-    assert await found(one, sort="state=asc") == [third, second, first]
-    assert await found(one, sort="tags=desc") == [second, first, third]
-    assert await found(one, sort="numTrials=asc,name=desc") == [third, second, first]
-    assert await found(one, limit=1, offset=1) == [second]
+async def test_what_has_no_value_comes_last_either_way_and_the_newer_breaks_ties(cluster: Cluster):
+    first, second, third = await three(cluster)
+    assert await found(cluster, sort="validation.loss.last=desc") == [first, second, third]
+    assert await found(cluster, sort="state=asc") == [third, second, first]
+    assert await found(cluster, sort="tags=desc") == [second, first, third]
+    assert await found(cluster, sort="numTrials=asc,name=desc") == [third, second, first]
+    assert await found(cluster, limit=1, offset=1) == [second]
 
 
-async def test_filters_combine_conditions_in_groups(one: Cluster):
-    first, second, third = await three(one)
-    assert await found(one, field("validation.loss.last", "<", 0.3)) == [second]
-    assert await found(one, field("validation.loss.last", "!=", 0.1)) == [third, first]
-    assert await found(one, field("validation.loss.last", "isEmpty")) == [third]
-    assert await found(one, field("name", "contains", "A_")) == [third]
-    assert await found(one, field("name", "contains", "%")) == [third]
-    assert await found(one, field("name", "contains", "alp")) == [first]
-    assert await found(one, field("tags", "=", "b")) == [second, first]
-    assert await found(one, field("tags", "notContains", "a")) == [third, second]
-    assert await found(one, field("hp.opt", "=", "beta")) == [second]
-    assert await found(one, field("user", "=", "admin"), field("id", ">=", second)) == [third, second]
+async def test_filters_combine_conditions_in_groups(cluster: Cluster):
+    first, second, third = await three(cluster)
+    assert await found(cluster, field("validation.loss.last", "<", 0.3)) == [second]
+    assert await found(cluster, field("validation.loss.last", "!=", 0.1)) == [third, first]
+    assert await found(cluster, field("validation.loss.last", "isEmpty")) == [third]
+    assert await found(cluster, field("name", "contains", "A_")) == [third]
+    assert await found(cluster, field("name", "contains", "%")) == [third]
+    assert await found(cluster, field("name", "contains", "alp")) == [first]
+    assert await found(cluster, field("tags", "=", "b")) == [second, first]
+    assert await found(cluster, field("tags", "notContains", "a")) == [third, second]
+    assert await found(cluster, field("hp.opt", "=", "beta")) == [second]
+    assert await found(cluster, field("user", "=", "admin"), field("id", ">=", second)) == [third, second]
     nested = {"kind": "group", "conjunction": "or", "children": [field("id", "=", first), field("id", "=", third)]}
-    assert await found(one, nested, field("startTime", "=", NOON.date().isoformat())) == [third, first]
+    assert await found(cluster, nested, field("startTime", "=", NOON.date().isoformat())) == [third, first]
 
 
 @pytest.mark.parametrize(
@@ -138,64 +138,64 @@ async def test_filters_combine_conditions_in_groups(one: Cluster):
         ({"projectId": -1}, "no project"),
     ],
 )
-async def test_an_invalid_filter_is_refused_with_a_sentence(one: Cluster, body: dict[str, Any], words: str):
-    await three(one)
-    assert words in await refused(one, **body)
+async def test_an_invalid_filter_is_refused_with_a_sentence(cluster: Cluster, body: dict[str, Any], words: str):
+    await three(cluster)
+    assert words in await refused(cluster, **body)
 
 
-async def test_a_search_returns_ids_groups_and_column_values(one: Cluster):
-    first, second, third = await three(one)
-    ids = (await one.post("/detent/experiments/search/ids", {"sort": "name=asc"})).json()
+async def test_a_search_returns_ids_groups_and_column_values(cluster: Cluster):
+    first, second, third = await three(cluster)
+    ids = (await cluster.post("/detent/experiments/search/ids", {"sort": "name=asc"})).json()
     assert ids == {"ids": [first, second, third], "total": 3}
-    groups = (await one.post("/detent/experiments/search/groups", {"by": "tags"})).json()["groups"]
+    groups = (await cluster.post("/detent/experiments/search/groups", {"by": "tags"})).json()["groups"]
     assert groups == [{"value": "b", "count": 2}, {"value": None, "count": 1}, {"value": "a", "count": 1}]
-    groups = (await one.post("/detent/experiments/search/groups", {"by": "state"})).json()["groups"]
+    groups = (await cluster.post("/detent/experiments/search/groups", {"by": "state"})).json()["groups"]
     assert groups == [{"value": "STATE_COMPLETED", "count": 3}]
-    groups = (await one.post("/detent/experiments/search/groups", {"by": "hp.lr"})).json()["groups"]
+    groups = (await cluster.post("/detent/experiments/search/groups", {"by": "hp.lr"})).json()["groups"]
     assert {g["value"] for g in groups} == {0.5, 0.1, None}
-    assert (await one.post("/detent/experiments/search/groups", {"by": "startTime"})).status_code == 400
-    assert (await one.get("/detent/columns/values", column="hp.opt", query="ET"))["values"] == ["beta"]
-    assert (await one.get("/detent/columns/values", column="tags"))["values"] == ["a", "b"]
-    assert (await one.get("/detent/columns/values", column="state"))["values"] == ["STATE_COMPLETED"]
-    assert (await one.get("/detent/columns/values", column="user"))["values"] == ["admin"]
-    assert (await one.get("/detent/columns/values", column="hp.nothing"))["values"] == []
-    told = await one.get("/detent/columns", query="loss")
+    assert (await cluster.post("/detent/experiments/search/groups", {"by": "startTime"})).status_code == 400
+    assert (await cluster.get("/detent/columns/values", column="hp.opt", query="ET"))["values"] == ["beta"]
+    assert (await cluster.get("/detent/columns/values", column="tags"))["values"] == ["a", "b"]
+    assert (await cluster.get("/detent/columns/values", column="state"))["values"] == ["STATE_COMPLETED"]
+    assert (await cluster.get("/detent/columns/values", column="user"))["values"] == ["admin"]
+    assert (await cluster.get("/detent/columns/values", column="hp.nothing"))["values"] == []
+    told = await cluster.get("/detent/columns", query="loss")
     assert [c["column"] for c in told["columns"]] == [f"validation.loss.{s}" for s in ("last", "min", "max", "mean")]
     assert {(c["kind"], c["type"], c["count"]) for c in told["columns"]} == {("metric", "number", 2)}
-    assert (await one.get("/detent/columns", kind="hyperparameter"))["columns"][1] == {
+    assert (await cluster.get("/detent/columns", kind="hyperparameter"))["columns"][1] == {
         "column": "hp.opt",
         "kind": "hyperparameter",
         "type": "text",
         "displayName": "opt",
         "count": 3,
     }
-    assert (await one.get("/detent/columns", kind="experiment", projectId=7))["columns"][0]["count"] == 0
-    assert (await one.get("/detent/columns", limit=1))["total"] > 19
+    assert (await cluster.get("/detent/columns", kind="experiment", projectId=7))["columns"][0]["count"] == 0
+    assert (await cluster.get("/detent/columns", limit=1))["total"] > 19
 
 
-async def test_the_older_operations_show_the_same(one: Cluster):
-    first, second, _third = await three(one)
+async def test_the_older_operations_show_the_same(cluster: Cluster):
+    first, second, _third = await three(cluster)
     body = {"filter": where(field("validation.loss.last", "<", 9)), "sort": "validation.loss.last=asc", "limit": 1}
-    answer = (await one.post("/api/v1/experiments-search", body)).json()
+    answer = (await cluster.post("/api/v1/experiments-search", body)).json()
     assert [e["experiment"]["id"] for e in answer["experiments"]] == [second]
     assert answer["pagination"]["total"] == 2
-    columns = (await one.get("/api/v1/projects/1/columns"))["columns"]
+    columns = (await cluster.get("/api/v1/projects/1/columns"))["columns"]
     assert {"LOCATION_TYPE_EXPERIMENT", "LOCATION_TYPE_HYPERPARAMETERS", "LOCATION_TYPE_VALIDATIONS"} == {
         c["location"] for c in columns
     }
-    ranges = (await one.get("/api/v1/projects/1/experiments/metric-ranges"))["ranges"]
+    ranges = (await cluster.get("/api/v1/projects/1/experiments/metric-ranges"))["ranges"]
     assert ranges == [{"metricsName": "validation.loss", "min": 0.1, "max": 0.5}]
-    assert (await one.get("/api/v1/experiment/labels"))["labels"] == ["b", "a"]
-    assert (await one.get("/api/v1/experiment/labels", projectId=1))["labels"] == ["b", "a"]
-    assert (await one.client.get("/api/v1/projects/7/columns")).status_code == 404
-    await one.client.put(f"/api/v1/experiments/{first}/labels/c", json={})
-    assert await found(one, field("tags", "=", "c")) == [first]
-    await one.client.delete(f"/api/v1/experiments/{first}/labels/c")
-    assert await found(one, field("tags", "=", "c")) == []
+    assert (await cluster.get("/api/v1/experiment/labels"))["labels"] == ["b", "a"]
+    assert (await cluster.get("/api/v1/experiment/labels", projectId=1))["labels"] == ["b", "a"]
+    assert (await cluster.client.get("/api/v1/projects/7/columns")).status_code == 404
+    await cluster.client.put(f"/api/v1/experiments/{first}/labels/c", json={})
+    assert await found(cluster, field("tags", "=", "c")) == [first]
+    await cluster.client.delete(f"/api/v1/experiments/{first}/labels/c")
+    assert await found(cluster, field("tags", "=", "c")) == []
 
 
-async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alone(one: Cluster):
-    async with one.master.database.write() as session:
+async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alone(cluster: Cluster):
+    async with cluster.master.database.write() as session:
         row = await add_experiment(
             session, searcher_type="random", config=effective({"w": {"type": "const", "val": 3}})
         )
@@ -207,172 +207,178 @@ async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alo
         )
         for loss in (1, 2):
             await add_trial(session, undecided, hparams={"lr": loss, "w": 3}, reports=[("training", {"x": loss})])
-    await one.master.indexer.catch_up(at_once=True)
+    await cluster.master.indexer.catch_up(at_once=True)
     body = {"columns": ["hp.lr", "hp.w", "validation.other.last", "training.x.last"], "sort": "id=asc"}
-    best, none = (await one.post("/detent/experiments/search", body)).json()["experiments"]
+    best, none = (await cluster.post("/detent/experiments/search", body)).json()["experiments"]
     assert (best["trialId"], best["searcherMetricValue"], best["numTrials"]) == (2, 0.2, 3)
     assert best["cells"] == {"hp.lr": 0.2, "hp.w": None, "validation.other.last": 1.0, "training.x.last": None}
     assert none["trialId"] is None
     assert none["cells"] == {"hp.lr": None, "hp.w": 3.0, "validation.other.last": None, "training.x.last": 2.0}
-    older = (await one.post("/api/v1/experiments-search", {"sort": "id=asc"})).json()["experiments"]
+    older = (await cluster.post("/api/v1/experiments-search", {"sort": "id=asc"})).json()["experiments"]
     assert older[0]["bestTrial"]["id"] == 2
     assert set(older[0]["bestTrial"]["summaryMetrics"]["validation_metrics"]) == {"loss"}
     assert older[1]["bestTrial"] is None
 
 
-async def test_a_state_is_found_by_the_word_that_its_row_displays(one: Cluster):
-    async with one.master.database.write() as session:
+async def test_a_state_is_found_by_the_word_that_its_row_displays(cluster: Cluster):
+    async with cluster.master.database.write() as session:
         failed = (await add_experiment(session, state=ExperimentState.ERROR)).id
         killing = (await add_experiment(session, state=ExperimentState.STOPPING_KILLED)).id
     for word in ("failed", "FAILED", "error", "STATE_ERROR"):
-        assert await found(one, field("state", "=", word)) == [failed], word
-    assert await found(one, field("state", "!=", "failed")) == [killing]
-    assert await found(one, field("state", "contains", "fail")) == [failed]
-    assert await found(one, field("state", "=", "killing")) == await found(one, field("state", "=", "stopping"))
-    assert await found(one, field("state", "contains", "no such")) == []
+        assert await found(cluster, field("state", "=", word)) == [failed], word
+    assert await found(cluster, field("state", "!=", "failed")) == [killing]
+    assert await found(cluster, field("state", "contains", "fail")) == [failed]
+    assert await found(cluster, field("state", "=", "killing")) == await found(cluster, field("state", "=", "stopping"))
+    assert await found(cluster, field("state", "contains", "no such")) == []
 
 
-async def test_the_finer_state_is_shown_and_found(one: Cluster):
-    agent = await one.join(slots=1)
-    running, queued = await one.create(), await one.create()
-    wish = (await agent.wished())[0]
-    await agent.say(wish, ContainerState.RUNNING)
-    assert await found(one, field("state", "=", "RUNNING")) == [running]
-    assert await found(one, field("state", "=", "STATE_QUEUED")) == [queued]
-    assert await found(one, field("state", "=", "ACTIVE")) == [queued, running]
-    await one.post(f"/api/v1/experiments/{running}/pause")
-    index_repository = (await one.post("/detent/experiments/search", {"sort": "id=asc"})).json()["experiments"]
+async def test_the_finer_state_is_shown_and_found(cluster: Cluster):
+    agent = await cluster.join(slots=1)
+    running, queued = await cluster.create(), await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.send_report(desired, ContainerState.RUNNING)
+    assert await found(cluster, field("state", "=", "RUNNING")) == [running]
+    assert await found(cluster, field("state", "=", "STATE_QUEUED")) == [queued]
+    assert await found(cluster, field("state", "=", "ACTIVE")) == [queued, running]
+    await cluster.post(f"/api/v1/experiments/{running}/pause")
+    index_repository = (await cluster.post("/detent/experiments/search", {"sort": "id=asc"})).json()["experiments"]
     assert [row["state"] for row in index_repository] == ["STATE_PAUSING", "STATE_QUEUED"]
-    assert await found(one, field("state", "=", "PAUSING")) == [running]
-    assert await found(one, field("state", "!=", "PAUSED")) == [queued]
-    await agent.exit(wish)
-    assert await found(one, field("state", "=", "PAUSING")) == []
+    assert await found(cluster, field("state", "=", "PAUSING")) == [running]
+    assert await found(cluster, field("state", "!=", "PAUSED")) == [queued]
+    await agent.exit(desired)
+    assert await found(cluster, field("state", "=", "PAUSING")) == []
 
 
-async def test_reports_reach_the_list_by_themselves(one: Cluster):
-    agent = await one.join()
-    experiment = await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    await one.master.indexer.catch_up(at_once=True)  # what follows is known by the mark of the report alone
+async def test_reports_reach_the_list_by_themselves(cluster: Cluster):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    await cluster.master.indexer.catch_up(at_once=True)  # what follows is known by the mark of the report alone
     body = {
         "group": "validation",
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}},
     }
-    headers = one.as_task(wish.allocation_id)
-    assert (await one.client.post("/api/v1/trials/1/metrics", json=body, headers=headers)).status_code == 200
+    headers = cluster.as_task(desired.allocation_id)
+    assert (await cluster.client.post("/api/v1/trials/1/metrics", json=body, headers=headers)).status_code == 200
 
     async def shown() -> bool:
-        index_repository = (await one.post("/detent/experiments/search", {"columns": ["validation.loss.last"]})).json()
+        index_repository = (
+            await cluster.post("/detent/experiments/search", {"columns": ["validation.loss.last"]})
+        ).json()
         return bool(index_repository["experiments"][0]["cells"].get("validation.loss.last") == 0.25)
 
     await eventually(shown)
-    assert await found(one, field("searcherMetricsVal", "=", 0.25)) == [experiment]
+    assert await found(cluster, field("searcherMetricsVal", "=", 0.25)) == [experiment]
 
 
-async def test_columns_of_a_completed_experiment_are_there_with_its_end(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent = await one.join()
-    experiment = await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
+async def test_columns_of_a_completed_experiment_are_there_with_its_end(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
 
     async def nothing(_due: list[int]) -> list[int]:
         return []
 
-    monkeypatch.setattr(one.master.indexer, "_batch", nothing)  # the loop updates nothing any more
+    monkeypatch.setattr(cluster.master.indexer, "_batch", nothing)  # the loop updates nothing any more
     report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}}
-    headers = one.as_task(wish.allocation_id)
+    headers = cluster.as_task(desired.allocation_id)
     body = {"group": "validation", "metrics": report}
-    assert (await one.client.post("/api/v1/trials/1/metrics", json=body, headers=headers)).status_code == 200
-    await agent.exit(wish)
+    assert (await cluster.client.post("/api/v1/trials/1/metrics", json=body, headers=headers)).status_code == 200
+    await agent.exit(desired)
 
     async def has_ended() -> bool:
-        return await one.state(experiment) == "STATE_COMPLETED"
+        return await cluster.state(experiment) == "STATE_COMPLETED"
 
     await eventually(has_ended)
-    assert await found(one, field("validation.loss.last", "=", 0.25)) == [experiment]
-    columns = (await one.get("/api/v1/projects/1/columns"))["columns"]
+    assert await found(cluster, field("validation.loss.last", "=", 0.25)) == [experiment]
+    columns = (await cluster.get("/api/v1/projects/1/columns"))["columns"]
     assert "validation.loss.last" in {column["column"] for column in columns}
 
 
-async def test_an_experiment_that_cannot_be_indexed_ends(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent = await one.join()
-    experiment = await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
+async def test_an_experiment_that_cannot_be_indexed_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
 
     async def breaks(*_: Any) -> None:
         raise RuntimeError("a test's")
 
     monkeypatch.setattr(index_repository, "settle", breaks)
-    await agent.exit(wish)
+    await agent.exit(desired)
 
     async def has_ended() -> bool:
-        return await one.state(experiment) == "STATE_COMPLETED"
+        return await cluster.state(experiment) == "STATE_COMPLETED"
 
     await eventually(has_ended)
 
 
-async def test_hostile_metric_names_are_columns_like_others(one: Cluster):
+async def test_hostile_metric_names_are_columns_like_others(cluster: Cluster):
     hostile = ["__proto__", "qu\"o'te", "a.b.last", "<script>alert(1)</script>", "=asc,x", "%_/", "ünïcode", "x" * 400]
     too_long = "y" * 100_000
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         row = await add_experiment(session)
         metrics = {name: 1.0 * place for place, name in enumerate([*hostile, too_long])}
         await add_trial(session, row, reports=[("training", metrics)], hparams={"__proto__": {"constructor": "x"}})
-    await one.master.indexer.catch_up(at_once=True)
+    await cluster.master.indexer.catch_up(at_once=True)
     columns = [f"training.{name}.last" for name in hostile]
-    page = (await one.post("/detent/experiments/search", {"columns": [*columns, "hp.__proto__.constructor"]})).json()
+    page = (
+        await cluster.post("/detent/experiments/search", {"columns": [*columns, "hp.__proto__.constructor"]})
+    ).json()
     cells = page["experiments"][0]["cells"]
     assert [cells[column] for column in columns] == [float(place) for place in range(len(hostile))]
     assert cells["hp.__proto__.constructor"] == "x"
     for place, column in enumerate(columns):
-        assert await found(one, field(column, "=", place)) == [row.id]
-    told = await one.get("/detent/columns", kind="metric", limit=100)
+        assert await found(cluster, field(column, "=", place)) == [row.id]
+    told = await cluster.get("/detent/columns", kind="metric", limit=100)
     assert told["total"] == 4 * len(hostile)
-    assert (await one.get("/detent/columns", query="%_/"))["total"] == 4
+    assert (await cluster.get("/detent/columns", query="%_/"))["total"] == 4
     unknown = f"training.{too_long}.last"
-    page = (await one.post("/detent/experiments/search", {"columns": [unknown]})).json()
+    page = (await cluster.post("/detent/experiments/search", {"columns": [unknown]})).json()
     assert page["unknownColumns"] == [unknown]
 
 
-async def test_two_thousand_names_change_and_only_what_changed_is_written(one: Cluster):
+async def test_two_thousand_names_change_and_only_what_changed_is_written(cluster: Cluster):
     names = [f"layer{i}/gradient" for i in range(2000)]
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         row = await add_experiment(session)
         trial = await add_trial(session, row, reports=[("training", dict.fromkeys(names, 1.0))])
-    await one.master.indexer.catch_up(at_once=True)
-    assert (await one.get("/detent/columns", kind="metric"))["total"] == 8000
-    async with one.master.database.write() as session:
+    await cluster.master.indexer.catch_up(at_once=True)
+    assert (await cluster.get("/detent/columns", kind="metric"))["total"] == 8000
+    async with cluster.master.database.write() as session:
         again = await session.merge(trial)
         metrics = again.summary_metrics["avg_metrics"]
         del metrics[names[0]]
         metrics[names[1]]["last"] = "NaN"
         again.summary_metrics = {"avg_metrics": dict(metrics)}
         again.values_stale = True
-    await one.master.indexer.catch_up(at_once=True)
+    await cluster.master.indexer.catch_up(at_once=True)
     columns = [f"training.{name}.last" for name in names[:3]]
-    cells = (await one.post("/detent/experiments/search", {"columns": columns})).json()["experiments"][0]["cells"]
+    cells = (await cluster.post("/detent/experiments/search", {"columns": columns})).json()["experiments"][0]["cells"]
     assert list(cells.values()) == [None, "NaN", 1.0]
-    assert (await one.get("/detent/columns", kind="metric"))["total"] == 7996
-    assert await found(one, field(columns[1], "=", "NaN")) == [row.id]
+    assert (await cluster.get("/detent/columns", kind="metric"))["total"] == 7996
+    assert await found(cluster, field(columns[1], "=", "NaN")) == [row.id]
 
 
-async def test_what_is_deleted_takes_its_values_along(one: Cluster):
-    first, *_ = await three(one)
-    assert (await one.client.delete(f"/api/v1/experiments/{first}")).status_code == 200
+async def test_what_is_deleted_takes_its_values_along(cluster: Cluster):
+    first, *_ = await three(cluster)
+    assert (await cluster.client.delete(f"/api/v1/experiments/{first}")).status_code == 200
 
     async def gone() -> bool:
-        return (await one.get("/detent/columns", query="hp.opt"))["columns"][0]["count"] == 2
+        return (await cluster.get("/detent/columns", query="hp.opt"))["columns"][0]["count"] == 2
 
     await eventually(gone)
-    assert first not in await found(one)
-    assert (await one.get("/detent/columns/values", column="hp.opt"))["values"] == ["beta", "gamma_%"]
-    assert (await one.get("/detent/columns/values", column="tags"))["values"] == ["b"]
+    assert first not in await found(cluster)
+    assert (await cluster.get("/detent/columns/values", column="hp.opt"))["values"] == ["beta", "gamma_%"]
+    assert (await cluster.get("/detent/columns/values", column="tags"))["values"] == ["b"]
 
 
-async def test_values_are_taken_again_after_a_crash_between(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    async with one.master.database.write() as session:
+async def test_values_are_taken_again_after_a_crash_between(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    async with cluster.master.database.write() as session:
         row = await add_experiment(session)
         await add_trial(session, row, hparams={"lr": 1.0}, state=TrialState.ACTIVE)
 
@@ -381,46 +387,48 @@ async def test_values_are_taken_again_after_a_crash_between(one: Cluster, monkey
 
     with monkeypatch.context() as broken:
         broken.setattr(index_repository, "settle", breaks)
-        await one.master.indexer.catch_up(at_once=True)
-    assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0
-    await one.master.indexer.catch_up(at_once=True)
-    assert await found(one, field("hp.lr", "=", 1)) == [row.id]
+        await cluster.master.indexer.catch_up(at_once=True)
+    assert (await cluster.get("/detent/columns", kind="hyperparameter"))["total"] == 0
+    await cluster.master.indexer.catch_up(at_once=True)
+    assert await found(cluster, field("hp.lr", "=", 1)) == [row.id]
 
 
-async def test_archived_experiments_are_shown_on_request(one: Cluster):
-    async with one.master.database.write() as session:
+async def test_archived_experiments_are_shown_on_request(cluster: Cluster):
+    async with cluster.master.database.write() as session:
         shown = await add_experiment(session)
         hidden = await add_experiment(session, archived=True)
         await add_experiment(session, state=ExperimentState.DELETED)
-    assert await found(one) == [shown.id]
-    assert await found(one, showArchived=True) == [hidden.id, shown.id]
+    assert await found(cluster) == [shown.id]
+    assert await found(cluster, showArchived=True) == [hidden.id, shown.id]
     asked = json.dumps({"showArchived": True})
-    assert (await one.post("/detent/experiments/search/ids", {"filter": asked})).json()["total"] == 2
-    assert await found(one, field("archived", "=", True), showArchived=True) == [hidden.id]
+    assert (await cluster.post("/detent/experiments/search/ids", {"filter": asked})).json()["total"] == 2
+    assert await found(cluster, field("archived", "=", True), showArchived=True) == [hidden.id]
 
 
-async def stale(one: Cluster, trial_id: int, **values: Any) -> None:
-    async with one.master.database.write() as session:
+async def stale(cluster: Cluster, trial_id: int, **values: Any) -> None:
+    async with cluster.master.database.write() as session:
         row = await trial_rows.get(session, trial_id)
         await trial_rows.change(session, row, values_stale=True, **values)
 
 
-async def test_a_trial_with_many_metrics_is_indexed_again_only_after_a_wait(one: Cluster):
-    async with one.master.database.write() as session:
+async def test_a_trial_with_many_metrics_is_indexed_again_only_after_a_wait(cluster: Cluster):
+    async with cluster.master.database.write() as session:
         row = await add_experiment(session)
         trial = await add_trial(session, row, reports=[("training", {f"m{i}": 1.0 for i in range(2000)})])
-    await one.master.indexer.catch_up(at_once=True)
-    await stale(one, trial.id, hparams={"lr": 2.0})
-    wait = await one.master.indexer.catch_up()
+    await cluster.master.indexer.catch_up(at_once=True)
+    await stale(cluster, trial.id, hparams={"lr": 2.0})
+    wait = await cluster.master.indexer.catch_up()
     assert wait is not None
     assert 5 < wait <= 11
-    assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 0
-    await one.master.indexer.catch_up(at_once=True)
-    assert (await one.get("/detent/columns", kind="hyperparameter"))["total"] == 1
+    assert (await cluster.get("/detent/columns", kind="hyperparameter"))["total"] == 0
+    await cluster.master.indexer.catch_up(at_once=True)
+    assert (await cluster.get("/detent/columns", kind="hyperparameter"))["total"] == 1
 
 
-async def test_an_experiment_that_cannot_be_indexed_keeps_no_other_out(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    first, second, third = await three(one)
+async def test_an_experiment_that_cannot_be_indexed_keeps_no_other_out(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    first, second, third = await three(cluster)
     hparams = index_repository.hparams
 
     async def breaks(session: Any, trial_id: int) -> dict[str, Any]:
@@ -431,30 +439,30 @@ async def test_an_experiment_that_cannot_be_indexed_keeps_no_other_out(one: Clus
     with monkeypatch.context() as broken:
         broken.setattr(index_repository, "hparams", breaks)
         for trial in (1, 2, 3):
-            await stale(one, trial, hparams={"opt": "new"})
-        await one.master.indexer.catch_up(at_once=True)
-    assert await found(one, field("hp.opt", "=", "new")) == [third, first]
-    await one.master.indexer.catch_up(at_once=True)
-    assert await found(one, field("hp.opt", "=", "new")) == [third, second, first]
+            await stale(cluster, trial, hparams={"opt": "new"})
+        await cluster.master.indexer.catch_up(at_once=True)
+    assert await found(cluster, field("hp.opt", "=", "new")) == [third, first]
+    await cluster.master.indexer.catch_up(at_once=True)
+    assert await found(cluster, field("hp.opt", "=", "new")) == [third, second, first]
 
 
-async def test_a_changed_configuration_is_found(one: Cluster):
-    experiment = await one.create(CONFIG, activate=False)
-    await one.master.indexer.catch_up(at_once=True)
+async def test_a_changed_configuration_is_found(cluster: Cluster):
+    experiment = await cluster.create(CONFIG, activate=False)
+    await cluster.master.indexer.catch_up(at_once=True)
     path = f"/api/v1/experiments/{experiment}"
-    assert (await one.client.patch(path, json={"resources": {"priority": 7}})).status_code == 200
-    await one.master.indexer.catch_up(at_once=True)
-    assert await found(one, field("config.resources.priority", "=", 7)) == [experiment]
+    assert (await cluster.client.patch(path, json={"resources": {"priority": 7}})).status_code == 200
+    await cluster.master.indexer.catch_up(at_once=True)
+    assert await found(cluster, field("config.resources.priority", "=", 7)) == [experiment]
 
 
-async def test_only_some_of_what_is_found_are_answered_with_the_total_of_all(one: Cluster):
-    alpha, beta, gamma = await three(one)
-    answer = await one.post(
+async def test_only_some_of_what_is_found_are_answered_with_the_total_of_all(cluster: Cluster):
+    alpha, beta, gamma = await three(cluster)
+    answer = await cluster.post(
         "/detent/experiments/search",
         {"filter": where(field("tags", "=", "b")), "ids": [beta, gamma, 99], "sort": "id=asc", "columns": ["hp.opt"]},
     )
     assert answer.json()["total"] == 2
     assert [(row["id"], row["cells"]) for row in answer.json()["experiments"]] == [(beta, {"hp.opt": "beta"})]
-    assert (await one.post("/detent/experiments/search", {"ids": []})).json()["experiments"] == []
-    assert await found(one, sort="id=asc", ids=[gamma, alpha]) == [alpha, gamma]
-    assert "at most 500" in await refused(one, ids=list(range(501)))
+    assert (await cluster.post("/detent/experiments/search", {"ids": []})).json()["experiments"] == []
+    assert await found(cluster, sort="id=asc", ids=[gamma, alpha]) == [alpha, gamma]
+    assert "at most 500" in await refused(cluster, ids=list(range(501)))

@@ -40,7 +40,7 @@ READ_ONLY_POSTS = {
 
 
 @contextmanager
-def failing_commits(one: Cluster) -> Iterator[None]:
+def failing_commits(cluster: Cluster) -> Iterator[None]:
     def fail(_connection: Any) -> None:
         raise sqlite3.OperationalError("disk I/O error (a test's)")
 
@@ -51,7 +51,7 @@ def failing_commits(one: Cluster) -> Iterator[None]:
         connection.drop()
         fail(connection)
 
-    engine = one.master.database.group_engine
+    engine = cluster.master.database.group_engine
     event.listen(engine, "commit", fail)
     try:
         with (
@@ -63,98 +63,98 @@ def failing_commits(one: Cluster) -> Iterator[None]:
         event.remove(engine, "commit", fail)
 
 
-def dump(one: Cluster) -> list[str]:
+def dump(cluster: Cluster) -> list[str]:
     """Every row of every table, but for what the loops write by themselves."""
-    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     try:
         return [line for line in connection.iterdump() if 'INTO "events"' not in line]
     finally:
         connection.close()
 
 
-async def own_search(one: Cluster, agent: FakeAgent) -> tuple[int, dict[str, str]]:
+async def own_search(cluster: Cluster, agent: FakeAgent) -> tuple[int, dict[str, str]]:
     """An experiment whose search runs in a task, and the headers of that task."""
-    experiment_id = await one.create(OWN)
-    wish = await container(agent, "SEARCH")
-    await agent.run(wish)
-    return experiment_id, one.as_task(wish.allocation_id)
+    experiment_id = await cluster.create(OWN)
+    desired = await container(agent, "SEARCH")
+    await agent.run(desired)
+    return experiment_id, cluster.as_task(desired.allocation_id)
 
 
-async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[str, str]]]:
+async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[str, str]]]:
     """For each write route one request that would change something: path, body, headers."""
-    agent = await one.join(slots=3)
-    await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    task = one.as_task(wish.allocation_id)
-    ended = await one.create()
-    other = next(w for w in await agent.wished(2) if w.allocation_id != wish.allocation_id)
+    agent = await cluster.join(slots=3)
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    task = cluster.as_task(desired.allocation_id)
+    ended = await cluster.create()
+    other = next(w for w in await agent.wait_for_desired(2) if w.allocation_id != desired.allocation_id)
     await agent.run(other)
-    await one.post(
+    await cluster.post(
         "/api/v1/checkpoints",
-        {"uuid": KEPT, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        {"uuid": KEPT, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
         **task,
     )
-    await one.post(
+    await cluster.post(
         "/api/v1/checkpoints",
-        {"uuid": DOOMED, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        {"uuid": DOOMED, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
         **task,
     )
-    await one.post(
+    await cluster.post(
         "/api/v1/checkpoints",
-        {"uuid": HANDED, "taskId": wish.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        {"uuid": HANDED, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
         **task,
     )
-    async with one.master.database.write() as session:  # as if its own task were to remove it
-        values = {"state": CheckpointState.DELETING, "removal_task_id": wish.spec.task_id}
+    async with cluster.master.database.write() as session:  # as if its own task were to remove it
+        values = {"state": CheckpointState.DELETING, "removal_task_id": desired.spec.task_id}
         await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == HANDED).values(**values))
     await agent.exit(other)
-    await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption")  # warm
-    paused = await one.create(CONFIG, activate=False)
-    archived = await one.create(CONFIG, activate=False)
-    await one.post(f"/api/v1/experiments/{archived}/kill")
+    await cluster.post(f"/api/v1/allocations/{desired.allocation_id}/signals/ack_preemption")  # warm
+    paused = await cluster.create(CONFIG, activate=False)
+    archived = await cluster.create(CONFIG, activate=False)
+    await cluster.post(f"/api/v1/experiments/{archived}/kill")
     from tests.support.waiting import eventually
 
     async def both() -> bool:
-        return [await one.state(ended), await one.state(archived)] == ["STATE_COMPLETED", "STATE_CANCELED"]
+        return [await cluster.state(ended), await cluster.state(archived)] == ["STATE_COMPLETED", "STATE_CANCELED"]
 
     await eventually(both)
-    fresh = (await one.create()), (await agent.wished(2))
-    waiting = next(w for w in fresh[1] if w.allocation_id != wish.allocation_id)
+    fresh = (await cluster.create()), (await agent.wait_for_desired(2))
+    waiting = next(w for w in fresh[1] if w.allocation_id != desired.allocation_id)
     from determined.states import ContainerState
 
-    await agent.say(waiting, ContainerState.RUNNING)
+    await agent.send_report(waiting, ContainerState.RUNNING)
     metrics = {
         "group": "training",
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"a": 1}}},
     }
     output = {
-        "container_id": wish.container_id,
-        "allocation_id": wish.allocation_id,
-        "task_id": wish.spec.task_id,
+        "container_id": desired.container_id,
+        "allocation_id": desired.allocation_id,
+        "task_id": desired.spec.task_id,
         "start": 0,
         "end": 2,
         "lines": [{"timestamp": 1.0, "log": "x"}],
     }
     login = {"username": "admin", "password": "Correct-Horse-7"}
-    leaving = {"Authorization": f"Bearer {(await one.post('/api/v1/auth/login', login)).json()['token']}"}
-    one.client.cookies.clear()
-    joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
-    async with one.master.database.write() as session:
+    leaving = {"Authorization": f"Bearer {(await cluster.post('/api/v1/auth/login', login)).json()['token']}"}
+    cluster.client.cookies.clear()
+    joined = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
+    async with cluster.master.database.write() as session:
         many = [(await add_experiment(session)).id for _ in range(3)]
         await add_project(session)
-    await one.master.indexer.catch_up(at_once=True)
+    await cluster.master.indexer.catch_up(at_once=True)
     launch = {"config": {"entrypoint": ["ls"], "resources": {"slots": 3}}}
-    waits = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
-    generic = (await one.post("/api/v1/commands", launch)).json()["command"]["id"]
-    job = (await one.get("/api/v1/experiments/1"))["experiment"]["jobId"]
+    waits = (await cluster.post("/api/v1/commands", launch)).json()["command"]["id"]
+    generic = (await cluster.post("/api/v1/commands", launch)).json()["command"]["id"]
+    job = (await cluster.get("/api/v1/experiments/1"))["experiment"]["jobId"]
 
     async def is_decided() -> bool:
-        queue = (await one.get("/detent/cluster/overview"))["queue"]
+        queue = (await cluster.get("/detent/cluster/overview"))["queue"]
         return not any("waiting for the scheduler" in entry["waiting"] for entry in queue)
 
     await eventually(is_decided)  # the scheduler writes why they wait
-    search, runs_it = await own_search(one, agent)
+    search, runs_it = await own_search(cluster, agent)
     m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
@@ -205,7 +205,7 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         ("POST", "/api/v1/runs/{trial_id}/metadata"): ("/api/v1/runs/1/metadata", {"metadata": {"a": 1}}, task),
         ("POST", "/api/v1/checkpoints"): (
             "/api/v1/checkpoints",
-            {"uuid": checkpoint_uuid(3), "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2}},
+            {"uuid": checkpoint_uuid(3), "taskId": desired.spec.task_id, "metadata": {"steps_completed": 2}},
             task,
         ),
         ("DELETE", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"checkpointUuids": [DOOMED]}, {}),
@@ -246,7 +246,7 @@ async def requests(one: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[s
         ),
         ("POST", "/api/v1/task/logs"): (
             "/api/v1/task/logs",
-            {"logs": [{"taskId": wish.spec.task_id, "log": "x"}]},
+            {"logs": [{"taskId": desired.spec.task_id, "log": "x"}]},
             task,
         ),
         ("POST", "/detent/agents/{agent_id}/output"): ("/detent/agents/one/output", output, joined),
@@ -267,48 +267,48 @@ UNDOING = {  # the same code path as its twin above, which is tried
 }
 
 
-def served(one: Cluster) -> set[tuple[str, str]]:
-    found = {(m.upper(), path) for path, item in one.app.openapi()["paths"].items() for m in item}
-    for route in one.app.routes:
+def served(cluster: Cluster) -> set[tuple[str, str]]:
+    found = {(m.upper(), path) for path, item in cluster.app.openapi()["paths"].items() for m in item}
+    for route in cluster.app.routes:
         if type(route) is Route:
             found |= {(method, route.path) for method in route.methods or ()}
     return {(method, path.replace(":row_id}", "}")) for method, path in found}
 
 
-def write_routes(one: Cluster) -> set[tuple[str, str]]:
-    changing = {(m, p) for m, p in served(one) if m in ("POST", "PUT", "PATCH", "DELETE")}
+def write_routes(cluster: Cluster) -> set[tuple[str, str]]:
+    changing = {(m, p) for m, p in served(cluster) if m in ("POST", "PUT", "PATCH", "DELETE")}
     return {(m, p) for m, p in changing if p not in READ_ONLY_POSTS}
 
 
-async def test_every_write_route_is_tried(one: Cluster):
-    tried = set(await requests(one))
-    assert write_routes(one) - UNDOING <= tried
+async def test_every_write_route_is_tried(cluster: Cluster):
+    tried = set(await requests(cluster))
+    assert write_routes(cluster) - UNDOING <= tried
 
 
-async def test_a_failing_commit_is_a_5xx_and_changes_nothing(one: Cluster):
+async def test_a_failing_commit_is_a_5xx_and_changes_nothing(cluster: Cluster):
     wrong = []
-    for (method, route), (path, body, headers) in (await requests(one)).items():
-        with failing_commits(one):
-            before = dump(one)
-            answer = await one.client.request(method, path, json=body, headers=headers)
-            after = dump(one)
+    for (method, route), (path, body, headers) in (await requests(cluster)).items():
+        with failing_commits(cluster):
+            before = dump(cluster)
+            answer = await cluster.client.request(method, path, json=body, headers=headers)
+            after = dump(cluster)
         if answer.status_code < 500 or before != after:
             wrong.append((method, route, answer.status_code, answer.text[:200], before == after))
     assert wrong == []
 
 
-async def test_the_same_requests_do_change_something(one: Cluster):
+async def test_the_same_requests_do_change_something(cluster: Cluster):
     """Else the test above could not fail."""
     unchanged = []
     skip = {("POST", "/detent/drain"), ("POST", "/api/v1/experiments/{experiment_id}/cancel")}
-    for (method, route), (path, body, headers) in (await requests(one)).items():
-        before = dump(one)
-        answer = await one.client.request(method, path, json=body, headers=headers)
-        if (method, route) not in skip and (answer.status_code != 200 or dump(one) == before):
+    for (method, route), (path, body, headers) in (await requests(cluster)).items():
+        before = dump(cluster)
+        answer = await cluster.client.request(method, path, json=body, headers=headers)
+        if (method, route) not in skip and (answer.status_code != 200 or dump(cluster) == before):
             unchanged.append((method, route, answer.status_code, answer.text[:200]))
     allowed = {("POST", "/api/v1/experiments/{experiment_id}/kill"), ("POST", "/api/v1/trials/{trial_id}/kill")}
     assert {(m, r) for m, r, s, _ in unchanged if s != 401} <= allowed, unchanged
 
 
-async def test_the_exceptions_are_served_at_all(one: Cluster):
-    assert {path for _, path in served(one)} >= set(READ_ONLY_POSTS)
+async def test_the_exceptions_are_served_at_all(cluster: Cluster):
+    assert {path for _, path in served(cluster)} >= set(READ_ONLY_POSTS)

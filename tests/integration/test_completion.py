@@ -42,51 +42,51 @@ class Calls:
         patch.setattr(owner, name, noted)
 
 
-async def runs(one: Cluster) -> tuple[FakeAgent, DesiredContainer]:
-    agent = await one.join()
-    await one.create(RANDOM)
-    (wish,) = await agent.wished()
-    await agent.run(wish)
-    return agent, wish
+async def runs(cluster: Cluster) -> tuple[FakeAgent, DesiredContainer]:
+    agent = await cluster.join()
+    await cluster.create(RANDOM)
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    return agent, desired
 
 
 async def next_one(agent: FakeAgent, former: DesiredContainer) -> DesiredContainer:
-    async def wished() -> DesiredContainer | None:
-        return next((each for each in await agent.wish() if each.container_id != former.container_id), None)
+    async def placed() -> DesiredContainer | None:
+        return next((each for each in await agent.desired() if each.container_id != former.container_id), None)
 
-    wish = await eventually(wished)
-    assert wish is not None
-    return wish
+    desired = await eventually(placed)
+    assert desired is not None
+    return desired
 
 
-async def trials(one: Cluster) -> list[TrialState]:
-    async with one.master.database.read() as session:
+async def trials(cluster: Cluster) -> list[TrialState]:
+    async with cluster.master.database.read() as session:
         return [row.state for row in await session.scalars(select(TrialRow).order_by(TrialRow.id))]
 
 
-async def ended(one: Cluster, experiment: int = 1) -> bool:
-    return await one.state(experiment) == "STATE_COMPLETED"
+async def ended(cluster: Cluster, experiment: int = 1) -> bool:
+    return await cluster.state(experiment) == "STATE_COMPLETED"
 
 
-async def test_a_search_goes_through_its_trials_without_the_loops(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent, wish = await runs(one)
+async def test_a_search_goes_through_its_trials_without_the_loops(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    agent, desired = await runs(cluster)
     loops = [Calls(monkeypatch, TrialLoop, name) for name in ("_settle_one", "_request_some")]
     loops.append(Calls(monkeypatch, Search, "advance"))
     for _ in range(2):
-        await agent.exit(wish)
-        wish = await next_one(agent, wish)
-        await agent.run(wish)
-    await agent.exit(wish)
-    assert await ended(one)
-    assert await trials(one) == [TrialState.COMPLETED] * 3
+        await agent.exit(desired)
+        desired = await next_one(agent, desired)
+        await agent.run(desired)
+    await agent.exit(desired)
+    assert await ended(cluster)
+    assert await trials(cluster) == [TrialState.COMPLETED] * 3
     assert [each.count for each in loops] == [0, 0, 0]
 
 
-async def test_the_end_of_an_attempt_and_what_follows_are_one_transaction(one: Cluster):
-    agent, wish = await runs(one)
-    with transactions(one.master.database) as found:
-        await agent.exit(wish)
-        await next_one(agent, wish)
+async def test_the_end_of_an_attempt_and_what_follows_are_one_transaction(cluster: Cluster):
+    agent, desired = await runs(cluster)
+    with transactions(cluster.master.database) as found:
+        await agent.exit(desired)
+        await next_one(agent, desired)
     (ending,) = [each for each in found if any("UPDATE slot_holds" in statement for statement in each)]
     changes = ("UPDATE trials", "INSERT INTO search_facts", "INSERT INTO trials", "INSERT INTO allocations")
     assert [each for each in changes if not any(statement.startswith(each) for statement in ending)] == []
@@ -95,60 +95,60 @@ async def test_the_end_of_an_attempt_and_what_follows_are_one_transaction(one: C
     assert all(any("slot_holds" in statement for statement in each) for each in of_another), of_another
 
 
-async def test_an_attempt_that_fails_is_left_to_the_loops(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent, wish = await runs(one)
+async def test_an_attempt_that_fails_is_left_to_the_loops(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    agent, desired = await runs(cluster)
     settled = Calls(monkeypatch, TrialLoop, "_settle_one")
-    await agent.exit(wish, code=3)
-    wish = await next_one(agent, wish)
-    assert wish.allocation_id.endswith(".2")
+    await agent.exit(desired, code=3)
+    desired = await next_one(agent, desired)
+    assert desired.allocation_id.endswith(".2")
     assert settled.count == 1
 
 
 @pytest.mark.parametrize("name", ["settle", "request_slots"])
 async def test_an_end_for_which_this_fails_is_stored_when_its_agent_reports_it_again(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch, name: str
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, name: str
 ):
-    agent, wish = await runs(one)
+    agent, desired = await runs(cluster)
     failing = Calls(monkeypatch, Trials, name, fails=True)
 
     async def is_stored() -> bool:
-        await agent.exit(wish)
-        async with one.master.database.read() as session:
-            row = await session.get(AllocationRow, wish.allocation_id)
+        await agent.exit(desired)
+        async with cluster.master.database.read() as session:
+            row = await session.get(AllocationRow, desired.allocation_id)
         return row is not None and row.exit_reason is ExitReason.COMPLETED
 
     await eventually(is_stored)
     assert failing.count >= 1
     failing.fails = False
-    await next_one(agent, wish)
-    assert await trials(one) == [TrialState.COMPLETED, TrialState.ACTIVE]
+    await next_one(agent, desired)
+    assert await trials(cluster) == [TrialState.COMPLETED, TrialState.ACTIVE]
 
 
-async def test_a_search_that_fails_is_left_to_its_loop(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent, wish = await runs(one)
+async def test_a_search_that_fails_is_left_to_its_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    agent, desired = await runs(cluster)
     deciding = Calls(monkeypatch, search, "decide", fails=True)
-    await agent.exit(wish)
-    assert await trials(one) == [TrialState.COMPLETED]
+    await agent.exit(desired)
+    assert await trials(cluster) == [TrialState.COMPLETED]
     deciding.fails = False
-    await next_one(agent, wish)
-    assert await trials(one) == [TrialState.COMPLETED, TrialState.ACTIVE]
+    await next_one(agent, desired)
+    assert await trials(cluster) == [TrialState.COMPLETED, TrialState.ACTIVE]
 
 
-async def test_a_failed_attempt_in_the_same_report_is_settled_at_once_too(one: Cluster):
-    agent = await one.join(slots=2)
+async def test_a_failed_attempt_in_the_same_report_is_settled_at_once_too(cluster: Cluster):
+    agent = await cluster.join(slots=2)
     for _ in range(2):
-        await one.create(RANDOM)
-    wishes = sorted(await agent.wished(2), key=lambda each: each.allocation_id)
-    for each in wishes:
+        await cluster.create(RANDOM)
+    containers = sorted(await agent.wait_for_desired(2), key=lambda each: each.allocation_id)
+    for each in containers:
         await agent.run(each)
     ends = [
-        agent.truth(each, ContainerState.TERMINATED, ContainerExit(kind="exited", code=code))
-        for each, code in zip(wishes, (3, 0), strict=True)
+        agent.report_of(each, ContainerState.TERMINATED, ContainerExit(kind="exited", code=code))
+        for each, code in zip(containers, (3, 0), strict=True)
     ]
-    await one.master.agents.on_report(agent.id, ends)
+    await cluster.master.agents.on_report(agent.id, ends)
 
     async def both_go_on() -> bool:
-        found = [each.allocation_id for each in await agent.wish()]
-        return len(found) == 2 and not {each.allocation_id for each in wishes} & set(found)
+        found = [each.allocation_id for each in await agent.desired()]
+        return len(found) == 2 and not {each.allocation_id for each in containers} & set(found)
 
     await eventually(both_go_on)

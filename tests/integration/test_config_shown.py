@@ -24,9 +24,9 @@ resources: {priority: 7}
 """
 
 
-async def told(one: Cluster) -> dict[str, tuple[str, int | None]]:
+async def told(cluster: Cluster) -> dict[str, tuple[str, int | None]]:
     """Path → origin and line in the file; each line is where it says."""
-    found = await one.get("/detent/experiments/1/config")
+    found = await cluster.get("/detent/experiments/1/config")
     lines = found["text"].splitlines()
     for origin in found["origins"]:
         name = origin["path"].rsplit(".")[-1].split("[")[0]
@@ -34,9 +34,9 @@ async def told(one: Cluster) -> dict[str, tuple[str, int | None]]:
     return {o["path"]: (o["origin"], o["at"]) for o in found["origins"]}
 
 
-async def test_each_value_names_its_origin_in_file_cluster_or_defaults(one: Cluster):
-    await one.create(FILE)
-    origins = await told(one)
+async def test_each_value_names_its_origin_in_file_cluster_or_defaults(cluster: Cluster):
+    await cluster.create(FILE)
+    origins = await told(cluster)
     assert origins["name"] == ("file", 1)
     assert origins["searcher.metric"] == ("file", 6)
     assert origins["searcher.smaller_is_better"] == ("default", None)
@@ -51,21 +51,21 @@ async def test_each_value_names_its_origin_in_file_cluster_or_defaults(one: Clus
     assert origins["log_policies[0].name"] == ("default", None)
 
 
-async def test_a_value_changed_later_is_not_attributed_to_the_file(one: Cluster):
-    await one.create(FILE)
+async def test_a_value_changed_later_is_not_attributed_to_the_file(cluster: Cluster):
+    await cluster.create(FILE)
     changes = {"name": "another", "description": "what it is", "labels": ["c", "a"], "resources": {"priority": 3}}
-    assert (await one.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
-    origins = await told(one)
+    assert (await cluster.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
+    origins = await told(cluster)
     assert origins["resources.priority"] == ("cluster", 11)
     assert origins["name"] == ("cluster", 1)
     assert origins["description"] == ("cluster", None)
     assert [origins[f"labels[{number}]"][0] for number in range(2)] == ["file", "cluster"]
 
 
-async def test_the_submitted_text_is_as_it_was(one: Cluster):
+async def test_the_submitted_text_is_as_it_was(cluster: Cluster):
     text = "# mine\n" + CONFIG
-    await one.create(text)
-    assert (await one.get("/detent/experiments/1/config"))["submitted"] == text
+    await cluster.create(text)
+    assert (await cluster.get("/detent/experiments/1/config"))["submitted"] == text
 
 
 VALUES = st.recursive(
@@ -90,16 +90,16 @@ def test_no_configuration_is_too_odd(config: dict[str, Any], text: str):
         ("searcher: {name: single, metric: loss}\n", 1, 1, "E202"),
     ],
 )
-async def test_a_check_names_line_and_column(one: Cluster, text: str, line: int, column: int, code: str):
-    found = (await one.post("/detent/config/check", {"config": text})).json()
+async def test_a_check_names_line_and_column(cluster: Cluster, text: str, line: int, column: int, code: str):
+    found = (await cluster.post("/detent/config/check", {"config": text})).json()
     assert found["ok"] is False
     first = found["diagnostics"][0]
     assert (first["line"], first["code"]) == (line, code)
     assert first["column"] >= column
-    created = await one.post("/api/v1/experiments", {"config": text, "activate": True})
+    created = await cluster.post("/api/v1/experiments", {"config": text, "activate": True})
     assert created.status_code == 400
 
 
-async def test_a_good_text_is_good_and_makes_nothing(one: Cluster):
-    assert (await one.post("/detent/config/check", {"config": CONFIG})).json() == {"ok": True, "diagnostics": []}
-    assert (await one.get("/api/v1/experiments"))["experiments"] == []
+async def test_a_good_text_is_good_and_makes_nothing(cluster: Cluster):
+    assert (await cluster.post("/detent/config/check", {"config": CONFIG})).json() == {"ok": True, "diagnostics": []}
+    assert (await cluster.get("/api/v1/experiments"))["experiments"] == []

@@ -26,49 +26,51 @@ def bomb() -> bytes:
     return b"".join([*(packer.compress(piece) for _ in range(GIGABYTE // len(piece))), packer.flush()])
 
 
-async def test_a_bomb_is_refused_at_upload(one: Cluster):
+async def test_a_bomb_is_refused_at_upload(cluster: Cluster):
     data = bomb()
     digest = hashlib.sha256(data).hexdigest()
-    answer = await one.client.put(f"/detent/contexts/{digest}", content=data)
+    answer = await cluster.client.put(f"/detent/contexts/{digest}", content=data)
     assert answer.status_code == 400, answer.text
     assert "larger than the limit" in answer.text
-    assert (await one.client.head(f"/detent/contexts/{digest}")).status_code == 404
-    assert not [path for path in one.master.blobs.folder.iterdir() if not path.name.startswith(".")]
+    assert (await cluster.client.head(f"/detent/contexts/{digest}")).status_code == 404
+    assert not [path for path in cluster.master.blobs.folder.iterdir() if not path.name.startswith(".")]
 
 
-async def test_a_bomb_that_an_older_master_stored_is_not_sent(one: Cluster):
-    digest = one.master.blobs.keep_bytes(bomb())
-    number = await one.create()
-    async with one.master.database.write() as session:
+async def test_a_bomb_that_an_older_master_stored_is_not_sent(cluster: Cluster):
+    digest = cluster.master.blobs.keep_bytes(bomb())
+    number = await cluster.create()
+    async with cluster.master.database.write() as session:
         await experiments.change(session, await experiments.get(session, number), context_hash=digest)
     async with heartbeat() as heart:
-        answer = await one.client.get(f"/api/v1/experiments/{number}/model_def")
+        answer = await cluster.client.get(f"/api/v1/experiments/{number}/model_def")
     assert answer.status_code == 400, answer.text
     assert "larger than the limit" in answer.text
     assert heart.longest_gap < 1.0
 
 
-async def test_what_was_made_once_is_kept(one: Cluster):
+async def test_what_was_made_once_is_kept(cluster: Cluster):
     files = [{"path": "run.py", "type": 48, "content": "cGFzcwo=", "mode": 420, "mtime": "1700000000"}]
-    number = await one.create(modelDefinition=files)
-    first = await one.get(f"/api/v1/experiments/{number}/model_def")
+    number = await cluster.create(modelDefinition=files)
+    first = await cluster.get(f"/api/v1/experiments/{number}/model_def")
     assert first["b64Tgz"]
-    assert list(one.master.model_defs.values()) == [first["b64Tgz"]]
-    assert await one.get(f"/api/v1/experiments/{number}/model_def") == first
+    assert list(cluster.master.model_defs.values()) == [first["b64Tgz"]]
+    assert await cluster.get(f"/api/v1/experiments/{number}/model_def") == first
 
 
 @pytest.mark.long
-async def test_many_readers_of_a_bomb_do_not_delay_a_login(one: Cluster):
+async def test_many_readers_of_a_bomb_do_not_delay_a_login(cluster: Cluster):
     """A login waits for none of them: they are read one after the other, outside the event loop."""
-    digest = one.master.blobs.keep_bytes(bomb())
-    number = await one.create()
-    async with one.master.database.write() as session:
+    digest = cluster.master.blobs.keep_bytes(bomb())
+    number = await cluster.create()
+    async with cluster.master.database.write() as session:
         await experiments.change(session, await experiments.get(session, number), context_hash=digest)
-    readers = [asyncio.create_task(one.client.get(f"/api/v1/experiments/{number}/model_def")) for _ in range(READERS)]
+    readers = [
+        asyncio.create_task(cluster.client.get(f"/api/v1/experiments/{number}/model_def")) for _ in range(READERS)
+    ]
     await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
     body = {"username": "admin", "password": client_hash(PASSWORD), "isHashed": True}
     start = time.monotonic()
-    answer = await one.client.post("/api/v1/auth/login", json=body)
+    answer = await cluster.client.post("/api/v1/auth/login", json=body)
     seconds = time.monotonic() - start
     are_read = [reader.done() for reader in readers]
     answers = await asyncio.gather(*readers)
@@ -78,11 +80,11 @@ async def test_many_readers_of_a_bomb_do_not_delay_a_login(one: Cluster):
     assert seconds < MAX_LOGIN_SECONDS
 
 
-async def test_readers_of_contexts_hold_no_connection(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_readers_of_contexts_hold_no_connection(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     """There are fewer connections than readers, so that a login would wait for them."""
-    number = await one.create()
-    digest = one.master.blobs.keep_bytes(b"a context")
-    async with one.master.database.write() as session:
+    number = await cluster.create()
+    digest = cluster.master.blobs.keep_bytes(b"a context")
+    async with cluster.master.database.write() as session:
         await experiments.change(session, await experiments.get(session, number), context_hash=digest)
     goes_on = asyncio.Event()
     entered: list[object] = []
@@ -92,13 +94,15 @@ async def test_readers_of_contexts_hold_no_connection(one: Cluster, monkeypatch:
         await goes_on.wait()
         return "made"
 
-    monkeypatch.setattr(one.master.unpacker, "run", held)
-    readers = [asyncio.create_task(one.client.get(f"/api/v1/experiments/{number}/model_def")) for _ in range(READERS)]
+    monkeypatch.setattr(cluster.master.unpacker, "run", held)
+    readers = [
+        asyncio.create_task(cluster.client.get(f"/api/v1/experiments/{number}/model_def")) for _ in range(READERS)
+    ]
     await eventually(lambda: len(entered) >= CONNECTIONS)
     try:
         async with asyncio.timeout(20):
             body = {"username": "admin", "password": client_hash(PASSWORD), "isHashed": True}
-            answer = await one.client.post("/api/v1/auth/login", json=body)
+            answer = await cluster.client.post("/api/v1/auth/login", json=body)
     finally:
         goes_on.set()
     assert answer.status_code == 200, answer.text

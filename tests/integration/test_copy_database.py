@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, insert, select
-from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.postgresql import Server, fresh_database
 
 from determined_launch.pid_lock import PidLock
@@ -34,27 +34,29 @@ def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
         engine.dispose()
 
 
-async def lived_in(one: Cluster) -> None:
-    agent = await one.join()
-    await one.create(CONFIG)
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
+async def lived_in(cluster: Cluster) -> None:
+    agent = await cluster.join()
+    await cluster.create(CONFIG)
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
     report = {"trial_id": 1, "trial_run_id": 1, "steps_completed": 1, "metrics": {"avg_metrics": {"loss": 0.5}}}
     body = {"group": "validation", "metrics": report}
-    assert (await one.post("/api/v1/trials/1/metrics", body, **one.as_task(wish.allocation_id))).status_code == 200
-    one.master.blobs.keep_bytes(b"a context")
+    assert (
+        await cluster.post("/api/v1/trials/1/metrics", body, **cluster.as_task(desired.allocation_id))
+    ).status_code == 200
+    cluster.master.blobs.keep_bytes(b"a context")
 
 
 @pytest.fixture
 async def old(tmp_path: Path) -> Path:
     """The SQLite file of a master that served until now; a line of its log has a NUL of an earlier version."""
     (tmp_path / "old").mkdir()
-    async with cluster(tmp_path / "old") as one:
-        await lived_in(one)
-        file = one.master.settings.data / "master.sqlite"
+    async with open_cluster(tmp_path / "old") as cluster:
+        await lived_in(cluster)
+        file = cluster.master.settings.data / "master.sqlite"
     engine = make_copy_engine(sqlite_url(file))
     with engine.begin() as connection:
-        line = {"task_id": "t", "timestamp": one.master.clock.now(), "log": "a\0b", "is_error": False}
+        line = {"task_id": "t", "timestamp": cluster.master.clock.now(), "log": "a\0b", "is_error": False}
         connection.execute(insert(table_of(LogRow)), line)
     engine.dispose()
     return file
@@ -108,9 +110,9 @@ def test_a_copy_is_refused_where_it_could_lose_something(
 async def test_a_master_goes_on_with_the_copy(old: Path, postgresql: Server) -> None:
     target = normalized(fresh_database(postgresql.url))
     assert await asyncio.to_thread(main, ["copy-database", f"sqlite:///{old}", target]) == 0
-    async with cluster(old.parent.parent, database_url=target) as one:
-        assert (await one.get("/api/v1/trials/1"))["trial"]["totalBatchesProcessed"] == 1
-        assert await one.create(CONFIG, activate=False) == 2
+    async with open_cluster(old.parent.parent, database_url=target) as cluster:
+        assert (await cluster.get("/api/v1/trials/1"))["trial"]["totalBatchesProcessed"] == 1
+        assert await cluster.create(CONFIG, activate=False) == 2
 
 
 async def test_a_live_postgresql_is_backed_up_and_restored_equal(
@@ -119,10 +121,12 @@ async def test_a_live_postgresql_is_backed_up_and_restored_equal(
     (tmp_path / "live").mkdir()
     url = normalized(fresh_database(postgresql.url))
     archive = tmp_path / "lab.tar.zst"
-    async with cluster(tmp_path / "live", database_url=url) as one:
-        await lived_in(one)
-        await one.master.indexer.catch_up(at_once=True)  # else its loop may write between the backup and the comparison
-        data = one.master.settings.data
+    async with open_cluster(tmp_path / "live", database_url=url) as cluster:
+        await lived_in(cluster)
+        await cluster.master.indexer.catch_up(
+            at_once=True
+        )  # else its loop may write between the backup and the comparison
+        data = cluster.master.settings.data
         options = ["--data", str(data), "--database-url", url]
         assert await asyncio.to_thread(main, ["backup", str(archive), *options]) == 0
         expected = rows(url)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import cluster
+from tests.support.cluster import open_cluster
 from tests.support.small_disk import SmallDisk, disk_fixture
 
 from determined_master.__main__ import main
@@ -31,8 +31,8 @@ def test_a_damaged_secret_is_refused_and_not_replaced(tmp_path: Path, name: str,
 
 
 async def test_a_database_that_is_gone_does_not_become_a_new_cluster(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as one:
-        cluster_id = one.master.identity.cluster_id
+    async with open_cluster(tmp_path) as cluster:
+        cluster_id = cluster.master.identity.cluster_id
     data = tmp_path / "data"
     for file in data.glob("master.sqlite*"):
         file.unlink()
@@ -40,19 +40,19 @@ async def test_a_database_that_is_gone_does_not_become_a_new_cluster(tmp_path: P
         migrated(data)
     assert not (data / "master.sqlite").exists()
     (data / "cluster-id").unlink()
-    async with cluster(tmp_path) as one:
-        assert (data / "cluster-id").read_text().strip() == one.master.identity.cluster_id
+    async with open_cluster(tmp_path) as cluster:
+        assert (data / "cluster-id").read_text().strip() == cluster.master.identity.cluster_id
 
 
 async def test_an_emptied_database_is_refused(tmp_path: Path) -> None:
-    async with cluster(tmp_path):
+    async with open_cluster(tmp_path):
         pass
     data = tmp_path / "data"
     with closing(sqlite3.connect(data / "master.sqlite")) as connection:
         connection.execute("UPDATE cluster SET cluster_id = 'another'")
         connection.commit()
     with pytest.raises(DatabaseGone, match="the database is not that of cluster"):
-        async with cluster(tmp_path):
+        async with open_cluster(tmp_path):
             pass
 
 
@@ -66,16 +66,16 @@ def migrated(data: Path) -> None:
 async def test_a_damaged_page_of_the_database_is_said_by_health(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with cluster(tmp_path) as one:
+    async with open_cluster(tmp_path) as cluster:
         for _ in range(3):
-            await one.create()
+            await cluster.create()
     file = tmp_path / "data" / "master.sqlite"
     spoil(file, "experiments")
-    async with cluster(tmp_path) as one:
-        answer = await one.client.get("/api/v1/experiments")
+    async with open_cluster(tmp_path) as cluster:
+        answer = await cluster.client.get("/api/v1/experiments")
         assert answer.status_code == 503
         assert "The master's database is damaged" in answer.json()["error"]["error"]
-        health = await one.client.get("/health")
+        health = await cluster.client.get("/health")
         assert health.status_code == 503
         assert health.json()["database"] == "damaged"
         assert "restore" in health.json()["advice"]

@@ -51,28 +51,28 @@ def named_in_the_query(them: Callers) -> list[tuple[str, str, dict[str, Any], An
     ]
 
 
-async def deleted(one: Cluster) -> Callers:
-    them = await callers(one)
-    one.client.headers["Authorization"] = them.headers["admin"]["Authorization"]
+async def deleted(cluster: Cluster) -> Callers:
+    them = await callers(cluster)
+    cluster.client.headers["Authorization"] = them.headers["admin"]["Authorization"]
     await them.lived_in.end()
     path = f"/api/v1/experiments/{them.lived_in.experiment}"
 
     async def has_ended() -> bool:
-        return bool((await one.get(path))["experiment"]["state"] == "STATE_COMPLETED")
+        return bool((await cluster.get(path))["experiment"]["state"] == "STATE_COMPLETED")
 
     await eventually(has_ended)
-    assert (await one.client.put(f"{path}/labels/only-here")).status_code == 200
-    assert (await one.client.delete(path)).status_code == 200
+    assert (await cluster.client.put(f"{path}/labels/only-here")).status_code == 200
+    assert (await cluster.client.delete(path)).status_code == 200
 
     async def is_gone() -> bool:
-        return (await one.client.get(path)).status_code == 404
+        return (await cluster.client.get(path)).status_code == 404
 
     await eventually(is_gone)
     return them
 
 
-async def test_every_route_below_a_deleted_experiment_is_not_found(one: Cluster):
-    them = await deleted(one)
+async def test_every_route_below_a_deleted_experiment_is_not_found(cluster: Cluster):
+    them = await deleted(cluster)
     sent = bodies(them.lived_in)
     found: list[str] = []
     for line in ROUTES.read_text().splitlines():
@@ -81,38 +81,38 @@ async def test_every_route_below_a_deleted_experiment_is_not_found(one: Cluster)
             continue
         template = template.replace(":row_id", "")
         body = sent.get(f"{method} {template}", None if method == "GET" else {})
-        answer = await one.client.request(method, them.path(template), json=body)
+        answer = await cluster.client.request(method, them.path(template), json=body)
         if answer.status_code != 404:
             found.append(f"{method} {template}: {answer.status_code} {answer.text[:120]}")
     for method, path, query, body in named_in_the_query(them):
-        answer = await one.client.request(method, path, params=query, json=body)
+        answer = await cluster.client.request(method, path, params=query, json=body)
         if answer.status_code != 404:
             found.append(f"{method} {path} {query}: {answer.status_code} {answer.text[:120]}")
     assert found == [], "\n".join(found)
 
 
-async def test_ids_and_labels_of_a_deleted_experiment_are_not_offered(one: Cluster):
-    them = await deleted(one)
+async def test_ids_and_labels_of_a_deleted_experiment_are_not_offered(cluster: Cluster):
+    them = await deleted(cluster)
     for kind, name in (("jobs", them.lived_in.job), ("tasks", them.lived_in.task)):
-        assert (await one.get(f"/detent/ids/{kind}", prefix=name))["ids"] == [], kind
-    assert (await one.get("/api/v1/experiment/labels"))["labels"] == []
+        assert (await cluster.get(f"/detent/ids/{kind}", prefix=name))["ids"] == [], kind
+    assert (await cluster.get("/api/v1/experiment/labels"))["labels"] == []
     kept = them.lived_in.command
-    assert (await one.get("/detent/ids/tasks", prefix=kept))["ids"] == [kept]
+    assert (await cluster.get("/detent/ids/tasks", prefix=kept))["ids"] == [kept]
 
 
-async def test_trials_are_shown_until_the_experiment_is_gone(one: Cluster):
+async def test_trials_are_shown_until_the_experiment_is_gone(cluster: Cluster):
     """As a real Determined: while files are removed, and where that fails, the experiment and its trials are there."""
-    lived_in = await live_in(one)
+    lived_in = await live_in(cluster)
     await lived_in.end()
     path = f"/api/v1/experiments/{lived_in.experiment}"
 
     async def has_ended() -> bool:
-        return bool((await one.get(path))["experiment"]["state"] == "STATE_COMPLETED")
+        return bool((await cluster.get(path))["experiment"]["state"] == "STATE_COMPLETED")
 
     await eventually(has_ended)
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         row = await repository.get(session, lived_in.experiment)
-        await repository.move(session, one.master.clock, row, ExperimentState.DELETING)
-        await repository.move(session, one.master.clock, row, ExperimentState.DELETE_FAILED)
-    assert (await one.get(f"/api/v1/trials/{lived_in.trial}"))["trial"]["id"] == lived_in.trial
-    assert (await one.get(f"/api/v1/trials/{lived_in.trial}/workloads"))["workloads"]
+        await repository.move(session, cluster.master.clock, row, ExperimentState.DELETING)
+        await repository.move(session, cluster.master.clock, row, ExperimentState.DELETE_FAILED)
+    assert (await cluster.get(f"/api/v1/trials/{lived_in.trial}"))["trial"]["id"] == lived_in.trial
+    assert (await cluster.get(f"/api/v1/trials/{lived_in.trial}/workloads"))["workloads"]

@@ -19,66 +19,68 @@ from determined_master.db.sqlite_connection import SqliteConnection
 from determined_master.loops import deletion
 
 
-async def completed(one: Cluster, checkpoints: int = 1) -> tuple[int, list[Path]]:
+async def completed(cluster: Cluster, checkpoints: int = 1) -> tuple[int, list[Path]]:
     """An experiment that has ended, and the folders of its checkpoints."""
-    agent = await one.join()
-    experiment = await one.create()
-    wish = (await agent.wished())[0]
-    assert wish.spec is not None
-    await agent.run(wish)
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    assert desired.spec is not None
+    await agent.run(desired)
     folders = []
     for step in range(checkpoints):
         name = str(uuid.uuid4())
-        folder = store_checkpoint(one.master.settings.data / "checkpoints", name)
+        folder = store_checkpoint(cluster.master.settings.data / "checkpoints", name)
         body = {
             "uuid": name,
-            "taskId": wish.spec.task_id,
+            "taskId": desired.spec.task_id,
             "metadata": {"steps_completed": step},
             "resources": {"model": "7"},
         }
-        assert (await one.post("/api/v1/checkpoints", body, **one.as_task(wish.allocation_id))).status_code == 200
+        assert (
+            await cluster.post("/api/v1/checkpoints", body, **cluster.as_task(desired.allocation_id))
+        ).status_code == 200
         folders.append(folder)
-    await agent.exit(wish)
-    await reaches(one, experiment, "STATE_COMPLETED")
+    await agent.exit(desired)
+    await reaches(cluster, experiment, "STATE_COMPLETED")
     return experiment, folders
 
 
-async def reaches(one: Cluster, experiment: int, state: str) -> None:
+async def reaches(cluster: Cluster, experiment: int, state: str) -> None:
     async def there() -> bool:
-        return await one.state(experiment) == state
+        return await cluster.state(experiment) == state
 
     await eventually(there)
 
 
-async def delete(one: Cluster, experiment: int) -> None:
-    assert (await one.client.delete(f"/api/v1/experiments/{experiment}")).status_code == 200
+async def delete(cluster: Cluster, experiment: int) -> None:
+    assert (await cluster.client.delete(f"/api/v1/experiments/{experiment}")).status_code == 200
 
 
-async def is_gone(one: Cluster, experiment: int) -> bool:
-    return (await one.client.get(f"/api/v1/experiments/{experiment}")).status_code == 404
+async def is_gone(cluster: Cluster, experiment: int) -> bool:
+    return (await cluster.client.get(f"/api/v1/experiments/{experiment}")).status_code == 404
 
 
-async def test_a_checkpoint_that_cannot_be_removed_is_told_and_tried_again(one: Cluster):
-    experiment, (good, bad) = await completed(one, checkpoints=2)
+async def test_a_checkpoint_that_cannot_be_removed_is_told_and_tried_again(cluster: Cluster):
+    experiment, (good, bad) = await completed(cluster, checkpoints=2)
     obstacle = bad.with_name(f"{bad.name}.deleted")
     obstacle.write_text("in the way")
-    await delete(one, experiment)
-    await reaches(one, experiment, "STATE_DELETE_FAILED")
-    status = await one.get(f"/detent/experiments/{experiment}/status")
+    await delete(cluster, experiment)
+    await reaches(cluster, experiment, "STATE_DELETE_FAILED")
+    status = await cluster.get(f"/detent/experiments/{experiment}/status")
     assert status["text"].startswith(f"delete failed: checkpoint {bad.name}: ")
     assert "Not a directory" in status["text"]
-    events = await one.get("/detent/events")
+    events = await cluster.get("/detent/events")
     assert any("could not be deleted: checkpoint" in event["text"] for event in events["events"])
     assert not good.exists()
-    left = (await one.get(f"/api/v1/experiments/{experiment}/checkpoints"))["checkpoints"]
+    left = (await cluster.get(f"/api/v1/experiments/{experiment}/checkpoints"))["checkpoints"]
     assert [checkpoint["uuid"] for checkpoint in left] == [bad.name]
     obstacle.unlink()
-    await delete(one, experiment)
-    await eventually(lambda: is_gone(one, experiment))
+    await delete(cluster, experiment)
+    await eventually(lambda: is_gone(cluster, experiment))
 
 
-async def test_folders_are_removed_beside_the_event_loop(one: Cluster, monkeypatch: pytest.MonkeyPatch):
-    experiment, _ = await completed(one)
+async def test_folders_are_removed_beside_the_event_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    experiment, _ = await completed(cluster)
     is_removing, may_go_on, others_were_served = threading.Event(), threading.Event(), []
 
     def slow(*_: Any) -> None:
@@ -86,32 +88,32 @@ async def test_folders_are_removed_beside_the_event_loop(one: Cluster, monkeypat
         others_were_served.append(may_go_on.wait(5))
 
     monkeypatch.setattr(deletion, "remove", slow)
-    await delete(one, experiment)
+    await delete(cluster, experiment)
 
     async def removing() -> bool:
         return is_removing.is_set()
 
     await eventually(removing)
-    assert await one.state(experiment) == "STATE_DELETING"
+    assert await cluster.state(experiment) == "STATE_DELETING"
     may_go_on.set()
-    await eventually(lambda: is_gone(one, experiment))
+    await eventually(lambda: is_gone(cluster, experiment))
     assert others_were_served == [True]
 
 
 @pytest.mark.sqlite
-async def test_rows_are_deleted_in_bounded_transactions(one: Cluster):
-    experiment, _ = await completed(one)
-    task = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
+async def test_rows_are_deleted_in_bounded_transactions(cluster: Cluster):
+    experiment, _ = await completed(cluster)
+    task = (await cluster.get("/api/v1/trials/1"))["trial"]["taskId"]
     await asyncio.to_thread(
         write_rows,
-        one.master.settings.data,
+        cluster.master.settings.data,
         "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
         " VALUES (?, 1, '', 'stdout', 'task', 'x', 0)",
         [(task,)] * 12_000,
     )
     await asyncio.to_thread(
         write_rows,
-        one.master.settings.data,
+        cluster.master.settings.data,
         'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
         " VALUES (1, 1, 'training', 1, ?, '{}', 0)",
         [(step,) for step in range(100, 2600)],
@@ -125,12 +127,12 @@ async def test_rows_are_deleted_in_bounded_transactions(one: Cluster):
         await commit(connection)
 
     with patch.object(SqliteConnection, "commit", counted):
-        await delete(one, experiment)
-        await eventually(lambda: is_gone(one, experiment))
+        await delete(cluster, experiment)
+        await eventually(lambda: is_gone(cluster, experiment))
     transactions = [after - before for before, after in pairwise(changes[1:])]
     assert sum(transactions) >= 14_500
     assert max(transactions) <= 5100
-    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     for table in ("task_logs", "metrics", "checkpoints", "series", "series_chunks", "series_cursors", "search_facts"):
         assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
     connection.close()

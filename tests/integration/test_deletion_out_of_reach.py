@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
-from tests.support.cluster import Cluster, FakeAgent, cluster
+from tests.support.cluster import Cluster, FakeAgent, open_cluster
 from tests.support.waiting import eventually
 
 from determined.exec import gc_checkpoints
@@ -44,20 +44,20 @@ class Far:
         """Waits for the next task that removes files, and runs it."""
 
         async def new() -> DesiredContainer | None:
-            return next((each for each in await self.agent.wish() if each.container_id not in self.past), None)
+            return next((each for each in await self.agent.desired() if each.container_id not in self.past), None)
 
-        wish = await eventually(new)
-        assert wish is not None
-        assert wish.spec is not None
-        assert wish.spec.entrypoint == ["python3", "-m", "determined.exec.gc_checkpoints"]
-        self.past.add(wish.container_id)
-        await self.agent.run(wish)
-        return wish, dict(json.loads(wish.spec.environment["DETENT_CHECKPOINTS_TO_REMOVE"]))
+        desired = await eventually(new)
+        assert desired is not None
+        assert desired.spec is not None
+        assert desired.spec.entrypoint == ["python3", "-m", "determined.exec.gc_checkpoints"]
+        self.past.add(desired.container_id)
+        await self.agent.run(desired)
+        return desired, dict(json.loads(desired.spec.environment["DETENT_CHECKPOINTS_TO_REMOVE"]))
 
-    async def report(self, wish: DesiredContainer, failed: dict[str, str], uuids: list[str]) -> None:
+    async def report(self, desired: DesiredContainer, failed: dict[str, str], uuids: list[str]) -> None:
         body = {"removed": [uuid for uuid in uuids if uuid not in failed], "failed": failed}
         answer = await self.cluster.post(
-            "/detent/checkpoints/removed", body, **self.cluster.as_task(wish.allocation_id)
+            "/detent/checkpoints/removed", body, **self.cluster.as_task(desired.allocation_id)
         )
         assert answer.status_code == 200, answer.text
 
@@ -81,48 +81,48 @@ class Far:
             return sorted(await session.scalars(select(CheckpointRow.uuid)))
 
 
-async def ended_experiment(one: Cluster, root: Path) -> Far:
-    agent = await one.join()
-    experiment = await one.create(CONFIG % root)
-    (wish,) = await agent.wished()
-    await agent.run(wish)
+async def ended_experiment(cluster: Cluster, root: Path) -> Far:
+    agent = await cluster.join()
+    experiment = await cluster.create(CONFIG % root)
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
     for steps, uuid in enumerate((FIRST, SECOND), 1):
         store_checkpoint(root, uuid, steps)
-        await report_checkpoint(one, wish.allocation_id, uuid, steps)
-    await agent.exit(wish)
-    far = Far(one, agent, root, experiment, {wish.container_id})
+        await report_checkpoint(cluster, desired.allocation_id, uuid, steps)
+    await agent.exit(desired)
+    far = Far(cluster, agent, root, experiment, {desired.container_id})
     await far.reaches("STATE_COMPLETED")
     return far
 
 
 @pytest.fixture
-async def far(one: Cluster, tmp_path: Path) -> Far:
-    return await ended_experiment(one, tmp_path / "elsewhere")
+async def far(cluster: Cluster, tmp_path: Path) -> Far:
+    return await ended_experiment(cluster, tmp_path / "elsewhere")
 
 
 async def test_a_task_of_the_owner_removes_the_files_before_the_rows_go(far: Far) -> None:
     await far.delete()
-    wish, order = await far.removal()
-    assert wish.spec is not None
-    assert (wish.spec.owner, wish.spec.slots) == ("admin", [])
+    desired, order = await far.removal()
+    assert desired.spec is not None
+    assert (desired.spec.owner, desired.spec.slots) == ("admin", [])
     assert sorted(order["uuids"]) == [FIRST, SECOND]
     assert await far.cluster.state(far.id) == "STATE_DELETING"
     assert (await far.text()).startswith("deleting: a task removes the files of 2 checkpoints first (det task logs ")
     assert gc_checkpoints.remove(order["storage"], order["uuids"], {}) == {}
-    await far.report(wish, {}, order["uuids"])
+    await far.report(desired, {}, order["uuids"])
     await far.gone()
     assert list(far.root.iterdir()) == []
     assert await far.rows() == []
     assert (await far.cluster.get("/detent/events", kind="folders_left"))["events"] == []
     # The task's report may be repeated although the rows are gone.
-    await far.report(wish, {}, order["uuids"])
+    await far.report(desired, {}, order["uuids"])
 
 
 async def test_a_failure_leaves_the_experiment_with_its_reason_and_is_tried_again(far: Far) -> None:
     await far.delete()
-    wish, order = await far.removal()
-    await far.report(wish, {FIRST: "it is held"}, order["uuids"])
-    await far.agent.exit(wish)
+    desired, order = await far.removal()
+    await far.report(desired, {FIRST: "it is held"}, order["uuids"])
+    await far.agent.exit(desired)
     await far.reaches("STATE_DELETE_FAILED")
     assert await far.text() == f"delete failed: checkpoint {FIRST}: it is held"
     assert await far.rows() == [FIRST]
@@ -135,44 +135,44 @@ async def test_a_failure_leaves_the_experiment_with_its_reason_and_is_tried_agai
 
 async def test_a_task_that_is_killed_leaves_the_experiment_in_delete_failed(far: Far) -> None:
     await far.delete()
-    wish, _ = await far.removal()
-    assert wish.spec is not None
+    desired, _ = await far.removal()
+    assert desired.spec is not None
     async with far.cluster.master.database.write() as session:
-        await far.cluster.master.tasks.kill(session, await tasks.get(session, wish.spec.task_id), "admin")
-    await far.agent.exit(wish, code=137)
+        await far.cluster.master.tasks.kill(session, await tasks.get(session, desired.spec.task_id), "admin")
+    await far.agent.exit(desired, code=137)
     await far.reaches("STATE_DELETE_FAILED")
     assert "the task that removes its files ended before: it was killed" in await far.text()
     assert await far.rows() == [FIRST, SECOND]
 
 
 async def test_an_experiment_whose_agents_are_gone_says_why_its_deletion_waits(tmp_path: Path) -> None:
-    async with cluster(tmp_path, agent_reconnect_wait=0.05) as one:
-        far = await ended_experiment(one, tmp_path / "elsewhere")
-        await one.master.agents.disconnected(far.agent.id)
+    async with open_cluster(tmp_path, agent_reconnect_wait=0.05) as cluster:
+        far = await ended_experiment(cluster, tmp_path / "elsewhere")
+        await cluster.master.agents.disconnected(far.agent.id)
         await far.delete()
 
         async def told() -> bool:
             return "it waits: pool 'default' has no agent yet" in await far.text()
 
         await eventually(told)
-        assert await one.state(far.id) == "STATE_DELETING"
+        assert await cluster.state(far.id) == "STATE_DELETING"
 
 
 async def test_bulk_deletion_removes_the_files_too(far: Far) -> None:
     body = {"experimentIds": [far.id]}
     answer = await far.cluster.client.request("DELETE", "/api/v1/projects/1/experiments/delete", json=body)
     assert answer.json()["results"] == [{"id": far.id, "error": ""}]
-    wish, order = await far.removal()
-    await far.report(wish, {}, order["uuids"])
+    desired, order = await far.removal()
+    await far.report(desired, {}, order["uuids"])
     await far.gone()
 
 
 async def test_an_earlier_failure_of_a_checkpoint_does_not_fail_the_deletion(far: Far) -> None:
     answer = await far.cluster.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [FIRST]})
     assert answer.status_code == 200
-    wish, order = await far.removal()
-    await far.report(wish, {FIRST: "it is held"}, order["uuids"])
-    await far.agent.exit(wish)
+    desired, order = await far.removal()
+    await far.report(desired, {FIRST: "it is held"}, order["uuids"])
+    await far.agent.exit(desired)
     await far.delete()
     again, order = await far.removal()
     await far.report(again, {}, order["uuids"])
@@ -180,12 +180,12 @@ async def test_an_earlier_failure_of_a_checkpoint_does_not_fail_the_deletion(far
 
 
 async def test_a_master_that_restarts_goes_on_with_the_deletion(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as one:
-        far = await ended_experiment(one, tmp_path / "elsewhere")
+    async with open_cluster(tmp_path) as cluster:
+        far = await ended_experiment(cluster, tmp_path / "elsewhere")
         await far.delete()
         await far.removal()
-    async with cluster(tmp_path) as one:
-        again = Far(one, await one.join(), far.root, far.id, far.past)
-        wish, order = await again.removal()
-        await again.report(wish, {}, order["uuids"])
+    async with open_cluster(tmp_path) as cluster:
+        again = Far(cluster, await cluster.join(), far.root, far.id, far.past)
+        desired, order = await again.removal()
+        await again.report(desired, {}, order["uuids"])
         await again.gone()

@@ -24,8 +24,8 @@ CASES = st.lists(
 # Each example is rolled back, so that the next one begins with an empty database.
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cases=CASES)
-async def test_function_and_sql_show_the_same(one: Cluster, cases: Sequence[Case]):
-    async with rolled_back(one.master.database) as session:
+async def test_function_and_sql_show_the_same(cluster: Cluster, cases: Sequence[Case]):
+    async with rolled_back(cluster.master.database) as session:
         expected = {}
         for state, allocations in cases:
             row = await add_experiment(session, state=state, end_time=None)
@@ -36,16 +36,16 @@ async def test_function_and_sql_show_the_same(one: Cluster, cases: Sequence[Case
         assert [tuple(row) for row in found] == sorted(expected.items())
 
 
-async def shown_everywhere(one: Cluster, experiment: int, trial: int) -> dict[str, str]:
+async def shown_everywhere(cluster: Cluster, experiment: int, trial: int) -> dict[str, str]:
     """The displayed state by the place that shows it; what older clients get is another word only while pausing."""
-    status = await one.get(f"/detent/experiments/{experiment}/status")
-    found = await one.post("/detent/experiments/search", {"columns": ["state"]})
+    status = await cluster.get(f"/detent/experiments/{experiment}/status")
+    found = await cluster.post("/detent/experiments/search", {"columns": ["state"]})
     (row,) = [each for each in found.json()["experiments"] if each["id"] == experiment]
-    one_experiment = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]
-    (listed,) = [e for e in (await one.get("/api/v1/experiments"))["experiments"] if e["id"] == experiment]
-    one_trial = (await one.get(f"/api/v1/trials/{trial}"))["trial"]
-    trials = (await one.get(f"/api/v1/experiments/{experiment}/trials"))["trials"]
-    progress = await one.get(f"/detent/trials/{trial}/progress")
+    one_experiment = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]
+    (listed,) = [e for e in (await cluster.get("/api/v1/experiments"))["experiments"] if e["id"] == experiment]
+    one_trial = (await cluster.get(f"/api/v1/trials/{trial}"))["trial"]
+    trials = (await cluster.get(f"/api/v1/experiments/{experiment}/trials"))["trials"]
+    progress = await cluster.get(f"/detent/trials/{trial}/progress")
     return {
         "status": status["state"],
         "status of the trial": status["trials"][0]["state"],
@@ -58,15 +58,15 @@ async def shown_everywhere(one: Cluster, experiment: int, trial: int) -> dict[st
     }
 
 
-async def test_every_route_shows_the_same_word(one: Cluster):
-    agent = await one.join()
-    experiment = await one.create()
-    (wish,) = await agent.wished()
-    assert set((await shown_everywhere(one, experiment, 1)).values()) == {"STATE_STARTING"}
-    await agent.run(wish)
-    await agent.say(wish, ContainerState.RUNNING)
-    assert set((await shown_everywhere(one, experiment, 1)).values()) == {"STATE_RUNNING"}
-    await one.post(f"/api/v1/experiments/{experiment}/pause")
-    assert set((await shown_everywhere(one, experiment, 1)).values()) == {"STATE_PAUSING"}
-    older = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]
+async def test_every_route_shows_the_same_word(cluster: Cluster):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    assert set((await shown_everywhere(cluster, experiment, 1)).values()) == {"STATE_STARTING"}
+    await agent.run(desired)
+    await agent.send_report(desired, ContainerState.RUNNING)
+    assert set((await shown_everywhere(cluster, experiment, 1)).values()) == {"STATE_RUNNING"}
+    await cluster.post(f"/api/v1/experiments/{experiment}/pause")
+    assert set((await shown_everywhere(cluster, experiment, 1)).values()) == {"STATE_PAUSING"}
+    older = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]
     assert older["state"] == "STATE_PAUSED"

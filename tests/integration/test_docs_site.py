@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 
 SCRIPT = "document.body.dataset.theme = 'auto';"
 
@@ -23,7 +23,7 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     (site / "link.txt").symlink_to(tmp_path / "secret.txt")
     monkeypatch.setattr("determined_master.app.docs_folder", lambda: site)
     (tmp_path / "data").mkdir()
-    async with cluster(tmp_path, data=tmp_path / "data") as made:
+    async with open_cluster(tmp_path, data=tmp_path / "data") as made:
         made.client.headers.pop("Authorization", None)
         yield made
 

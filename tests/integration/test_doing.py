@@ -10,77 +10,77 @@ from tests.support.waiting import eventually
 STATUS = "/detent/experiments/1/status"
 
 
-async def status(one: Cluster) -> Any:
-    return await one.get(STATUS)
+async def status(cluster: Cluster) -> Any:
+    return await cluster.get(STATUS)
 
 
-async def shown(one: Cluster, state: str) -> Any:
+async def shown(cluster: Cluster, state: str) -> Any:
     """The status, once it stands there."""
 
     async def stands() -> Any:
-        found = await status(one)
+        found = await status(cluster)
         return found if found["state"] == f"STATE_{state}" else None
 
     return await eventually(stands)
 
 
-async def test_from_the_queue_to_the_end(one: Cluster):
-    await one.create()
-    queued = await shown(one, "QUEUED")
+async def test_from_the_queue_to_the_end(cluster: Cluster):
+    await cluster.create()
+    queued = await shown(cluster, "QUEUED")
     assert queued["text"].startswith("queued")
     assert queued["can"]["pause"]
     assert not queued["can"]["activate"]
     assert queued["why"]["activate"] == "it is active"
     assert queued["etaSeconds"] is None
     assert queued["ranSeconds"] == 0
-    assert queued["submittedAt"] == (await one.get("/api/v1/experiments/1"))["experiment"]["startTime"]
-    agent = await one.join()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    running = await shown(one, "RUNNING")
+    assert queued["submittedAt"] == (await cluster.get("/api/v1/experiments/1"))["experiment"]["startTime"]
+    agent = await cluster.join()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    running = await shown(cluster, "RUNNING")
     assert running["text"] == "running"
-    task = one.as_task(wish.allocation_id)
-    await one.post("/api/v1/trials/1/progress", {"progress": 0.5}, **task)
-    half = await status(one)
+    task = cluster.as_task(desired.allocation_id)
+    await cluster.post("/api/v1/trials/1/progress", {"progress": 0.5}, **task)
+    half = await status(cluster)
     assert half["progress"] == 0.5
     assert half["etaSeconds"] > 0
     assert half["trials"][0]["progress"] == 0.5
-    await one.post("/api/v1/experiments/1/pause")
-    pausing = await status(one)
+    await cluster.post("/api/v1/experiments/1/pause")
+    pausing = await status(cluster)
     assert (pausing["state"], pausing["text"]) == ("STATE_PAUSING", "pausing: waiting for checkpoint")
     assert pausing["trials"][0]["state"] == "STATE_PAUSING"
     assert pausing["etaSeconds"] is None
     assert pausing["can"]["activate"]
-    name = wish.allocation_id.rpartition(".")[0]
+    name = desired.allocation_id.rpartition(".")[0]
     saved = {"uuid": checkpoint_uuid(1), "taskId": name, "metadata": {"steps_completed": 7}}
-    await one.post("/api/v1/checkpoints", saved, **task)
-    await one.post(f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", {}, **task)
-    assert (await status(one))["text"] == "pausing: saved, exiting"
-    await agent.exit(wish)
-    paused = await status(one)
+    await cluster.post("/api/v1/checkpoints", saved, **task)
+    await cluster.post(f"/api/v1/allocations/{desired.allocation_id}/signals/ack_preemption", {}, **task)
+    assert (await status(cluster))["text"] == "pausing: saved, exiting"
+    await agent.exit(desired)
+    paused = await status(cluster)
     assert paused["waitedSeconds"] > 0
     assert paused["ranSeconds"] > 0
-    later = await status(one)
+    later = await status(cluster)
     assert (later["waitedSeconds"], later["ranSeconds"]) == (paused["waitedSeconds"], paused["ranSeconds"])
-    listed = await one.post("/detent/experiments/search", {"columns": ["ran"]})
+    listed = await cluster.post("/detent/experiments/search", {"columns": ["ran"]})
     assert listed.json()["experiments"][0]["times"]["ranSeconds"] == paused["ranSeconds"]
     assert listed.json()["unknownColumns"] == []
     assert (paused["state"], paused["text"]) == ("STATE_PAUSED", "paused")
-    await one.post("/api/v1/experiments/1/activate")
-    again = (await agent.wished())[0]
+    await cluster.post("/api/v1/experiments/1/activate")
+    again = (await agent.wait_for_desired())[0]
     await agent.run(again)
     await agent.exit(again)
-    ended = await shown(one, "COMPLETED")
+    ended = await shown(cluster, "COMPLETED")
     assert ended["can"] == {
         **dict.fromkeys(("pause", "activate", "cancel", "kill", "unarchive"), False),
         **dict.fromkeys(("archive", "delete", "fork", "continue"), True),
     }
-    await _timeline(one)
+    await _timeline(cluster)
 
 
-async def _timeline(one: Cluster) -> None:
+async def _timeline(cluster: Cluster) -> None:
     """Of the experiment above, which was paused once."""
-    timeline = await one.get("/detent/experiments/1/timeline")
+    timeline = await cluster.get("/detent/experiments/1/timeline")
     kinds = [segment["kind"] for segment in timeline["segments"]]
     assert [kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before] == [
         "queued",
@@ -96,33 +96,33 @@ async def _timeline(one: Cluster) -> None:
     assert timeline["segments"][-1]["to"] is None
     assert [m["kind"] for m in timeline["marks"]] == ["created", "pause", "checkpoint", "activate", "ended"]
     middle = timeline["segments"][4]
-    part = await one.get("/detent/experiments/1/timeline", **{"from": middle["from"], "to": middle["from"]})
+    part = await cluster.get("/detent/experiments/1/timeline", **{"from": middle["from"], "to": middle["from"]})
     assert 1 <= len(part["segments"]) <= 2
-    marks = (await one.get("/detent/trials/1/marks"))["marks"]
+    marks = (await cluster.get("/detent/trials/1/marks"))["marks"]
     assert [(m["kind"], m["steps"], m["runId"]) for m in marks] == [("pause", 7, 1), ("checkpoint", 7, 1)]
 
 
-async def test_a_restart_is_a_mark_on_the_trials_curve(one: Cluster):
-    lived_in = await live_in(one)
-    await lived_in.played.exit(lived_in.wish, code=1)
-    await lived_in.played.wished()
-    marks = (await one.get("/detent/trials/1/marks"))["marks"]
+async def test_a_restart_is_a_mark_on_the_trials_curve(cluster: Cluster):
+    lived_in = await live_in(cluster)
+    await lived_in.played.exit(lived_in.desired, code=1)
+    await lived_in.played.wait_for_desired()
+    marks = (await cluster.get("/detent/trials/1/marks"))["marks"]
     assert [(m["kind"], m["steps"], m["runId"]) for m in marks] == [("checkpoint", 2, 1), ("restart", 2, 2)]
     assert "attempt 1" in marks[1]["text"]
-    assert (await status(one))["trials"][0]["restarts"] == 1
+    assert (await status(cluster))["trials"][0]["restarts"] == 1
 
 
-async def test_what_is_gone_is_not_found(one: Cluster):
+async def test_what_is_gone_is_not_found(cluster: Cluster):
     for path in ("experiments/9/status", "experiments/9/timeline", "trials/9/marks"):
-        assert (await one.client.get(f"/detent/{path}")).status_code == 404
+        assert (await cluster.client.get(f"/detent/{path}")).status_code == 404
 
 
-async def test_reasons_are_those_of_the_verbs(one: Cluster):
+async def test_reasons_are_those_of_the_verbs(cluster: Cluster):
     """Where a verb is not offered, asking for it is refused or changes nothing."""
-    await one.create(CONFIG, activate=False)
+    await cluster.create(CONFIG, activate=False)
     for verb in ("archive", "delete", "unarchive"):
         method = "DELETE" if verb == "delete" else "POST"
         path = "/api/v1/experiments/1" + ("" if verb == "delete" else f"/{verb}")
-        can = (await status(one))["can"][verb]
+        can = (await status(cluster))["can"][verb]
         assert not can
-        assert (await one.client.request(method, path, json={})).status_code == 400
+        assert (await cluster.client.request(method, path, json={})).status_code == 400

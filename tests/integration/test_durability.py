@@ -15,7 +15,7 @@ UNSYNCED = "PRAGMA synchronous=NORMAL"
 
 
 @contextmanager
-def transactions_of(one: Cluster) -> Iterator[list[list[str]]]:
+def transactions_of(cluster: Cluster) -> Iterator[list[list[str]]]:
     """The transactions of states, each with the setting before it, as SQLite sees them."""
     found: list[list[str]] = [[]]
 
@@ -24,7 +24,7 @@ def transactions_of(one: Cluster) -> Iterator[list[list[str]]]:
         if statement == "COMMIT":
             found.append([])
 
-    kept = one.master.database._kept_writes
+    kept = cluster.master.database._kept_writes
     assert kept is not None
     connections = [each.driver._open for each in kept._kept]
     assert len(connections) == 1
@@ -39,13 +39,13 @@ def those_with(found: list[list[str]], part: str) -> list[list[str]]:
     return [each for each in found if any(part in statement for statement in each)]
 
 
-async def test_placements_and_live_reports_do_not_wait_and_ends_do(one: Cluster):
-    agent = await one.join()
-    with transactions_of(one) as found:
-        await one.create()
-        (wish,) = await agent.wished()
-        await agent.say(wish, ContainerState.RUNNING)
-        await agent.say(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
+async def test_placements_and_live_reports_do_not_wait_and_ends_do(cluster: Cluster):
+    agent = await cluster.join()
+    with transactions_of(cluster) as found:
+        await cluster.create()
+        (desired,) = await agent.wait_for_desired()
+        await agent.send_report(desired, ContainerState.RUNNING)
+        await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
     (created,) = those_with(found, "INTO experiments")
     (placed,) = those_with(found, "INTO slot_holds")
     (running, ended) = those_with(found, "UPDATE containers")

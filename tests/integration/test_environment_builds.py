@@ -27,81 +27,83 @@ environment:
 PLAIN = CONFIG.partition("environment:")[0]
 
 
-async def context(one: Cluster, folder: Path, text: str | None = "numpy\n") -> str:
+async def context(cluster: Cluster, folder: Path, text: str | None = "numpy\n") -> str:
     """The hash of a stored context with a list of requirements."""
     folder.mkdir()
     (folder / "run.py").write_text("pass\n")
     if text is not None:
         (folder / "requirements.txt").write_text(text)
     packed = pack(folder)
-    one.master.blobs.keep_bytes(packed.data)
+    cluster.master.blobs.keep_bytes(packed.data)
     return packed.hash
 
 
 async def lack(agent: FakeAgent, desired: DesiredContainer, key: str = KEY) -> None:
     """The agent reports that the container lacks its environment, and ends it when the master wants that."""
-    report = agent.truth(desired, ContainerState.PULLING).model_copy(update={"needed_environment": key})
+    report = agent.report_of(desired, ContainerState.PULLING).model_copy(update={"needed_environment": key})
     await agent.cluster.master.agents.on_report(agent.id, [report])
     await stopped(agent, desired)
-    await agent.say(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
+    await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
 
 
 async def stopped(agent: FakeAgent, desired: DesiredContainer) -> None:
     async def wanted() -> bool:
-        return any(d.container_id == desired.container_id and d.state == "stopped" for d in await agent.wish())
+        return any(d.container_id == desired.container_id and d.state == "stopped" for d in await agent.desired())
 
     await eventually(wanted)
 
 
 async def build_on(agent: FakeAgent) -> DesiredContainer:
     async def found() -> DesiredContainer | None:
-        return next((w for w in await agent.wish() if w.spec and w.spec.builds_environment), None)
+        return next((w for w in await agent.desired() if w.spec and w.spec.builds_environment), None)
 
     return await eventually(found)
 
 
 async def trial_on(agent: FakeAgent, trial_id: int) -> DesiredContainer:
     async def found() -> DesiredContainer | None:
-        wanted = [w for w in await agent.wish() if w.spec and w.spec.environment.get("DET_TRIAL_ID") == str(trial_id)]
+        wanted = [
+            w for w in await agent.desired() if w.spec and w.spec.environment.get("DET_TRIAL_ID") == str(trial_id)
+        ]
         return wanted[0] if wanted else None
 
     return await eventually(found)
 
 
-async def live_builds(one: Cluster) -> list[str]:
-    async with one.master.database.read() as session:
+async def live_builds(cluster: Cluster) -> list[str]:
+    async with cluster.master.database.read() as session:
         return list((await environment_repository.builds(session)).values())
 
 
-async def status(one: Cluster, experiment_id: int = 1) -> Any:
-    return await one.get(f"/detent/experiments/{experiment_id}/status")
+async def status(cluster: Cluster, experiment_id: int = 1) -> Any:
+    return await cluster.get(f"/detent/experiments/{experiment_id}/status")
 
 
-async def is_in(one: Cluster, state: str, experiment_id: int = 1) -> None:
+async def is_in(cluster: Cluster, state: str, experiment_id: int = 1) -> None:
     async def shown() -> bool:
-        return bool((await status(one, experiment_id))["state"] == f"STATE_{state}")
+        return bool((await status(cluster, experiment_id))["state"] == f"STATE_{state}")
 
     await eventually(shown)
 
 
-async def waiting_trial(one: Cluster, tmp_path: Path) -> tuple[FakeAgent, DesiredContainer]:
+async def waiting_trial(cluster: Cluster, tmp_path: Path) -> tuple[FakeAgent, DesiredContainer]:
     """Returns an agent with one slot, and the build for which the trial of experiment 1 waits."""
-    agent = await one.join(slots=1)
-    await one.create(CONFIG, contextHash=await context(one, tmp_path / "context"))
+    agent = await cluster.join(slots=1)
+    await cluster.create(CONFIG, contextHash=await context(cluster, tmp_path / "context"))
     await lack(agent, await trial_on(agent, 1))
     build = await build_on(agent)
-    await is_in(one, "BUILDING_ENVIRONMENT")
+    await is_in(cluster, "BUILDING_ENVIRONMENT")
     return agent, build
 
 
-async def test_a_build_runs_on_the_agent_that_lacks_the_environment(one: Cluster, tmp_path: Path):
-    agents = [await one.join(name, slots=1) for name in ("one", "two")]
-    digest = await context(one, tmp_path / "context")
-    await one.create(CONFIG, contextHash=digest)
+async def test_a_build_runs_on_the_agent_that_lacks_the_environment(cluster: Cluster, tmp_path: Path):
+    agents = [await cluster.join(name, slots=1) for name in ("one", "two")]
+    digest = await context(cluster, tmp_path / "context")
+    await cluster.create(CONFIG, contextHash=digest)
 
     async def placed() -> FakeAgent | None:
         for each in agents:
-            if await each.wish():
+            if await each.desired():
                 return each
         return None
 
@@ -114,105 +116,105 @@ async def test_a_build_runs_on_the_agent_that_lacks_the_environment(one: Cluster
     assert build.spec.context is not None
     assert build.spec.context.hash == digest
     assert build.spec.user_environment == ["PIP_INDEX_URL=http://index/simple"]
-    shown = (await one.get(f"/api/v1/tasks/{build.spec.task_id}"))["task"]
+    shown = (await cluster.get(f"/api/v1/tasks/{build.spec.task_id}"))["task"]
     assert shown["taskType"] == "TASK_TYPE_GENERIC"
-    assert len(await live_builds(one)) == 1
-    assert not [w for each in agents if each is not agent for w in await each.wish()]
+    assert len(await live_builds(cluster)) == 1
+    assert not [w for each in agents if each is not agent for w in await each.desired()]
 
 
-async def test_a_trial_holds_no_slots_while_its_environment_is_built(one: Cluster, tmp_path: Path):
-    agent, build = await waiting_trial(one, tmp_path)
-    await one.create(PLAIN)
+async def test_a_trial_holds_no_slots_while_its_environment_is_built(cluster: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(cluster, tmp_path)
+    await cluster.create(PLAIN)
     other = await trial_on(agent, 2)  # it has the only slot
     await agent.run(other)
     await agent.exit(build)
-    await is_in(one, "QUEUED")
+    await is_in(cluster, "QUEUED")
     await agent.exit(other)
     following = await trial_on(agent, 1)
     assert following.spec is not None
     assert following.spec.built_environments == [(agent.id, KEY)]
-    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
     assert trial["restarts"] == 0
-    lines = [line["text"] for line in (await one.get("/detent/trials/1/logs"))["lines"]]
+    lines = [line["text"] for line in (await cluster.get("/detent/trials/1/logs"))["lines"]]
     assert any("is built by task" in line for line in lines)
     assert not any("resources failed" in line for line in lines)
 
 
-async def test_the_last_line_of_the_build_is_shown_where_the_state_is(one: Cluster, tmp_path: Path):
-    agent, build = await waiting_trial(one, tmp_path)
+async def test_the_last_line_of_the_build_is_shown_where_the_state_is(cluster: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(cluster, tmp_path)
     assert build.spec is not None
     build_id = build.spec.task_id
     lines = {"logs": [{"taskId": build_id, "log": text} for text in ("Collecting numpy", "Downloading numpy.whl")]}
-    (await one.post("/api/v1/task/logs", lines)).raise_for_status()
+    (await cluster.post("/api/v1/task/logs", lines)).raise_for_status()
     text = f"requirements.txt on agent {agent.id}: Downloading numpy.whl"
-    shown = await status(one)
+    shown = await status(cluster)
     assert shown["text"] == f"building environment: {text}"
     trial = shown["trials"][0]
     assert (trial["state"], trial["waiting"], trial["buildTaskId"]) == ("STATE_BUILDING_ENVIRONMENT", text, build_id)
-    assert (await one.get("/detent/trials/1/progress"))["waiting"] == text
-    experiment = (await one.get("/api/v1/experiments/1"))["experiment"]
+    assert (await cluster.get("/detent/trials/1/progress"))["waiting"] == text
+    experiment = (await cluster.get("/api/v1/experiments/1"))["experiment"]
     assert (experiment["state"], experiment["displayState"]) == ("STATE_QUEUED", "STATE_BUILDING_ENVIRONMENT")
-    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
     assert (trial["state"], trial["displayState"]) == ("STATE_QUEUED", "STATE_BUILDING_ENVIRONMENT")
     only = {"kind": "field", "columnName": "state", "operator": "=", "value": "building environment"}
     where = json.dumps({"filterGroup": {"kind": "group", "conjunction": "and", "children": [only]}})
-    found = await one.post("/detent/experiments/search/ids", {"filter": where})
+    found = await cluster.post("/detent/experiments/search/ids", {"filter": where})
     assert found.json()["ids"] == [1]
 
 
 @pytest.mark.parametrize("action", ["kill", "pause"])
-async def test_a_build_ends_when_nobody_waits_for_it_any_more(one: Cluster, tmp_path: Path, action: str):
-    agent, build = await waiting_trial(one, tmp_path)
+async def test_a_build_ends_when_nobody_waits_for_it_any_more(cluster: Cluster, tmp_path: Path, action: str):
+    agent, build = await waiting_trial(cluster, tmp_path)
     await agent.run(build)
-    assert (await one.post(f"/api/v1/experiments/1/{action}", {})).status_code == 200
+    assert (await cluster.post(f"/api/v1/experiments/1/{action}", {})).status_code == 200
     await stopped(agent, build)
 
 
-async def test_a_build_goes_on_while_another_trial_waits_for_it(one: Cluster, tmp_path: Path):
-    agent, build = await waiting_trial(one, tmp_path)
-    await one.create(CONFIG, contextHash=await context(one, tmp_path / "again"))
+async def test_a_build_goes_on_while_another_trial_waits_for_it(cluster: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(cluster, tmp_path)
+    await cluster.create(CONFIG, contextHash=await context(cluster, tmp_path / "again"))
     await lack(agent, await trial_on(agent, 2))
-    await is_in(one, "BUILDING_ENVIRONMENT", 2)
-    await one.post("/api/v1/experiments/1/kill", {})
-    await is_in(one, "CANCELED")
-    assert len(await live_builds(one)) == 1
-    await one.post("/api/v1/experiments/2/kill", {})
+    await is_in(cluster, "BUILDING_ENVIRONMENT", 2)
+    await cluster.post("/api/v1/experiments/1/kill", {})
+    await is_in(cluster, "CANCELED")
+    assert len(await live_builds(cluster)) == 1
+    await cluster.post("/api/v1/experiments/2/kill", {})
     await stopped(agent, build)
 
 
-async def test_a_trial_goes_to_another_agent_when_the_one_that_builds_is_disabled(one: Cluster, tmp_path: Path):
-    agent, build = await waiting_trial(one, tmp_path)
+async def test_a_trial_goes_to_another_agent_when_the_one_that_builds_is_disabled(cluster: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(cluster, tmp_path)
     await agent.run(build)
-    other = await one.join("other", slots=1)
-    assert (await one.post(f"/api/v1/agents/{agent.id}/disable", {"drain": True})).status_code == 200
+    other = await cluster.join("other", slots=1)
+    assert (await cluster.post(f"/api/v1/agents/{agent.id}/disable", {"drain": True})).status_code == 200
     assert await trial_on(other, 1)
     await stopped(agent, build)
 
 
-async def test_a_task_that_is_no_trial_waits_without_an_attempt_too(one: Cluster, tmp_path: Path):
-    agent = await one.join(slots=1)
+async def test_a_task_that_is_no_trial_waits_without_an_attempt_too(cluster: Cluster, tmp_path: Path):
+    agent = await cluster.join(slots=1)
     body = {"config": {"entrypoint": ["true"], "environment": {"venv": {}}}}
-    body |= {"contextHash": await context(one, tmp_path / "context")}
-    command = (await one.post("/api/v1/commands", body)).json()["command"]["id"]
-    (desired,) = await agent.wished()
+    body |= {"contextHash": await context(cluster, tmp_path / "context")}
+    command = (await cluster.post("/api/v1/commands", body)).json()["command"]["id"]
+    (desired,) = await agent.wait_for_desired()
     await lack(agent, desired)
     build = await build_on(agent)
-    assert [d.allocation_id for d in await agent.wish()] == [build.allocation_id]
+    assert [d.allocation_id for d in await agent.desired()] == [build.allocation_id]
     await agent.exit(build)
 
     async def following() -> DesiredContainer | None:
-        return next((d for d in await agent.wish() if d.allocation_id == f"{command}.2"), None)
+        return next((d for d in await agent.desired() if d.allocation_id == f"{command}.2"), None)
 
     assert (await eventually(following)).spec is not None
 
 
-async def test_a_build_can_be_killed_by_its_owner_and_a_trial_is_no_such_task(one: Cluster, tmp_path: Path):
-    agent, build = await waiting_trial(one, tmp_path)
+async def test_a_build_can_be_killed_by_its_owner_and_a_trial_is_no_such_task(cluster: Cluster, tmp_path: Path):
+    agent, build = await waiting_trial(cluster, tmp_path)
     assert build.spec is not None
-    assert (await one.post(f"/api/v1/tasks/{build.spec.task_id}/kill", {})).status_code == 200
+    assert (await cluster.post(f"/api/v1/tasks/{build.spec.task_id}/kill", {})).status_code == 200
     await stopped(agent, build)
-    task_id = (await one.get("/api/v1/trials/1"))["trial"]["taskId"]
-    refused = await one.post(f"/api/v1/tasks/{task_id}/kill", {})
+    task_id = (await cluster.get("/api/v1/trials/1"))["trial"]["taskId"]
+    refused = await cluster.post(f"/api/v1/tasks/{task_id}/kill", {})
     assert (refused.status_code, "is a trial" in refused.text) == (400, True)
 
 
@@ -222,21 +224,21 @@ async def test_a_build_can_be_killed_by_its_owner_and_a_trial_is_no_such_task(on
     ids=["missing", "path"],
 )
 async def test_a_list_that_cannot_be_used_is_refused_at_submission(
-    one: Cluster, tmp_path: Path, text: str | None, message: str
+    cluster: Cluster, tmp_path: Path, text: str | None, message: str
 ):
-    digest = await context(one, tmp_path / "context", text)
+    digest = await context(cluster, tmp_path / "context", text)
     for path, body in (
         ("/api/v1/experiments", {"config": CONFIG}),
         ("/api/v1/commands", {"config": {"entrypoint": ["true"], "environment": {"venv": {}}}}),
     ):
-        answer = await one.post(path, {**body, "contextHash": digest})
+        answer = await cluster.post(path, {**body, "contextHash": digest})
         assert answer.status_code == 400, answer.text
         assert message in answer.text
-    answer = await one.post("/api/v1/experiments", {"config": CONFIG})
+    answer = await cluster.post("/api/v1/experiments", {"config": CONFIG})
     assert (answer.status_code, "is in no context" in answer.text) == (400, True)
 
 
-async def test_lists_that_include_each_other_hold_up_no_sign_in(one: Cluster, tmp_path: Path):
+async def test_lists_that_include_each_other_hold_up_no_sign_in(cluster: Cluster, tmp_path: Path):
     """Eight at once, of a size that is sent in no time, held up every sign-in for two minutes."""
     names = [f"r{number}.txt" for number in range(60)]
     folder = tmp_path / "context"
@@ -245,12 +247,12 @@ async def test_lists_that_include_each_other_hold_up_no_sign_in(one: Cluster, tm
     for name in ("requirements.txt", *names):
         (folder / name).write_text("\n".join(f"-r {each}" for each in names))
     packed = pack(folder)
-    one.master.blobs.keep_bytes(packed.data)
+    cluster.master.blobs.keep_bytes(packed.data)
     body = {"config": CONFIG, "contextHash": packed.hash}
-    submissions = [asyncio.create_task(one.client.post("/api/v1/experiments", json=body)) for _ in range(8)]
+    submissions = [asyncio.create_task(cluster.client.post("/api/v1/experiments", json=body)) for _ in range(8)]
     await asyncio.sleep(0)
     async with asyncio.timeout(20):
-        signed_in = await one.client.post("/detent/sign-in", json={"username": "determined", "password": PASSWORD})
+        signed_in = await cluster.client.post("/detent/sign-in", json={"username": "determined", "password": PASSWORD})
     assert signed_in.status_code == 200
     for submission in submissions:
         answer = await submission

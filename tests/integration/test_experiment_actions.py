@@ -20,12 +20,12 @@ class Undone(Exception):
     """Rolls a transaction back: the loops of the master see nothing of it."""
 
 
-async def outcome(one: Cluster, action: Action, state: ExperimentState, *, archived: bool) -> str:
+async def outcome(cluster: Cluster, action: Action, state: ExperimentState, *, archived: bool) -> str:
     """Returns what a command did to an experiment in this state: "changed", "nothing" or its refusal."""
-    lifecycle = one.master.lifecycle
+    lifecycle = cluster.master.lifecycle
     found = ""
     try:
-        async with one.master.database.write() as session:
+        async with cluster.master.database.write() as session:
             await session.execute(update(ExperimentRow).values(state=state, archived=archived))
             session.expire_all()
             try:
@@ -44,8 +44,8 @@ async def outcome(one: Cluster, action: Action, state: ExperimentState, *, archi
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("state", [each for each in ExperimentState if each is not ExperimentState.DELETED])
-async def test_a_command_does_what_the_page_offers(one: Cluster, state: ExperimentState) -> None:
-    await one.create(CONFIG, activate=False)
+async def test_a_command_does_what_the_page_offers(cluster: Cluster, state: ExperimentState) -> None:
+    await cluster.create(CONFIG, activate=False)
     for archived in (False, True) if state.is_terminal else (False,):
         can, why = verbs_of(ExperimentRow(id=1, state=state, archived=archived, end_time=None))
         for action in COMMANDS:
@@ -55,4 +55,4 @@ async def test_a_command_does_what_the_page_offers(one: Cluster, state: Experime
             expected = "changed" if refused is None else "nothing"
             if refused is not None and not refused.is_noop:
                 expected = f"experiment 1 {refused.text}"
-            assert await outcome(one, action, state, archived=archived) == expected, (action, archived)
+            assert await outcome(cluster, action, state, archived=archived) == expected, (action, archived)

@@ -10,28 +10,28 @@ from determined_cli.experiment.search import question_of
 from determined_cli.experiment.show import COLUMNS
 
 
-async def listed(one: Cluster, *conditions: str, sort: str | None = None, owner: str | None = None) -> list[int]:
+async def listed(cluster: Cluster, *conditions: str, sort: str | None = None, owner: str | None = None) -> list[int]:
     question = question_of(Namespace(filter=list(conditions), sort=sort), COLUMNS, owner=owner)
-    answer = await one.post("/api/v1/experiments-search", question | {"offset": 0, "limit": 200})
+    answer = await cluster.post("/api/v1/experiments-search", question | {"offset": 0, "limit": 200})
     assert answer.status_code == 200, answer.text
     return [each["experiment"]["id"] for each in answer.json()["experiments"]]
 
 
 @pytest.fixture
-async def three(one: Cluster) -> Cluster:
+async def three(cluster: Cluster) -> Cluster:
     """Experiments 1 (killed, archived), 2 (labels) and 3 (forked from 1)."""
-    await one.create(CONFIG.replace("tiny", "beta"), activate=False)
-    await one.create(CONFIG.replace("tiny", "alpha"), activate=False)
-    await one.create(CONFIG.replace("tiny", "gamma"), activate=False, parentId=1)
-    await one.client.patch("/api/v1/experiments/2", json={"labels": ["a", "b"]})
-    await one.client.post("/api/v1/experiments/1/kill")
+    await cluster.create(CONFIG.replace("tiny", "beta"), activate=False)
+    await cluster.create(CONFIG.replace("tiny", "alpha"), activate=False)
+    await cluster.create(CONFIG.replace("tiny", "gamma"), activate=False, parentId=1)
+    await cluster.client.patch("/api/v1/experiments/2", json={"labels": ["a", "b"]})
+    await cluster.client.post("/api/v1/experiments/1/kill")
 
     async def is_canceled() -> bool:
-        return await one.state(1) == "STATE_CANCELED"
+        return await cluster.state(1) == "STATE_CANCELED"
 
     await eventually(is_canceled)
-    assert (await one.client.post("/api/v1/experiments/1/archive")).status_code == 200
-    return one
+    assert (await cluster.client.post("/api/v1/experiments/1/archive")).status_code == 200
+    return cluster
 
 
 FILTERED: dict[tuple[str, ...], list[int]] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import insert, select
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.database_reads import loads, reads
 from tests.support.makers import NOON, add_allocation, add_experiment, add_trial
 
@@ -17,9 +17,9 @@ TRIALS = 1500
 VALUES = [0.5, None, -2.0, 3.0, -2.0, 3.0, 0.0]
 
 
-async def add_experiments(one: Cluster, count: int) -> list[ExperimentRow]:
+async def add_experiments(cluster: Cluster, count: int) -> list[ExperimentRow]:
     """Adds experiments with many trials, whose metrics are equal in part; the last one has no trial."""
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         rows = [await add_experiment(session, smaller_is_better=i % 2 == 0) for i in range(count)]
         for row in rows[:-1]:
             trials = [
@@ -44,12 +44,12 @@ async def add_experiments(one: Cluster, count: int) -> list[ExperimentRow]:
 @pytest.mark.parametrize("batch", [2, totals_queries.MAX_IDS_A_STATEMENT])
 async def test_totals_equal_those_of_the_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     monkeypatch.setattr(totals_queries, "MAX_IDS_A_STATEMENT", batch)
-    async with cluster(tmp_path) as one:
-        rows = await add_experiments(one, 3)
-        async with one.master.database.read() as session:
+    async with open_cluster(tmp_path) as cluster:
+        rows = await add_experiments(cluster, 3)
+        async with cluster.master.database.read() as session:
             trials = (await session.scalars(select(TrialRow).order_by(TrialRow.id))).all()
-        with loads(TrialRow) as loaded, loads(UserRow) as users, reads(one.master.database) as statements:
-            shown = (await one.get("/api/v1/experiments", sortBy="SORT_BY_ID"))["experiments"]
+        with loads(TrialRow) as loaded, loads(UserRow) as users, reads(cluster.master.database) as statements:
+            shown = (await cluster.get("/api/v1/experiments", sortBy="SORT_BY_ID"))["experiments"]
         assert not loaded
         assert {user.username for user in users} <= {"admin"}
         assert len(statements) < 50
@@ -63,9 +63,9 @@ async def test_totals_equal_those_of_the_trials(tmp_path: Path, monkeypatch: pyt
             assert (each["bestTrialId"], each["bestTrialSearcherMetric"]) == best
             path = f"/api/v1/experiments/{row.id}/searcher/best_searcher_validation_metric"
             if best[0] is None:
-                assert (await one.client.get(path)).status_code == 404
+                assert (await cluster.client.get(path)).status_code == 404
             else:
-                assert (await one.get(path))["metric"] == best[1]
+                assert (await cluster.get(path))["metric"] == best[1]
 
 
 def best_of(row: ExperimentRow, trials: list[TrialRow]) -> tuple[int | None, float | None]:
@@ -76,15 +76,15 @@ def best_of(row: ExperimentRow, trials: list[TrialRow]) -> tuple[int | None, flo
 
 
 async def test_the_failure_is_that_of_the_first_failed_trial(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as one:
-        async with one.master.database.write() as session:
+    async with open_cluster(tmp_path) as cluster:
+        async with cluster.master.database.write() as session:
             experiment = await add_experiment(session, state=ExperimentState.ERROR)
             states = (TrialState.COMPLETED, TrialState.ERROR, TrialState.ERROR)
             trials = [await add_trial(session, experiment, state=state) for state in states]
             for trial, texts in zip(trials, (["no failure"], ["older", "newer"], ["of the second"]), strict=True):
                 for run_id, text in enumerate(texts):
                     await add_allocation(session, trial, AllocationState.TERMINATED, run_id, failure=text, settled=True)
-        [shown] = (await one.get("/api/v1/experiments"))["experiments"]
+        [shown] = (await cluster.get("/api/v1/experiments"))["experiments"]
         assert shown["failure"] == "newer"
 
 
@@ -102,11 +102,11 @@ async def test_the_failure_is_that_of_the_first_failed_trial(tmp_path: Path) -> 
 async def test_the_state_follows_the_live_allocations(
     tmp_path: Path, state: ExperimentState, live: list[AllocationState], expected: str
 ) -> None:
-    async with cluster(tmp_path) as one:
-        async with one.master.database.write() as session:
+    async with open_cluster(tmp_path) as cluster:
+        async with cluster.master.database.write() as session:
             experiment = await add_experiment(session, state=state, end_time=None)
             for each in live:
                 trial = await add_trial(session, experiment, state=TrialState.PAUSED)
                 await add_allocation(session, trial, each, settled=True)
-        found: Any = (await one.get("/api/v1/experiments"))["experiments"]
+        found: Any = (await cluster.get("/api/v1/experiments"))["experiments"]
         assert [each["displayState"] for each in found] == [expected]

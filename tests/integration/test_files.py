@@ -24,29 +24,29 @@ FILES = [
 ]
 
 
-async def shown(one: Cluster, path: str) -> Any:
-    answer = await one.client.get("/detent/experiments/1/file", params={"path": path})
+async def shown(cluster: Cluster, path: str) -> Any:
+    answer = await cluster.client.get("/detent/experiments/1/file", params={"path": path})
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 @pytest.mark.parametrize("content", [b"pass", b"#" * (2 * SPOOL_ABOVE)], ids=["small", "large"])
-async def test_a_folder_that_arrived_empty_is_named_in_the_log(one: Cluster, content: bytes):
+async def test_a_folder_that_arrived_empty_is_named_in_the_log(cluster: Cluster, content: bytes):
     folder = file("shared", b"") | {"type": 53, "mode": 0o40755}
     sent = [file("run.py", content), folder]
-    await one.create(modelDefinition=sent)
-    log = (await one.client.get("/api/v1/trials/1/logs")).text
+    await cluster.create(modelDefinition=sent)
+    log = (await cluster.client.get("/api/v1/trials/1/logs")).text
     assert "left out: shared/: it arrived empty; for a link to a folder" in log
-    answer = await one.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}, "files": sent})
-    log = (await one.client.get(f"/api/v1/tasks/{answer.json()['command']['id']}/logs")).text
+    answer = await cluster.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}, "files": sent})
+    log = (await cluster.client.get(f"/api/v1/tasks/{answer.json()['command']['id']}/logs")).text
     assert "left out: shared/: it arrived empty; for a link to a folder" in log
-    await one.create(modelDefinition=[file("run.py", b"pass")], contextNotes=["forged"])
-    assert (await one.client.get("/api/v1/trials/2/logs")).text == ""
+    await cluster.create(modelDefinition=[file("run.py", b"pass")], contextNotes=["forged"])
+    assert (await cluster.client.get("/api/v1/trials/2/logs")).text == ""
 
 
-async def test_the_file_tree_lists_folders_and_types(one: Cluster):
-    await one.create(modelDefinition=FILES)
-    found = (await one.get("/api/v1/experiments/1/file_tree"))["files"]
+async def test_the_file_tree_lists_folders_and_types(cluster: Cluster):
+    await cluster.create(modelDefinition=FILES)
+    found = (await cluster.get("/api/v1/experiments/1/file_tree"))["files"]
     assert [node["name"] for node in found] == ["long.txt", "run.py", "sub"]
     assert found[1] == {
         "path": "run.py",
@@ -62,16 +62,16 @@ async def test_the_file_tree_lists_folders_and_types(one: Cluster):
     assert [node["path"] for node in deep["files"]] == ["sub/deep/m\u00fc <b>.txt"]
 
 
-async def test_a_file_of_a_context_is_shown_and_cut(one: Cluster):
-    await one.create(modelDefinition=FILES)
+async def test_a_file_of_a_context_is_shown_and_cut(cluster: Cluster):
+    await cluster.create(modelDefinition=FILES)
     name = "sub/deep/m\u00fc <b>.txt"
-    found = await shown(one, name)
+    found = await shown(cluster, name)
     assert found == {"path": name, "text": "gr\u00fcn", "size": 5, "binary": False, "truncated": False}
-    answer = (await one.post("/api/v1/experiments/1/file", {"path": name})).json()
+    answer = (await cluster.post("/api/v1/experiments/1/file", {"path": name})).json()
     assert base64.b64decode(answer["file"]).decode() == "gr\u00fcn"
-    picture = await shown(one, "sub/picture.png")
+    picture = await shown(cluster, "sub/picture.png")
     assert (picture["text"], picture["binary"], picture["size"]) == ("", True, 6)
-    long = await shown(one, "long.txt")
+    long = await shown(cluster, "long.txt")
     assert (long["truncated"], long["size"], len(long["text"])) == (True, 2 * MAX_TEXT_BYTES + 1, MAX_TEXT_BYTES // 2)
     assert set(long["text"]) == {"a", "\u00fc"}
 
@@ -79,22 +79,22 @@ async def test_a_file_of_a_context_is_shown_and_cut(one: Cluster):
 @pytest.mark.parametrize(
     ("path", "status"), [("none", 404), ("sub", 404), ("../x", 400), ("/etc/passwd", 400), ("", 404)]
 )
-async def test_a_missing_or_unsafe_path_is_refused(one: Cluster, path: str, status: int):
-    await one.create(modelDefinition=FILES)
-    assert (await one.client.get("/detent/experiments/1/file", params={"path": path})).status_code == status
-    assert (await one.post("/api/v1/experiments/1/file", {"path": path})).status_code == status
+async def test_a_missing_or_unsafe_path_is_refused(cluster: Cluster, path: str, status: int):
+    await cluster.create(modelDefinition=FILES)
+    assert (await cluster.client.get("/detent/experiments/1/file", params={"path": path})).status_code == status
+    assert (await cluster.post("/api/v1/experiments/1/file", {"path": path})).status_code == status
 
 
-async def test_an_experiment_without_files_has_an_empty_tree(one: Cluster):
-    await one.create()
-    assert await one.get("/api/v1/experiments/1/file_tree") == {"files": []}
-    assert (await one.client.get("/detent/experiments/1/file", params={"path": "x"})).status_code == 404
-    assert (await one.client.get("/api/v1/experiments/9/file_tree")).status_code == 404
+async def test_an_experiment_without_files_has_an_empty_tree(cluster: Cluster):
+    await cluster.create()
+    assert await cluster.get("/api/v1/experiments/1/file_tree") == {"files": []}
+    assert (await cluster.client.get("/detent/experiments/1/file", params={"path": "x"})).status_code == 404
+    assert (await cluster.client.get("/api/v1/experiments/9/file_tree")).status_code == 404
 
 
 @pytest.mark.parametrize(("size", "in_loop"), [(1000, True), (2 * SPOOL_ABOVE, False)])
 async def test_a_large_body_is_removed_beside_the_event_loop(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch, size: int, in_loop: bool
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, size: int, in_loop: bool
 ):
     """To free its pages takes longer than a request."""
     closed: list[bool] = []
@@ -105,5 +105,5 @@ async def test_a_large_body_is_removed_beside_the_event_loop(
         close(file)
 
     monkeypatch.setattr(tempfile.SpooledTemporaryFile, "close", noted)
-    await one.create(modelDefinition=[file("a.bin", b"a" * size)])
+    await cluster.create(modelDefinition=[file("a.bin", b"a" * size)])
     assert closed == [in_loop]

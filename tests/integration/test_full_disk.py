@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event
-from tests.support.cluster import CONFIG, PASSWORD, Cluster, cluster
+from tests.support.cluster import CONFIG, PASSWORD, Cluster, open_cluster
 from tests.support.small_disk import SmallDisk, disk_fixture
 from tests.support.waiting import eventually
 
@@ -21,8 +21,8 @@ disk = disk_fixture("16m", "made/data")
 
 
 @pytest.fixture
-async def one(disk: SmallDisk) -> AsyncIterator[Cluster]:
-    async with cluster(disk.path.parent) as made:
+async def cluster(disk: SmallDisk) -> AsyncIterator[Cluster]:
+    async with open_cluster(disk.path.parent) as made:
         yield made
 
 
@@ -39,52 +39,52 @@ def assert_waits(answer: Any) -> None:
     assert int(answer.headers["Retry-After"]) >= 1
 
 
-async def fill(one: Cluster, disk: SmallDisk, trial_id: int) -> int:
+async def fill(cluster: Cluster, disk: SmallDisk, trial_id: int) -> int:
     """Fills the disk and what the database had still left; the first step whose report was not taken."""
     disk.fill()
     for steps in range(1, 2000):
-        answer = await one.post(f"/api/v1/trials/{trial_id}/metrics", report(trial_id, steps))
+        answer = await cluster.post(f"/api/v1/trials/{trial_id}/metrics", report(trial_id, steps))
         if answer.status_code != 200:
             assert_waits(answer)
             return steps
     raise AssertionError("the disk did not fill up")
 
 
-async def test_every_kind_of_write_waits_and_nothing_is_lost(one: Cluster, disk: SmallDisk):
-    agent = await one.join(slots=2)
-    experiment_id = await one.create(CONFIG)
-    (wish,) = await agent.wished()
-    await agent.run(wish)
-    trial_id = (await one.get(f"/api/v1/experiments/{experiment_id}/trials"))["trials"][0]["id"]
-    first = await fill(one, disk, trial_id)
+async def test_every_kind_of_write_waits_and_nothing_is_lost(cluster: Cluster, disk: SmallDisk):
+    agent = await cluster.join(slots=2)
+    experiment_id = await cluster.create(CONFIG)
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    trial_id = (await cluster.get(f"/api/v1/experiments/{experiment_id}/trials"))["trials"][0]["id"]
+    first = await fill(cluster, disk, trial_id)
 
-    task_id = wish.spec.task_id if wish.spec else ""
-    assert_waits(await one.post("/api/v1/task/logs", {"logs": [{"taskId": task_id, "log": "x" * 60_000}]}))
-    assert_waits(await one.client.post("/api/v1/experiments", json={"config": CONFIG + "#" + "x" * 60_000}))
+    task_id = desired.spec.task_id if desired.spec else ""
+    assert_waits(await cluster.post("/api/v1/task/logs", {"logs": [{"taskId": task_id, "log": "x" * 60_000}]}))
+    assert_waits(await cluster.client.post("/api/v1/experiments", json={"config": CONFIG + "#" + "x" * 60_000}))
     assert_waits(
-        await one.post(f"/api/v1/trials/{trial_id}/progress", {"progress": 0.5, "trialId": trial_id, "isRaw": True})
+        await cluster.post(f"/api/v1/trials/{trial_id}/progress", {"progress": 0.5, "trialId": trial_id, "isRaw": True})
     )
     body = bytes(200_000)
-    assert_waits(await one.client.put(f"/detent/contexts/{hashlib.sha256(body).hexdigest()}", content=body))
+    assert_waits(await cluster.client.put(f"/detent/contexts/{hashlib.sha256(body).hexdigest()}", content=body))
     assert [path.name for path in (disk.path / "blobs").iterdir()] == []
     # Reading goes on.
-    assert (await one.get(f"/api/v1/experiments/{experiment_id}"))["experiment"]["id"] == experiment_id
+    assert (await cluster.get(f"/api/v1/experiments/{experiment_id}"))["experiment"]["id"] == experiment_id
 
     disk.free()
     for steps in range(first, first + 3):
-        answer = await one.post(f"/api/v1/trials/{trial_id}/metrics", report(trial_id, steps))
+        answer = await cluster.post(f"/api/v1/trials/{trial_id}/metrics", report(trial_id, steps))
         assert answer.status_code == 200, answer.text
-    assert (await one.get(f"/api/v1/trials/{trial_id}"))["trial"]["totalBatchesProcessed"] == first + 2
+    assert (await cluster.get(f"/api/v1/trials/{trial_id}"))["trial"]["totalBatchesProcessed"] == first + 2
 
 
-async def test_health_says_so_until_there_is_space(one: Cluster, disk: SmallDisk):
-    agent = await one.join()
-    experiment_id = await one.create()
-    await agent.run((await agent.wished())[0])
-    trial_id = (await one.get(f"/api/v1/experiments/{experiment_id}/trials"))["trials"][0]["id"]
-    assert (await one.get("/health"))["status"] == "up"
-    await fill(one, disk, trial_id)
-    answer = await one.client.get("/health", headers={"Authorization": ""})
+async def test_health_says_so_until_there_is_space(cluster: Cluster, disk: SmallDisk):
+    agent = await cluster.join()
+    experiment_id = await cluster.create()
+    await agent.run((await agent.wait_for_desired())[0])
+    trial_id = (await cluster.get(f"/api/v1/experiments/{experiment_id}/trials"))["trials"][0]["id"]
+    assert (await cluster.get("/health"))["status"] == "up"
+    await fill(cluster, disk, trial_id)
+    answer = await cluster.client.get("/health", headers={"Authorization": ""})
     assert answer.status_code == 503
     assert answer.json() == {
         "status": "down",
@@ -92,74 +92,74 @@ async def test_health_says_so_until_there_is_space(one: Cluster, disk: SmallDisk
         "resource_managers": [{"cluster_name": "", "status": "up"}],
         "storage": [{"name": "data", "status": "full"}],
     }
-    await one.master.storage.tick()
-    shown = await one.get("/detent/storage")
+    await cluster.master.storage.tick()
+    shown = await cluster.get("/detent/storage")
     assert not shown["isWritable"]
     assert shown["failingSince"]
     (data,) = shown["storage"]
     assert data["path"] == str(disk.path)
     assert data["freeBytes"] < 1 << 16 < data["totalBytes"]
     disk.free()
-    await one.master.storage.tick()
-    assert (await one.get("/health"))["status"] == "up"
-    assert (await one.get("/detent/storage"))["failingSince"] is None
+    await cluster.master.storage.tick()
+    assert (await cluster.get("/health"))["status"] == "up"
+    assert (await cluster.get("/detent/storage"))["failingSince"] is None
 
 
-async def test_a_disk_that_fails_is_not_called_full(one: Cluster):
+async def test_a_disk_that_fails_is_not_called_full(cluster: Cluster):
     def fail(*_: Any) -> None:
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
         raise error
 
-    engine = one.master.database.write_engine.sync_engine
+    engine = cluster.master.database.write_engine.sync_engine
     event.listen(engine, "do_execute", fail)
-    answer = await one.client.post("/api/v1/experiments", json={"config": CONFIG})
+    answer = await cluster.client.post("/api/v1/experiments", json={"config": CONFIG})
     event.remove(engine, "do_execute", fail)
     assert answer.status_code == 503, answer.text
     assert "cannot write to its disk" in answer.json()["error"]["error"]
-    health = await one.client.get("/health")
+    health = await cluster.client.get("/health")
     assert (health.status_code, health.json()["storage"][0]["status"]) == (503, "failing")
-    await one.master.storage.tick()
-    assert (await one.get("/health"))["status"] == "up"
+    await cluster.master.storage.tick()
+    assert (await cluster.get("/health"))["status"] == "up"
 
 
-async def test_paths_are_for_admins_only(one: Cluster):
+async def test_paths_are_for_admins_only(cluster: Cluster):
     body = {"username": "determined", "password": client_hash(PASSWORD), "isHashed": True}
-    token = (await one.post("/api/v1/auth/login", body)).json()["token"]
-    answer = await one.client.get("/detent/storage", headers={"Authorization": f"Bearer {token}"})
+    token = (await cluster.post("/api/v1/auth/login", body)).json()["token"]
+    answer = await cluster.client.get("/detent/storage", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 200
     assert answer.json()["storage"][0]["path"] == ""
     assert answer.json()["storage"][0]["totalBytes"] > 0
 
 
-async def test_an_idle_master_notices_a_full_disk(one: Cluster, disk: SmallDisk):
+async def test_an_idle_master_notices_a_full_disk(cluster: Cluster, disk: SmallDisk):
     disk.fill()
-    await one.master.storage.tick()
-    await one.master.storage.tick()
-    assert not one.master.storage.is_writable
+    await cluster.master.storage.tick()
+    await cluster.master.storage.tick()
+    assert not cluster.master.storage.is_writable
     assert not (disk.path / ".write-probe").exists()
 
 
 async def test_a_report_of_an_agent_is_taken_when_there_is_space(
-    one: Cluster, disk: SmallDisk, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, disk: SmallDisk, caplog: pytest.LogCaptureFixture
 ):
     """The agent's own reports wait too, and no back-off of single containers delays them afterwards."""
-    agent = await one.join()
-    experiment_id = await one.create()
-    (wish,) = await agent.wished()
-    await agent.run(wish)
-    trial_id = (await one.get(f"/api/v1/experiments/{experiment_id}/trials"))["trials"][0]["id"]
-    await fill(one, disk, trial_id)
+    agent = await cluster.join()
+    experiment_id = await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    trial_id = (await cluster.get(f"/api/v1/experiments/{experiment_id}/trials"))["trials"][0]["id"]
+    await fill(cluster, disk, trial_id)
     with caplog.at_level(logging.ERROR):
         for _ in range(20):
             with pytest.raises(StorageUnavailable):
-                await agent.exit(wish)
+                await agent.exit(desired)
     assert [r for r in caplog.records if r.exc_info] == []
     assert len(caplog.records) < 12, "each loop says once that it waits"
     disk.free()
-    await agent.exit(wish)
-    await eventually(lambda: _has_ended(one, experiment_id))
+    await agent.exit(desired)
+    await eventually(lambda: _has_ended(cluster, experiment_id))
 
 
-async def _has_ended(one: Cluster, experiment_id: int) -> bool:
-    return await one.state(experiment_id) in ("STATE_COMPLETED", "COMPLETED")
+async def _has_ended(cluster: Cluster, experiment_id: int) -> bool:
+    return await cluster.state(experiment_id) in ("STATE_COMPLETED", "COMPLETED")

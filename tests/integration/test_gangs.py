@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, RankExit
@@ -15,8 +15,8 @@ from determined_master.allocations import rendezvous_wait
 WIDE = CONFIG + "resources: {slots_per_trial: 4}\nmax_restarts: 0\n"
 
 
-async def met(cluster: Cluster, wish) -> dict:
-    path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
+async def met(cluster: Cluster, desired) -> dict:
+    path = f"/api/v1/allocations/{desired.allocation_id}/resources/{desired.container_id}/rendezvous"
     return (await cluster.get(path))["rendezvousInfo"]
 
 
@@ -30,101 +30,101 @@ async def gang(cluster: Cluster, *addresses: str):
     for agent, address in zip(agents, addresses, strict=False):
         agent.address = address
     experiment = await cluster.create(WIDE)
-    wishes = [(await agent.wished())[0] for agent in agents]
-    return experiment, agents, wishes
+    containers = [(await agent.wait_for_desired())[0] for agent in agents]
+    return experiment, agents, containers
 
 
-async def test_each_container_of_a_gang_gets_rank_and_addresses(one: Cluster):
-    _, agents, wishes = await gang(one, "10.0.0.1", "10.0.0.2")
-    assert [wish.spec.rank for wish in wishes] == [0, 1]
-    assert [wish.spec.slots for wish in wishes] == [[0, 1], [0, 1]]
-    ports = [wish.spec.environment["C10D_PORT"] for wish in wishes]
+async def test_each_container_of_a_gang_gets_rank_and_addresses(cluster: Cluster):
+    _, agents, containers = await gang(cluster, "10.0.0.1", "10.0.0.2")
+    assert [desired.spec.rank for desired in containers] == [0, 1]
+    assert [desired.spec.slots for desired in containers] == [[0, 1], [0, 1]]
+    ports = [desired.spec.environment["C10D_PORT"] for desired in containers]
     assert ports[0] == ports[1]
-    await agents[1].say(wishes[1], ContainerState.RUNNING)
-    early = asyncio.create_task(met(one, wishes[1]))
-    await agents[0].say(wishes[0], ContainerState.RUNNING)
-    first = await met(one, wishes[0])
+    await agents[1].say(containers[1], ContainerState.RUNNING)
+    early = asyncio.create_task(met(cluster, containers[1]))
+    await agents[0].say(containers[0], ContainerState.RUNNING)
+    first = await met(cluster, containers[0])
     assert first == {"addresses": ["10.0.0.1", "10.0.0.2"], "rank": 0, "slots": [2, 2]}
     assert await early == first | {"rank": 1}
 
 
-async def test_one_that_fails_ends_its_peers_and_is_named(one: Cluster):
-    experiment, agents, wishes = await gang(one)
-    for agent, wish in zip(agents, wishes, strict=True):
-        await agent.say(wish, ContainerState.RUNNING)
-    await met(one, wishes[0])
+async def test_one_that_fails_ends_its_peers_and_is_named(cluster: Cluster):
+    experiment, agents, containers = await gang(cluster)
+    for agent, desired in zip(agents, containers, strict=True):
+        await agent.send_report(desired, ContainerState.RUNNING)
+    await met(cluster, containers[0])
     exit_ = ContainerExit(
         kind="exited",
         code=137,
         message="rank 2 on node-b was killed by signal 9 (SIGKILL)",
         ranks=[RankExit(rank=2, code=137, signal=9, host="node-b", time=10.0)],
     )
-    await agents[1].say(wishes[1], ContainerState.TERMINATED, exit_)
-    assert [wish.state for wish in await agents[0].wish()] == ["stopped"]
+    await agents[1].say(containers[1], ContainerState.TERMINATED, exit_)
+    assert [desired.state for desired in await agents[0].desired()] == ["stopped"]
     late = ContainerExit(kind="exited", code=1, message="rank 0 lost it", ranks=[RankExit(rank=0, code=1, time=10.4)])
-    await agents[0].say(wishes[0], ContainerState.TERMINATED, late)
+    await agents[0].say(containers[0], ContainerState.TERMINATED, late)
 
     async def ended() -> bool:
-        return await one.state(experiment) == "STATE_ERROR"
+        return await cluster.state(experiment) == "STATE_ERROR"
 
     await eventually(ended)
-    text = "\n".join(await lines(one))
+    text = "\n".join(await lines(cluster))
     assert "rank 2 on node-b was killed by signal 9 (SIGKILL)" in text
     assert "rank 0 lost it" not in text
-    (attempt,) = (await one.get("/detent/trials/1/attempts"))["attempts"]
+    (attempt,) = (await cluster.get("/detent/trials/1/attempts"))["attempts"]
     assert (attempt["reason"], attempt["code"]) == ("errored", 137)
     assert attempt["message"].startswith("rank 2 on node-b")
     assert [(c["agentId"], c["ranks"][0]["rank"]) for c in attempt["containers"]] == [("one", 0), ("two", 2)]
 
 
-async def test_one_that_is_done_waits_for_its_peers(one: Cluster):
-    experiment, agents, wishes = await gang(one)
-    for agent, wish in zip(agents, wishes, strict=True):
-        await agent.say(wish, ContainerState.RUNNING)
-    await met(one, wishes[0])
-    await agents[0].exit(wishes[0])
-    assert await one.state(experiment) == "STATE_RUNNING"
-    assert [wish.state for wish in await agents[1].wish()] == ["running"]
-    await agents[1].exit(wishes[1])
+async def test_one_that_is_done_waits_for_its_peers(cluster: Cluster):
+    experiment, agents, containers = await gang(cluster)
+    for agent, desired in zip(agents, containers, strict=True):
+        await agent.send_report(desired, ContainerState.RUNNING)
+    await met(cluster, containers[0])
+    await agents[0].exit(containers[0])
+    assert await cluster.state(experiment) == "STATE_RUNNING"
+    assert [desired.state for desired in await agents[1].desired()] == ["running"]
+    await agents[1].exit(containers[1])
 
     async def ended() -> bool:
-        return await one.state(experiment) == "STATE_COMPLETED"
+        return await cluster.state(experiment) == "STATE_COMPLETED"
 
     await eventually(ended)
 
 
-async def test_who_is_late_is_named(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_who_is_late_is_named(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rendezvous_wait, "LATE_SECONDS", 0.0)
-    _, agents, wishes = await gang(one)
-    await agents[0].say(wishes[0], ContainerState.RUNNING)
-    waiting = asyncio.create_task(met(one, wishes[0]))
+    _, agents, containers = await gang(cluster)
+    await agents[0].say(containers[0], ContainerState.RUNNING)
+    waiting = asyncio.create_task(met(cluster, containers[0]))
 
     async def said() -> bool:
-        return any("waiting for container 1 on agent two (assigned)" in line for line in await lines(one))
+        return any("waiting for container 1 on agent two (assigned)" in line for line in await lines(cluster))
 
     await eventually(said)
-    await agents[1].say(wishes[1], ContainerState.RUNNING)
+    await agents[1].say(containers[1], ContainerState.RUNNING)
     async with asyncio.timeout(10):
         assert (await waiting)["rank"] == 0
 
 
-async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_address(one: Cluster):
-    _, agents, wishes = await gang(one, "127.0.0.1", "10.0.0.2")
+async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_address(cluster: Cluster):
+    _, agents, containers = await gang(cluster, "127.0.0.1", "10.0.0.2")
     for name, seen in (("one", "127.0.0.1"), ("two", "10.0.0.9")):
-        one.master.registry.add(Link(name, socket=None, master_seen_at=seen))
-    for agent, wish in zip(agents, wishes, strict=True):
-        await agent.say(wish, ContainerState.RUNNING)
-    assert (await met(one, wishes[1]))["addresses"] == ["10.0.0.9", "10.0.0.2"]
+        cluster.master.registry.add(Link(name, socket=None, master_seen_at=seen))
+    for agent, desired in zip(agents, containers, strict=True):
+        await agent.send_report(desired, ContainerState.RUNNING)
+    assert (await met(cluster, containers[1]))["addresses"] == ["10.0.0.9", "10.0.0.2"]
 
 
 async def test_containers_get_the_clusters_network_interface(tmp_path: Path):
-    async with cluster(tmp_path, dtrain_network_interface="ib0") as made:
-        _, _, wishes = await gang(made)
-        assert {wish.spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"] for wish in wishes} == {"ib0"}
+    async with open_cluster(tmp_path, dtrain_network_interface="ib0") as made:
+        _, _, containers = await gang(made)
+        assert {desired.spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"] for desired in containers} == {"ib0"}
 
 
-async def test_more_slots_than_all_agents_have(one: Cluster):
-    await one.join("one", slots=2)
-    answer = await one.post("/api/v1/experiments", {"config": WIDE, "activate": True})
+async def test_more_slots_than_all_agents_have(cluster: Cluster):
+    await cluster.join("one", slots=2)
+    answer = await cluster.post("/api/v1/experiments", {"config": WIDE, "activate": True})
     assert answer.status_code == 400
     assert "needs 4 slots, but the only agent of pool 'default' has 2" in answer.text

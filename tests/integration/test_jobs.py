@@ -11,61 +11,61 @@ from determined_master.jobs import repository as jobs
 from determined_master.tasks import repository as tasks
 
 
-async def job_of(one: Cluster, experiment_id: int) -> JobRow:
-    async with one.master.database.read() as session:
+async def job_of(cluster: Cluster, experiment_id: int) -> JobRow:
+    async with cluster.master.database.read() as session:
         experiment = await session.get_one(ExperimentRow, experiment_id)
         return await jobs.get(session, experiment.job_id)
 
 
-async def test_an_experiment_has_a_job_and_its_trials_are_tasks_of_it(one: Cluster):
-    experiment = await one.create(CONFIG + "resources: {priority: 7, weight: 2.5}\n")
-    job = await job_of(one, experiment)
+async def test_an_experiment_has_a_job_and_its_trials_are_tasks_of_it(cluster: Cluster):
+    experiment = await cluster.create(CONFIG + "resources: {priority: 7, weight: 2.5}\n")
+    job = await job_of(cluster, experiment)
     assert (job.pool, job.priority, job.weight) == ("default", 7, 2.5)
-    agent = await one.join()
-    wish = (await agent.wished())[0]
-    assert wish.spec is not None
-    async with one.master.database.read() as session:
-        task = await tasks.get(session, wish.spec.task_id)
+    agent = await cluster.join()
+    desired = (await agent.wait_for_desired())[0]
+    assert desired.spec is not None
+    async with cluster.master.database.read() as session:
+        task = await tasks.get(session, desired.spec.task_id)
         assert job.position == (await session.get_one(ExperimentRow, experiment)).start_time
     assert (task.kind.value, task.job_id, task.experiment_id, task.user_id) == ("TRIAL", job.id, experiment, 1)
     assert (task.state, task.token_scope.value) == (None, "trial")
 
 
-async def test_a_new_priority_applies_to_trials_that_wait(one: Cluster):
-    first, second = await one.create(), await one.create()
+async def test_a_new_priority_applies_to_trials_that_wait(cluster: Cluster):
+    first, second = await cluster.create(), await cluster.create()
 
     async def both_wait() -> bool:
-        async with one.master.database.read() as session:
+        async with cluster.master.database.read() as session:
             return (await queue_repository.counts(session, "default"))[0] == 2
 
     await eventually(both_wait)
     path = f"/api/v1/experiments/{second}"
-    assert (await one.client.patch(path, json={"resources": {"priority": 1}})).status_code == 200
-    agent = await one.join(slots=1)
-    assert [each.allocation_id.split(".")[0] for each in await agent.wished()] == [str(second)]
-    assert (await job_of(one, first)).priority == 42
+    assert (await cluster.client.patch(path, json={"resources": {"priority": 1}})).status_code == 200
+    agent = await cluster.join(slots=1)
+    assert [each.allocation_id.split(".")[0] for each in await agent.wait_for_desired()] == [str(second)]
+    assert (await job_of(cluster, first)).priority == 42
 
 
-async def test_each_waiting_trial_follows_its_own_job(one: Cluster):
-    experiments = [await one.create() for _ in range(3)]
+async def test_each_waiting_trial_follows_its_own_job(cluster: Cluster):
+    experiments = [await cluster.create() for _ in range(3)]
 
     async def all_wait() -> bool:
-        async with one.master.database.read() as session:
+        async with cluster.master.database.read() as session:
             return (await queue_repository.counts(session, "default"))[0] == 3
 
     await eventually(all_wait)
     for priority, experiment in enumerate(experiments, 10):
         path = f"/api/v1/experiments/{experiment}"
-        assert (await one.client.patch(path, json={"resources": {"priority": priority}})).status_code == 200
-    async with one.master.database.read() as session:
+        assert (await cluster.client.patch(path, json={"resources": {"priority": priority}})).status_code == 200
+    async with cluster.master.database.read() as session:
         rows = (await session.scalars(select(AllocationRow).order_by(AllocationRow.id))).all()
-    positions = [(await job_of(one, experiment)).position for experiment in experiments]
+    positions = [(await job_of(cluster, experiment)).position for experiment in experiments]
     assert [(row.priority, row.submitted_at) for row in rows] == list(zip((10, 11, 12), positions, strict=True))
 
 
 @pytest.mark.parametrize("resources", [{"priority": 0}, {"priority": 100}])
-async def test_a_priority_out_of_range_changes_nothing(one: Cluster, resources: dict[str, int]):
-    experiment = await one.create()
-    answer = await one.client.patch(f"/api/v1/experiments/{experiment}", json={"resources": resources})
+async def test_a_priority_out_of_range_changes_nothing(cluster: Cluster, resources: dict[str, int]):
+    experiment = await cluster.create()
+    answer = await cluster.client.patch(f"/api/v1/experiments/{experiment}", json={"resources": resources})
     assert answer.status_code == 400
-    assert (await job_of(one, experiment)).priority == 42
+    assert (await job_of(cluster, experiment)).priority == 42

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select, update
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.makers import rolled_back
 
 from determined.link.messages import Hello, SlotFacts, SlotStatus
@@ -41,9 +41,9 @@ AGENTS = tuple(f"agent-{n}" for n in range(5))
 class Writer:
     """Makes random changes by the functions that the product makes them with."""
 
-    def __init__(self, one: Cluster, seed: int) -> None:
-        self.master = one.master
-        self.manager = manager_of(one)
+    def __init__(self, cluster: Cluster, seed: int) -> None:
+        self.master = cluster.master
+        self.manager = manager_of(cluster)
         self.rng = random.Random(seed)
         self.jobs: list[str] = []
         self.tasks: dict[str, str] = {}
@@ -196,8 +196,8 @@ class Writer:
             await self.manager.reconcile()
 
 
-def manager_of(one: Cluster) -> AgentManager:
-    manager = one.master.managers.of("default")
+def manager_of(cluster: Cluster) -> AgentManager:
+    manager = cluster.master.managers.of("default")
     assert isinstance(manager, AgentManager)
     return manager
 
@@ -205,9 +205,9 @@ def manager_of(one: Cluster) -> AgentManager:
 @pytest.fixture
 async def quiet(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A master whose own loops place nothing."""
-    async with cluster(tmp_path, resource_pools=POOLS) as one:
-        one.master.draining.set()
-        yield one
+    async with open_cluster(tmp_path, resource_pools=POOLS) as cluster:
+        cluster.master.draining.set()
+        yield cluster
 
 
 def sorted_plan(plan: Plan) -> Any:
@@ -215,12 +215,12 @@ def sorted_plan(plan: Plan) -> Any:
     return [sorted(part, key=repr) for part in parts], dict(plan.waiting)
 
 
-async def plans(one: Cluster) -> tuple[dict[str, Any], dict[str, Any]]:
+async def plans(cluster: Cluster) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns what the kept states and states that are read anew decide, by pool."""
-    async with manager_of(one).kept.current() as pools:
+    async with manager_of(cluster).kept.current() as pools:
         kept = {name: sorted_plan(pool.scheduler.plan()) for name, pool in pools.items()}
-    fresh = PoolStates(one.master.settings.pools, lambda _: True)
-    async with one.master.database.read() as session:
+    fresh = PoolStates(cluster.master.settings.pools, lambda _: True)
+    async with cluster.master.database.read() as session:
         await fresh.read(session)
     return kept, {name: sorted_plan(pool.scheduler.plan()) for name, pool in fresh.pools.items()}
 

@@ -39,10 +39,10 @@ SECRETS = filled("data:\n  secrets:\n", "    key{}: hidden-and-longer-than-its-m
 UNKNOWN = filled("", "unknown{}: 1\n")
 
 
-async def ask_health(one: Cluster, stop: asyncio.Event) -> int:
+async def ask_health(cluster: Cluster, stop: asyncio.Event) -> int:
     asked = 0
     while not stop.is_set():
-        answer = await one.client.get("/health")
+        answer = await cluster.client.get("/health")
         assert answer.status_code == 200
         asked += 1
         await asyncio.sleep(0.02)
@@ -52,14 +52,14 @@ async def ask_health(one: Cluster, stop: asyncio.Event) -> int:
 @pytest.mark.parametrize(
     "text", [SECRETS, pytest.param(UNKNOWN, marks=pytest.mark.long)], ids=["secrets", "unknown fields"]
 )
-async def test_creating_and_reading_holds_nobody(one: Cluster, text: str):
+async def test_creating_and_reading_holds_nobody(cluster: Cluster, text: str):
     stop = asyncio.Event()
     async with heartbeat() as heart, asyncio.TaskGroup() as group:
-        health = group.create_task(ask_health(one, stop))
-        checked = await one.post("/detent/config/check", {"config": text})
-        created = await one.post("/api/v1/experiments", {"config": text})
-        shown = await one.client.get("/api/v1/experiments")
-        origins = await one.client.get("/detent/experiments/1/config") if created.status_code == 200 else created
+        health = group.create_task(ask_health(cluster, stop))
+        checked = await cluster.post("/detent/config/check", {"config": text})
+        created = await cluster.post("/api/v1/experiments", {"config": text})
+        shown = await cluster.client.get("/api/v1/experiments")
+        origins = await cluster.client.get("/detent/experiments/1/config") if created.status_code == 200 else created
         stop.set()
     print(f"longest gap {heart.longest_gap:.3f} s, {health.result()} answers of /health")
     assert checked.status_code == 200
@@ -72,30 +72,30 @@ async def test_creating_and_reading_holds_nobody(one: Cluster, text: str):
     assert heart.longest_gap < MAX_GAP_SECONDS
 
 
-async def test_a_configuration_that_is_too_large_is_refused_with_its_limit(one: Cluster):
+async def test_a_configuration_that_is_too_large_is_refused_with_its_limit(cluster: Cluster):
     text = f"{CONFIG}# {'x' * MAX_BYTES}"
-    answer = await one.post("/api/v1/experiments", {"config": text})
+    answer = await cluster.post("/api/v1/experiments", {"config": text})
     assert answer.status_code == 400
     assert f"larger than {MAX_BYTES:,} bytes" in answer.text
-    found = (await one.post("/detent/config/check", {"config": text})).json()
+    found = (await cluster.post("/detent/config/check", {"config": text})).json()
     assert found["ok"] is False
 
 
-async def test_a_large_fork_takes_over_masked_secrets(one: Cluster):
+async def test_a_large_fork_takes_over_masked_secrets(cluster: Cluster):
     # Restored values are quoted, which makes the text longer.
-    await one.create(filled("data:\n  secrets:\n", "    key{}: hidden\n", MAX_BYTES // 4))
-    masked = (await one.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
+    await cluster.create(filled("data:\n  secrets:\n", "    key{}: hidden\n", MAX_BYTES // 4))
+    masked = (await cluster.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
     assert "hidden" not in masked
-    await one.create(masked, parentId=1)
-    async with one.master.database.read() as session:
+    await cluster.create(masked, parentId=1)
+    async with cluster.master.database.read() as session:
         forked = await experiments.get(session, 2)
     assert forked.config["data"]["secrets"]["key0"] == "hidden"
-    refused = await one.post("/api/v1/experiments", {"config": masked.replace("key0:", "other:"), "parentId": 1})
+    refused = await cluster.post("/api/v1/experiments", {"config": masked.replace("key0:", "other:"), "parentId": 1})
     assert refused.status_code == 400
     assert "data.secrets.other is masked" in refused.text
 
 
-async def test_many_labels_are_stored_in_small_statements(one: Cluster):
+async def test_many_labels_are_stored_in_small_statements(cluster: Cluster):
     """A statement is prepared on the event loop: one of 76,000 rows held it for more than half a second."""
     rows: list[int] = []
 
@@ -103,19 +103,19 @@ async def test_many_labels_are_stored_in_small_statements(one: Cluster):
         if each.is_many and "experiment_labels" in each.sql:
             rows.append(len(each.values))
 
-    with executions(one.master.database, note, only_reads=False):
-        await one.create(CONFIG + "labels:\n" + "".join(f"  - label-{n}\n" for n in range(MAX_LABELS)))
+    with executions(cluster.master.database, note, only_reads=False):
+        await cluster.create(CONFIG + "labels:\n" + "".join(f"  - label-{n}\n" for n in range(MAX_LABELS)))
     assert sum(rows) == MAX_LABELS
     assert max(rows) <= 1000
 
 
-async def test_a_list_of_checkpoints_masks_a_configuration_once(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_list_of_checkpoints_masks_a_configuration_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     """... and a long one outside the event loop."""
-    agent = await one.join()
-    await one.create(filled("data:\n  secrets:\n", "    key{}: hidden\n", MAX_BYTES // 8))
-    (wish,) = await agent.wished()
+    agent = await cluster.join()
+    await cluster.create(filled("data:\n  secrets:\n", "    key{}: hidden\n", MAX_BYTES // 8))
+    (desired,) = await agent.wait_for_desired()
     for number in range(CHECKPOINTS):
-        await report_checkpoint(one, wish.allocation_id, checkpoint_uuid(number), number)
+        await report_checkpoint(cluster, desired.allocation_id, checkpoint_uuid(number), number)
     threads: list[int] = []
     whole = masking.masked
 
@@ -124,7 +124,7 @@ async def test_a_list_of_checkpoints_masks_a_configuration_once(one: Cluster, mo
         return whole(config)
 
     monkeypatch.setattr(schemas, "masked", masked)
-    answer = await one.get("/api/v1/experiments/1/checkpoints")
+    answer = await cluster.get("/api/v1/experiments/1/checkpoints")
     assert len(answer["checkpoints"]) == CHECKPOINTS
     secrets = answer["checkpoints"][-1]["training"]["experimentConfig"]["data"]["secrets"]
     assert set(secrets.values()) == {masking.MASK}

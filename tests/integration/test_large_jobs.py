@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, func, select
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.queue_rows import end_all, fill, run_all, use_config_of
 from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, Holds, write_holds
@@ -38,18 +38,18 @@ PENDING = AllocationRow.state == AllocationState.PENDING
 
 @pytest.fixture
 async def two_pools(tmp_path: Path) -> AsyncIterator[Cluster]:
-    async with cluster(tmp_path, resource_pools=POOLS) as made:
+    async with open_cluster(tmp_path, resource_pools=POOLS) as made:
         yield made
 
 
 async def put(
-    one: Cluster, count: int, *more: Callable[[Connection], None], trials: int = COUNT, config: str = SEARCH
+    cluster: Cluster, count: int, *more: Callable[[Connection], None], trials: int = COUNT, config: str = SEARCH
 ) -> None:
     """Adds waiting trials past the sessions of the master, from experiment 2 on; the first one only has their
     configuration."""
-    await one.create(config, activate=False)
-    assert (await one.post("/api/v1/experiments/1/kill")).status_code == 200
-    database = one.master.database
+    await cluster.create(config, activate=False)
+    assert (await cluster.post("/api/v1/experiments/1/kill")).status_code == 200
+    database = cluster.master.database
 
     def write() -> None:
         with database.group_engine.begin() as connection:
@@ -58,7 +58,7 @@ async def put(
             for each in more:
                 each(connection)
         # No request makes a transaction as large: its pages would be copied in one that is measured.
-        path = one.master.settings.data / "master.sqlite"
+        path = cluster.master.settings.data / "master.sqlite"
         if path.exists():
             with contextlib.closing(sqlite3.connect(path)) as other:
                 other.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -66,20 +66,20 @@ async def put(
     async with database.write_lock:
         await asyncio.to_thread(write)
     # The index learns how many trials an experiment has as they are created, and then works in lots.
-    await one.master.indexer.catch_up(at_once=True)
+    await cluster.master.indexer.catch_up(at_once=True)
     database.queue_changes.is_known = False
     database.notifications.publish({notifications.SCHEDULE})
-    await one.get("/detent/experiments/2/why")  # answered once the scheduler has read the queue anew
+    await cluster.get("/detent/experiments/2/why")  # answered once the scheduler has read the queue anew
 
 
-async def count(one: Cluster, *conditions: Any) -> int:
-    async with one.master.database.read() as session:
+async def count(cluster: Cluster, *conditions: Any) -> int:
+    async with cluster.master.database.read() as session:
         return (await session.scalars(select(func.count()).where(*conditions))).one()
 
 
-async def all_are(one: Cluster, number: int, *conditions: Any, within: float = 30) -> None:
+async def all_are(cluster: Cluster, number: int, *conditions: Any, within: float = 30) -> None:
     async def they_are() -> bool:
-        return await count(one, *conditions) == number
+        return await count(cluster, *conditions) == number
 
     await eventually(they_are, within=within)
 
@@ -89,111 +89,111 @@ def check(holds: Holds) -> None:
     assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
 
 
-async def update(one: Cluster, *changes: dict[str, Any]) -> None:
-    answer = await one.post("/api/v1/job-queues", {"updates": list(changes)})
+async def update(cluster: Cluster, *changes: dict[str, Any]) -> None:
+    answer = await cluster.post("/api/v1/job-queues", {"updates": list(changes)})
     assert answer.status_code == 200, answer.text
 
 
 async def test_a_job_of_very_many_waiting_trials_moves_to_another_pool_in_lots(two_pools: Cluster):
-    one = two_pools
-    await put(one, COUNT)
-    with write_holds(one.master.database) as holds:
-        await update(one, {"jobId": JOB, "resourcePool": "big"})
-        assert await count(one, PENDING, AllocationRow.pool == "default") > 0
-        await all_are(one, COUNT, PENDING, AllocationRow.pool == "big")
+    cluster = two_pools
+    await put(cluster, COUNT)
+    with write_holds(cluster.master.database) as holds:
+        await update(cluster, {"jobId": JOB, "resourcePool": "big"})
+        assert await count(cluster, PENDING, AllocationRow.pool == "default") > 0
+        await all_are(cluster, COUNT, PENDING, AllocationRow.pool == "big")
     check(holds)
-    assert await count(one, AllocationRow.pool == "big", AllocationRow.run_id != 2) == 0
+    assert await count(cluster, AllocationRow.pool == "big", AllocationRow.run_id != 2) == 0
 
 
 async def test_a_job_that_moves_back_between_the_lots_keeps_the_trials_that_had_not_moved(two_pools: Cluster):
-    one = two_pools
-    await put(one, COUNT)
-    await update(one, {"jobId": JOB, "resourcePool": "big"})
-    await update(one, {"jobId": JOB, "resourcePool": "default"})
-    await all_are(one, COUNT, PENDING, AllocationRow.pool == "default")
-    assert await count(one, PENDING, AllocationRow.run_id == 1) > 0
+    cluster = two_pools
+    await put(cluster, COUNT)
+    await update(cluster, {"jobId": JOB, "resourcePool": "big"})
+    await update(cluster, {"jobId": JOB, "resourcePool": "default"})
+    await all_are(cluster, COUNT, PENDING, AllocationRow.pool == "default")
+    assert await count(cluster, PENDING, AllocationRow.run_id == 1) > 0
 
 
 async def test_a_move_to_another_pool_goes_on_between_its_lots_when_the_master_starts_again(tmp_path: Path):
-    async with cluster(tmp_path, resource_pools=POOLS) as one:
-        await put(one, COUNT)
-        await update(one, {"jobId": JOB, "resourcePool": "big"})
-        assert await count(one, PENDING, AllocationRow.pool == "default") > 0
-    async with cluster(tmp_path, resource_pools=POOLS) as one:
-        await all_are(one, COUNT, PENDING, AllocationRow.pool == "big")
+    async with open_cluster(tmp_path, resource_pools=POOLS) as cluster:
+        await put(cluster, COUNT)
+        await update(cluster, {"jobId": JOB, "resourcePool": "big"})
+        assert await count(cluster, PENDING, AllocationRow.pool == "default") > 0
+    async with open_cluster(tmp_path, resource_pools=POOLS) as cluster:
+        await all_are(cluster, COUNT, PENDING, AllocationRow.pool == "big")
 
 
 @pytest.mark.parametrize("number", [8_000, pytest.param(100_000, marks=pytest.mark.long)])
-async def test_waiting_trials_follow_the_priority_of_their_job_in_lots(one: Cluster, number: int):
-    await put(one, number, trials=number)
-    with write_holds(one.master.database) as holds:
-        await update(one, {"jobId": JOB, "priority": 77})
+async def test_waiting_trials_follow_the_priority_of_their_job_in_lots(cluster: Cluster, number: int):
+    await put(cluster, number, trials=number)
+    with write_holds(cluster.master.database) as holds:
+        await update(cluster, {"jobId": JOB, "priority": 77})
         # What decides is read from the job.
-        assert await count(one, PENDING, AllocationRow.priority != 77) > 0
-        await all_are(one, number, PENDING, AllocationRow.priority == 77)
+        assert await count(cluster, PENDING, AllocationRow.priority != 77) > 0
+        await all_are(cluster, number, PENDING, AllocationRow.priority == 77)
     check(holds)
 
 
-async def test_a_hundred_jobs_of_a_long_queue_change_their_places_at_once(one: Cluster):
-    await put(one, JOBS, trials=1)
-    with write_holds(one.master.database) as holds:
-        await update(one, *({"jobId": f"job-{2 + 99 * n % JOBS}", "aheadOf": "job-100"} for n in range(3, 27)))
-        await update(one, *({"jobId": f"job-{number}", "priority": 50} for number in range(2, 102)))
+async def test_a_hundred_jobs_of_a_long_queue_change_their_places_at_once(cluster: Cluster):
+    await put(cluster, JOBS, trials=1)
+    with write_holds(cluster.master.database) as holds:
+        await update(cluster, *({"jobId": f"job-{2 + 99 * n % JOBS}", "aheadOf": "job-100"} for n in range(3, 27)))
+        await update(cluster, *({"jobId": f"job-{number}", "priority": 50} for number in range(2, 102)))
     check(holds)
-    found = (await one.get("/api/v1/job-queues-v2", resourcePool="default", limit=JOBS))["jobs"]
+    found = (await cluster.get("/api/v1/job-queues-v2", resourcePool="default", limit=JOBS))["jobs"]
     assert sum(each["full"]["priority"] == 50 for each in found) >= 100
 
 
-async def test_a_search_of_very_many_ended_trials_is_continued_in_lots(one: Cluster):
+async def test_a_search_of_very_many_ended_trials_is_continued_in_lots(cluster: Cluster):
     number = 2 * COUNT
-    await put(one, number, end_all, trials=number)
-    with write_holds(one.master.database) as holds:
-        answer = await one.post("/api/v1/experiments/continue", {"id": 2})
+    await put(cluster, number, end_all, trials=number)
+    with write_holds(cluster.master.database) as holds:
+        answer = await cluster.post("/api/v1/experiments/continue", {"id": 2})
         assert answer.status_code == 200, answer.text
-        assert await count(one, FILLED, TrialRow.state == TrialState.CANCELED) > 0
-        await all_are(one, number, FILLED, TrialRow.state == TrialState.ACTIVE)
+        assert await count(cluster, FILLED, TrialRow.state == TrialState.CANCELED) > 0
+        await all_are(cluster, number, FILLED, TrialRow.state == TrialState.ACTIVE)
     check(holds)
-    assert await count(one, *RESUMED) == number
+    assert await count(cluster, *RESUMED) == number
 
 
-async def test_a_continued_search_is_paused_between_its_lots(one: Cluster):
-    await put(one, COUNT, end_all)
-    assert (await one.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
-    assert (await one.post(f"{EXPERIMENT}/pause")).status_code == 200
-    await all_are(one, COUNT, FILLED, TrialRow.state == TrialState.PAUSED)
+async def test_a_continued_search_is_paused_between_its_lots(cluster: Cluster):
+    await put(cluster, COUNT, end_all)
+    assert (await cluster.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
+    assert (await cluster.post(f"{EXPERIMENT}/pause")).status_code == 200
+    await all_are(cluster, COUNT, FILLED, TrialRow.state == TrialState.PAUSED)
 
 
 async def test_a_continued_search_goes_on_between_its_lots_when_the_master_starts_again(tmp_path: Path):
-    async with cluster(tmp_path) as one:
-        await put(one, COUNT, end_all)
-        assert (await one.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
-        assert await count(one, FILLED, TrialRow.state == TrialState.CANCELED) > 0
-    async with cluster(tmp_path) as one:
-        await all_are(one, COUNT, FILLED, TrialRow.state == TrialState.ACTIVE)
+    async with open_cluster(tmp_path) as cluster:
+        await put(cluster, COUNT, end_all)
+        assert (await cluster.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
+        assert await count(cluster, FILLED, TrialRow.state == TrialState.CANCELED) > 0
+    async with open_cluster(tmp_path) as cluster:
+        await all_are(cluster, COUNT, FILLED, TrialRow.state == TrialState.ACTIVE)
 
 
-async def test_a_continued_search_that_is_killed_between_its_lots_lets_no_more_trials_train(one: Cluster):
-    await put(one, COUNT, end_all)
-    assert (await one.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
-    assert (await one.post(f"{EXPERIMENT}/kill")).status_code == 200
+async def test_a_continued_search_that_is_killed_between_its_lots_lets_no_more_trials_train(cluster: Cluster):
+    await put(cluster, COUNT, end_all)
+    assert (await cluster.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
+    assert (await cluster.post(f"{EXPERIMENT}/kill")).status_code == 200
     ended = ExperimentRow.id == 2, ExperimentRow.state == ExperimentState.CANCELED
-    await all_are(one, 1, *ended)
-    assert await count(one, FILLED, TrialRow.state == TrialState.CANCELED) == COUNT
-    assert 0 < await count(one, *RESUMED) < COUNT
+    await all_are(cluster, 1, *ended)
+    assert await count(cluster, FILLED, TrialRow.state == TrialState.CANCELED) == COUNT
+    assert 0 < await count(cluster, *RESUMED) < COUNT
 
 
-async def with_containers(one: Cluster) -> None:
-    await one.join(slots=CONTAINERS)
-    await put(one, CONTAINERS, lambda connection: run_all(connection, "one"))
+async def with_containers(cluster: Cluster) -> None:
+    await cluster.join(slots=CONTAINERS)
+    await put(cluster, CONTAINERS, lambda connection: run_all(connection, "one"))
 
 
-async def test_the_containers_of_an_agent_that_its_provider_ends_are_lost_in_lots(one: Cluster):
-    await with_containers(one)
-    with write_holds(one.master.database) as holds:
-        async with one.master.database.write() as session:
-            await one.master.agents.retire(session, "one", why="it is idle")
-        assert await count(one, ContainerRow.state == ContainerState.TERMINATED) == CONTAINERS_A_LOT
-        await all_are(one, CONTAINERS, ContainerRow.state == ContainerState.TERMINATED)
+async def test_the_containers_of_an_agent_that_its_provider_ends_are_lost_in_lots(cluster: Cluster):
+    await with_containers(cluster)
+    with write_holds(cluster.master.database) as holds:
+        async with cluster.master.database.write() as session:
+            await cluster.master.agents.retire(session, "one", why="it is idle")
+        assert await count(cluster, ContainerRow.state == ContainerState.TERMINATED) == CONTAINERS_A_LOT
+        await all_are(cluster, CONTAINERS, ContainerRow.state == ContainerState.TERMINATED)
     check(holds)
 
 
@@ -201,19 +201,19 @@ async def test_the_containers_of_a_disabled_agent_end_also_if_the_master_starts_
     tmp_path: Path,
 ):
     killed = AllocationRow.kill_requested_at.is_not(None)
-    async with cluster(tmp_path) as one:
-        await with_containers(one)
-        assert (await one.post("/api/v1/agents/one/disable", {})).status_code == 200
-        assert await count(one, killed) < CONTAINERS
-    async with cluster(tmp_path) as one:
-        await all_are(one, CONTAINERS, killed)
-        assert await count(one, killed, AllocationRow.message == "agent one was disabled by admin") == CONTAINERS
+    async with open_cluster(tmp_path) as cluster:
+        await with_containers(cluster)
+        assert (await cluster.post("/api/v1/agents/one/disable", {})).status_code == 200
+        assert await count(cluster, killed) < CONTAINERS
+    async with open_cluster(tmp_path) as cluster:
+        await all_are(cluster, CONTAINERS, killed)
+        assert await count(cluster, killed, AllocationRow.message == "agent one was disabled by admin") == CONTAINERS
 
 
-async def test_an_agent_that_is_enabled_again_keeps_the_containers_that_were_not_asked_to_end(one: Cluster):
-    await with_containers(one)
-    assert (await one.post("/api/v1/agents/one/disable", {})).status_code == 200
-    assert (await one.post("/api/v1/agents/one/enable", {})).status_code == 200
-    asked = await count(one, AllocationRow.kill_requested_at.is_not(None))
-    await one.master.agents.sweep()
-    assert await count(one, AllocationRow.kill_requested_at.is_not(None)) == asked < CONTAINERS
+async def test_an_agent_that_is_enabled_again_keeps_the_containers_that_were_not_asked_to_end(cluster: Cluster):
+    await with_containers(cluster)
+    assert (await cluster.post("/api/v1/agents/one/disable", {})).status_code == 200
+    assert (await cluster.post("/api/v1/agents/one/enable", {})).status_code == 200
+    asked = await count(cluster, AllocationRow.kill_requested_at.is_not(None))
+    await cluster.master.agents.sweep()
+    assert await count(cluster, AllocationRow.kill_requested_at.is_not(None)) == asked < CONTAINERS

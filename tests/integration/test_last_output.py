@@ -28,31 +28,31 @@ from determined_master.logs.store import QUICK_LINES
 POLICY = "log_policies: [{name: full, pattern: 'no space left', action: cancel_retries}]\n"
 
 
-def batch_of(wish: DesiredContainer, *texts: str, start: int = 0) -> OutputBatch:
-    assert wish.spec is not None
+def batch_of(desired: DesiredContainer, *texts: str, start: int = 0) -> OutputBatch:
+    assert desired.spec is not None
     return OutputBatch(
-        container_id=wish.container_id,
-        allocation_id=wish.allocation_id,
-        task_id=wish.spec.task_id,
+        container_id=desired.container_id,
+        allocation_id=desired.allocation_id,
+        task_id=desired.spec.task_id,
         start=start,
         end=start + len(texts),
         lines=[OutputLine(timestamp=1_700_000_000.5, log=text) for text in texts],
     )
 
 
-async def started(one: Cluster, config: str = CONFIG) -> tuple[FakeAgent, DesiredContainer]:
-    agent = await one.join()
-    await one.create(config)
-    (wish,) = await agent.wished()
-    await agent.run(wish)
-    return agent, wish
+async def started(cluster: Cluster, config: str = CONFIG) -> tuple[FakeAgent, DesiredContainer]:
+    agent = await cluster.join()
+    await cluster.create(config)
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    return agent, desired
 
 
-async def end(one: Cluster, agent: FakeAgent, wish: DesiredContainer, *batches: OutputBatch) -> dict[str, int]:
+async def end(cluster: Cluster, agent: FakeAgent, desired: DesiredContainer, *batches: OutputBatch) -> dict[str, int]:
     """Reports the end of a container that exited with code 1; returns what the agent is answered."""
-    ended = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
+    ended = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
     stored = StoredReport()
-    await one.master.agents.on_report(
+    await cluster.master.agents.on_report(
         agent.id,
         [ended.model_copy(update={"output_done": False})],
         stored=stored,
@@ -61,43 +61,43 @@ async def end(one: Cluster, agent: FakeAgent, wish: DesiredContainer, *batches: 
     return stored.take_output()
 
 
-async def lines(one: Cluster) -> list[str]:
-    answer = await one.client.get("/api/v1/trials/1/logs")
+async def lines(cluster: Cluster) -> list[str]:
+    answer = await cluster.client.get("/api/v1/trials/1/logs")
     found = [json.loads(line)["result"] for line in answer.text.splitlines()]
     return [line["log"].removesuffix("\n") for line in found if line["source"] != "master"]
 
 
-async def container(one: Cluster, wish: DesiredContainer) -> ContainerRow:
-    async with one.master.database.read() as session:
-        return (await session.scalars(select(ContainerRow).where(ContainerRow.id == wish.container_id))).one()
+async def container(cluster: Cluster, desired: DesiredContainer) -> ContainerRow:
+    async with cluster.master.database.read() as session:
+        return (await session.scalars(select(ContainerRow).where(ContainerRow.id == desired.container_id))).one()
 
 
-async def test_it_is_stored_in_the_transaction_of_the_end(one: Cluster):
-    agent, wish = await started(one)
-    with transactions(one.master.database) as found:
-        assert await end(one, agent, wish, batch_of(wish, "loss 1", "loss 2")) == {wish.container_id: 2}
+async def test_it_is_stored_in_the_transaction_of_the_end(cluster: Cluster):
+    agent, desired = await started(cluster)
+    with transactions(cluster.master.database) as found:
+        assert await end(cluster, agent, desired, batch_of(desired, "loss 1", "loss 2")) == {desired.container_id: 2}
     (of_end,) = [each for each in found if any("output_done" in text and "UPDATE" in text for text in each)]
     assert sum(text.startswith("INSERT INTO task_logs") for text in of_end) == 1
-    assert await lines(one) == ["loss 1", "loss 2"]
-    row = await container(one, wish)
+    assert await lines(cluster) == ["loss 1", "loss 2"]
+    row = await container(cluster, desired)
     assert (row.state, row.output_offset, row.output_done) == (ContainerState.TERMINATED, 2, True)
 
 
-async def test_it_is_answered_with_the_next_desired_state(one: Cluster):
-    await one.create()
-    async with agent_socket(one, "one", slots=[SlotFacts(id=0)]) as socket:
+async def test_it_is_answered_with_the_next_desired_state(cluster: Cluster):
+    await cluster.create()
+    async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)]) as socket:
         assert (await socket.answer())["takes_last_output"]
-        agent, (wish,) = FakeAgent(one, "one"), await FakeAgent(one, "one").wished()
-        ended = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
+        agent, (desired,) = FakeAgent(cluster, "one"), await FakeAgent(cluster, "one").wait_for_desired()
+        ended = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
         report = ReportedState(
-            containers=[ended.model_copy(update={"output_done": False})], last_output=[batch_of(wish, "loss 1")]
+            containers=[ended.model_copy(update={"output_done": False})], last_output=[batch_of(desired, "loss 1")]
         )
         socket.send(report.model_dump_json())
         answers: list[dict[str, Any]] = []
         while not answers or not answers[-1]["stored_output"]:
             answers.append(await socket.answer())
-        assert answers[-1]["stored_output"] == {wish.container_id: 1}
-    assert await lines(one) == ["loss 1"]
+        assert answers[-1]["stored_output"] == {desired.container_id: 1}
+    assert await lines(cluster) == ["loss 1"]
 
 
 @pytest.mark.parametrize(
@@ -109,51 +109,53 @@ async def test_it_is_answered_with_the_next_desired_state(one: Cluster):
     ],
     ids=["not what follows", "a line that a policy matches", "much"],
 )
-async def test_what_is_not_stored_is_left_to_the_agent(one: Cluster, texts: list[str], start: int, policies: str):
-    agent, wish = await started(one, CONFIG + policies)
-    assert await end(one, agent, wish, batch_of(wish, *texts, start=start)) == {wish.container_id: 0}
-    assert await lines(one) == []
-    row = await container(one, wish)
+async def test_what_is_not_stored_is_left_to_the_agent(cluster: Cluster, texts: list[str], start: int, policies: str):
+    agent, desired = await started(cluster, CONFIG + policies)
+    assert await end(cluster, agent, desired, batch_of(desired, *texts, start=start)) == {desired.container_id: 0}
+    assert await lines(cluster) == []
+    row = await container(cluster, desired)
     assert (row.state, row.output_offset, row.output_done) == (ContainerState.TERMINATED, 0, False)
 
 
-async def test_a_line_that_no_policy_matches_is_stored(one: Cluster):
-    agent, wish = await started(one, CONFIG + POLICY)
-    assert await end(one, agent, wish, batch_of(wish, "loss 1")) == {wish.container_id: 1}
-    assert await lines(one) == ["loss 1"]
+async def test_a_line_that_no_policy_matches_is_stored(cluster: Cluster):
+    agent, desired = await started(cluster, CONFIG + POLICY)
+    assert await end(cluster, agent, desired, batch_of(desired, "loss 1")) == {desired.container_id: 1}
+    assert await lines(cluster) == ["loss 1"]
 
 
-async def test_output_that_was_stored_before_is_not_stored_again(one: Cluster):
+async def test_output_that_was_stored_before_is_not_stored_again(cluster: Cluster):
     """The agent sent it and was not answered."""
-    agent, wish = await started(one)
-    body = batch_of(wish, "loss 1").model_dump()
-    headers = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
-    assert (await one.client.post("/detent/agents/one/output", json=body, headers=headers)).json() == {"committed": 1}
-    assert await end(one, agent, wish, batch_of(wish, "loss 1")) == {wish.container_id: 1}
-    assert (await lines(one), (await container(one, wish)).output_done) == (["loss 1"], True)
+    agent, desired = await started(cluster)
+    body = batch_of(desired, "loss 1").model_dump()
+    headers = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
+    assert (await cluster.client.post("/detent/agents/one/output", json=body, headers=headers)).json() == {
+        "committed": 1
+    }
+    assert await end(cluster, agent, desired, batch_of(desired, "loss 1")) == {desired.container_id: 1}
+    assert (await lines(cluster), (await container(cluster, desired)).output_done) == (["loss 1"], True)
 
 
-async def test_that_of_another_agents_container_is_not_stored(one: Cluster):
-    _, wish = await started(one)
-    other = await one.join("two")
-    assert await end(one, other, wish, batch_of(wish, "made up")) == {}
-    assert await lines(one) == []
+async def test_that_of_another_agents_container_is_not_stored(cluster: Cluster):
+    _, desired = await started(cluster)
+    other = await cluster.join("two")
+    assert await end(cluster, other, desired, batch_of(desired, "made up")) == {}
+    assert await lines(cluster) == []
 
 
-async def test_nothing_of_an_end_that_cannot_be_stored_is_answered(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_nothing_of_an_end_that_cannot_be_stored_is_answered(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     """The rest of its transaction fails."""
-    agent, wish = await started(one)
+    agent, desired = await started(cluster)
     monkeypatch.setattr(Agents, "_change_statuses", AsyncMock(side_effect=RuntimeError("a defect")))
-    ended = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
+    ended = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
     stored = StoredReport()
     with pytest.raises(RuntimeError, match="a defect"):
-        await one.master.agents.on_report(
+        await cluster.master.agents.on_report(
             agent.id,
             [ended.model_copy(update={"output_done": False})],
             [SlotStatus(id=0, status="occupied")],
             stored=stored,
-            last_output=[lines_of(agent.id, batch_of(wish, "loss 1"))],
+            last_output=[lines_of(agent.id, batch_of(desired, "loss 1"))],
         )
     assert stored.take_output() == {}
-    assert await lines(one) == []
-    assert (await container(one, wish)).state is ContainerState.RUNNING
+    assert await lines(cluster) == []
+    assert (await container(cluster, desired)).state is ContainerState.RUNNING

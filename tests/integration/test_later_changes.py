@@ -13,8 +13,8 @@ searcher: {name: single, metric: loss}
 """
 
 
-async def config_of(one: Cluster) -> dict[str, Any]:
-    found: dict[str, Any] = (await one.get("/api/v1/experiments/1"))["experiment"]["config"]
+async def config_of(cluster: Cluster) -> dict[str, Any]:
+    found: dict[str, Any] = (await cluster.get("/api/v1/experiments/1"))["experiment"]["config"]
     return found
 
 
@@ -33,57 +33,59 @@ async def config_of(one: Cluster) -> dict[str, Any]:
         ({"name": " "}, "a name must not be empty"),
     ],
 )
-async def test_a_value_that_submission_refuses_is_refused_later_too(one: Cluster, body: dict[str, Any], message: str):
-    await one.create(CONFIG)
-    before = await config_of(one)
-    answer = await one.client.patch("/api/v1/experiments/1", json=body)
+async def test_a_value_that_submission_refuses_is_refused_later_too(
+    cluster: Cluster, body: dict[str, Any], message: str
+):
+    await cluster.create(CONFIG)
+    before = await config_of(cluster)
+    answer = await cluster.client.patch("/api/v1/experiments/1", json=body)
     assert answer.status_code == 400, answer.text
     assert message in answer.json()["error"]["error"]
-    assert await config_of(one) == before
+    assert await config_of(cluster) == before
 
 
-async def test_a_changed_name_description_and_labels_are_in_the_configuration(one: Cluster):
-    await one.create(CONFIG)
+async def test_a_changed_name_description_and_labels_are_in_the_configuration(cluster: Cluster):
+    await cluster.create(CONFIG)
     body = {"name": "another", "description": "what it is", "labels": ["b", "a"]}
-    assert (await one.client.patch("/api/v1/experiments/1", json=body)).status_code == 200
-    config = await config_of(one)
+    assert (await cluster.client.patch("/api/v1/experiments/1", json=body)).status_code == 200
+    config = await config_of(cluster)
     assert {name: config[name] for name in body} == {**body, "labels": ["a", "b"]}
-    assert (await one.client.put("/api/v1/experiments/1/labels/c")).status_code == 200
-    assert (await config_of(one))["labels"] == ["a", "b", "c"]
+    assert (await cluster.client.put("/api/v1/experiments/1/labels/c")).status_code == 200
+    assert (await config_of(cluster))["labels"] == ["a", "b", "c"]
 
 
-async def archived_experiment(one: Cluster) -> str:
-    path = f"/api/v1/experiments/{await one.create(CONFIG, activate=False)}"
-    assert (await one.post(f"{path}/kill")).status_code == 200
+async def archived_experiment(cluster: Cluster) -> str:
+    path = f"/api/v1/experiments/{await cluster.create(CONFIG, activate=False)}"
+    assert (await cluster.post(f"{path}/kill")).status_code == 200
 
     async def has_ended() -> bool:
-        return bool((await one.get(path))["experiment"]["state"] == "STATE_CANCELED")
+        return bool((await cluster.get(path))["experiment"]["state"] == "STATE_CANCELED")
 
     await eventually(has_ended)
-    assert (await one.post(f"{path}/archive")).status_code == 200
+    assert (await cluster.post(f"{path}/archive")).status_code == 200
     return path
 
 
-async def test_what_people_write_about_an_archived_experiment_can_be_changed(one: Cluster):
-    path = await archived_experiment(one)
+async def test_what_people_write_about_an_archived_experiment_can_be_changed(cluster: Cluster):
+    path = await archived_experiment(cluster)
     body = {"name": "kept", "description": "why", "notes": "a note", "labels": ["a"]}
-    answer = await one.client.patch(path, json=body)
+    answer = await cluster.client.patch(path, json=body)
     assert answer.status_code == 200, answer.text
-    assert (await one.client.put(f"{path}/labels/b")).json() == {"labels": ["a", "b"]}
-    assert (await one.client.delete(f"{path}/labels/a")).json() == {"labels": ["b"]}
-    found = (await one.get(path))["experiment"]
+    assert (await cluster.client.put(f"{path}/labels/b")).json() == {"labels": ["a", "b"]}
+    assert (await cluster.client.delete(f"{path}/labels/a")).json() == {"labels": ["b"]}
+    found = (await cluster.get(path))["experiment"]
     assert {name: found[name] for name in body} == {**body, "labels": ["b"]}
-    refused = await one.client.patch(path, json={"name": "x", "checkpointStorage": {"saveTrialBest": 0}})
+    refused = await cluster.client.patch(path, json={"name": "x", "checkpointStorage": {"saveTrialBest": 0}})
     assert "is archived; unarchive it first" in refused.text
-    assert (await one.get(path))["experiment"]["name"] == "kept"
+    assert (await cluster.get(path))["experiment"]["name"] == "kept"
 
 
-async def test_archiving_and_unarchiving_twice_is_refused(one: Cluster):
-    path = await archived_experiment(one)
-    again = await one.post(f"{path}/archive")
+async def test_archiving_and_unarchiving_twice_is_refused(cluster: Cluster):
+    path = await archived_experiment(cluster)
+    again = await cluster.post(f"{path}/archive")
     assert (again.status_code, again.json()["error"]["error"]) == (400, "experiment 1 is archived already")
-    assert (await one.post(f"{path}/unarchive")).status_code == 200
-    again = await one.post(f"{path}/unarchive")
+    assert (await cluster.post(f"{path}/unarchive")).status_code == 200
+    again = await cluster.post(f"{path}/unarchive")
     assert (again.status_code, again.json()["error"]["error"]) == (400, "experiment 1 is not archived")
-    many = await one.post("/api/v1/projects/1/experiments/unarchive", {"experimentIds": [1]})
+    many = await cluster.post("/api/v1/projects/1/experiments/unarchive", {"experimentIds": [1]})
     assert many.json() == {"results": [{"id": 1, "error": ""}]}

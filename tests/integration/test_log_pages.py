@@ -13,32 +13,32 @@ from determined_master.logs import log_pager
 Line = tuple[str, dict[str, Any]]
 
 
-async def task(one: Cluster) -> str:
-    agent = await one.join()
-    await one.create()
-    wish = (await agent.wished())[0]
-    assert wish.spec is not None
-    return wish.spec.task_id
+async def task(cluster: Cluster) -> str:
+    agent = await cluster.join()
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    assert desired.spec is not None
+    return desired.spec.task_id
 
 
-async def ship(one: Cluster, task_id: str, *texts: str, **more: Any) -> None:
+async def ship(cluster: Cluster, task_id: str, *texts: str, **more: Any) -> None:
     lines = [{"taskId": task_id, "log": text, **more} for text in texts]
-    answer = await one.post("/api/v1/task/logs", {"logs": lines})
+    answer = await cluster.post("/api/v1/task/logs", {"logs": lines})
     assert answer.status_code == 200, answer.text
 
 
-async def fill(one: Cluster, task_id: str, count: int, text: str = "line {}") -> None:
+async def fill(cluster: Cluster, task_id: str, count: int, text: str = "line {}") -> None:
     """Past the API. In a thread: on the loop it would wait for a commit that only the loop can end."""
     rows = [(task_id, number, text.format(number)) for number in range(count)]
     statement = (
         "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
         " VALUES (?, ?, 'INFO', 'stdout', 'task', ?, 0)"
     )
-    await asyncio.to_thread(write_rows, one.master.settings.data, statement, rows)
+    await asyncio.to_thread(write_rows, cluster.master.settings.data, statement, rows)
 
 
-async def page(one: Cluster, **query: Any) -> dict[str, Any]:
-    found: dict[str, Any] = await one.get("/detent/trials/1/logs", **query)
+async def page(cluster: Cluster, **query: Any) -> dict[str, Any]:
+    found: dict[str, Any] = await cluster.get("/detent/trials/1/logs", **query)
     return found
 
 
@@ -46,53 +46,53 @@ def texts(found: dict[str, Any]) -> list[str]:
     return [line["text"] for line in found["lines"]]
 
 
-async def test_an_empty_log_has_an_empty_page(one: Cluster):
-    await task(one)
+async def test_an_empty_log_has_an_empty_page(cluster: Cluster):
+    await task(cluster)
     nothing = {"lines": [], "atStart": True, "atEnd": True, "firstId": None, "lastId": None, "scannedTo": None}
-    assert await page(one) == nothing
-    assert await page(one, search="x") == nothing
-    assert await one.get("/detent/trials/1/logs/first-error") == {"line": None}
-    extent = await one.get("/detent/trials/1/logs/extent")
+    assert await page(cluster) == nothing
+    assert await page(cluster, search="x") == nothing
+    assert await cluster.get("/detent/trials/1/logs/first-error") == {"line": None}
+    extent = await cluster.get("/detent/trials/1/logs/extent")
     assert extent == {"count": 0, "firstId": None, "lastId": None, "errors": 0, "number": None}
-    assert (await one.client.get("/detent/trials/1/logs/download")).text == ""
-    assert (await one.client.get("/detent/trials/9/logs")).status_code == 404
-    assert (await one.client.get("/detent/logs/lines/9")).status_code == 404
+    assert (await cluster.client.get("/detent/trials/1/logs/download")).text == ""
+    assert (await cluster.client.get("/detent/trials/9/logs")).status_code == 404
+    assert (await cluster.client.get("/detent/logs/lines/9")).status_code == 404
 
 
-async def test_an_empty_line_is_a_line(one: Cluster):
-    task_id = await task(one)
-    await ship(one, task_id, "", "after it")
-    assert texts(await page(one)) == ["", "after it"]
-    assert texts(await page(one, search="after")) == ["after it"]
+async def test_an_empty_line_is_a_line(cluster: Cluster):
+    task_id = await task(cluster)
+    await ship(cluster, task_id, "", "after it")
+    assert texts(await page(cluster)) == ["", "after it"]
+    assert texts(await page(cluster, search="after")) == ["after it"]
 
 
-async def test_pages_go_back_and_forth_and_miss_nothing(one: Cluster):
-    await fill(one, await task(one), 25)
-    newest = await page(one, limit=10)
+async def test_pages_go_back_and_forth_and_miss_nothing(cluster: Cluster):
+    await fill(cluster, await task(cluster), 25)
+    newest = await page(cluster, limit=10)
     assert (newest["atStart"], newest["atEnd"], newest["lastId"]) == (False, True, 25)
     assert texts(newest) == [f"line {i}" for i in range(15, 25)]
-    middle = await page(one, limit=10, before=newest["firstId"])
-    oldest = await page(one, limit=10, before=middle["firstId"])
+    middle = await page(cluster, limit=10, before=newest["firstId"])
+    oldest = await page(cluster, limit=10, before=middle["firstId"])
     assert (middle["atStart"], middle["atEnd"], oldest["atStart"], oldest["atEnd"]) == (False, False, True, False)
     assert texts(oldest) + texts(middle) + texts(newest) == [f"line {i}" for i in range(25)]
-    first = await page(one, limit=20, after=0)
-    rest = await page(one, limit=20, after=first["lastId"])
+    first = await page(cluster, limit=20, after=0)
+    rest = await page(cluster, limit=20, after=first["lastId"])
     assert (first["atStart"], first["atEnd"], rest["atStart"], rest["atEnd"]) == (True, False, False, True)
     assert texts(first) + texts(rest) == [f"line {i}" for i in range(25)]
-    around = await page(one, limit=6, around=10)
+    around = await page(cluster, limit=6, around=10)
     assert [line["id"] for line in around["lines"]] == [7, 8, 9, 10, 11, 12]
-    refused = await one.client.get("/detent/trials/1/logs", params={"before": 3, "after": 1})
+    refused = await cluster.client.get("/detent/trials/1/logs", params={"before": 3, "after": 1})
     assert refused.status_code == 400
 
 
-async def test_log_pages_are_filtered_and_searched(one: Cluster):
-    task_id = await task(one)
-    await ship(one, task_id, "Epoch 1: 100%", level="INFO", rankId=0, allocationId=f"{task_id}.1")
-    await ship(one, task_id, "ValueError: bad", level="LOG_LEVEL_ERROR", rankId=1, stdtype="stderr", source="agent")
-    await ship(one, task_id, "epoch_2 (100)", containerId="c", agentId="a")
+async def test_log_pages_are_filtered_and_searched(cluster: Cluster):
+    task_id = await task(cluster)
+    await ship(cluster, task_id, "Epoch 1: 100%", level="INFO", rankId=0, allocationId=f"{task_id}.1")
+    await ship(cluster, task_id, "ValueError: bad", level="LOG_LEVEL_ERROR", rankId=1, stdtype="stderr", source="agent")
+    await ship(cluster, task_id, "epoch_2 (100)", containerId="c", agentId="a")
 
     async def found(**query: Any) -> list[str]:
-        return [text[:5] for text in texts(await page(one, **query))]
+        return [text[:5] for text in texts(await page(cluster, **query))]
 
     assert await found(levels=["ERROR", "LOG_LEVEL_CRITICAL"]) == ["Value"]
     assert await found(levels=[""]) == ["epoch"]
@@ -104,7 +104,7 @@ async def test_log_pages_are_filtered_and_searched(one: Cluster):
     assert await found(search="h_2") == ["epoch"]
     assert await found(search=r"^epoch.\d", regex=True) == ["epoch"]
     assert await found(search=r"\(1|Value", regex=True, before=3) == ["Value"]
-    lines = (await page(one))["lines"]
+    lines = (await page(cluster))["lines"]
     assert [(line["level"], line["rank"], line["runId"]) for line in lines] == [
         ("INFO", 0, 1),
         ("ERROR", 1, 0),
@@ -118,15 +118,15 @@ async def test_log_pages_are_filtered_and_searched(one: Cluster):
 
 @pytest.mark.parametrize("query", [{"search": "needle"}, {"search": "needl.", "regex": True}, {"levels": ["DEBUG"]}])
 async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(
-    one: Cluster, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(log_pager, "SCANNED", 1500)
-    task_id = await task(one)
-    await ship(one, task_id, "needle", level="DEBUG")
-    await fill(one, task_id, 4000)
+    task_id = await task(cluster)
+    await ship(cluster, task_id, "needle", level="DEBUG")
+    await fill(cluster, task_id, 4000)
     before, asked = None, 0
     while True:
-        found = await page(one, **query, **({} if before is None else {"before": before}))
+        found = await page(cluster, **query, **({} if before is None else {"before": before}))
         asked += 1
         if found["scannedTo"] is None:
             break
@@ -134,113 +134,113 @@ async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(
         assert not found["atStart"]
         before = found["scannedTo"]
     assert (asked, texts(found), found["atStart"]) == (3, ["needle"], True)
-    up = await page(one, **query, after=1)
+    up = await page(cluster, **query, after=1)
     assert (up["lines"], up["scannedTo"], up["atEnd"], up["atStart"]) == ([], 1501, False, False)
 
 
-async def test_nested_repetitions_take_linear_time(one: Cluster):
-    task_id = await task(one)
-    await ship(one, task_id, "a" * 5000 + "b", "aaaa")
-    answer = await one.client.get("/detent/trials/1/logs", params={"search": "(a+)+$", "regex": True})
+async def test_nested_repetitions_take_linear_time(cluster: Cluster):
+    task_id = await task(cluster)
+    await ship(cluster, task_id, "a" * 5000 + "b", "aaaa")
+    answer = await cluster.client.get("/detent/trials/1/logs", params={"search": "(a+)+$", "regex": True})
     assert answer.status_code == 200, answer.text
     assert [line["text"] for line in answer.json()["lines"]] == ["aaaa"]
 
 
 @pytest.mark.parametrize("wrong", ["(", "*", "a{2000}", r"(a)\1", "a(?=b)", "(?<!a)b"])
-async def test_an_expression_that_cannot_be_searched_for_is_refused_in_words(one: Cluster, wrong: str):
-    task_id = await task(one)
-    await ship(one, task_id, "ab")
-    answer = await one.client.get("/detent/trials/1/logs", params={"search": wrong, "regex": True})
+async def test_an_expression_that_cannot_be_searched_for_is_refused_in_words(cluster: Cluster, wrong: str):
+    task_id = await task(cluster)
+    await ship(cluster, task_id, "ab")
+    answer = await cluster.client.get("/detent/trials/1/logs", params={"search": wrong, "regex": True})
     assert answer.status_code == 400, answer.text
     assert "not a supported regular expression" in answer.json()["error"]["error"]
     assert "Lookaround" in answer.json()["error"]["error"]
 
 
-async def test_a_search_starts_no_process(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_search_starts_no_process(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     """Forty searches at once, each of which would take for ever by backtracking."""
-    task_id = await task(one)
-    await ship(one, task_id, *(["a" * 5000 + "b"] * 200))
+    task_id = await task(cluster)
+    await ship(cluster, task_id, *(["a" * 5000 + "b"] * 200))
     started: list[object] = []
     monkeypatch.setattr(asyncio, "create_subprocess_exec", lambda *argv, **_: started.append(argv))
     query = {"search": "(a+)+$", "regex": True}
-    answers = await asyncio.gather(*(one.client.get("/detent/trials/1/logs", params=query) for _ in range(40)))
+    answers = await asyncio.gather(*(cluster.client.get("/detent/trials/1/logs", params=query) for _ in range(40)))
     assert {answer.status_code for answer in answers} == {200}
     assert not started
 
 
-async def test_a_line_of_ten_megabytes_is_cut_in_pages_and_whole_when_asked_for(one: Cluster):
-    task_id = await task(one)
+async def test_a_line_of_ten_megabytes_is_cut_in_pages_and_whole_when_asked_for(cluster: Cluster):
+    task_id = await task(cluster)
     long = "ü" * 10_000_000
-    await ship(one, task_id, long, "\x1b[31mred\x1b[0m\x00\x07")
-    first, second = (await page(one))["lines"]
+    await ship(cluster, task_id, long, "\x1b[31mred\x1b[0m\x00\x07")
+    first, second = (await page(cluster))["lines"]
     assert (first["text"], first["length"]) == (long[:10_000], 10_000_000)
     assert second["text"] == "\x1b[31mred\x1b[0m\u2400\x07"
-    whole = await one.get(f"/detent/logs/lines/{first['id']}")
+    whole = await cluster.get(f"/detent/logs/lines/{first['id']}")
     assert whole["line"]["text"] == long
 
 
-async def test_the_first_error_and_the_extent(one: Cluster):
-    task_id = await task(one)
-    await ship(one, task_id, "fine", "Error rate 3")
-    await ship(one, task_id, "Traceback (most recent call last):", "ValueError: x", rankId=2)
-    first = (await one.get("/detent/trials/1/logs/first-error"))["line"]
+async def test_the_first_error_and_the_extent(cluster: Cluster):
+    task_id = await task(cluster)
+    await ship(cluster, task_id, "fine", "Error rate 3")
+    await ship(cluster, task_id, "Traceback (most recent call last):", "ValueError: x", rankId=2)
+    first = (await cluster.get("/detent/trials/1/logs/first-error"))["line"]
     assert (first["text"], first["rank"]) == ("Traceback (most recent call last):", 2)
-    extent = await one.get("/detent/trials/1/logs/extent")
+    extent = await cluster.get("/detent/trials/1/logs/extent")
     assert extent == {"count": 4, "firstId": 1, "lastId": 4, "errors": 2, "number": None}
-    await ship(one, task_id, "more")
-    assert (await one.get("/detent/trials/1/logs/extent"))["count"] == 5
+    await ship(cluster, task_id, "more")
+    assert (await cluster.get("/detent/trials/1/logs/extent"))["count"] == 5
 
 
-async def test_the_first_error_is_the_earliest_of_its_attempt_and_the_tasks_own(one: Cluster):
+async def test_the_first_error_is_the_earliest_of_its_attempt_and_the_tasks_own(cluster: Cluster):
     """Lines of two agents arrive in any order; those of master and agent count only if the task wrote none."""
-    task_id = await task(one)
+    task_id = await task(cluster)
 
     def at(second: int, run: int, source: str = "task") -> dict[str, Any]:
         time = f"2026-01-01T10:00:{second:02}Z"
         return {"timestamp": time, "allocationId": f"{task_id}.{run}", "source": source}
 
     async def first(**query: str) -> str:
-        return str((await one.get("/detent/trials/1/logs/first-error", **query))["line"]["text"])
+        return str((await cluster.get("/detent/trials/1/logs/first-error", **query))["line"]["text"])
 
-    await ship(one, task_id, "ERROR: attempt 1 of 2 failed", level="ERROR", **at(1, 1, "master"))
+    await ship(cluster, task_id, "ERROR: attempt 1 of 2 failed", level="ERROR", **at(1, 1, "master"))
     assert await first() == "ERROR: attempt 1 of 2 failed"
-    await ship(one, task_id, "ConnectionError: peer is gone", **at(9, 1))
-    await ship(one, task_id, "ValueError: mine", **at(7, 1))
-    await ship(one, task_id, "train.py: error: unrecognized arguments: --x", **at(3, 2))
+    await ship(cluster, task_id, "ConnectionError: peer is gone", **at(9, 1))
+    await ship(cluster, task_id, "ValueError: mine", **at(7, 1))
+    await ship(cluster, task_id, "train.py: error: unrecognized arguments: --x", **at(3, 2))
     assert await first() == "ValueError: mine"
     assert await first(allocationId=f"{task_id}.2") == "train.py: error: unrecognized arguments: --x"
 
 
-async def test_the_quoted_line_of_an_earlier_attempt_comes_before_the_error_of_a_later_one(one: Cluster):
-    task_id = await task(one)
+async def test_the_quoted_line_of_an_earlier_attempt_comes_before_the_error_of_a_later_one(cluster: Cluster):
+    task_id = await task(cluster)
     first, second = f"{task_id}.1", f"{task_id}.2"
-    await ship(one, task_id, "loss 0.5", "no data", allocationId=first)
+    await ship(cluster, task_id, "loss 0.5", "no data", allocationId=first)
     cause = "attempt 1 of 2 failed: no data (exit code 1); attempt 2 of 2 follows"
-    await ship(one, task_id, cause, level="ERROR", allocationId=first, source="master")
-    await ship(one, task_id, "no data", "ValueError: x", allocationId=second)
-    found = (await one.get("/detent/trials/1/logs/first-error"))["line"]
+    await ship(cluster, task_id, cause, level="ERROR", allocationId=first, source="master")
+    await ship(cluster, task_id, "no data", "ValueError: x", allocationId=second)
+    found = (await cluster.get("/detent/trials/1/logs/first-error"))["line"]
     assert (found["text"], found["allocationId"]) == ("no data", first)
-    later = (await one.get("/detent/trials/1/logs/first-error", allocationId=second))["line"]
+    later = (await cluster.get("/detent/trials/1/logs/first-error", allocationId=second))["line"]
     assert later["text"] == "ValueError: x"
 
 
-async def test_a_line_has_a_number_within_its_log_alone(one: Cluster):
-    first = await task(one)
-    await fill(one, "another", 7)
-    await fill(one, first, 5)
-    await fill(one, "another", 3)
-    await fill(one, first, 4)
-    ids = [line["id"] for line in (await page(one))["lines"]]
+async def test_a_line_has_a_number_within_its_log_alone(cluster: Cluster):
+    first = await task(cluster)
+    await fill(cluster, "another", 7)
+    await fill(cluster, first, 5)
+    await fill(cluster, "another", 3)
+    await fill(cluster, first, 4)
+    ids = [line["id"] for line in (await page(cluster))["lines"]]
     assert ids == [*range(8, 13), *range(16, 20)]
-    found = [(await one.get("/detent/trials/1/logs/extent", line=each))["number"] for each in ids]
+    found = [(await cluster.get("/detent/trials/1/logs/extent", line=each))["number"] for each in ids]
     assert found == list(range(1, 10))
 
 
-async def test_a_download_is_the_whole_log_as_people_see_it(one: Cluster):
-    task_id = await task(one)
-    await fill(one, task_id, 1200)
-    await ship(one, task_id, "end", level="INFO", rankId=3, containerId="0123456789")
-    answer = await one.client.get("/detent/trials/1/logs/download")
+async def test_a_download_is_the_whole_log_as_people_see_it(cluster: Cluster):
+    task_id = await task(cluster)
+    await fill(cluster, task_id, 1200)
+    await ship(cluster, task_id, "end", level="INFO", rankId=3, containerId="0123456789")
+    answer = await cluster.client.get("/detent/trials/1/logs/download")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.headers["content-disposition"] == 'attachment; filename="trial-1.log"'
     lines = answer.text.splitlines()
@@ -249,8 +249,8 @@ async def test_a_download_is_the_whole_log_as_people_see_it(one: Cluster):
 
 
 @pytest.mark.sqlite
-async def test_the_first_error_is_found_by_its_index(one: Cluster):
-    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+async def test_the_first_error_is_found_by_its_index(cluster: Cluster):
+    connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     plan = connection.execute(
         "EXPLAIN QUERY PLAN SELECT id FROM task_logs WHERE task_id = 'x' AND is_error = 1"
         " AND source NOT IN ('agent', 'master') ORDER BY id LIMIT 1000"

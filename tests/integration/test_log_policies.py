@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.support.cluster import CONFIG, Cluster, FakeAgent, cluster
+from tests.support.cluster import CONFIG, Cluster, FakeAgent, open_cluster
 from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, write_holds
 
@@ -20,54 +20,58 @@ CANCEL = "log_policies: [{name: full, pattern: 'no space left', action: cancel_r
 EXCLUDE = "log_policies: [{pattern: 'bad .*disk', action: {type: exclude_node}}]\n"
 
 
-async def started(one: Cluster, agent: FakeAgent, policies: str) -> DesiredContainer:
-    await one.create(CONFIG + policies)
-    (wish,) = await agent.wished()
-    await agent.run(wish)
-    return wish
+async def started(cluster: Cluster, agent: FakeAgent, policies: str) -> DesiredContainer:
+    await cluster.create(CONFIG + policies)
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    return desired
 
 
-async def ship(one: Cluster, agent: FakeAgent, wish: DesiredContainer, *texts: str, start: int = 0) -> int:
+async def ship(cluster: Cluster, agent: FakeAgent, desired: DesiredContainer, *texts: str, start: int = 0) -> int:
     lines = [{"timestamp": 1_700_000_000.5, "log": text} for text in texts]
-    body = {"container_id": wish.container_id, "allocation_id": wish.allocation_id, "task_id": wish.spec.task_id}
-    answer = await one.client.post(
+    body = {
+        "container_id": desired.container_id,
+        "allocation_id": desired.allocation_id,
+        "task_id": desired.spec.task_id,
+    }
+    answer = await cluster.client.post(
         f"/detent/agents/{agent.id}/output",
         json={**body, "start": start, "end": start + len(texts), "lines": lines},
-        headers={"Authorization": f"Bearer {one.master.secrets.join_token}"},
+        headers={"Authorization": f"Bearer {cluster.master.secrets.join_token}"},
     )
     assert answer.status_code == 200, answer.text
     return int(answer.json()["committed"])
 
 
-async def trial(one: Cluster) -> dict[str, Any]:
-    found: dict[str, Any] = (await one.get("/api/v1/trials/1"))["trial"]
+async def trial(cluster: Cluster) -> dict[str, Any]:
+    found: dict[str, Any] = (await cluster.get("/api/v1/trials/1"))["trial"]
     return found
 
 
-async def has_state(one: Cluster, state: str) -> dict[str, Any]:
+async def has_state(cluster: Cluster, state: str) -> dict[str, Any]:
     async def reached() -> dict[str, Any] | None:
-        found = await trial(one)
+        found = await trial(cluster)
         return found if found["state"] == f"STATE_{state}" else None
 
     return await eventually(reached)
 
 
-async def attempts(one: Cluster) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await one.get("/detent/trials/1/attempts"))["attempts"]
+async def attempts(cluster: Cluster) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await cluster.get("/detent/trials/1/attempts"))["attempts"]
     return found
 
 
-async def log(one: Cluster) -> list[str]:
-    answer = await one.client.get("/api/v1/trials/1/logs")
+async def log(cluster: Cluster) -> list[str]:
+    answer = await cluster.client.get("/api/v1/trials/1/logs")
     return [json.loads(line)["result"]["log"].removesuffix("\n") for line in answer.text.splitlines()]
 
 
-async def test_a_failure_after_a_matching_line_is_not_followed_by_a_restart(one: Cluster):
-    agent = await one.join()
-    wish = await started(one, agent, CANCEL)
-    await ship(one, agent, wish, "fine", "OSError: no space left on device", "no space left, again")
-    await agent.exit(wish, code=1)
-    ended = await has_state(one, "ERROR")
+async def test_a_failure_after_a_matching_line_is_not_followed_by_a_restart(cluster: Cluster):
+    agent = await cluster.join()
+    desired = await started(cluster, agent, CANCEL)
+    await ship(cluster, agent, desired, "fine", "OSError: no space left on device", "no space left, again")
+    await agent.exit(desired, code=1)
+    ended = await has_state(cluster, "ERROR")
     assert (ended["restarts"], ended["logPolicyMatched"]) == (0, "full")
     assert ended["failure"] == (
         'the process exited with code 1; not restarted: log policy "full" (/no space left/) '
@@ -75,70 +79,70 @@ async def test_a_failure_after_a_matching_line_is_not_followed_by_a_restart(one:
     )
 
     async def text() -> str | None:
-        status = await one.get("/detent/experiments/1/status")
+        status = await cluster.get("/detent/experiments/1/status")
         return str(status["text"]) if status["state"] == "STATE_ERROR" else None
 
     assert await eventually(text) == f"failed: trial 1: restarts canceled by a log policy: {ended['failure']}"
-    (attempt,) = await attempts(one)
+    (attempt,) = await attempts(cluster)
     assert [(m["policy"], m["line"]) for m in attempt["policies"]] == [
         ('log policy "full"', "OSError: no space left on device")
     ]
-    (event,) = (await one.get("/detent/events", kind="log_policy_matched"))["events"]
+    (event,) = (await cluster.get("/detent/events", kind="log_policy_matched"))["events"]
     assert event["text"] == 'a line of trial 1 matched log policy "full": the trial is not restarted if it fails'
-    assert (await log(one))[-3:] == [
+    assert (await log(cluster))[-3:] == [
         f"attempt 1 of 6 failed: {ended['failure']}",
         "trial failed and matched logs to a don't retry policy",
         "resources failed with non-zero exit code: 1",
     ]
 
 
-async def test_the_end_of_an_attempt_waits_for_its_last_lines(one: Cluster):
+async def test_the_end_of_an_attempt_waits_for_its_last_lines(cluster: Cluster):
     """Agents report the end of a container before its last output."""
-    agent = await one.join()
-    wish = await started(one, agent, CANCEL)
+    agent = await cluster.join()
+    desired = await started(cluster, agent, CANCEL)
     exit_ = ContainerExit(kind="exited", code=1)
-    early = agent.truth(wish, ContainerState.TERMINATED, exit_).model_copy(update={"output_done": False})
-    await one.master.agents.on_report(agent.id, [early])
+    early = agent.report_of(desired, ContainerState.TERMINATED, exit_).model_copy(update={"output_done": False})
+    await cluster.master.agents.on_report(agent.id, [early])
 
     async def failed() -> bool:
-        return bool((await attempts(one))[0]["reason"] == "errored")
+        return bool((await attempts(cluster))[0]["reason"] == "errored")
 
     await eventually(failed)
-    await ship(one, agent, wish, "no space left")
-    await agent.say(wish, ContainerState.TERMINATED, exit_)
-    assert (await has_state(one, "ERROR"))["restarts"] == 0
+    await ship(cluster, agent, desired, "no space left")
+    await agent.send_report(desired, ContainerState.TERMINATED, exit_)
+    assert (await has_state(cluster, "ERROR"))["restarts"] == 0
 
 
-async def test_an_agent_that_knows_the_container_no_more_has_sent_all_of_its_output(one: Cluster):
+async def test_an_agent_that_knows_the_container_no_more_has_sent_all_of_its_output(cluster: Cluster):
     """The master may have crashed between the agent's last report and its own commit."""
-    agent = await one.join()
-    wish = await started(one, agent, CANCEL)
-    end = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
-    await one.master.agents.on_report(agent.id, [end.model_copy(update={"output_done": False})])
-    assert len(await attempts(one)) == 1
-    await one.join()
-    async with one.master.database.read() as session:
-        assert await session.scalar(select(ContainerRow.output_done).where(ContainerRow.id == wish.container_id))
-    (again,) = await agent.wished()
-    assert again.container_id != wish.container_id
+    agent = await cluster.join()
+    desired = await started(cluster, agent, CANCEL)
+    end = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
+    await cluster.master.agents.on_report(agent.id, [end.model_copy(update={"output_done": False})])
+    assert len(await attempts(cluster)) == 1
+    await cluster.join()
+    async with cluster.master.database.read() as session:
+        assert await session.scalar(select(ContainerRow.output_done).where(ContainerRow.id == desired.container_id))
+    (again,) = await agent.wait_for_desired()
+    assert again.container_id != desired.container_id
 
 
-async def test_an_agent_is_excluded_for_the_later_attempts_of_the_trial(one: Cluster):
-    bad = await one.join("bad")
-    wish = await started(one, bad, EXCLUDE)
-    good = await one.join("good")
-    await ship(one, bad, wish, "a bad old disk")
-    await bad.exit(wish, code=1)
-    (again,) = await good.wished()
+async def test_an_agent_is_excluded_for_the_later_attempts_of_the_trial(cluster: Cluster):
+    bad = await cluster.join("bad")
+    desired = await started(cluster, bad, EXCLUDE)
+    good = await cluster.join("good")
+    await ship(cluster, bad, desired, "a bad old disk")
+    await bad.exit(desired, code=1)
+    (again,) = await good.wait_for_desired()
     await good.run(again)
-    assert (await trial(one))["restarts"] == 1
-    assert (await log(one))[1] == (
+    assert (await trial(cluster))["restarts"] == 1
+    assert (await log(cluster))[1] == (
         "log policy /bad .*disk/ matched a line: later attempts of the trial do not run on agent bad; "
         "therefore will not schedule on bad"
     )
-    await ship(one, good, again, "another bad disk")
+    await ship(cluster, good, again, "another bad disk")
     await good.exit(again, code=1)
-    ended = await has_state(one, "ERROR")
+    ended = await has_state(cluster, "ERROR")
     assert ended["failure"] == (
         "the process exited with code 1; not restarted: log policy /bad .*disk/ excludes bad, good, and a trial "
         "needs 1 slots, but no agent of pool 'default' may run it (bad, good excluded by its log policies); add agents"
@@ -146,60 +150,60 @@ async def test_an_agent_is_excluded_for_the_later_attempts_of_the_trial(one: Clu
 
 
 async def test_without_launch_error_a_trial_waits_for_another_agent(tmp_path: Path):
-    async with cluster(tmp_path, launch_error=False) as one:
-        agent = await one.join("bad")
-        wish = await started(one, agent, EXCLUDE)
-        await ship(one, agent, wish, "bad disk")
-        await agent.exit(wish, code=1)
+    async with open_cluster(tmp_path, launch_error=False) as cluster:
+        agent = await cluster.join("bad")
+        desired = await started(cluster, agent, EXCLUDE)
+        await ship(cluster, agent, desired, "bad disk")
+        await agent.exit(desired, code=1)
 
         async def said() -> bool:
-            return "bad excluded by its log policies" in (await one.client.get("/detent/trials/1/why")).text
+            return "bad excluded by its log policies" in (await cluster.client.get("/detent/trials/1/why")).text
 
         await eventually(said)
-        other = await one.join("other")
-        await other.wished()
+        other = await cluster.join("other")
+        await other.wait_for_desired()
 
 
-async def test_a_policy_without_an_action_only_marks_and_defaults_apply(one: Cluster):
-    agent = await one.join()
-    wish = await started(one, agent, "")
-    await ship(one, agent, wish, "torch: CUDA out of memory. Tried")
-    await agent.exit(wish, code=1)
-    (again,) = await agent.wished()
-    assert again.allocation_id != wish.allocation_id
-    found = await trial(one)
+async def test_a_policy_without_an_action_only_marks_and_defaults_apply(cluster: Cluster):
+    agent = await cluster.join()
+    desired = await started(cluster, agent, "")
+    await ship(cluster, agent, desired, "torch: CUDA out of memory. Tried")
+    await agent.exit(desired, code=1)
+    (again,) = await agent.wait_for_desired()
+    assert again.allocation_id != desired.allocation_id
+    found = await trial(cluster)
     assert (found["restarts"], found["logPolicyMatched"]) == (1, "CUDA OOM")
-    (event,) = (await one.get("/detent/events", kind="log_policy_matched"))["events"]
+    (event,) = (await cluster.get("/detent/events", kind="log_policy_matched"))["events"]
     assert event["text"] == 'a line of trial 1 matched log policy "CUDA OOM"'
 
 
-async def test_the_echo_of_the_configuration_does_not_match(one: Cluster):
-    agent = await one.join()
-    wish = await started(one, agent, CANCEL)
-    await ship(one, agent, wish, '{"log_policies": [{"name": "full", "pattern": "no space left"}]}')
-    await agent.exit(wish, code=1)
-    await agent.wished()
-    assert (await trial(one))["restarts"] == 1
+async def test_the_echo_of_the_configuration_does_not_match(cluster: Cluster):
+    agent = await cluster.join()
+    desired = await started(cluster, agent, CANCEL)
+    await ship(cluster, agent, desired, '{"log_policies": [{"name": "full", "pattern": "no space left"}]}')
+    await agent.exit(desired, code=1)
+    await agent.wait_for_desired()
+    assert (await trial(cluster))["restarts"] == 1
 
 
 async def test_a_match_survives_the_master_and_is_recorded_once_for_each_attempt(tmp_path: Path):
-    async with cluster(tmp_path) as one:
-        agent = await one.join()
-        wish = await started(one, agent, CANCEL)
-        await ship(one, agent, wish, "no space left")
-    async with cluster(tmp_path) as one:
-        agent = FakeAgent(one, "one")
-        await ship(one, agent, wish, "no space left", start=1)
-        await agent.exit(wish, code=1)
-        assert (await has_state(one, "ERROR"))["restarts"] == 0
-        (attempt,) = await attempts(one)
+    async with open_cluster(tmp_path) as cluster:
+        agent = await cluster.join()
+        desired = await started(cluster, agent, CANCEL)
+        await ship(cluster, agent, desired, "no space left")
+    async with open_cluster(tmp_path) as cluster:
+        agent = FakeAgent(cluster, "one")
+        await ship(cluster, agent, desired, "no space left", start=1)
+        await agent.exit(desired, code=1)
+        assert (await has_state(cluster, "ERROR"))["restarts"] == 0
+        (attempt,) = await attempts(cluster)
         assert len(attempt["policies"]) == 1
 
 
-async def test_a_match_is_undone_with_its_lines(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_match_is_undone_with_its_lines(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     """A transaction that fails after the match leaves neither lines nor match, and both are stored when it is repeated."""
-    agent = await one.join()
-    wish = await started(one, agent, CANCEL)
+    agent = await cluster.join()
+    desired = await started(cluster, agent, CANCEL)
     insert, calls = policy_scan.repository.add, []
 
     def fails_once(*args: Any) -> None:
@@ -210,48 +214,52 @@ async def test_a_match_is_undone_with_its_lines(one: Cluster, monkeypatch: pytes
 
     monkeypatch.setattr(policy_scan.repository, "add", fails_once)
     lines = [{"timestamp": 1.0, "log": "no space left"}]
-    body = {"container_id": wish.container_id, "allocation_id": wish.allocation_id, "task_id": wish.spec.task_id}
-    answer = await one.client.post(
+    body = {
+        "container_id": desired.container_id,
+        "allocation_id": desired.allocation_id,
+        "task_id": desired.spec.task_id,
+    }
+    answer = await cluster.client.post(
         "/detent/agents/one/output",
         json={**body, "start": 0, "end": 1, "lines": lines},
-        headers={"Authorization": f"Bearer {one.master.secrets.join_token}"},
+        headers={"Authorization": f"Bearer {cluster.master.secrets.join_token}"},
     )
     assert answer.status_code == 500
-    assert (await attempts(one))[0]["policies"] == []
-    await ship(one, agent, wish, "no space left")
-    assert len((await attempts(one))[0]["policies"]) == 1
+    assert (await attempts(cluster))[0]["policies"] == []
+    await ship(cluster, agent, desired, "no space left")
+    assert len((await attempts(cluster))[0]["policies"]) == 1
 
 
 async def test_patterns_that_take_too_long_are_switched_off_and_the_log_says_so(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(policies, "SECONDS_A_BATCH", -1.0)
-    agent = await one.join()
-    wish = await started(one, agent, CANCEL)
-    await ship(one, agent, wish, "fine", "no space left")
-    await ship(one, agent, wish, "no space left", start=2)
-    assert (await attempts(one))[0]["policies"] == []
-    assert sum("the rest of this attempt is not compared" in line for line in await log(one)) == 1
-    assert len((await one.get("/detent/events", kind="log_policies_off"))["events"]) == 1
+    agent = await cluster.join()
+    desired = await started(cluster, agent, CANCEL)
+    await ship(cluster, agent, desired, "fine", "no space left")
+    await ship(cluster, agent, desired, "no space left", start=2)
+    assert (await attempts(cluster))[0]["policies"] == []
+    assert sum("the rest of this attempt is not compared" in line for line in await log(cluster)) == 1
+    assert len((await cluster.get("/detent/events", kind="log_policies_off"))["events"]) == 1
 
 
-async def test_lines_are_searched_before_the_transaction_that_stores_them(one: Cluster):
+async def test_lines_are_searched_before_the_transaction_that_stores_them(cluster: Cluster):
     pattern = "(?:a|b)*a(?:a|b){60}c"
-    agent = await one.join()
-    wish = await started(one, agent, f"log_policies: [{{pattern: '{pattern}', action: cancel_retries}}]\n")
+    agent = await cluster.join()
+    desired = await started(cluster, agent, f"log_policies: [{{pattern: '{pattern}', action: cancel_retries}}]\n")
     noise = "".join(random.Random(1).choices("ab", k=32_000))
-    with write_holds(one.master.database) as holds:
-        await ship(one, agent, wish, *[noise] * 90)
+    with write_holds(cluster.master.database) as holds:
+        await ship(cluster, agent, desired, *[noise] * 90)
     print(holds)
     assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
-    assert any("the rest of this attempt is not compared" in line for line in await log(one))
+    assert any("the rest of this attempt is not compared" in line for line in await log(cluster))
 
 
-async def test_lines_of_a_long_batch_match_what_no_earlier_line_has_matched(one: Cluster):
-    agent = await one.join()
-    wish = await started(one, agent, CANCEL)
+async def test_lines_of_a_long_batch_match_what_no_earlier_line_has_matched(cluster: Cluster):
+    agent = await cluster.join()
+    desired = await started(cluster, agent, CANCEL)
     noise = "x" * 5_000
-    await ship(one, agent, wish, noise, "first: no space left", "second: no space left")
-    await ship(one, agent, wish, noise, "third: no space left", start=3)
-    (attempt,) = await attempts(one)
+    await ship(cluster, agent, desired, noise, "first: no space left", "second: no space left")
+    await ship(cluster, agent, desired, noise, "third: no space left", start=3)
+    (attempt,) = await attempts(cluster)
     assert [each["line"] for each in attempt["policies"]] == ["first: no space left"]

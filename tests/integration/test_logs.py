@@ -11,28 +11,32 @@ from determined_master.logs import repository
 from determined_master.logs.repository import Selection
 
 
-async def setup(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    return agent, wish
+async def setup(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    return agent, desired
 
 
-async def ship(one: Cluster, wish, start, end, *texts, **more):
+async def ship(cluster: Cluster, desired, start, end, *texts, **more):
     lines = [{"timestamp": 1_700_000_000.5 + i, "log": text, **more} for i, text in enumerate(texts)]
-    body = {"container_id": wish.container_id, "allocation_id": wish.allocation_id, "task_id": wish.spec.task_id}
-    headers = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
-    answer = await one.client.post(
+    body = {
+        "container_id": desired.container_id,
+        "allocation_id": desired.allocation_id,
+        "task_id": desired.spec.task_id,
+    }
+    headers = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
+    answer = await cluster.client.post(
         "/detent/agents/one/output", json={**body, "start": start, "end": end, "lines": lines}, headers=headers
     )
     assert answer.status_code == 200, answer.text
     return answer.json()["committed"]
 
 
-async def read(one: Cluster, **query) -> list[dict]:
+async def read(cluster: Cluster, **query) -> list[dict]:
     """Returns the lines; their texts without the line break that each has."""
-    answer = await one.client.get("/api/v1/trials/1/logs", params=query)
+    answer = await cluster.client.get("/api/v1/trials/1/logs", params=query)
     assert answer.status_code == 200, answer.text
     assert "\n\n" not in answer.text
     lines = [json.loads(line)["result"] for line in answer.text.splitlines()]
@@ -40,45 +44,45 @@ async def read(one: Cluster, **query) -> list[dict]:
     return [line | {"log": line["log"].removesuffix("\n")} for line in lines]
 
 
-async def test_a_batch_sent_twice_is_stored_once(one: Cluster):
-    _, wish = await setup(one)
-    assert await ship(one, wish, 0, 10, "a") == 10
-    assert await ship(one, wish, 0, 10, "a") == 10
-    assert await ship(one, wish, 10, 20, "b") == 20
-    assert [line["log"] for line in await read(one)] == ["a", "b"]
+async def test_a_batch_sent_twice_is_stored_once(cluster: Cluster):
+    _, desired = await setup(cluster)
+    assert await ship(cluster, desired, 0, 10, "a") == 10
+    assert await ship(cluster, desired, 0, 10, "a") == 10
+    assert await ship(cluster, desired, 10, 20, "b") == 20
+    assert [line["log"] for line in await read(cluster)] == ["a", "b"]
 
 
-async def test_a_gap_is_not_stored_and_the_agent_is_told_where_to_go_on(one: Cluster):
-    _, wish = await setup(one)
-    assert await ship(one, wish, 50, 60, "later") == 0
-    assert await read(one) == []
+async def test_a_gap_is_not_stored_and_the_agent_is_told_where_to_go_on(cluster: Cluster):
+    _, desired = await setup(cluster)
+    assert await ship(cluster, desired, 50, 60, "later") == 0
+    assert await read(cluster) == []
 
 
-async def test_a_line_ends_with_one_line_break_however_it_was_sent(one: Cluster):
-    _, wish = await setup(one)
-    await ship(one, wish, 0, 1, "bare", "with its end\n", "")
-    answer = await one.client.get("/api/v1/trials/1/logs")
+async def test_a_line_ends_with_one_line_break_however_it_was_sent(cluster: Cluster):
+    _, desired = await setup(cluster)
+    await ship(cluster, desired, 0, 1, "bare", "with its end\n", "")
+    answer = await cluster.client.get("/api/v1/trials/1/logs")
     lines = [json.loads(line)["result"] for line in answer.text.splitlines()]
     assert [line["log"] for line in lines] == ["bare\n", "with its end\n", "\n"]
     assert [line["message"].count("\n") for line in lines] == [1, 1, 1]
 
 
-async def test_the_message_is_what_people_see(one: Cluster):
-    _, wish = await setup(one)
-    await ship(one, wish, 0, 1, "hello", level="INFO", rank_id=3)
-    line = (await read(one))[0]
-    assert line["message"] == f"[2023-11-14T22:13:20.500000Z] {wish.container_id[:8]} [rank=3] || INFO: hello\n"
+async def test_the_message_is_what_people_see(cluster: Cluster):
+    _, desired = await setup(cluster)
+    await ship(cluster, desired, 0, 1, "hello", level="INFO", rank_id=3)
+    line = (await read(cluster))[0]
+    assert line["message"] == f"[2023-11-14T22:13:20.500000Z] {desired.container_id[:8]} [rank=3] || INFO: hello\n"
     assert (line["level"], line["rankId"], line["trialId"]) == ("LOG_LEVEL_INFO", 3, 1)
 
 
-async def test_logs_are_filtered_by_level_rank_stream_and_text(one: Cluster):
-    _, wish = await setup(one)
-    await ship(one, wish, 0, 1, "one", level="INFO", rank_id=0)
-    await ship(one, wish, 1, 2, "two", level="ERROR", rank_id=1, stdtype="stderr")
-    await ship(one, wish, 2, 3, "three 100%")
+async def test_logs_are_filtered_by_level_rank_stream_and_text(cluster: Cluster):
+    _, desired = await setup(cluster)
+    await ship(cluster, desired, 0, 1, "one", level="INFO", rank_id=0)
+    await ship(cluster, desired, 1, 2, "two", level="ERROR", rank_id=1, stdtype="stderr")
+    await ship(cluster, desired, 2, 3, "three 100%")
 
     async def texts(**query):
-        return [line["log"] for line in await read(one, **query)]
+        return [line["log"] for line in await read(cluster, **query)]
 
     assert await texts(levels=["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"]) == ["two"]
     assert await texts(rankIds=[1]) == ["two"]
@@ -89,36 +93,40 @@ async def test_logs_are_filtered_by_level_rank_stream_and_text(one: Cluster):
     assert await texts(limit=1) == ["one"]
     assert await texts(limit=2, orderBy="ORDER_BY_DESC") == ["three 100%", "two"]
     assert (
-        await one.client.get("/api/v1/trials/1/logs", params={"searchText": "(", "enableRegex": True})
+        await cluster.client.get("/api/v1/trials/1/logs", params={"searchText": "(", "enableRegex": True})
     ).text.startswith('{"error"')
 
 
-async def test_an_expression_goes_through_all_pages(one: Cluster, monkeypatch):
+async def test_an_expression_goes_through_all_pages(cluster: Cluster, monkeypatch):
     monkeypatch.setattr(log_tail, "PAGE_MATCHED", 2)
-    _, wish = await setup(one)
+    _, desired = await setup(cluster)
     for number, text in enumerate(("a1", "b", "a2", "a3", "b", "a4")):
-        await ship(one, wish, number, number + 1, text)
+        await ship(cluster, desired, number, number + 1, text)
     found = {"searchText": "^a.$", "enableRegex": True}
-    assert [line["log"] for line in await read(one, **found)] == ["a1", "a2", "a3", "a4"]
-    assert [line["log"] for line in await read(one, **found, limit=3, orderBy="ORDER_BY_DESC")] == ["a4", "a3", "a2"]
+    assert [line["log"] for line in await read(cluster, **found)] == ["a1", "a2", "a3", "a4"]
+    assert [line["log"] for line in await read(cluster, **found, limit=3, orderBy="ORDER_BY_DESC")] == [
+        "a4",
+        "a3",
+        "a2",
+    ]
 
 
-async def test_an_expression_of_nested_repetitions_holds_nobody_up(one: Cluster):
-    _, wish = await setup(one)
-    await ship(one, wish, 0, 1, "a" * 5000 + "b")
-    asked = one.client.get("/api/v1/trials/1/logs", params={"searchText": "(a+)+$", "enableRegex": True})
+async def test_an_expression_of_nested_repetitions_holds_nobody_up(cluster: Cluster):
+    _, desired = await setup(cluster)
+    await ship(cluster, desired, 0, 1, "a" * 5000 + "b")
+    asked = cluster.client.get("/api/v1/trials/1/logs", params={"searchText": "(a+)+$", "enableRegex": True})
     endless = asyncio.ensure_future(asked)
     while not endless.done():
-        assert (await asyncio.wait_for(one.client.get("/api/v1/me"), 2)).status_code == 200
+        assert (await asyncio.wait_for(cluster.client.get("/api/v1/me"), 2)).status_code == 200
     assert endless.result().status_code == 200
     assert endless.result().text == ""
 
 
-async def test_follow_ends_with_the_trial_and_misses_nothing(one: Cluster):
-    agent, wish = await setup(one)
-    following = asyncio.ensure_future(one.client.get("/api/v1/trials/1/logs", params={"follow": True}))
-    await ship(one, wish, 0, 1, "a")
-    await agent.exit(wish)
+async def test_follow_ends_with_the_trial_and_misses_nothing(cluster: Cluster):
+    agent, desired = await setup(cluster)
+    following = asyncio.ensure_future(cluster.client.get("/api/v1/trials/1/logs", params={"follow": True}))
+    await ship(cluster, desired, 0, 1, "a")
+    await agent.exit(desired)
     answer = await asyncio.wait_for(following, 20)
     assert [json.loads(line)["result"]["log"] for line in answer.text.splitlines()] == [
         "a\n",
@@ -127,45 +135,50 @@ async def test_follow_ends_with_the_trial_and_misses_nothing(one: Cluster):
 
 
 @pytest.mark.parametrize("path", ["trials/1", "tasks/{}"])
-async def test_followed_fields_come_again_with_new_values_until_the_end(one: Cluster, path: str):
-    agent, wish = await setup(one)
-    await ship(one, wish, 0, 1, "a")
-    where = f"/api/v1/{path.format(wish.spec.task_id)}/logs/fields"
-    first = json.loads((await one.client.get(where)).text)["result"]
-    assert (first["rankIds"], first["containerIds"]) == ([], [wish.container_id])
-    following = asyncio.ensure_future(one.client.get(where, params={"follow": True}))
-    await ship(one, wish, 1, 2, "b", rank_id=1)
-    await ship(one, wish, 2, 3, "c", rank_id=0)
-    await agent.exit(wish)
+async def test_followed_fields_come_again_with_new_values_until_the_end(cluster: Cluster, path: str):
+    agent, desired = await setup(cluster)
+    await ship(cluster, desired, 0, 1, "a")
+    where = f"/api/v1/{path.format(desired.spec.task_id)}/logs/fields"
+    first = json.loads((await cluster.client.get(where)).text)["result"]
+    assert (first["rankIds"], first["containerIds"]) == ([], [desired.container_id])
+    following = asyncio.ensure_future(cluster.client.get(where, params={"follow": True}))
+    await ship(cluster, desired, 1, 2, "b", rank_id=1)
+    await ship(cluster, desired, 2, 3, "c", rank_id=0)
+    await agent.exit(desired)
     answer = await asyncio.wait_for(following, 20)
     told = [json.loads(line)["result"] for line in answer.text.splitlines()]
     assert told[-1] == first | {"rankIds": [0, 1], "sources": ["master", "task"]}
     assert [set(each["rankIds"]) for each in told] == sorted(({*each["rankIds"]} for each in told), key=len)
 
 
-async def test_a_task_may_not_write_another_tasks_log(one: Cluster):
-    _, wish = await setup(one)
-    task = one.as_task(wish.allocation_id)
+async def test_a_task_may_not_write_another_tasks_log(cluster: Cluster):
+    _, desired = await setup(cluster)
+    task = cluster.as_task(desired.allocation_id)
     own = {
         "logs": [
-            {"task_id": wish.spec.task_id, "log": "x", "level": "ERROR", "timestamp": "2026-01-01T00:00:00.123456789Z"}
+            {
+                "task_id": desired.spec.task_id,
+                "log": "x",
+                "level": "ERROR",
+                "timestamp": "2026-01-01T00:00:00.123456789Z",
+            }
         ]
     }
-    assert (await one.post("/api/v1/task/logs", own, **task)).status_code == 200
-    assert (await read(one))[0]["level"] == "LOG_LEVEL_ERROR"
+    assert (await cluster.post("/api/v1/task/logs", own, **task)).status_code == 200
+    assert (await read(cluster))[0]["level"] == "LOG_LEVEL_ERROR"
     other = {"logs": [{"taskId": "2.other", "log": "x"}]}
-    assert (await one.post("/api/v1/task/logs", other, **task)).status_code == 403
+    assert (await cluster.post("/api/v1/task/logs", other, **task)).status_code == 403
 
 
-async def test_a_page_ends_with_the_line_that_fills_it_and_nothing_is_left_out(one: Cluster):
-    _, wish = await setup(one)
+async def test_a_page_ends_with_the_line_that_fills_it_and_nothing_is_left_out(cluster: Cluster):
+    _, desired = await setup(cluster)
     texts = [f"{number} " + "w" * size for number, size in enumerate((200_000, 200_000, 1, 700_000, 1, 1))]
-    await ship(one, wish, 0, 60, *texts)
-    async with one.master.database.read() as session:
-        page = await repository.page(session, wish.spec.task_id, Selection(), after_id=0, most=500)
+    await ship(cluster, desired, 0, 60, *texts)
+    async with cluster.master.database.read() as session:
+        page = await repository.page(session, desired.spec.task_id, Selection(), after_id=0, most=500)
     assert [len(row.log) for row in page] == [200_002, 200_002]
-    assert [line["log"] for line in await read(one)] == texts
-    assert [line["log"] for line in await read(one, orderBy="ORDER_BY_DESC")] == texts[::-1]
-    assert [line["log"] for line in await read(one, limit=4)] == texts[:4]
-    download = await one.client.get("/detent/trials/1/logs/download")
+    assert [line["log"] for line in await read(cluster)] == texts
+    assert [line["log"] for line in await read(cluster, orderBy="ORDER_BY_DESC")] == texts[::-1]
+    assert [line["log"] for line in await read(cluster, limit=4)] == texts[:4]
+    download = await cluster.client.get("/detent/trials/1/logs/download")
     assert [line.rpartition("|| ")[2] for line in download.text.splitlines()] == texts

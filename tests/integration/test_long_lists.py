@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import insert, select
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.database_reads import loads, reads
 from tests.support.makers import NOON, add_experiment, add_trial
 
@@ -47,7 +47,7 @@ PLACE_ORDERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-async def add_users(one: Cluster, count: int) -> list[UserRow]:
+async def add_users(cluster: Cluster, count: int) -> list[UserRow]:
     rows = [
         {
             "username": f"user-{i * 7919 % 9973:04}",
@@ -60,18 +60,18 @@ async def add_users(one: Cluster, count: int) -> list[UserRow]:
         }
         for i in range(count)
     ]
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         await session.execute(insert(UserRow), rows)
         return list((await session.scalars(select(UserRow).order_by(UserRow.id))).all())
 
 
-async def add_places(one: Cluster, count: int) -> tuple[list[WorkspaceRow], list[ProjectRow]]:
+async def add_places(cluster: Cluster, count: int) -> tuple[list[WorkspaceRow], list[ProjectRow]]:
     """Adds workspaces, and projects in the first workspace, with equal names among them."""
     places: list[dict[str, Any]] = [
         {"name": f"{NAMES[i % len(NAMES)]} {i // 2}", "user_id": 1 + i % 2, "archived": i % 3 == 0}
         for i in range(count)
     ]
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         await session.execute(insert(WorkspaceRow), [{**p, "name": f"{p['name']} {i}"} for i, p in enumerate(places)])
         await session.execute(insert(ProjectRow), [{**p, "workspace_id": 1, "name": p["name"][:4]} for p in places])
         workspaces = (await session.scalars(select(WorkspaceRow).order_by(WorkspaceRow.id))).all()
@@ -79,28 +79,30 @@ async def add_places(one: Cluster, count: int) -> tuple[list[WorkspaceRow], list
     return list(workspaces), list(projects)
 
 
-async def check_pages(one: Cluster, path: str, key: str, rows: list[Any], order: str, query: dict[str, Any]) -> None:
+async def check_pages(
+    cluster: Cluster, path: str, key: str, rows: list[Any], order: str, query: dict[str, Any]
+) -> None:
     """Checks pages in both directions against ``rows``, which are in ascending order."""
     for direction, expected in (("ORDER_BY_ASC", rows), ("ORDER_BY_DESC", rows[::-1])):
         ids: list[int] = []
         for offset in range(0, len(rows), PAGE):
-            answer = await one.get(path, sortBy=order, orderBy=direction, offset=offset, limit=PAGE, **query)
+            answer = await cluster.get(path, sortBy=order, orderBy=direction, offset=offset, limit=PAGE, **query)
             end = min(offset + PAGE, len(rows))
             window = {"offset": offset, "limit": PAGE, "startIndex": offset, "endIndex": end, "total": len(rows)}
             assert answer["pagination"] == window
             ids += [each["id"] for each in answer[key]]
         assert ids == [row.id for row in expected]
-        last = await one.get(path, sortBy=order, orderBy=direction, offset=-2, limit=PAGE, **query)
+        last = await cluster.get(path, sortBy=order, orderBy=direction, offset=-2, limit=PAGE, **query)
         assert [each["id"] for each in last[key]] == ids[-2:]
-        none = await one.get(path, sortBy=order, orderBy=direction, limit=-2, **query)
+        none = await cluster.get(path, sortBy=order, orderBy=direction, limit=-2, **query)
         assert (none[key], none["pagination"]["total"]) == ([], len(rows))
 
 
 @pytest.mark.parametrize("order", USER_ORDERS)
 async def test_pages_of_users_are_the_sorted_list(tmp_path: Path, order: str) -> None:
-    async with cluster(tmp_path) as one:
-        rows = sorted(await add_users(one, 40), key=lambda user: (USER_ORDERS[order](user), user.id))
-        await check_pages(one, "/api/v1/users", "users", rows, order, {})
+    async with open_cluster(tmp_path) as cluster:
+        rows = sorted(await add_users(cluster, 40), key=lambda user: (USER_ORDERS[order](user), user.id))
+        await check_pages(cluster, "/api/v1/users", "users", rows, order, {})
 
 
 @pytest.mark.parametrize(
@@ -115,25 +117,25 @@ async def test_pages_of_users_are_the_sorted_list(tmp_path: Path, order: str) ->
     ids=["letters", "sign", "both names", "long", "flags"],
 )
 async def test_users_are_filtered(tmp_path: Path, query: dict[str, Any], fits: Callable[[UserRow], bool]) -> None:
-    async with cluster(tmp_path) as one:
-        rows = [user for user in await add_users(one, 40) if fits(user)]
-        await check_pages(one, "/api/v1/users", "users", rows, "", query)
+    async with open_cluster(tmp_path) as cluster:
+        rows = [user for user in await add_users(cluster, 40) if fits(user)]
+        await check_pages(cluster, "/api/v1/users", "users", rows, "", query)
 
 
 @pytest.mark.parametrize("order", PLACE_ORDERS)
 async def test_pages_of_workspaces_and_projects_are_the_sorted_lists(tmp_path: Path, order: str) -> None:
-    async with cluster(tmp_path) as one:
-        workspaces, projects = await add_places(one, 40)
+    async with open_cluster(tmp_path) as cluster:
+        workspaces, projects = await add_places(cluster, 40)
         for path, key, rows in (
             ("/api/v1/workspaces", "workspaces", workspaces),
             ("/api/v1/workspaces/1/projects", "projects", projects),
         ):
             rows = sorted(rows, key=lambda row: (PLACE_ORDERS[order](row), row.id))
-            await check_pages(one, path, key, rows, order, {})
+            await check_pages(cluster, path, key, rows, order, {})
             mine = [row for row in rows if row.user_id == 2 and not row.archived]
             assert mine
-            await check_pages(one, path, key, mine, order, {"users": "determined", "archived": "false"})
-            await check_pages(one, path, key, mine, order, {"userIds": 2, "archived": "false"})
+            await check_pages(cluster, path, key, mine, order, {"users": "determined", "archived": "false"})
+            await check_pages(cluster, path, key, mine, order, {"userIds": 2, "archived": "false"})
 
 
 @pytest.mark.parametrize(
@@ -146,16 +148,16 @@ async def test_pages_of_workspaces_and_projects_are_the_sorted_lists(tmp_path: P
     ],
 )
 async def test_workspaces_are_filtered(tmp_path: Path, query: dict[str, Any], fits: Callable[[Any], bool]) -> None:
-    async with cluster(tmp_path) as one:
-        workspaces, _ = await add_places(one, 40)
-        await check_pages(one, "/api/v1/workspaces", "workspaces", [w for w in workspaces if fits(w)], "", query)
+    async with open_cluster(tmp_path) as cluster:
+        workspaces, _ = await add_places(cluster, 40)
+        await check_pages(cluster, "/api/v1/workspaces", "workspaces", [w for w in workspaces if fits(w)], "", query)
 
 
 async def test_a_page_of_users_loads_its_own_rows_only(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as one:
-        rows = await add_users(one, MANY)
+    async with open_cluster(tmp_path) as cluster:
+        rows = await add_users(cluster, MANY)
         with loads(UserRow) as loaded:
-            answer = await one.get("/api/v1/users", name="user-", sortBy="SORT_BY_NAME", offset=100, limit=PAGE)
+            answer = await cluster.get("/api/v1/users", name="user-", sortBy="SORT_BY_NAME", offset=100, limit=PAGE)
         assert answer["pagination"]["total"] == MANY
         shown = {user["id"] for user in answer["users"]}
         assert len(shown) == PAGE
@@ -171,12 +173,12 @@ async def test_a_page_of_users_loads_its_own_rows_only(tmp_path: Path) -> None:
     ],
 )
 async def test_a_page_of_places_reads_its_own_rows_only(tmp_path: Path, path: str, key: str, model: type[Any]) -> None:
-    async with cluster(tmp_path) as one:
-        await add_places(one, MANY)
+    async with open_cluster(tmp_path) as cluster:
+        await add_places(cluster, MANY)
         counts = []
         for limit in (3, 30):
-            with loads(model) as loaded, reads(one.master.database) as statements:
-                answer = await one.get(path, offset=1000, limit=limit)
+            with loads(model) as loaded, reads(cluster.master.database) as statements:
+                answer = await cluster.get(path, offset=1000, limit=limit)
             assert {row.id for row in loaded} - {1} == {each["id"] for each in answer[key]}
             assert (len(answer[key]), answer["pagination"]["total"]) == (limit, MANY + 1)
             counts.append(sum("workspaces" in each or "project" in each for each in statements))
@@ -187,22 +189,22 @@ async def test_a_page_of_places_reads_its_own_rows_only(tmp_path: Path, path: st
 async def test_places_count_their_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     for module in (list_queries, experiment_rows):
         monkeypatch.setattr(module, "MAX_IDS_A_STATEMENT", batch)
-    async with cluster(tmp_path) as one:
-        await add_places(one, 3)
-        async with one.master.database.write() as session:
+    async with open_cluster(tmp_path) as cluster:
+        await add_places(cluster, 3)
+        async with cluster.master.database.write() as session:
             for project_id in (1, 2, 2):
                 await add_experiment(session, project_id=project_id)
-        workspaces = (await one.get("/api/v1/workspaces"))["workspaces"]
+        workspaces = (await cluster.get("/api/v1/workspaces"))["workspaces"]
         assert [(w["numProjects"], w["numExperiments"]) for w in workspaces] == [(4, 3), (0, 0), (0, 0), (0, 0)]
-        projects = (await one.get("/api/v1/workspaces/1/projects"))["projects"]
+        projects = (await cluster.get("/api/v1/workspaces/1/projects"))["projects"]
         assert [(p["numExperiments"], p["numActiveExperiments"]) for p in projects] == [(1, 0), (2, 0), (0, 0), (0, 0)]
-        assert (await one.get("/api/v1/workspaces/1"))["workspace"] == workspaces[0]
-        assert (await one.get("/api/v1/projects/2"))["project"] == projects[1]
+        assert (await cluster.get("/api/v1/workspaces/1"))["workspace"] == workspaces[0]
+        assert (await cluster.get("/api/v1/projects/2"))["project"] == projects[1]
 
 
-async def add_tasks(one: Cluster, count: int) -> TrialRow:
+async def add_tasks(cluster: Cluster, count: int) -> TrialRow:
     """Adds live allocations of one trial on one agent; each even one has a container."""
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         trial = await add_trial(session, await add_experiment(session))
         session.add(AgentRow(id="a", pool="default", registered_at=NOON))
         await session.flush()
@@ -244,10 +246,10 @@ async def add_tasks(one: Cluster, count: int) -> TrialRow:
 
 
 async def test_tasks_are_read_in_few_statements(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as one:
-        trial = await add_tasks(one, MANY)
-        with loads(TrialRow) as trials, reads(one.master.database) as statements:
-            tasks = (await one.get("/api/v1/tasks"))["allocationIdToSummary"]
+    async with open_cluster(tmp_path) as cluster:
+        trial = await add_tasks(cluster, MANY)
+        with loads(TrialRow) as trials, reads(cluster.master.database) as statements:
+            tasks = (await cluster.get("/api/v1/tasks"))["allocationIdToSummary"]
         assert len(tasks) == MANY
         assert not trials
         # the loops of the master read meanwhile
@@ -262,12 +264,12 @@ async def test_tasks_are_read_in_few_statements(tmp_path: Path) -> None:
 
 
 async def test_labels_are_counted_by_the_database(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as one:
-        async with one.master.database.write() as session:
+    async with open_cluster(tmp_path) as cluster:
+        async with cluster.master.database.write() as session:
             await add_experiment(session, labels=[f"label-{i:04}" for i in range(MANY)])
             await add_experiment(session, labels=["label-2000"])
-        with loads(ExperimentRow) as experiments, reads(one.master.database) as statements:
-            labels = (await one.get("/api/v1/experiment/labels"))["labels"]
+        with loads(ExperimentRow) as experiments, reads(cluster.master.database) as statements:
+            labels = (await cluster.get("/api/v1/experiment/labels"))["labels"]
         assert labels[0] == "label-2000"
         assert labels[1:3] == ["label-0000", "label-0001"]
         assert len(labels) == MANY

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 from sqlalchemy import func, select
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.queue_rows import fill
 from tests.support.waiting import eventually
 
@@ -24,9 +24,9 @@ MAX_SECONDS = 0.1
 """The code that made its view anew for each decision took 0.4 s."""
 
 
-async def fill_queue(one: Cluster, count: int) -> None:
+async def fill_queue(cluster: Cluster, count: int) -> None:
     """Puts the rows into the database past the sessions of the master, as if it had been started with them."""
-    database = one.master.database
+    database = cluster.master.database
 
     def put() -> None:
         with database.group_engine.begin() as connection:
@@ -37,20 +37,20 @@ async def fill_queue(one: Cluster, count: int) -> None:
     database.notifications.publish({notifications.SCHEDULE})
 
 
-async def placed(one: Cluster) -> int:
-    async with one.master.database.read() as session:
+async def placed(cluster: Cluster) -> int:
+    async with cluster.master.database.read() as session:
         query = select(func.count()).where(AllocationRow.state == AllocationState.ASSIGNED)
         return (await session.scalars(query)).one()
 
 
-async def slowest(one: Cluster, over: asyncio.Event) -> list[float]:
+async def slowest(cluster: Cluster, over: asyncio.Event) -> list[float]:
     """Asks for ``/info`` every ten milliseconds until the event is set. Returns the times from when each question was
     due to its answer, the longest first."""
     times = []
     while not over.is_set():
         due = time.perf_counter() + 0.01
         await asyncio.sleep(0.01)
-        assert (await one.client.get("/info")).status_code == 200
+        assert (await cluster.client.get("/info")).status_code == 200
         times.append(time.perf_counter() - due)
     return sorted(times, reverse=True)
 
@@ -60,17 +60,17 @@ PROVIDER = {"type": "command", "launch": ["true"], "terminate": ["true"], "max_a
 
 @pytest.mark.parametrize("queued", [20_000, pytest.param(100_000, marks=pytest.mark.long)])
 async def test_info_is_answered_while_a_long_queue_is_explained_changed_and_provided_for(tmp_path: Path, queued: int):
-    async with cluster(tmp_path, resource_pools=[{"pool_name": "default", "provider": PROVIDER}]) as one:
-        await one.join("one", slots=4)
-        await fill_queue(one, queued)
-        await eventually(lambda: placed(one), within=60)
+    async with open_cluster(tmp_path, resource_pools=[{"pool_name": "default", "provider": PROVIDER}]) as cluster:
+        await cluster.join("one", slots=4)
+        await fill_queue(cluster, queued)
+        await eventually(lambda: placed(cluster), within=60)
         over = asyncio.Event()
-        asking = asyncio.create_task(slowest(one, over))
+        asking = asyncio.create_task(slowest(cluster, over))
         answers: list[Any] = []
         for number in range(1, 13):
-            answers.append(await one.get(f"/detent/experiments/{number + 20}/why"))
+            answers.append(await cluster.get(f"/detent/experiments/{number + 20}/why"))
             change = {"resources": {"priority": 50 + number}}
-            assert (await one.client.patch(f"/api/v1/experiments/{number}", json=change)).status_code == 200
+            assert (await cluster.client.patch(f"/api/v1/experiments/{number}", json=change)).status_code == 200
         over.set()
         times = await asking
     assert len(times) > 50
@@ -80,18 +80,18 @@ async def test_info_is_answered_while_a_long_queue_is_explained_changed_and_prov
 
 @pytest.mark.sqlite
 async def test_reasons_of_a_queue_that_is_longer_than_a_batch_are_all_stored_in_turn(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(waiting_reasons, "MAX_BATCH", 50)
     monkeypatch.setattr(waiting_reasons, "DELAY_SECONDS", 0.01)
-    await one.join("one", slots=1)
-    await fill_queue(one, 200)
+    await cluster.join("one", slots=1)
+    await fill_queue(cluster, 200)
 
     async def all_stored() -> bool:
         query = select(func.count()).where(
             AllocationRow.state == AllocationState.PENDING, AllocationRow.waiting.like("needs %")
         )
-        async with one.master.database.read() as session:
+        async with cluster.master.database.read() as session:
             return (await session.scalars(query)).one() == 199
 
     await eventually(all_stored)
@@ -112,11 +112,11 @@ def slices() -> Iterator[list[float]]:
         yield taken
 
 
-async def test_a_long_queue_is_read_and_compared_in_slices(one: Cluster):
+async def test_a_long_queue_is_read_and_compared_in_slices(cluster: Cluster):
     """In one piece it takes a second of the event loop."""
-    manager = one.master.managers.of("default")
+    manager = cluster.master.managers.of("default")
     assert isinstance(manager, AgentManager)
-    await fill_queue(one, 10_000)
+    await fill_queue(cluster, 10_000)
     with slices() as taken:
         assert not await manager.kept.check()
     longest = sorted(taken, reverse=True)

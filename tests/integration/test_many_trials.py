@@ -25,7 +25,7 @@ MAX_STATEMENTS = 40
 ADMIN = Principal(user_id=1, username="admin", admin=True)
 
 
-async def add_search(one: Cluster, count: int) -> int:
+async def add_search(cluster: Cluster, count: int) -> int:
     """Adds a paused random search with ``count`` paused trials, as its searcher made them."""
     hyperparameters = {"x": {"type": "double", "minval": 0.0, "maxval": 1.0}}
     config = effective(hyperparameters, max_restarts=5, entrypoint="true")
@@ -38,7 +38,7 @@ async def add_search(one: Cluster, count: int) -> int:
     actions = search.initial()
     while isinstance(actions[-1], CreateMore):
         actions = actions[:-1] + search.on_event(LotDue())
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         row = await add_experiment(
             session,
             state=ExperimentState.PAUSED,
@@ -64,47 +64,47 @@ async def add_search(one: Cluster, count: int) -> int:
     return row.id
 
 
-async def trials(one: Cluster, state: TrialState) -> int:
-    async with one.master.database.read() as session:
+async def trials(cluster: Cluster, state: TrialState) -> int:
+    async with cluster.master.database.read() as session:
         return (await session.scalars(select(func.count()).where(TrialRow.state == state))).one()
 
 
-async def allocations(one: Cluster, state: AllocationState) -> int:
-    async with one.master.database.read() as session:
+async def allocations(cluster: Cluster, state: AllocationState) -> int:
+    async with cluster.master.database.read() as session:
         return (await session.scalars(select(func.count()).where(AllocationRow.state == state))).one()
 
 
-async def all_wait(one: Cluster, count: int) -> None:
+async def all_wait(cluster: Cluster, count: int) -> None:
     async def done() -> bool:
-        return await allocations(one, AllocationState.PENDING) == count
+        return await allocations(cluster, AllocationState.PENDING) == count
 
     await eventually(done, within=120)
 
 
-async def test_activate_pause_cancel_and_kill_take_few_statements(one: Cluster):
-    experiment = await add_search(one, COUNT)
-    lifecycle = one.master.lifecycle
+async def test_activate_pause_cancel_and_kill_take_few_statements(cluster: Cluster):
+    experiment = await add_search(cluster, COUNT)
+    lifecycle = cluster.master.lifecycle
     for verb, state in (
         (lifecycle.activate, TrialState.ACTIVE),
         (lifecycle.pause, TrialState.PAUSED),
         (lifecycle.cancel, TrialState.STOPPING_CANCELED),
         (lifecycle.kill, TrialState.STOPPING_KILLED),
     ):
-        async with one.master.database.write() as session:
-            with writes(one.master.database) as statements:
+        async with cluster.master.database.write() as session:
+            with writes(cluster.master.database) as statements:
                 await verb(experiment, ADMIN, session)
             moved = (await session.scalars(select(func.count()).where(TrialRow.state == state))).one()
         assert (moved, len(statements) < MAX_STATEMENTS) == (COUNT, True), (verb.__name__, len(statements))
 
 
-async def test_slots_are_requested_and_given_back_in_few_statements(one: Cluster):
-    experiment = await add_search(one, COUNT)
-    with writes(one.master.database) as statements:
-        await one.master.lifecycle.activate(experiment, ADMIN)
-        await all_wait(one, COUNT)
-        await one.master.lifecycle.pause(experiment, ADMIN)
-    assert await allocations(one, AllocationState.PENDING) == 0
-    async with one.master.database.read() as session:
+async def test_slots_are_requested_and_given_back_in_few_statements(cluster: Cluster):
+    experiment = await add_search(cluster, COUNT)
+    with writes(cluster.master.database) as statements:
+        await cluster.master.lifecycle.activate(experiment, ADMIN)
+        await all_wait(cluster, COUNT)
+        await cluster.master.lifecycle.pause(experiment, ADMIN)
+    assert await allocations(cluster, AllocationState.PENDING) == 0
+    async with cluster.master.database.read() as session:
         ended = (
             await session.scalars(select(AllocationRow).where(AllocationRow.task_id.like(f"{experiment}.%")))
         ).all()
@@ -118,37 +118,37 @@ async def test_slots_are_requested_and_given_back_in_few_statements(one: Cluster
     assert len(statements) < COUNT
 
 
-async def test_a_search_that_is_killed_ends_in_few_statements(one: Cluster):
-    experiment = await add_search(one, COUNT)
-    await one.master.lifecycle.activate(experiment, ADMIN)
-    await all_wait(one, COUNT)
-    with writes(one.master.database) as statements:
-        await one.master.lifecycle.kill(experiment, ADMIN)
+async def test_a_search_that_is_killed_ends_in_few_statements(cluster: Cluster):
+    experiment = await add_search(cluster, COUNT)
+    await cluster.master.lifecycle.activate(experiment, ADMIN)
+    await all_wait(cluster, COUNT)
+    with writes(cluster.master.database) as statements:
+        await cluster.master.lifecycle.kill(experiment, ADMIN)
 
         async def ended() -> bool:
-            return await one.state(experiment) == "STATE_CANCELED"
+            return await cluster.state(experiment) == "STATE_CANCELED"
 
         await eventually(ended, within=60)
-        assert await trials(one, TrialState.CANCELED) == COUNT
+        assert await trials(cluster, TrialState.CANCELED) == COUNT
 
         async def heard() -> bool:
-            async with one.master.database.read() as session:
+            async with cluster.master.database.read() as session:
                 row = await session.get_one(ExperimentRow, experiment)
             return len(row.searcher_snapshot["closed"]) == COUNT
 
         await eventually(heard)
     assert len(statements) < COUNT
-    async with one.master.database.read() as session:
+    async with cluster.master.database.read() as session:
         row = (await session.scalars(select(TrialRow).limit(1))).one()
     assert (row.exit_reason, row.closed, row.end_time is None) == (ExitReason.KILLED, True, False)
 
 
-async def slowest_health(one: Cluster, until: asyncio.Event) -> float:
+async def slowest_health(cluster: Cluster, until: asyncio.Event) -> float:
     """Returns the longest time that ``/health`` took until the event is set."""
     longest = 0.0
     while not until.is_set():
         start = time.monotonic()
-        assert (await one.client.get("/health")).status_code == 200
+        assert (await cluster.client.get("/health")).status_code == 200
         longest = max(longest, time.monotonic() - start)
         await asyncio.sleep(0.01)
     return longest
@@ -156,22 +156,22 @@ async def slowest_health(one: Cluster, until: asyncio.Event) -> float:
 
 @pytest.mark.long
 @pytest.mark.parametrize("last", ["cancel", "kill"])
-async def test_actions_on_ten_thousand_trials_block_nobody(one: Cluster, last: str):
+async def test_actions_on_ten_thousand_trials_block_nobody(cluster: Cluster, last: str):
     """Each action answers in seconds, and others are answered meanwhile."""
-    experiment = await add_search(one, LONG_COUNT)
+    experiment = await add_search(cluster, LONG_COUNT)
     over = asyncio.Event()
-    health = asyncio.create_task(slowest_health(one, over))
+    health = asyncio.create_task(slowest_health(cluster, over))
     seconds: dict[str, float] = {}
     for verb in ("activate", "pause", "activate", last):
         start = time.monotonic()
-        answer = await one.post(f"/api/v1/experiments/{experiment}/{verb}", {})
+        answer = await cluster.post(f"/api/v1/experiments/{experiment}/{verb}", {})
         seconds[verb] = max(seconds.get(verb, 0.0), time.monotonic() - start)
         assert answer.status_code == 200, answer.text
         if verb == "activate":
-            await all_wait(one, LONG_COUNT)
+            await all_wait(cluster, LONG_COUNT)
 
     async def ended() -> bool:
-        return await trials(one, TrialState.CANCELED) == LONG_COUNT
+        return await trials(cluster, TrialState.CANCELED) == LONG_COUNT
 
     await eventually(ended, within=120)
     over.set()

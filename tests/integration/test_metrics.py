@@ -12,15 +12,15 @@ from tests.support.cluster import Cluster, FakeAgent
 from tests.support.seeded_cluster import live_in
 
 
-async def running(one: Cluster) -> tuple[FakeAgent, Any, dict[str, str]]:
-    agent = await one.join()
-    await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    return agent, wish, one.as_task(wish.allocation_id)
+async def running(cluster: Cluster) -> tuple[FakeAgent, Any, dict[str, str]]:
+    agent = await cluster.join()
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    return agent, desired, cluster.as_task(desired.allocation_id)
 
 
-async def report(one: Cluster, headers, steps, metrics, *, run=1, group="training", trial=1, **more):
+async def report(cluster: Cluster, headers, steps, metrics, *, run=1, group="training", trial=1, **more):
     body = {
         "group": group,
         "metrics": {
@@ -31,11 +31,13 @@ async def report(one: Cluster, headers, steps, metrics, *, run=1, group="trainin
             **more,
         },
     }
-    return await one.post(f"/api/v1/trials/{trial}/metrics", body, **headers)
+    return await cluster.post(f"/api/v1/trials/{trial}/metrics", body, **headers)
 
 
-async def stored(one: Cluster, group="training") -> list[tuple[int, int, dict]]:
-    text = (await one.client.get("/api/v1/trials/metrics/trial_metrics", params={"trialIds": 1, "group": group})).text
+async def stored(cluster: Cluster, group="training") -> list[tuple[int, int, dict]]:
+    text = (
+        await cluster.client.get("/api/v1/trials/metrics/trial_metrics", params={"trialIds": 1, "group": group})
+    ).text
     found = []
     for line in text.splitlines():
         for row in json.loads(line)["result"]["metrics"]:
@@ -44,54 +46,54 @@ async def stored(one: Cluster, group="training") -> list[tuple[int, int, dict]]:
     return sorted(found, key=lambda row: (row[1], row[0]))
 
 
-async def next_run(one: Cluster, agent: FakeAgent, wish, *, checkpoint: tuple[str, int] | None = None):
+async def next_run(cluster: Cluster, agent: FakeAgent, desired, *, checkpoint: tuple[str, int] | None = None):
     """The attempt fails; the next one starts."""
-    headers = one.as_task(wish.allocation_id)
+    headers = cluster.as_task(desired.allocation_id)
     if checkpoint:
-        body = {"uuid": checkpoint[0], "taskId": wish.spec.task_id, "metadata": {"steps_completed": checkpoint[1]}}
-        assert (await one.post("/api/v1/checkpoints", body, **headers)).status_code == 200
-    await agent.exit(wish, code=1)
-    again = (await agent.wished())[0]
+        body = {"uuid": checkpoint[0], "taskId": desired.spec.task_id, "metadata": {"steps_completed": checkpoint[1]}}
+        assert (await cluster.post("/api/v1/checkpoints", body, **headers)).status_code == 200
+    await agent.exit(desired, code=1)
+    again = (await agent.wait_for_desired())[0]
     await agent.run(again)
-    return again, one.as_task(again.allocation_id)
+    return again, cluster.as_task(again.allocation_id)
 
 
-async def test_the_same_report_twice_is_stored_once(one: Cluster):
-    _, _, task = await running(one)
+async def test_the_same_report_twice_is_stored_once(cluster: Cluster):
+    _, _, task = await running(cluster)
     for _ in range(2):
-        assert (await report(one, task, 1, {"loss": 0.5})).status_code == 200
-    assert await stored(one) == [(1, 1, {"loss": 0.5})]
-    summary = (await one.get("/api/v1/trials/1"))["trial"]["summaryMetrics"]["avg_metrics"]["loss"]
+        assert (await report(cluster, task, 1, {"loss": 0.5})).status_code == 200
+    assert await stored(cluster) == [(1, 1, {"loss": 0.5})]
+    summary = (await cluster.get("/api/v1/trials/1"))["trial"]["summaryMetrics"]["avg_metrics"]["loss"]
     assert summary["count"] == 1
 
 
 @pytest.mark.sqlite
-async def test_a_report_waits_for_another_program_that_holds_the_database_and_nothing_else_does(one: Cluster):
-    _, _, task = await running(one)
-    assert (await report(one, task, 1, {"loss": 0.5})).status_code == 200
-    other = sqlite3.connect(one.master.settings.data / "master.sqlite", isolation_level=None)
+async def test_a_report_waits_for_another_program_that_holds_the_database_and_nothing_else_does(cluster: Cluster):
+    _, _, task = await running(cluster)
+    assert (await report(cluster, task, 1, {"loss": 0.5})).status_code == 200
+    other = sqlite3.connect(cluster.master.settings.data / "master.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    waiting = asyncio.create_task(report(one, task, 2, {"loss": 0.25}))
+    waiting = asyncio.create_task(report(cluster, task, 2, {"loss": 0.25}))
     for _ in range(3):
-        assert (await one.get("/api/v1/me"))["user"]["username"] == "admin"
+        assert (await cluster.get("/api/v1/me"))["user"]["username"] == "admin"
     assert not waiting.done()
     other.execute("ROLLBACK")
     other.close()
     assert (await waiting).status_code == 200
-    assert (await report(one, task, 3, {"loss": 0.125})).status_code == 200
-    assert [steps for _, steps, _ in await stored(one)] == [1, 2, 3]
+    assert (await report(cluster, task, 3, {"loss": 0.125})).status_code == 200
+    assert [steps for _, steps, _ in await stored(cluster)] == [1, 2, 3]
 
 
 @pytest.mark.sqlite
-async def test_a_report_whose_commit_fails_counts_nowhere_and_may_be_sent_again(one: Cluster):
-    _, _, task = await running(one)
-    assert (await report(one, task, 1, {"loss": 1.0})).status_code == 200
-    with failing_commits(one):
-        assert (await report(one, task, 2, {"loss": 3.0})).status_code >= 500
-    assert await stored(one) == [(1, 1, {"loss": 1.0})]
-    assert (await report(one, task, 2, {"loss": 5.0})).status_code == 200
-    assert await stored(one) == [(1, 1, {"loss": 1.0}), (1, 2, {"loss": 5.0})]
-    trial = (await one.get("/api/v1/trials/1"))["trial"]
+async def test_a_report_whose_commit_fails_counts_nowhere_and_may_be_sent_again(cluster: Cluster):
+    _, _, task = await running(cluster)
+    assert (await report(cluster, task, 1, {"loss": 1.0})).status_code == 200
+    with failing_commits(cluster):
+        assert (await report(cluster, task, 2, {"loss": 3.0})).status_code >= 500
+    assert await stored(cluster) == [(1, 1, {"loss": 1.0})]
+    assert (await report(cluster, task, 2, {"loss": 5.0})).status_code == 200
+    assert await stored(cluster) == [(1, 1, {"loss": 1.0}), (1, 2, {"loss": 5.0})]
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
     assert trial["summaryMetrics"]["avg_metrics"]["loss"] == {
         "type": "number",
         "last": 5.0,
@@ -103,129 +105,129 @@ async def test_a_report_whose_commit_fails_counts_nowhere_and_may_be_sent_again(
     }
 
 
-async def test_new_keys_merge_and_another_value_is_refused(one: Cluster):
-    _, _, task = await running(one)
-    await report(one, task, 1, {"loss": 0.5})
-    assert (await report(one, task, 1, {"accuracy": 1.0})).status_code == 200
-    refused = await report(one, task, 1, {"loss": 0.6, "new": 1})
+async def test_new_keys_merge_and_another_value_is_refused(cluster: Cluster):
+    _, _, task = await running(cluster)
+    await report(cluster, task, 1, {"loss": 0.5})
+    assert (await report(cluster, task, 1, {"accuracy": 1.0})).status_code == 200
+    refused = await report(cluster, task, 1, {"loss": 0.6, "new": 1})
     assert refused.status_code == 400
     assert "loss" in refused.json()["error"]["error"]
-    assert await stored(one) == [(1, 1, {"loss": 0.5, "accuracy": 1.0})]
+    assert await stored(cluster) == [(1, 1, {"loss": 0.5, "accuracy": 1.0})]
 
 
-async def test_nan_and_infinity_come_back_as_they_went(one: Cluster):
-    _, _, task = await running(one)
+async def test_nan_and_infinity_come_back_as_they_went(cluster: Cluster):
+    _, _, task = await running(cluster)
     odd = {"a": "NaN", "b": "Infinity", "c": "-Infinity", "d": 1.5}
-    assert (await report(one, task, 1, odd)).status_code == 200
-    assert (await report(one, task, 1, odd)).status_code == 200
-    assert await stored(one) == [(1, 1, odd)]
+    assert (await report(cluster, task, 1, odd)).status_code == 200
+    assert (await report(cluster, task, 1, odd)).status_code == 200
+    assert await stored(cluster) == [(1, 1, odd)]
 
 
-async def test_a_newer_run_hides_what_lies_beyond_its_checkpoint_in_every_group(one: Cluster):
-    agent, wish, task = await running(one)
+async def test_a_newer_run_hides_what_lies_beyond_its_checkpoint_in_every_group(cluster: Cluster):
+    agent, desired, task = await running(cluster)
     for step in range(1, 6):
-        await report(one, task, step, {"loss": float(step)})
-    await report(one, task, 5, {"loss": 5.0}, group="validation")
-    await report(one, task, 4, {"x": 1.0}, group="extra")
-    again, newer = await next_run(one, agent, wish, checkpoint=(checkpoint_uuid(1), 3))
+        await report(cluster, task, step, {"loss": float(step)})
+    await report(cluster, task, 5, {"loss": 5.0}, group="validation")
+    await report(cluster, task, 4, {"x": 1.0}, group="extra")
+    again, newer = await next_run(cluster, agent, desired, checkpoint=(checkpoint_uuid(1), 3))
     assert again.spec.environment["DET_STEPS_COMPLETED"] == "3"
-    assert (await report(one, newer, 4, {"loss": 40.0}, run=2)).status_code == 200
-    assert await stored(one) == [
+    assert (await report(cluster, newer, 4, {"loss": 40.0}, run=2)).status_code == 200
+    assert await stored(cluster) == [
         (1, 1, {"loss": 1.0}),
         (1, 2, {"loss": 2.0}),
         (1, 3, {"loss": 3.0}),
         (2, 4, {"loss": 40.0}),
     ]
-    assert await stored(one, "validation") == []
-    assert await stored(one, "extra") == []
-    trial = (await one.get("/api/v1/trials/1"))["trial"]
+    assert await stored(cluster, "validation") == []
+    assert await stored(cluster, "extra") == []
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
     assert trial["totalBatchesProcessed"] == 4
     assert trial["summaryMetrics"]["avg_metrics"]["loss"]["count"] == 4
     assert trial["latestValidation"] is None
 
 
-async def test_the_step_of_the_checkpoint_itself_stands_once(one: Cluster):
-    agent, wish, task = await running(one)
-    await report(one, task, 3, {"loss": 3.0}, group="validation")
-    _, newer = await next_run(one, agent, wish, checkpoint=(checkpoint_uuid(1), 3))
-    assert (await report(one, newer, 3, {"loss": 30.0}, run=2, group="validation")).status_code == 200
-    assert await stored(one, "validation") == [(2, 3, {"loss": 30.0})]
+async def test_the_step_of_the_checkpoint_itself_stands_once(cluster: Cluster):
+    agent, desired, task = await running(cluster)
+    await report(cluster, task, 3, {"loss": 3.0}, group="validation")
+    _, newer = await next_run(cluster, agent, desired, checkpoint=(checkpoint_uuid(1), 3))
+    assert (await report(cluster, newer, 3, {"loss": 30.0}, run=2, group="validation")).status_code == 200
+    assert await stored(cluster, "validation") == [(2, 3, {"loss": 30.0})]
 
 
-async def test_a_stale_run_is_refused(one: Cluster):
-    agent, wish, _ = await running(one)
-    _, newer = await next_run(one, agent, wish)
-    refused = await report(one, newer, 1, {"loss": 1.0}, run=1)
+async def test_a_stale_run_is_refused(cluster: Cluster):
+    agent, desired, _ = await running(cluster)
+    _, newer = await next_run(cluster, agent, desired)
+    refused = await report(cluster, newer, 1, {"loss": 1.0}, run=1)
     assert refused.status_code == 400
     assert "stale" in refused.json()["error"]["error"]
-    assert (await report(one, newer, 1, {"loss": 1.0}, run=3)).status_code == 400
-    assert await stored(one) == []
+    assert (await report(cluster, newer, 1, {"loss": 1.0}, run=3)).status_code == 400
+    assert await stored(cluster) == []
 
 
-async def test_the_token_of_an_ended_attempt_is_refused(one: Cluster):
-    agent, wish, task = await running(one)
-    assert (await report(one, task, 1, {"loss": 1.0})).status_code == 200
-    await next_run(one, agent, wish)
-    late = await report(one, task, 2, {"loss": 1.0})
+async def test_the_token_of_an_ended_attempt_is_refused(cluster: Cluster):
+    agent, desired, task = await running(cluster)
+    assert (await report(cluster, task, 1, {"loss": 1.0})).status_code == 200
+    await next_run(cluster, agent, desired)
+    late = await report(cluster, task, 2, {"loss": 1.0})
     assert late.status_code == 401
     assert "fenced" in late.json()["error"]["error"]
 
 
-async def test_a_task_may_not_report_for_another_trial(one: Cluster):
-    agent = await one.join(slots=2)
-    await one.create()
-    await one.create()
-    wishes = await agent.wished(2)
-    for wish in wishes:
-        await agent.run(wish)
-    mine = next(w for w in wishes if w.spec.environment["DET_TRIAL_ID"] == "1")
-    refused = await report(one, one.as_task(mine.allocation_id), 1, {"loss": 1.0}, trial=2)
+async def test_a_task_may_not_report_for_another_trial(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    await cluster.create()
+    await cluster.create()
+    containers = await agent.wait_for_desired(2)
+    for desired in containers:
+        await agent.run(desired)
+    mine = next(w for w in containers if w.spec.environment["DET_TRIAL_ID"] == "1")
+    refused = await report(cluster, cluster.as_task(mine.allocation_id), 1, {"loss": 1.0}, trial=2)
     assert refused.status_code == 403
     forged = {"Authorization": "", "Grpc-Metadata-x-allocation-token": f"Bearer dta1.{mine.allocation_id}.{'0' * 64}"}
-    assert (await report(one, forged, 1, {"loss": 1.0})).status_code == 401
-    assert await stored(one) == []
+    assert (await report(cluster, forged, 1, {"loss": 1.0})).status_code == 401
+    assert await stored(cluster) == []
 
 
-async def test_profiler_groups_are_keyed_by_their_time(one: Cluster):
-    _, _, task = await running(one)
+async def test_profiler_groups_are_keyed_by_their_time(cluster: Cluster):
+    _, _, task = await running(cluster)
     for at in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z"):
-        answer = await report(one, task, None, {"cpu_util_simple": 1.0}, group="cpu", reportTime=at)
+        answer = await report(cluster, task, None, {"cpu_util_simple": 1.0}, group="cpu", reportTime=at)
         assert answer.status_code == 200
-    assert len(await stored(one, "cpu")) == 2
+    assert len(await stored(cluster, "cpu")) == 2
 
 
-async def test_best_validation_follows_the_searcher_metric(one: Cluster):
-    _, _, task = await running(one)
+async def test_best_validation_follows_the_searcher_metric(cluster: Cluster):
+    _, _, task = await running(cluster)
     for step, loss in ((1, 0.5), (2, 0.1), (3, 0.3)):
-        await report(one, task, step, {"loss": loss}, group="validation")
-    trial = (await one.get("/api/v1/trials/1"))["trial"]
+        await report(cluster, task, step, {"loss": loss}, group="validation")
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
     assert trial["bestValidation"]["totalBatches"] == 2
     assert trial["latestValidation"]["totalBatches"] == 3
     assert trial["searcherMetricValue"] == 0.1
-    best = await one.get("/api/v1/experiments/1/searcher/best_searcher_validation_metric")
+    best = await cluster.get("/api/v1/experiments/1/searcher/best_searcher_validation_metric")
     assert best["metric"] == 0.1
 
 
-async def test_the_best_validation_of_an_archived_run_is_no_longer_shown(one: Cluster):
-    agent, wish, task = await running(one)
-    await report(one, task, 2, {"loss": 0.5}, group="validation")
-    await report(one, task, 5, {"loss": 0.1}, group="validation")
-    _, newer = await next_run(one, agent, wish, checkpoint=(checkpoint_uuid(1), 3))
-    assert (await report(one, newer, 4, {"loss": 9.0}, run=2)).status_code == 200
-    trial = (await one.get("/api/v1/trials/1"))["trial"]
+async def test_the_best_validation_of_an_archived_run_is_no_longer_shown(cluster: Cluster):
+    agent, desired, task = await running(cluster)
+    await report(cluster, task, 2, {"loss": 0.5}, group="validation")
+    await report(cluster, task, 5, {"loss": 0.1}, group="validation")
+    _, newer = await next_run(cluster, agent, desired, checkpoint=(checkpoint_uuid(1), 3))
+    assert (await report(cluster, newer, 4, {"loss": 9.0}, run=2)).status_code == 200
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
     assert trial["bestValidation"]["totalBatches"] == 2
     assert trial["searcherMetricValue"] == 0.5
-    best = await one.get("/api/v1/experiments/1/searcher/best_searcher_validation_metric")
+    best = await cluster.get("/api/v1/experiments/1/searcher/best_searcher_validation_metric")
     assert best["metric"] == 0.5
-    assert (await one.get("/api/v1/experiments/1"))["experiment"]["bestTrialSearcherMetric"] == 0.5
+    assert (await cluster.get("/api/v1/experiments/1"))["experiment"]["bestTrialSearcherMetric"] == 0.5
 
 
-async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(one: Cluster):
-    _, _, task = await running(one)
-    await report(one, task, 1, {"accuracy": 0.9}, group="validation")
-    assert (await one.get("/api/v1/trials/1"))["trial"]["searcherMetricValue"] is None
-    await report(one, task, 1, {"loss": 0.2}, group="validation")
-    trial = (await one.get("/api/v1/trials/1"))["trial"]
+async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(cluster: Cluster):
+    _, _, task = await running(cluster)
+    await report(cluster, task, 1, {"accuracy": 0.9}, group="validation")
+    assert (await cluster.get("/api/v1/trials/1"))["trial"]["searcherMetricValue"] is None
+    await report(cluster, task, 1, {"loss": 0.2}, group="validation")
+    trial = (await cluster.get("/api/v1/trials/1"))["trial"]
     assert (trial["bestValidation"]["totalBatches"], trial["searcherMetricValue"]) == (1, 0.2)
 
 
@@ -242,43 +244,44 @@ async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(one: 
         b'{"group": "t", "metrics": {"trialRunId": 1, "reportTime": "noon", "metrics": {}}}',
     ],
 )
-async def test_invalid_reports_are_answered_with_400_and_stored_nowhere(one: Cluster, body: bytes):
-    _, _, task = await running(one)
-    answer = await one.client.post("/api/v1/trials/1/metrics", content=body, headers=task)
+async def test_invalid_reports_are_answered_with_400_and_stored_nowhere(cluster: Cluster, body: bytes):
+    _, _, task = await running(cluster)
+    answer = await cluster.client.post("/api/v1/trials/1/metrics", content=body, headers=task)
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["code"] == 3
 
 
-async def test_one_bad_report_fails_alone(one: Cluster):
+async def test_one_bad_report_fails_alone(cluster: Cluster):
     import asyncio
 
-    _, _, task = await running(one)
-    await report(one, task, 1, {"loss": 1.0})
+    _, _, task = await running(cluster)
+    await report(cluster, task, 1, {"loss": 1.0})
     answers = await asyncio.gather(
-        *(report(one, task, step, {"loss": 2.0}) for step in range(1, 6)), report(one, task, 9, {"loss": 1.0}, run=7)
+        *(report(cluster, task, step, {"loss": 2.0}) for step in range(1, 6)),
+        report(cluster, task, 9, {"loss": 1.0}, run=7),
     )
     assert sorted(a.status_code for a in answers) == [200, 200, 200, 200, 400, 400]
-    assert [row[1] for row in await stored(one)] == [1, 2, 3, 4, 5]
+    assert [row[1] for row in await stored(cluster)] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("group", ["training", "inference"])
-async def test_metrics_of_every_group_have_the_keys_that_the_official_sdk_reads(one: Cluster, group: str):
-    _, _, task = await running(one)
-    assert (await report(one, task, 3, {"loss": 0.5}, group=group)).status_code == 200
+async def test_metrics_of_every_group_have_the_keys_that_the_official_sdk_reads(cluster: Cluster, group: str):
+    _, _, task = await running(cluster)
+    assert (await report(cluster, task, 3, {"loss": 0.5}, group=group)).status_code == 200
     path = "/api/v1/trials/metrics/trial_metrics"
-    text = (await one.client.get(path, params={"trialIds": 1, "group": group})).text
+    text = (await cluster.client.get(path, params={"trialIds": 1, "group": group})).text
     (row,) = json.loads(text.splitlines()[0])["result"]["metrics"]
     assert row["metrics"] == {"avg_metrics": {"loss": 0.5}, "batch_metrics": None}
 
 
-async def test_a_workload_has_the_key_of_its_kind_only_and_own_groups_are_none(one: Cluster) -> None:
-    lived_in = await live_in(one)
-    task = one.as_task(lived_in.allocation)
+async def test_a_workload_has_the_key_of_its_kind_only_and_own_groups_are_none(cluster: Cluster) -> None:
+    lived_in = await live_in(cluster)
+    task = cluster.as_task(lived_in.allocation)
     report = {"trialRunId": 1, "stepsCompleted": 2, "metrics": {"avgMetrics": {"records": 7}}}
-    answer = await one.post("/api/v1/trials/1/metrics", {"group": "speed", "metrics": report}, **task)
+    answer = await cluster.post("/api/v1/trials/1/metrics", {"group": "speed", "metrics": report}, **task)
     assert answer.status_code == 200, answer.text
-    shown = (await one.get("/api/v1/trials/1/workloads"))["workloads"]
+    shown = (await cluster.get("/api/v1/trials/1/workloads"))["workloads"]
     assert [list(each) for each in shown] == [["validation"], ["checkpoint"], ["training"]]
     assert "records" not in str(shown)
-    asked = (await one.get("/api/v1/trials/1/workloads", group="speed"))["workloads"]
+    asked = (await cluster.get("/api/v1/trials/1/workloads", group="speed"))["workloads"]
     assert [each["training"]["metrics"]["avgMetrics"] for each in asked if "training" in each] == [{"records": 7}]

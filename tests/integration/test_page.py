@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import PASSWORD, Cluster, cluster
+from tests.support.cluster import PASSWORD, Cluster, open_cluster
 from tests.support.seeded_cluster import FILE
 
 INDEX = '<html><head><base href="%BASE%"><meta name="detent-build" content="%BUILD%"><style nonce="%NONCE%"></style>'
@@ -26,7 +26,7 @@ async def paged(tmp_path: Path) -> AsyncIterator[Cluster]:
     (dist / "assets" / "app-1.js.br").write_bytes(b"brotlied")
     (tmp_path / "secret.txt").write_text("secret")
     (dist / "assets" / "link.js").symlink_to(tmp_path / "secret.txt")
-    async with cluster(tmp_path, webui=dist, data=_data(tmp_path)) as made:
+    async with open_cluster(tmp_path, webui=dist, data=_data(tmp_path)) as made:
         yield made
 
 
@@ -54,10 +54,10 @@ async def test_every_address_is_the_one_document(paged: Cluster):
     assert len(nonces) == 7
 
 
-async def test_the_page_of_the_api_lists_every_operation_and_loads_nothing(one: Cluster):
-    answer = await one.client.get("/detent/docs", headers={"Authorization": ""})
+async def test_the_page_of_the_api_lists_every_operation_and_loads_nothing(cluster: Cluster):
+    answer = await cluster.client.get("/detent/docs", headers={"Authorization": ""})
     assert answer.status_code == 200
-    document = (await one.client.get("/detent/openapi.json")).json()
+    document = (await cluster.client.get("/detent/openapi.json")).json()
     assert [path for path in document["paths"] if f"<code>{path}</code>" not in answer.text] == []
     assert re.findall(r"<(script|link|img|iframe)\b|//[a-z]", answer.text) == []
     nonce = re.search(r'<style nonce="([^"]+)"', answer.text)
@@ -232,21 +232,21 @@ async def test_a_new_build_is_seen_at_once(paged: Cluster):
 
 
 async def test_without_a_page_one_sentence_says_so(tmp_path: Path):
-    async with cluster(tmp_path, webui=tmp_path / "none") as one:
-        answer = await one.client.get("/experiments")
+    async with open_cluster(tmp_path, webui=tmp_path / "none") as cluster:
+        answer = await cluster.client.get("/experiments")
         assert answer.status_code == 404
         assert answer.headers["content-type"].startswith("text/plain")
         assert "make webui" in answer.text
-        assert (await one.client.get("/detent/session")).json()["build"] == ""
-        assert (await one.client.get("/api/v1/me")).status_code == 200
+        assert (await cluster.client.get("/detent/session")).json()["build"] == ""
+        assert (await cluster.client.get("/api/v1/me")).status_code == 200
 
 
 async def test_a_proxy_may_hand_on_the_prefix(tmp_path: Path):
-    async with cluster(tmp_path, base_path="/cluster") as one:
-        assert (await one.client.get("/cluster/api/v1/me")).status_code == 200
-        assert (await one.client.get("/api/v1/me")).status_code == 200
-        assert (await one.client.get("/clusters/api/v1/me")).status_code == 404
-        signed = await one.post("/detent/sign-in", {"username": "admin", "password": PASSWORD})
+    async with open_cluster(tmp_path, base_path="/cluster") as cluster:
+        assert (await cluster.client.get("/cluster/api/v1/me")).status_code == 200
+        assert (await cluster.client.get("/api/v1/me")).status_code == 200
+        assert (await cluster.client.get("/clusters/api/v1/me")).status_code == 404
+        signed = await cluster.post("/detent/sign-in", {"username": "admin", "password": PASSWORD})
         assert "; Path=/cluster;" in signed.headers["set-cookie"]
 
 

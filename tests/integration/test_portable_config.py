@@ -70,15 +70,17 @@ def unknown(config: dict[str, Any]) -> list[str]:
     return found
 
 
-async def config_of(one: Cluster, experiment: int) -> dict[str, Any]:
-    found: dict[str, Any] = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["config"]
+async def config_of(cluster: Cluster, experiment: int) -> dict[str, Any]:
+    found: dict[str, Any] = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["config"]
     return found
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
-async def test_a_plain_configuration_has_no_field_that_determined_does_not_know(one: Cluster, searcher: str) -> None:
-    experiment = await one.create(plain(searcher), activate=False)
-    config = await config_of(one, experiment)
+async def test_a_plain_configuration_has_no_field_that_determined_does_not_know(
+    cluster: Cluster, searcher: str
+) -> None:
+    experiment = await cluster.create(plain(searcher), activate=False)
+    config = await config_of(cluster, experiment)
     assert unknown(config) == []
     assert [policy for policy in config["log_policies"] if "action" in policy] == [
         {"pattern": ".*nan.*", "action": "cancel_retries"}
@@ -86,16 +88,18 @@ async def test_a_plain_configuration_has_no_field_that_determined_does_not_know(
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
-async def test_a_configuration_that_is_submitted_again_gives_the_same_experiment(one: Cluster, searcher: str) -> None:
-    first = await one.create(plain(searcher), activate=False)
-    config = await config_of(one, first)
-    again = await one.create(json.dumps(config), activate=False)
-    assert await config_of(one, again) == config
-    shown = [(await one.get(f"/detent/experiments/{each}/config"))["text"] for each in (first, again)]
+async def test_a_configuration_that_is_submitted_again_gives_the_same_experiment(
+    cluster: Cluster, searcher: str
+) -> None:
+    first = await cluster.create(plain(searcher), activate=False)
+    config = await config_of(cluster, first)
+    again = await cluster.create(json.dumps(config), activate=False)
+    assert await config_of(cluster, again) == config
+    shown = [(await cluster.get(f"/detent/experiments/{each}/config"))["text"] for each in (first, again)]
     assert shown[0] == shown[1]
 
 
-async def test_what_is_set_of_our_own_fields_stays(one: Cluster) -> None:
+async def test_what_is_set_of_our_own_fields_stays(cluster: Cluster) -> None:
     ours = "health: {nan: stop}\nmetric_goals: {acc: maximize}\n"
-    config = await config_of(one, await one.create(plain("single") + ours, activate=False))
+    config = await config_of(cluster, await cluster.create(plain("single") + ours, activate=False))
     assert (config["health"], config["metric_goals"]) == ({"nan": "stop"}, {"acc": "maximize"})

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import Connection, text
-from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.postgresql import Server, fresh_database
 from tests.support.waiting import eventually
 
@@ -28,7 +28,7 @@ FACT = (
 @pytest.fixture
 async def lab(tmp_path: Path, postgresql: Server) -> AsyncIterator[Cluster]:
     """A master on a database of its own."""
-    async with cluster(tmp_path, database_url=normalized(fresh_database(postgresql.url))) as made:
+    async with open_cluster(tmp_path, database_url=normalized(fresh_database(postgresql.url))) as made:
         yield made
 
 
@@ -41,17 +41,17 @@ def server() -> Iterator[Server]:
     made.close()
 
 
-def libpq(one: Cluster) -> str:
-    return one.master.settings.url.replace("+psycopg", "")
+def libpq(cluster: Cluster) -> str:
+    return cluster.master.settings.url.replace("+psycopg", "")
 
 
-async def running_trial(one: Cluster) -> dict[str, str]:
+async def running_trial(cluster: Cluster) -> dict[str, str]:
     """Creates an experiment whose trial runs and returns its task's headers."""
-    agent = await one.join()
-    await one.create(CONFIG)
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    return one.as_task(wish.allocation_id)
+    agent = await cluster.join()
+    await cluster.create(CONFIG)
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    return cluster.as_task(desired.allocation_id)
 
 
 def report(steps: int) -> dict[str, Any]:
@@ -133,8 +133,8 @@ async def test_a_report_waits_for_a_change_of_its_own_trial_and_is_stored_then(l
 
 
 async def test_an_acknowledged_report_outlives_a_crash_of_the_server(tmp_path: Path, server: Server) -> None:
-    async with cluster(tmp_path, database_url=normalized(server.create("lab"))) as one:
-        task = await running_trial(one)
+    async with open_cluster(tmp_path, database_url=normalized(server.create("lab"))) as cluster:
+        task = await running_trial(cluster)
         acknowledged: list[int] = []
         refused: list[str] = []
         crashed = asyncio.Event()
@@ -142,7 +142,7 @@ async def test_an_acknowledged_report_outlives_a_crash_of_the_server(tmp_path: P
         async def send() -> None:
             steps = 0
             while not crashed.is_set() or len(acknowledged) < after + 20:
-                answer = await one.post("/api/v1/trials/1/metrics", report(steps + 1), **task)
+                answer = await cluster.post("/api/v1/trials/1/metrics", report(steps + 1), **task)
                 if answer.status_code == 200:
                     steps += 1
                     acknowledged.append(steps)
@@ -154,17 +154,17 @@ async def test_an_acknowledged_report_outlives_a_crash_of_the_server(tmp_path: P
         sending = asyncio.create_task(send())
         await eventually(lambda: len(acknowledged) > 20)
         await asyncio.to_thread(server.stop, "immediate")
-        health = await one.client.get("/health")
+        health = await cluster.client.get("/health")
         assert (health.status_code, health.json()["database"]) == (503, "down")
-        answer = await one.client.get("/api/v1/experiments")
+        answer = await cluster.client.get("/api/v1/experiments")
         assert answer.status_code == 503
         assert "cannot reach its database and tries again" in answer.text
         await asyncio.to_thread(server.start)
         after = len(acknowledged)
         crashed.set()
         await asyncio.wait_for(sending, 60)
-        assert (await one.client.get("/health")).status_code == 200
-        stored = await one.get("/api/v1/trials/1")
+        assert (await cluster.client.get("/health")).status_code == 200
+        stored = await cluster.get("/api/v1/trials/1")
         assert stored["trial"]["totalBatchesProcessed"] == acknowledged[-1]
         assert set(refused) == {refused[0]}
         assert refused[0].startswith("503 ")
@@ -189,12 +189,12 @@ async def test_a_master_whose_database_another_one_has_taken_stops(
     stopped: list[int] = []
     monkeypatch.setattr(lifespan.signal, "raise_signal", stopped.append)
     url = normalized(server.create("lab"))
-    async with cluster(tmp_path, database_url=url) as one:
+    async with open_cluster(tmp_path, database_url=url) as cluster:
         other = await taken_from_the_master(server, url)
         try:
             await eventually(lambda: stopped)
             assert stopped[0] == signal.SIGTERM
-            answer = await one.post("/api/v1/experiments", {"config": CONFIG})
+            answer = await cluster.post("/api/v1/experiments", {"config": CONFIG})
             assert answer.status_code == 503  # it writes nothing beside the other
         finally:
             other.give_back()

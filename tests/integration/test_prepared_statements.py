@@ -21,15 +21,15 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
 SYMBOL = "\N{SYMBOL FOR NULL}"
 
 
-async def busy(one: Cluster) -> tuple[FakeAgent, DesiredContainer]:
+async def busy(cluster: Cluster) -> tuple[FakeAgent, DesiredContainer]:
     """One attempt has ended, another one runs, a third one waits."""
-    agent = await one.join()
+    agent = await cluster.join()
     for _ in range(3):
-        await one.create()
-    (wish,) = await agent.wished()
-    await agent.run(wish)
-    await agent.exit(wish)
-    (other,) = await agent.wished()
+        await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    await agent.exit(desired)
+    (other,) = await agent.wait_for_desired()
     await agent.run(other)
     return agent, other
 
@@ -51,19 +51,19 @@ def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-async def test_every_prepared_query_gives_what_sqlalchemy_gives(one: Cluster):
-    _, wish = await busy(one)
-    task_id = wish.allocation_id.rpartition(".")[0]
-    async with one.master.database.read() as session:
+async def test_every_prepared_query_gives_what_sqlalchemy_gives(cluster: Cluster):
+    _, desired = await busy(cluster)
+    task_id = desired.allocation_id.rpartition(".")[0]
+    async with cluster.master.database.read() as session:
         job_id = await session.scalar(select(JobRow.id))
     values: dict[str, Any] = {
         "after": 0,
         "agent_id": "one",
         "agent_ids": ["one"],
-        "allocation_id": wish.allocation_id,
-        "allocation_ids": [wish.allocation_id],
-        "container_id": wish.container_id,
-        "container_ids": [wish.container_id],
+        "allocation_id": desired.allocation_id,
+        "allocation_ids": [desired.allocation_id],
+        "container_id": desired.container_id,
+        "container_ids": [desired.container_id],
         "cursor": 0,
         "experiment_id": 1,
         "first_id": 1,
@@ -87,17 +87,17 @@ async def test_every_prepared_query_gives_what_sqlalchemy_gives(one: Cluster):
     with_rows = 0
     for query in queries():
         names = {each.key for each in query._statement.compile().binds.values() if each.required}
-        for key in (1, "one", wish.allocation_id) if "of_key" in names else (None,):
+        for key in (1, "one", desired.allocation_id) if "of_key" in names else (None,):
             given = {name: key if name == "of_key" else values[name] for name in names}
             if key is not None and not isinstance(key, _key_type(query)):
                 continue
-            async with one.master.database.read() as session:
+            async with cluster.master.database.read() as session:
                 expected = [plain(tuple(row)) for row in await session.execute(query._statement, given)]
-            async with one.master.database.read() as session:
+            async with cluster.master.database.read() as session:
                 found = [plain(row) for row in await query.rows(session, **given)]
             with_rows += bool(found)
             if not any(isinstance(each["expr"], type) for each in query._statement.column_descriptions):
-                with one.master.database.group_engine.connect() as connection:
+                with cluster.master.database.group_engine.connect() as connection:
                     assert sorted(map(repr, query.rows_in(connection, **given))) == sorted(map(repr, found))
             assert sorted(map(repr, found)) == sorted(map(repr, expected)), str(query._statement)
     assert with_rows > 20
@@ -108,35 +108,35 @@ def _key_type(query: Prepared[Any]) -> type:
     return key.type.python_type
 
 
-async def test_a_row_is_one_object_in_its_session_however_it_is_read(one: Cluster):
-    _, wish = await busy(one)
-    async with one.master.database.read() as session:
-        row = await get_row(session, AllocationRow, wish.allocation_id)
+async def test_a_row_is_one_object_in_its_session_however_it_is_read(cluster: Cluster):
+    _, desired = await busy(cluster)
+    async with cluster.master.database.read() as session:
+        row = await get_row(session, AllocationRow, desired.allocation_id)
         assert row is not None
-        assert await session.get(AllocationRow, wish.allocation_id) is row
+        assert await session.get(AllocationRow, desired.allocation_id) is row
         assert (await session.scalars(select(AllocationRow).where(AllocationRow.id == row.id))).one() is row
         assert await get_row(session, AllocationRow, row.id) is row
-        attempt = await allocations.attempt_of(session, wish.container_id)
+        attempt = await allocations.attempt_of(session, desired.container_id)
         assert attempt is not None
         assert attempt[0] is row
         assert await get_row(session, AllocationRow, "unknown") is None
 
 
-async def test_changes_of_an_object_are_stored(one: Cluster):
-    _, wish = await busy(one)
-    async with one.master.database.write() as session:
-        row = await get_row(session, ContainerRow, wish.container_id)
+async def test_changes_of_an_object_are_stored(cluster: Cluster):
+    _, desired = await busy(cluster)
+    async with cluster.master.database.write() as session:
+        row = await get_row(session, ContainerRow, desired.container_id)
         assert row is not None
         row.address = "10.0.0.1"
-    async with one.master.database.read() as session:
-        row = await session.get(ContainerRow, wish.container_id)
+    async with cluster.master.database.read() as session:
+        row = await session.get(ContainerRow, desired.container_id)
         assert row is not None
         assert row.address == "10.0.0.1"
 
 
 @pytest.mark.parametrize("count", [1, MAX_SINGLE_ROWS + 1])
-async def test_new_objects_have_their_defaults_and_belong_to_the_session(one: Cluster, count: int):
-    async with rolled_back(one.master.database) as session:
+async def test_new_objects_have_their_defaults_and_belong_to_the_session(cluster: Cluster, count: int):
+    async with rolled_back(cluster.master.database) as session:
         jobs = [JobRow(id=f"job-{number}", pool="default", position=NOW) for number in range(count)]
         agents = [AgentRow(id=f"agent-{number}", pool="default", registered_at=NOW) for number in range(count)]
         await add_rows(session, [*jobs, *agents])
@@ -147,8 +147,8 @@ async def test_new_objects_have_their_defaults_and_belong_to_the_session(one: Cl
             assert found.one() == (False, NOW)
 
 
-async def test_a_number_that_the_database_gives_is_that_of_the_object(one: Cluster):
-    async with rolled_back(one.master.database) as session:
+async def test_a_number_that_the_database_gives_is_that_of_the_object(cluster: Cluster):
+    async with rolled_back(cluster.master.database) as session:
         events = [EventRow(time=NOW, actor="ann", kind="made", target_type="test", target_id=str(n)) for n in range(2)]
         await add_rows(session, events)
         for event in events:
@@ -157,9 +157,9 @@ async def test_a_number_that_the_database_gives_is_that_of_the_object(one: Clust
 
 
 @pytest.mark.parametrize("count", [1, 3, MAX_SINGLE_ROWS + 1])
-async def test_rows_are_inserted_and_changed(one: Cluster, count: int):
-    experiment = await one.create(activate=False)
-    async with rolled_back(one.master.database) as session:
+async def test_rows_are_inserted_and_changed(cluster: Cluster, count: int):
+    experiment = await cluster.create(activate=False)
+    async with rolled_back(cluster.master.database) as session:
         rows = [{"experiment_id": experiment, "trial_id": n, "kind": "x\0y", "payload": {"n": n}} for n in range(count)]
         await insert_rows(session, table_of(SearchEventRow), rows)
         query = (
@@ -173,20 +173,20 @@ async def test_rows_are_inserted_and_changed(one: Cluster, count: int):
         assert sorted(await session.scalars(select(SearchEventRow.trial_id))) == list(range(100, 100 + count))
 
 
-async def test_a_missing_column_whose_default_is_a_function_is_refused(one: Cluster):
-    async with rolled_back(one.master.database) as session:
+async def test_a_missing_column_whose_default_is_a_function_is_refused(cluster: Cluster):
+    async with rolled_back(cluster.master.database) as session:
         with pytest.raises(ValueError, match="the rows of search_facts lack a column"):
             await insert_rows(session, table_of(SearchEventRow), [{"experiment_id": 7, "trial_id": 1, "kind": "x"}])
 
 
-async def test_errors_are_those_of_sqlalchemy(one: Cluster):
-    async with one.master.database.write() as session:
+async def test_errors_are_those_of_sqlalchemy(cluster: Cluster):
+    async with cluster.master.database.write() as session:
         await insert_rows(session, table_of(JobRow), [{"id": "new", "pool": "default", "position": NOW}])
         with pytest.raises(IntegrityError) as refused:
             async with session.begin_nested():
                 await insert_rows(session, table_of(JobRow), [{"id": "new", "pool": "default", "position": NOW}])
         assert "[parameters" not in str(refused.value)
-    async with one.master.database.read() as session:
+    async with cluster.master.database.read() as session:
         assert await get_row(session, JobRow, "new") is not None
 
 
@@ -198,8 +198,8 @@ async def _jobs(session: ReadSession, *ids: str) -> list[str]:
     return await _WITH_IDS.scalars(session, ids=list(ids))
 
 
-async def test_lists_may_have_any_length(one: Cluster):
-    async with rolled_back(one.master.database) as session:
+async def test_lists_may_have_any_length(cluster: Cluster):
+    async with rolled_back(cluster.master.database) as session:
         await add_rows(session, [JobRow(id=name, pool="default", position=NOW) for name in "abc"])
         assert await _jobs(session) == []
         assert await _jobs(session, "b") == ["b"]

@@ -28,8 +28,8 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 
-async def test_each_parameter_of_a_served_operation_is_known(one: Cluster):
-    document = (await one.client.get("/detent/openapi.json")).json()
+async def test_each_parameter_of_a_served_operation_is_known(cluster: Cluster):
+    document = (await cluster.client.get("/detent/openapi.json")).json()
     served = {
         (method.upper(), shape(path)): {each["name"] for each in operation.get("parameters", ())}
         for path, methods in document["paths"].items()
@@ -55,11 +55,11 @@ async def test_each_parameter_of_a_served_operation_is_known(one: Cluster):
         ({"experimentIdFilter.gt": 1, "experimentIdFilter.lte": 3, "experimentIdFilter.notIn": 2}, [3]),
     ],
 )
-async def test_experiments_are_filtered_by_id(one: Cluster, query: dict[str, Any], expected: list[int]):
-    async with one.master.database.write() as session:
+async def test_experiments_are_filtered_by_id(cluster: Cluster, query: dict[str, Any], expected: list[int]):
+    async with cluster.master.database.write() as session:
         for _ in range(4):
             await add_experiment(session)
-    shown = await one.get("/api/v1/experiments", **query)
+    shown = await cluster.get("/api/v1/experiments", **query)
     assert [each["id"] for each in shown["experiments"]] == expected
     assert shown["pagination"]["total"] == len(expected)
 
@@ -75,10 +75,10 @@ async def test_experiments_are_filtered_by_id(one: Cluster, query: dict[str, Any
         ("/api/v1/trials/1/workloads", {"metricType": "METRIC_TYPE_PROFILING"}),
     ],
 )
-async def test_what_is_not_offered_answers_501(one: Cluster, path: str, query: dict[str, Any]):
-    async with one.master.database.write() as session:
+async def test_what_is_not_offered_answers_501(cluster: Cluster, path: str, query: dict[str, Any]):
+    async with cluster.master.database.write() as session:
         await add_trial(session, await add_experiment(session))
-    answer = await one.client.get(path, params=query)
+    answer = await cluster.client.get(path, params=query)
     assert answer.status_code == 501, answer.text
     assert "not supported" in answer.json()["error"]["error"]
 
@@ -97,10 +97,10 @@ async def test_what_is_not_offered_answers_501(one: Cluster, path: str, query: d
         ("/api/v1/trials/1/workloads", {"metricType": "METRIC_TYPE_COLOUR"}),
     ],
 )
-async def test_a_value_that_its_enum_does_not_have_answers_400(one: Cluster, path: str, query: dict[str, Any]):
-    async with one.master.database.write() as session:
+async def test_a_value_that_its_enum_does_not_have_answers_400(cluster: Cluster, path: str, query: dict[str, Any]):
+    async with cluster.master.database.write() as session:
         await add_trial(session, await add_experiment(session))
-    answer = await one.client.get(path, params=query)
+    answer = await cluster.client.get(path, params=query)
     assert answer.status_code == 400, answer.text
     assert "COLOUR is not supported; valid " in answer.json()["error"]["error"]
 
@@ -115,10 +115,10 @@ async def test_a_value_that_its_enum_does_not_have_answers_400(one: Cluster, pat
         {"timestampAfter": "soon"},
     ],
 )
-async def test_a_wrong_parameter_of_a_stream_is_refused_before_it_begins(one: Cluster, query: dict[str, Any]):
-    lived_in = await live_in(one)
+async def test_a_wrong_parameter_of_a_stream_is_refused_before_it_begins(cluster: Cluster, query: dict[str, Any]):
+    lived_in = await live_in(cluster)
     for path in ("/api/v1/trials/1/logs", f"/api/v1/tasks/{lived_in.task}/logs"):
-        answer = await one.client.get(path, params=query)
+        answer = await cluster.client.get(path, params=query)
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"]["reason"] == "InvalidArgument"
 
@@ -133,30 +133,30 @@ async def test_an_error_within_a_stream_has_the_form_that_its_clients_expect():
     assert lines == [{"result": {"id": 1}}, {"error": failure}]
 
 
-async def test_an_order_or_a_level_that_is_none_is_refused(one: Cluster):
-    await live_in(one)
-    assert (await one.client.get("/api/v1/users?orderBy=DOWN")).status_code == 400
-    assert (await one.client.get("/api/v1/trials/1/logs?levels=LOUD")).status_code == 400
-    assert "hello" in (await one.client.get("/api/v1/trials/1/logs?levels=LOG_LEVEL_INFO")).text
+async def test_an_order_or_a_level_that_is_none_is_refused(cluster: Cluster):
+    await live_in(cluster)
+    assert (await cluster.client.get("/api/v1/users?orderBy=DOWN")).status_code == 400
+    assert (await cluster.client.get("/api/v1/trials/1/logs?levels=LOUD")).status_code == 400
+    assert "hello" in (await cluster.client.get("/api/v1/trials/1/logs?levels=LOG_LEVEL_INFO")).text
 
 
-async def test_agents_are_sorted_and_slots_and_containers_left_out(one: Cluster):
-    await one.join("b")
-    await one.join("a")
-    shown = await one.get("/api/v1/agents", sortBy="SORT_BY_ID", orderBy="ORDER_BY_DESC", excludeSlots="true")
+async def test_agents_are_sorted_and_slots_and_containers_left_out(cluster: Cluster):
+    await cluster.join("b")
+    await cluster.join("a")
+    shown = await cluster.get("/api/v1/agents", sortBy="SORT_BY_ID", orderBy="ORDER_BY_DESC", excludeSlots="true")
     assert [(each["id"], each["slots"]) for each in shown["agents"]] == [("b", {}), ("a", {})]
-    await one.create()
-    shown = (await one.get("/api/v1/agents"))["agents"]
+    await cluster.create()
+    shown = (await cluster.get("/api/v1/agents"))["agents"]
     assert all(each["slots"] for each in shown)
-    shown = (await one.get("/api/v1/agents", excludeContainers="true"))["agents"]
+    shown = (await cluster.get("/api/v1/agents", excludeContainers="true"))["agents"]
     assert [each["containers"] for each in shown] == [{}, {}]
 
 
-async def test_users_are_sorted_by_name_and_display_name(one: Cluster):
-    await one.post("/api/v1/users", {"user": {"username": "zoe", "displayName": "Aa"}, "password": PASSWORD})
-    shown = await one.get("/api/v1/users", sortBy="SORT_BY_USER_NAME", orderBy="ORDER_BY_DESC")
+async def test_users_are_sorted_by_name_and_display_name(cluster: Cluster):
+    await cluster.post("/api/v1/users", {"user": {"username": "zoe", "displayName": "Aa"}, "password": PASSWORD})
+    shown = await cluster.get("/api/v1/users", sortBy="SORT_BY_USER_NAME", orderBy="ORDER_BY_DESC")
     assert [each["username"] for each in shown["users"]] == ["zoe", "determined", "admin"]
-    shown = await one.get("/api/v1/users", sortBy="SORT_BY_NAME")
+    shown = await cluster.get("/api/v1/users", sortBy="SORT_BY_NAME")
     assert [each["username"] for each in shown["users"]] == ["zoe", "admin", "determined"]
 
 
@@ -170,47 +170,53 @@ async def test_users_are_sorted_by_name_and_display_name(one: Cluster):
         ({"userIds": 1}, ["Uncategorized", "alpha"]),
     ],
 )
-async def test_projects_are_filtered_and_sorted(one: Cluster, query: dict[str, Any], expected: list[str]):
-    async with one.master.database.write() as session:
+async def test_projects_are_filtered_and_sorted(cluster: Cluster, query: dict[str, Any], expected: list[str]):
+    async with cluster.master.database.write() as session:
         await add_project(session, "beta", user_id=2)
         await add_project(session, "alpha", archived=True)
-    shown = await one.get("/api/v1/workspaces/1/projects", **query)
+    shown = await cluster.get("/api/v1/workspaces/1/projects", **query)
     assert [each["name"] for each in shown["projects"]] == expected
 
 
-async def test_workspaces_are_filtered_by_owner_and_pin(one: Cluster):
+async def test_workspaces_are_filtered_by_owner_and_pin(cluster: Cluster):
     for query, count in (({"userIds": 1}, 1), ({"users": "determined"}, 0), ({"pinned": "true"}, 0), ({}, 1)):
-        assert len((await one.get("/api/v1/workspaces", **query))["workspaces"]) == count
+        assert len((await cluster.get("/api/v1/workspaces", **query))["workspaces"]) == count
 
 
-async def test_workloads_leave_out_what_is_asked(one: Cluster):
-    await live_in(one)
-    shown = (await one.get("/api/v1/trials/1/workloads", filter="FILTER_OPTION_CHECKPOINT_OR_VALIDATION"))["workloads"]
+async def test_workloads_leave_out_what_is_asked(cluster: Cluster):
+    await live_in(cluster)
+    shown = (await cluster.get("/api/v1/trials/1/workloads", filter="FILTER_OPTION_CHECKPOINT_OR_VALIDATION"))[
+        "workloads"
+    ]
     assert [kind for each in shown for kind, value in each.items() if value] == ["validation", "checkpoint"]
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         row = await checkpoints.get(session, CHECKPOINT)
         await checkpoints.change(session, row, state=CheckpointState.DELETED)
-    shown = (await one.get("/api/v1/trials/1/workloads", removeDeletedCheckpoints="true"))["workloads"]
+    shown = (await cluster.get("/api/v1/trials/1/workloads", removeDeletedCheckpoints="true"))["workloads"]
     assert [kind for each in shown for kind, value in each.items() if value] == ["validation", "training"]
 
 
-async def test_an_agents_version_is_the_one_that_clients_expect(one: Cluster):
-    agent = await one.join()
-    assert (await one.get(f"/api/v1/agents/{agent.id}"))["agent"]["version"] == (await one.get("/info"))["version"]
-    assert (await one.get("/info"))["detent_version"] == __version__
+async def test_an_agents_version_is_the_one_that_clients_expect(cluster: Cluster):
+    agent = await cluster.join()
+    assert (await cluster.get(f"/api/v1/agents/{agent.id}"))["agent"]["version"] == (await cluster.get("/info"))[
+        "version"
+    ]
+    assert (await cluster.get("/info"))["detent_version"] == __version__
 
 
-async def test_a_nul_is_kept_as_its_symbol(one: Cluster):
-    lived_in = await live_in(one)
-    task = one.as_task(lived_in.allocation)
+async def test_a_nul_is_kept_as_its_symbol(cluster: Cluster):
+    lived_in = await live_in(cluster)
+    task = cluster.as_task(lived_in.allocation)
     line = {"taskId": lived_in.task, "log": "be\0fore"}
-    assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **task)).status_code == 200
-    lines = (await one.get("/detent/trials/1/logs"))["lines"]
+    assert (await cluster.post("/api/v1/task/logs", {"logs": [line]}, **task)).status_code == 200
+    lines = (await cluster.get("/detent/trials/1/logs"))["lines"]
     assert lines[-1]["text"] == "be␀fore"
     metrics = {"lo\0ss": 1.0, "nested": {"a\0": "b\0"}}
     report = {"trialRunId": 1, "stepsCompleted": 3, "metrics": {"avgMetrics": metrics, "batchMetrics": [{"\0": 1}]}}
-    assert (await one.post("/api/v1/trials/1/metrics", {"group": "t\0", "metrics": report}, **task)).status_code == 200
-    shown = (await one.get("/api/v1/trials/1/workloads", group="t␀", includeBatchMetrics="true"))["workloads"]
+    assert (
+        await cluster.post("/api/v1/trials/1/metrics", {"group": "t\0", "metrics": report}, **task)
+    ).status_code == 200
+    shown = (await cluster.get("/api/v1/trials/1/workloads", group="t␀", includeBatchMetrics="true"))["workloads"]
     (found,) = [each["training"]["metrics"] for each in shown if "training" in each]
     assert found["avgMetrics"] == {"lo␀ss": 1.0, "nested": {"a␀": "b␀"}}
     assert found["batchMetrics"] == [{"␀": 1}]

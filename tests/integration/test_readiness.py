@@ -10,63 +10,63 @@ from determined.states import AllocationState, ContainerState
 from determined_master.db.models import AllocationRow, EventRow
 
 
-async def row_of(one: Cluster, wish: DesiredContainer) -> AllocationRow:
-    async with one.master.database.read() as session:
-        return (await session.scalars(select(AllocationRow).where(AllocationRow.id == wish.allocation_id))).one()
+async def row_of(cluster: Cluster, desired: DesiredContainer) -> AllocationRow:
+    async with cluster.master.database.read() as session:
+        return (await session.scalars(select(AllocationRow).where(AllocationRow.id == desired.allocation_id))).one()
 
 
-async def kinds_of(one: Cluster, wish: DesiredContainer) -> list[str]:
-    async with one.master.database.read() as session:
-        query = select(EventRow.kind).where(EventRow.target_id == wish.allocation_id).order_by(EventRow.id)
+async def kinds_of(cluster: Cluster, desired: DesiredContainer) -> list[str]:
+    async with cluster.master.database.read() as session:
+        query = select(EventRow.kind).where(EventRow.target_id == desired.allocation_id).order_by(EventRow.id)
         return list(await session.scalars(query))
 
 
-async def test_a_container_that_is_alone_is_told_so_and_is_ready_as_it_runs(one: Cluster):
-    agent = await one.join()
-    experiment = await one.create()
-    (wish,) = await agent.wished()
-    assert wish.spec is not None
-    assert wish.spec.is_alone
-    running = agent.truth(wish, ContainerState.RUNNING).model_copy(update={"is_ready": True})
-    with transactions(one.master.database) as found:
-        await one.master.agents.on_report(agent.id, [running])
+async def test_a_container_that_is_alone_is_told_so_and_is_ready_as_it_runs(cluster: Cluster):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    assert desired.spec is not None
+    assert desired.spec.is_alone
+    running = agent.report_of(desired, ContainerState.RUNNING).model_copy(update={"is_ready": True})
+    with transactions(cluster.master.database) as found:
+        await cluster.master.agents.on_report(agent.id, [running])
     (statements,) = [each for each in found if any("ready_at" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
-    row = await row_of(one, wish)
+    row = await row_of(cluster, desired)
     assert (row.state, row.ready_at is not None) == (AllocationState.RUNNING, True)
-    assert await kinds_of(one, wish) == ["requested", "placed", "ready"]
-    await one.post(f"/api/v1/experiments/{experiment}/pause")
-    row = await row_of(one, wish)
+    assert await kinds_of(cluster, desired) == ["requested", "placed", "ready"]
+    await cluster.post(f"/api/v1/experiments/{experiment}/pause")
+    row = await row_of(cluster, desired)
     assert (row.preempt_requested_at is not None, row.kill_requested_at) == (True, None)
-    assert (await met(one, wish))["addresses"] == [agent.address]
-    assert (await row_of(one, wish)).ready_at == row.ready_at
+    assert (await met(cluster, desired))["addresses"] == [agent.address]
+    assert (await row_of(cluster, desired)).ready_at == row.ready_at
 
 
-async def test_a_container_with_start_up_hooks_is_not_ready_before_its_rendezvous(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    (wish,) = await agent.wished()
-    await agent.say(wish, ContainerState.RUNNING)
-    assert (await row_of(one, wish)).ready_at is None
-    await met(one, wish)
-    assert (await row_of(one, wish)).ready_at is not None
+async def test_a_container_with_start_up_hooks_is_not_ready_before_its_rendezvous(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    await agent.send_report(desired, ContainerState.RUNNING)
+    assert (await row_of(cluster, desired)).ready_at is None
+    await met(cluster, desired)
+    assert (await row_of(cluster, desired)).ready_at is not None
 
 
-async def test_a_container_that_ends_before_it_was_reported_as_running_was_ready(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    (wish,) = await agent.wished()
-    ended = agent.truth(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
-    await one.master.agents.on_report(agent.id, [ended.model_copy(update={"is_ready": True})])
-    row = await row_of(one, wish)
+async def test_a_container_that_ends_before_it_was_reported_as_running_was_ready(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    ended = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
+    await cluster.master.agents.on_report(agent.id, [ended.model_copy(update={"is_ready": True})])
+    row = await row_of(cluster, desired)
     assert (row.state, row.ready_at is not None) == (AllocationState.TERMINATED, True)
 
 
-async def test_a_gang_is_not_ready_before_all_of_it_runs(one: Cluster):
-    agents = [await one.join(name, slots=2) for name in ("one", "two")]
-    await one.create(WIDE)
-    wishes = [(await agent.wished())[0] for agent in agents]
-    assert [wish.spec.is_alone for wish in wishes if wish.spec] == [False, False]
-    first = agents[0].truth(wishes[0], ContainerState.RUNNING).model_copy(update={"is_ready": True})
-    await one.master.agents.on_report("one", [first])
-    assert (await row_of(one, wishes[0])).ready_at is None
+async def test_a_gang_is_not_ready_before_all_of_it_runs(cluster: Cluster):
+    agents = [await cluster.join(name, slots=2) for name in ("one", "two")]
+    await cluster.create(WIDE)
+    containers = [(await agent.wait_for_desired())[0] for agent in agents]
+    assert [desired.spec.is_alone for desired in containers if desired.spec] == [False, False]
+    first = agents[0].report_of(containers[0], ContainerState.RUNNING).model_copy(update={"is_ready": True})
+    await cluster.master.agents.on_report("one", [first])
+    assert (await row_of(cluster, containers[0])).ready_at is None

@@ -20,36 +20,36 @@ AFTER_THE_END = ["ArchiveExperiment", "UnarchiveExperiment", "DeleteCheckpoints"
 Sample = dict[str, Any]
 
 
-async def test_recorded_calls_of_the_official_command_line_and_sdk_are_answered(one: Cluster):
-    lived_in = await live_in(one)
+async def test_recorded_calls_of_the_official_command_line_and_sdk_are_answered(cluster: Cluster):
+    lived_in = await live_in(cluster)
     samples = load("cli.json")
     following = [s for s in samples if ["follow", "true"] in s["query"]]
     wrong = []
     for sample in pick(samples, lambda s: s["operation"] not in ENDING + AFTER_THE_END and s not in following):
-        wrong += await replay(one, lived_in, sample)
+        wrong += await replay(cluster, lived_in, sample)
     for sample in pick(samples, lambda s: s["operation"] in ENDING):
-        wrong += await replay(one, lived_in, sample)
+        wrong += await replay(cluster, lived_in, sample)
     await lived_in.end()
 
     async def over() -> bool:
-        return await one.state(lived_in.experiment) == "STATE_CANCELED"
+        return await cluster.state(lived_in.experiment) == "STATE_CANCELED"
 
     await eventually(over)
     for sample in [*following, *pick(samples, lambda s: s["operation"] in AFTER_THE_END)]:
-        wrong += await replay(one, lived_in, sample)
+        wrong += await replay(cluster, lived_in, sample)
     assert wrong == []
 
 
-async def test_recorded_calls_of_the_official_library_are_answered(one: Cluster):
-    lived_in = await live_in(one)
+async def test_recorded_calls_of_the_official_library_are_answered(cluster: Cluster):
+    lived_in = await live_in(cluster)
     samples = load("task.json")
-    headers = one.as_task(lived_in.allocation)
+    headers = cluster.as_task(lived_in.allocation)
     wrong = []
     for sample in pick(samples, lambda s: "reemption" not in s["operation"]):
-        wrong += await replay(one, lived_in, sample, headers)
-    await one.post(f"/api/v1/experiments/{lived_in.experiment}/pause")
+        wrong += await replay(cluster, lived_in, sample, headers)
+    await cluster.post(f"/api/v1/experiments/{lived_in.experiment}/pause")
     for sample in pick(samples, lambda s: "reemption" in s["operation"]):
-        wrong += await replay(one, lived_in, sample, headers)
+        wrong += await replay(cluster, lived_in, sample, headers)
     assert wrong == []
 
 
@@ -63,7 +63,9 @@ def pick(samples: Iterable[Sample], wanted: Callable[[Sample], bool]) -> list[Sa
     return [sample for sample in samples if wanted(sample)]
 
 
-async def replay(one: Cluster, lived_in: LivedIn, sample: Sample, headers: dict[str, str] | None = None) -> list[str]:
+async def replay(
+    cluster: Cluster, lived_in: LivedIn, sample: Sample, headers: dict[str, str] | None = None
+) -> list[str]:
     """Sends it as it was sent, with the names of this cluster; gives what is wrong with the answer."""
     operation = sample["operation"]
     names: dict[str, Any] = {
@@ -83,7 +85,7 @@ async def replay(one: Cluster, lived_in: LivedIn, sample: Sample, headers: dict[
     query = urlencode([(key, filled(value, names)) for key, value in sample["query"]])
     body = b"" if sample["body"] is None else json.dumps(filled(sample["body"], names)).encode()
     kind = {"content-type": sample["content_type"]} if sample["content_type"] else {}
-    answer = await one.client.request(
+    answer = await cluster.client.request(
         sample["method"],
         filled(sample["path"], names) + (f"?{query}" if query else ""),
         content=body,

@@ -9,60 +9,60 @@ def body(steps, metrics, *, run=1, group="training"):
     return {"group": group, "metrics": sent}
 
 
-async def test_all_are_stored_in_order(one: Cluster):
-    _, _, task = await running(one)
+async def test_all_are_stored_in_order(cluster: Cluster):
+    _, _, task = await running(cluster)
     reports = [body(step, {"loss": 1 / step}) for step in range(1, 51)]
-    answer = await one.post("/detent/trials/1/reports", {"reports": reports}, **task)
+    answer = await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)
     assert (answer.status_code, answer.json()) == (200, {"refused": []})
-    assert await stored(one) == [(1, step, {"loss": 1 / step}) for step in range(1, 51)]
+    assert await stored(cluster) == [(1, step, {"loss": 1 / step}) for step in range(1, 51)]
 
 
-async def test_a_refused_one_is_named_and_the_others_are_stored(one: Cluster):
-    _, _, task = await running(one)
+async def test_a_refused_one_is_named_and_the_others_are_stored(cluster: Cluster):
+    _, _, task = await running(cluster)
     reports = [body(1, {"loss": 1.0}), body(1, {"loss": 2.0}), body(2, {"loss": 3.0}, run=9), body(3, {"loss": 4.0})]
-    answer = await one.post("/detent/trials/1/reports", {"reports": reports}, **task)
-    alone = [await one.post("/api/v1/trials/1/metrics", report, **task) for report in reports]
+    answer = await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)
+    alone = [await cluster.post("/api/v1/trials/1/metrics", report, **task) for report in reports]
     expected = [{"index": i, "status": a.status_code, **a.json()} for i, a in enumerate(alone) if a.status_code != 200]
     assert [each["index"] for each in expected] == [1, 2]
     assert (answer.status_code, answer.json()) == (200, {"refused": expected})
-    assert await stored(one) == [(1, 1, {"loss": 1.0}), (1, 3, {"loss": 4.0})]
+    assert await stored(cluster) == [(1, 1, {"loss": 1.0}), (1, 3, {"loss": 4.0})]
 
 
-async def test_sent_again_they_count_once(one: Cluster):
-    _, _, task = await running(one)
+async def test_sent_again_they_count_once(cluster: Cluster):
+    _, _, task = await running(cluster)
     reports = {"reports": [body(step, {"loss": 0.5}) for step in (1, 2)]}
     for _ in range(2):
-        answer = await one.post("/detent/trials/1/reports", reports, **task)
+        answer = await cluster.post("/detent/trials/1/reports", reports, **task)
         assert (answer.status_code, answer.json()) == (200, {"refused": []})
-    assert await stored(one) == [(1, 1, {"loss": 0.5}), (1, 2, {"loss": 0.5})]
+    assert await stored(cluster) == [(1, 1, {"loss": 0.5}), (1, 2, {"loss": 0.5})]
 
 
-async def test_a_validation_among_them_reaches_the_search(one: Cluster):
-    _, _, task = await running(one)
+async def test_a_validation_among_them_reaches_the_search(cluster: Cluster):
+    _, _, task = await running(cluster)
     reports = [body(1, {"loss": 0.5}), body(1, {"loss": 0.25}, group="validation")]
-    assert (await one.post("/detent/trials/1/reports", {"reports": reports}, **task)).status_code == 200
-    trial = (await one.client.get("/api/v1/trials/1")).json()["trial"]
+    assert (await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)).status_code == 200
+    trial = (await cluster.client.get("/api/v1/trials/1")).json()["trial"]
     assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"loss": 0.25}
 
 
-async def test_a_nul_is_kept_as_a_visible_symbol(one: Cluster):
-    _, _, task = await running(one)
+async def test_a_nul_is_kept_as_a_visible_symbol(cluster: Cluster):
+    _, _, task = await running(cluster)
     reports = [body(1, {"a\0b": 0.5})]
-    assert (await one.post("/detent/trials/1/reports", {"reports": reports}, **task)).status_code == 200
-    assert await stored(one) == [(1, 1, {"a\u2400b": 0.5})]
+    assert (await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)).status_code == 200
+    assert await stored(cluster) == [(1, 1, {"a\u2400b": 0.5})]
 
 
-async def test_another_trials_token_may_not_report(one: Cluster):
-    _, _, task = await running(one)
-    answer = await one.post("/detent/trials/2/reports", {"reports": [body(1, {"loss": 0.5})]}, **task)
+async def test_another_trials_token_may_not_report(cluster: Cluster):
+    _, _, task = await running(cluster)
+    answer = await cluster.post("/detent/trials/2/reports", {"reports": [body(1, {"loss": 0.5})]}, **task)
     assert answer.status_code == 403
 
 
-async def test_too_many_and_malformed_ones_are_answered_with_400_and_nothing_is_stored(one: Cluster):
-    _, _, task = await running(one)
+async def test_too_many_and_malformed_ones_are_answered_with_400_and_nothing_is_stored(cluster: Cluster):
+    _, _, task = await running(cluster)
     good = body(1, {"loss": 0.5})
     for reports in ([good] * 1001, [good, {"group": "training"}], [good, body("x", {})], {}, None):
-        answer = await one.post("/detent/trials/1/reports", {"reports": reports}, **task)
+        answer = await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"]["code"] == 3
-    assert await stored(one) == []
+    assert await stored(cluster) == []

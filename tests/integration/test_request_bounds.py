@@ -19,41 +19,41 @@ def settings(count: int) -> dict[str, list[dict[str, str]]]:
     return {"settings": [{"key": f"k{n}", "storagePath": "page", "value": "1"} for n in range(count)]}
 
 
-async def test_a_hundred_thousand_settings_are_refused_before_anything_is_written(one: Cluster):
-    with write_holds(one.master.database) as holds, writes(one.master.database) as statements:
-        answer = await one.post("/api/v1/users/setting", settings(100_000))
+async def test_a_hundred_thousand_settings_are_refused_before_anything_is_written(cluster: Cluster):
+    with write_holds(cluster.master.database) as holds, writes(cluster.master.database) as statements:
+        answer = await cluster.post("/api/v1/users/setting", settings(100_000))
     assert answer.status_code == 400
     assert f"at most {MAX_SETTINGS} entries" in answer.text
     assert (holds.seconds, statements) == ([], [])
 
 
-async def test_all_settings_of_a_request_are_stored_in_few_statements(one: Cluster):
-    with write_holds(one.master.database) as holds, writes(one.master.database) as statements:
-        assert (await one.post("/api/v1/users/setting", settings(MAX_SETTINGS))).status_code == 200
+async def test_all_settings_of_a_request_are_stored_in_few_statements(cluster: Cluster):
+    with write_holds(cluster.master.database) as holds, writes(cluster.master.database) as statements:
+        assert (await cluster.post("/api/v1/users/setting", settings(MAX_SETTINGS))).status_code == 200
     assert len(statements) < 10
     assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
-    assert len((await one.get("/api/v1/users/setting"))["settings"]) == MAX_SETTINGS
+    assert len((await cluster.get("/api/v1/users/setting"))["settings"]) == MAX_SETTINGS
 
 
-async def test_settings_beyond_those_that_a_user_may_have_change_none(one: Cluster):
-    assert (await one.post("/api/v1/users/setting", settings(MAX_SETTINGS))).status_code == 200
+async def test_settings_beyond_those_that_a_user_may_have_change_none(cluster: Cluster):
+    assert (await cluster.post("/api/v1/users/setting", settings(MAX_SETTINGS))).status_code == 200
     body = {"settings": [{"key": "k1", "storagePath": "page", "value": "2"}, {"key": "more", "storagePath": "page"}]}
-    answer = await one.post("/api/v1/users/setting", body)
+    answer = await cluster.post("/api/v1/users/setting", body)
     assert answer.status_code == 400
     assert "at most 1000 settings" in answer.text
-    assert {each["value"] for each in (await one.get("/api/v1/users/setting"))["settings"]} == {"1"}
+    assert {each["value"] for each in (await cluster.get("/api/v1/users/setting"))["settings"]} == {"1"}
 
 
-async def test_a_setting_that_is_sent_twice_has_its_last_value(one: Cluster):
+async def test_a_setting_that_is_sent_twice_has_its_last_value(cluster: Cluster):
     body = {"settings": [{"key": "k", "storagePath": "p", "value": value} for value in ("1", "2")]}
-    assert (await one.post("/api/v1/users/setting", body)).status_code == 200
-    assert [each["value"] for each in (await one.get("/api/v1/users/setting"))["settings"]] == ["2"]
+    assert (await cluster.post("/api/v1/users/setting", body)).status_code == 200
+    assert [each["value"] for each in (await cluster.get("/api/v1/users/setting"))["settings"]] == ["2"]
 
 
-async def test_a_hello_with_too_many_slots_is_refused_in_words(one: Cluster):
+async def test_a_hello_with_too_many_slots_is_refused_in_words(cluster: Cluster):
     text = json.dumps({"kind": "hello", "agent_id": "large", "slots": [{"id": n} for n in range(20_000)]})
-    with write_holds(one.master.database) as holds:
-        async with agent_socket(one, text=text) as socket:
+    with write_holds(cluster.master.database) as holds:
+        async with agent_socket(cluster, text=text) as socket:
             refusal = await socket.answer()
     assert refusal["kind"] == "refuse"
     assert refusal["reason"].startswith(f"invalid hello message: slots: must have at most {MAX_SLOTS} entries")
@@ -62,32 +62,32 @@ async def test_a_hello_with_too_many_slots_is_refused_in_words(one: Cluster):
 
 
 @pytest.mark.parametrize("count", [1024, MAX_SLOTS])
-async def test_many_slots_are_registered_in_a_short_transaction(one: Cluster, count: int):
+async def test_many_slots_are_registered_in_a_short_transaction(cluster: Cluster, count: int):
     """Twice: also where the agent comes back with all slots changed."""
     for brand in ("old", "new"):
         hello = Hello(agent_id="large", slots=[SlotFacts(id=n, brand=brand) for n in range(count)])
-        with write_holds(one.master.database) as holds:
+        with write_holds(cluster.master.database) as holds:
             start = time.process_time()
-            await one.master.agents.welcome(hello)
+            await cluster.master.agents.welcome(hello)
             seconds = time.process_time() - start
         assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
         assert seconds < 0.5
-    slots = (await one.get("/api/v1/agents/large/slots"))["slots"]
+    slots = (await cluster.get("/api/v1/agents/large/slots"))["slots"]
     assert [slot["device"]["brand"] for slot in slots] == ["new"] * count
 
 
-async def test_a_new_status_of_all_slots_is_stored_in_a_short_transaction(one: Cluster):
-    agent = await one.join("large", slots=MAX_SLOTS)
+async def test_a_new_status_of_all_slots_is_stored_in_a_short_transaction(cluster: Cluster):
+    agent = await cluster.join("large", slots=MAX_SLOTS)
     busy = [SlotStatus(id=n, status="occupied", reason="by others") for n in range(MAX_SLOTS)]
-    with write_holds(one.master.database) as holds, writes(one.master.database) as statements:
-        await one.master.agents.on_report(agent.id, [], busy)
+    with write_holds(cluster.master.database) as holds, writes(cluster.master.database) as statements:
+        await cluster.master.agents.on_report(agent.id, [], busy)
     assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
     assert len(statements) < 10
 
 
-def test_no_route_holds_the_write_lock_while_its_body_is_validated(one: Cluster):
+def test_no_route_holds_the_write_lock_while_its_body_is_validated(cluster: Cluster):
     """A session of a route is open before its body is validated, which takes long for a large one."""
-    routes = [route for route in one.app.routes if isinstance(route, APIRoute)]
+    routes = [route for route in cluster.app.routes if isinstance(route, APIRoute)]
     wrong = [
         route.path
         for route in routes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from tests.support.cluster import CONFIG, cluster
+from tests.support.cluster import CONFIG, open_cluster
 from tests.support.waiting import eventually
 
 from determined_master.settings import Settings, SettingsError, read_settings
@@ -27,11 +27,11 @@ def provider(**changes: object) -> dict[str, object]:
 
 
 async def test_each_pool_shows_what_it_has_and_how_it_shares(tmp_path: Path):
-    async with cluster(tmp_path, **SETTINGS) as one:
-        await one.join("a", slots=8, pool="gpu")
-        await one.join("b", slots=2, pool="cpu")
-        await one.join("c", slots=4, pool="cpu")
-        gpu, cpu = (await one.get("/api/v1/resource-pools"))["resourcePools"]
+    async with open_cluster(tmp_path, **SETTINGS) as cluster:
+        await cluster.join("a", slots=8, pool="gpu")
+        await cluster.join("b", slots=2, pool="cpu")
+        await cluster.join("c", slots=4, pool="cpu")
+        gpu, cpu = (await cluster.get("/api/v1/resource-pools"))["resourcePools"]
     assert (gpu["name"], gpu["description"], gpu["numAgents"], gpu["slotsAvailable"]) == ("gpu", "eight H100", 1, 8)
     assert gpu["details"]["priorityScheduler"] == {"preemption": True, "defaultPriority": 50, "k8Priorities": []}
     assert (gpu["defaultComputePool"], gpu["defaultAuxPool"]) == (True, False)
@@ -41,24 +41,24 @@ async def test_each_pool_shows_what_it_has_and_how_it_shares(tmp_path: Path):
 
 
 async def test_work_without_a_pool_goes_to_the_default_one_of_its_kind(tmp_path: Path):
-    async with cluster(tmp_path, **SETTINGS) as one:
-        gpu, cpu = await one.join("a", pool="gpu"), await one.join("b", pool="cpu")
-        await one.create()
-        await one.create(CONFIG + "resources: {slots_per_trial: 0}\n")
-        await one.create(CONFIG + "resources: {resource_pool: cpu}\n")
-        assert [each.allocation_id.split(".")[0] for each in await gpu.wished()] == ["1"]
-        assert {each.allocation_id.split(".")[0] for each in await cpu.wished(2)} == {"2", "3"}
-        config = (await one.get("/api/v1/experiments/1"))["experiment"]["config"]
+    async with open_cluster(tmp_path, **SETTINGS) as cluster:
+        gpu, cpu = await cluster.join("a", pool="gpu"), await cluster.join("b", pool="cpu")
+        await cluster.create()
+        await cluster.create(CONFIG + "resources: {slots_per_trial: 0}\n")
+        await cluster.create(CONFIG + "resources: {resource_pool: cpu}\n")
+        assert [each.allocation_id.split(".")[0] for each in await gpu.wait_for_desired()] == ["1"]
+        assert {each.allocation_id.split(".")[0] for each in await cpu.wait_for_desired(2)} == {"2", "3"}
+        config = (await cluster.get("/api/v1/experiments/1"))["experiment"]["config"]
         assert (config["resources"]["resource_pool"], config["resources"]["priority"]) == ("gpu", 50)
 
 
 async def test_a_pool_that_is_gone_from_the_settings_keeps_its_jobs_and_says_so(tmp_path: Path):
-    async with cluster(tmp_path, **SETTINGS) as one:
-        await one.create(CONFIG + "resources: {resource_pool: cpu}\n")
-    async with cluster(tmp_path, resource_pools=[POOLS[0]], default_pool="gpu") as one:
+    async with open_cluster(tmp_path, **SETTINGS) as cluster:
+        await cluster.create(CONFIG + "resources: {resource_pool: cpu}\n")
+    async with open_cluster(tmp_path, resource_pools=[POOLS[0]], default_pool="gpu") as cluster:
 
         async def is_said() -> bool:
-            queue = (await one.get("/detent/cluster/overview"))["queue"]
+            queue = (await cluster.get("/detent/cluster/overview"))["queue"]
             return [entry["waiting"] for entry in queue] == [
                 'resource pool "cpu" is not in the settings of the master any more; '
                 "move the job to another one with `det job update`"
@@ -140,12 +140,12 @@ def test_det_up_preempts_unless_its_settings_say_otherwise(tmp_path: Path, text:
 
 
 async def test_work_beyond_a_pool_is_accepted_with_a_warning_where_the_settings_say_so(tmp_path: Path):
-    async with cluster(tmp_path, launch_error=False) as one:
-        await one.join(slots=1)
+    async with open_cluster(tmp_path, launch_error=False) as cluster:
+        await cluster.join(slots=1)
         config = CONFIG + "resources: {slots_per_trial: 2}\n"
-        answer = (await one.post("/api/v1/experiments", {"config": config, "activate": True})).json()
+        answer = (await cluster.post("/api/v1/experiments", {"config": config, "activate": True})).json()
         assert answer["experiment"]["id"] == 1
-        checked = (await one.post("/detent/config/check", {"config": config})).json()
+        checked = (await cluster.post("/detent/config/check", {"config": config})).json()
         assert [(each["code"], each["severity"]) for each in checked["diagnostics"]] == [("W505", "warning")]
 
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from tests.integration.test_migrations import insert_whole
-from tests.support.cluster import Cluster, cluster, login
+from tests.support.cluster import Cluster, login, open_cluster
 
 from determined.config.masking import MASK
 from determined_master.api.errors import translate
@@ -51,7 +51,7 @@ ROUTES = (
 )
 
 
-async def checkpoint_of(one: Cluster, allocation_id: str) -> None:
+async def checkpoint_of(cluster: Cluster, allocation_id: str) -> None:
     body = {
         "taskId": allocation_id.rpartition(".")[0],
         "allocationId": allocation_id,
@@ -61,21 +61,21 @@ async def checkpoint_of(one: Cluster, allocation_id: str) -> None:
         "metadata": {"steps_completed": 1},
         "state": "STATE_COMPLETED",
     }
-    answer = await one.client.post("/api/v1/checkpoints", json=body, headers=one.as_task(allocation_id))
+    answer = await cluster.client.post("/api/v1/checkpoints", json=body, headers=cluster.as_task(allocation_id))
     assert answer.status_code == 200, answer.text
 
 
 async def test_no_answer_holds_a_secret_and_the_task_gets_all(tmp_path: Path):
-    async with cluster(tmp_path, checkpoint_storage={**S3, "secret_key": "hunter2-cluster"}) as one:
-        created = await one.client.post("/api/v1/experiments", json={"config": CONFIG, "activate": True})
+    async with open_cluster(tmp_path, checkpoint_storage={**S3, "secret_key": "hunter2-cluster"}) as cluster:
+        created = await cluster.client.post("/api/v1/experiments", json={"config": CONFIG, "activate": True})
         assert created.json()["config"]["checkpoint_storage"]["secret_key"] == MASK
-        agent = await one.join()
-        (wish,) = await agent.wished()
-        await agent.run(wish)
-        await checkpoint_of(one, wish.allocation_id)
+        agent = await cluster.join()
+        (desired,) = await agent.wait_for_desired()
+        await agent.run(desired)
+        await checkpoint_of(cluster, desired.allocation_id)
         answers = {"create": created.text}
         for route in ROUTES:
-            answer = await one.client.get(route)
+            answer = await cluster.client.get(route)
             if answer.status_code not in (404, 405, 501):
                 assert answer.status_code == 200, (route, answer.text)
                 answers[route] = answer.text
@@ -85,35 +85,37 @@ async def test_no_answer_holds_a_secret_and_the_task_gets_all(tmp_path: Path):
         assert shown["experiment"]["originalConfig"].splitlines()[:4] == CONFIG.splitlines()[:4]
         assert f"HF_TOKEN={MASK}" in shown["experiment"]["originalConfig"]
         assert shown["config"]["environment"]["environment_variables"]["cpu"] == [f"HF_TOKEN={MASK}", "LEVEL=debug"]
-        spec = wish.spec.model_dump_json() if wish.spec else ""
+        spec = desired.spec.model_dump_json() if desired.spec else ""
         for secret in ("data", "access", "secret", "token"):
             assert f"hunter2-{secret}" in spec
 
 
-async def values(one: Cluster) -> list[Any]:
-    await one.master.indexer.catch_up()
-    async with one.master.database.read() as session:
+async def values(cluster: Cluster) -> list[Any]:
+    await cluster.master.indexer.catch_up()
+    async with cluster.master.database.read() as session:
         names = await session.execute(text("SELECT name FROM column_names"))
         found = await session.execute(text("SELECT text FROM column_values"))
         return [*names.scalars(), *found.scalars()]
 
 
-async def test_the_index_holds_no_secret(one: Cluster):
-    await one.create(CONFIG)
-    found = await values(one)
+async def test_the_index_holds_no_secret(cluster: Cluster):
+    await cluster.create(CONFIG)
+    found = await values(cluster)
     assert "config.checkpoint_storage.bucket" in found
     assert [value for value in found if value and ("hunter2" in value or "secret" in value)] == []
 
 
 @pytest.mark.sqlite
-async def test_a_fork_by_its_owner_keeps_what_is_masked(one: Cluster):
-    await one.create(CONFIG)
-    sent = (await one.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
+async def test_a_fork_by_its_owner_keeps_what_is_masked(cluster: Cluster):
+    await cluster.create(CONFIG)
+    sent = (await cluster.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
     assert MASK in sent
-    answer = await one.client.post("/api/v1/experiments", json={"config": sent.replace("tiny", "small"), "parentId": 1})
+    answer = await cluster.client.post(
+        "/api/v1/experiments", json={"config": sent.replace("tiny", "small"), "parentId": 1}
+    )
     assert answer.status_code == 200, answer.text
     assert "hunter2" not in answer.text
-    async with one.master.database.read() as session:
+    async with cluster.master.database.read() as session:
         rows = (await session.execute(text("SELECT config, original_config FROM experiments ORDER BY id"))).all()
     first, second = (json.loads(row.config) for row in rows)
     for section in ("data", "environment", "checkpoint_storage"):
@@ -121,10 +123,10 @@ async def test_a_fork_by_its_owner_keeps_what_is_masked(one: Cluster):
     assert MASK not in rows[1].original_config
 
 
-async def test_somebody_else_has_to_give_secrets_of_their_own(one: Cluster):
-    await one.create(CONFIG)
-    sent = (await one.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=one.app), base_url="http://master") as other:
+async def test_somebody_else_has_to_give_secrets_of_their_own(cluster: Cluster):
+    await cluster.create(CONFIG)
+    sent = (await cluster.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=cluster.app), base_url="http://master") as other:
         await login(other, "determined")
         refused = await other.post("/api/v1/experiments", json={"config": sent, "parentId": 1})
         assert refused.status_code == 400
@@ -135,10 +137,10 @@ async def test_somebody_else_has_to_give_secrets_of_their_own(one: Cluster):
 
 
 @pytest.mark.parametrize("extra", [{}, {"parentId": 1}])
-async def test_a_masked_value_that_nobody_knows_is_refused(one: Cluster, extra: dict[str, int]):
-    await one.create()
+async def test_a_masked_value_that_nobody_knows_is_refused(cluster: Cluster, extra: dict[str, int]):
+    await cluster.create()
     config = f"{CONFIG.split('data:')[0]}data: {{secrets: {{db: '{MASK}'}}}}\n"
-    answer = await one.client.post("/api/v1/experiments", json={"config": config, **extra})
+    answer = await cluster.client.post("/api/v1/experiments", json={"config": config, **extra})
     assert answer.status_code == 400
     assert "data.secrets.db is masked" in answer.json()["error"]["error"]
 
@@ -179,15 +181,15 @@ def test_secrets_that_are_in_an_index_already_are_removed(tmp_path: Path):
     engine.dispose()
 
 
-async def second_admin(one: Cluster, password_hash: str) -> None:
-    async with one.master.database.write() as session:
-        now = one.master.clock.now()
+async def second_admin(cluster: Cluster, password_hash: str) -> None:
+    async with cluster.master.database.write() as session:
+        now = cluster.master.clock.now()
         session.add(UserRow(username="admin", display_name="", password_hash=password_hash, modified_at=now))
 
 
-async def test_a_failed_statement_logs_no_password_hash(one: Cluster, caplog: pytest.LogCaptureFixture):
+async def test_a_failed_statement_logs_no_password_hash(cluster: Cluster, caplog: pytest.LogCaptureFixture):
     with pytest.raises(IntegrityError) as raised:
-        await second_admin(one, HASH)
+        await second_admin(cluster, HASH)
     with caplog.at_level(logging.ERROR):
         translate(raised.value)
     assert "INSERT INTO users" in caplog.text

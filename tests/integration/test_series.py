@@ -27,78 +27,78 @@ HOSTILE = [
 ]
 
 
-async def trial(one: Cluster) -> dict[str, str]:
+async def trial(cluster: Cluster) -> dict[str, str]:
     """Trial 1 with a running task; its headers."""
-    agent = await one.join()
-    await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    return one.as_task(wish.allocation_id)
+    agent = await cluster.join()
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    return cluster.as_task(desired.allocation_id)
 
 
-async def report(one: Cluster, headers: dict[str, str], steps: int | None, metrics: Any, group="training", **more):
+async def report(cluster: Cluster, headers: dict[str, str], steps: int | None, metrics: Any, group="training", **more):
     sent = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}, **more}
-    answer = await one.post("/api/v1/trials/1/metrics", {"group": group, "metrics": sent}, **headers)
+    answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": sent}, **headers)
     assert answer.status_code == 200, answer.text
 
 
-async def test_an_empty_trial_and_unknown_ones(one: Cluster):
-    await trial(one)
-    found = await series(one, trialIds=[1, 77, 1, 99])
+async def test_an_empty_trial_and_unknown_ones(cluster: Cluster):
+    await trial(cluster)
+    found = await series(cluster, trialIds=[1, 77, 1, 99])
     assert found["missing"] == [77, 99]
     assert [(s["trialId"], s["count"], s["values"], s["epochs"]) for s in found["series"]] == [(1, 0, [], None)]
 
 
-async def test_numbers_that_json_cannot_carry_and_what_is_no_number(one: Cluster):
-    task = await trial(one)
+async def test_numbers_that_json_cannot_carry_and_what_is_no_number(cluster: Cluster):
+    task = await trial(cluster)
     for steps, value in enumerate([1, "NaN", "Infinity", "-Infinity", "text", None, [1], True, 2.5], 1):
-        await report(one, task, steps, {"loss": value, "epochs": steps / 2})
-    (found,) = (await series(one))["series"]
+        await report(cluster, task, steps, {"loss": value, "epochs": steps / 2})
+    (found,) = (await series(cluster))["series"]
     assert found["batches"] == [1, 2, 3, 4, 9]
     assert found["values"] == [1.0, "NaN", "Infinity", "-Infinity", 2.5]
     assert found["epochs"] == [0.5, 1.0, 1.5, 2.0, 4.5]
     assert found["count"] == 5
 
 
-async def test_a_name_of_megabytes_has_no_curve_and_does_no_harm(one: Cluster):
-    task = await trial(one)
+async def test_a_name_of_megabytes_has_no_curve_and_does_no_harm(cluster: Cluster):
+    task = await trial(cluster)
     name = "x" * 1_000_000
-    await report(one, task, 1, {name: 1.0, "loss": 2.0, "big": 2**62})
+    await report(cluster, task, 1, {name: 1.0, "loss": 2.0, "big": 2**62})
     asked = [{"group": "training", "name": each} for each in ("loss", "big")]
     for _ in range(2):
-        found = (await series(one, metrics=asked))["series"]
-        assert [one["values"] for one in found] == [[2.0], [float(2**62)]]
-        await packing(one, least=1)
+        found = (await series(cluster, metrics=asked))["series"]
+        assert [cluster["values"] for cluster in found] == [[2.0], [float(2**62)]]
+        await packing(cluster, least=1)
     asked = [{"group": "training", "name": name}]
-    refused = await one.post("/detent/series", {"trialIds": [1], "metrics": asked, "x": "batches"})
+    refused = await cluster.post("/detent/series", {"trialIds": [1], "metrics": asked, "x": "batches"})
     assert refused.status_code == 400
     assert "at most 4096 characters" in refused.json()["error"]["error"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-async def test_hostile_metric_names_are_curves_like_others(one: Cluster, name: str):
-    task = await trial(one)
-    await report(one, task, 1, {name: 1.0})
+async def test_hostile_metric_names_are_curves_like_others(cluster: Cluster, name: str):
+    task = await trial(cluster)
+    await report(cluster, task, 1, {name: 1.0})
     for _ in range(2):
-        (found,) = (await series(one, metrics=[{"group": "training", "name": name}]))["series"]
+        (found,) = (await series(cluster, metrics=[{"group": "training", "name": name}]))["series"]
         assert (found["name"], found["values"]) == (name, [1.0])
-        await packing(one, least=1)
-    names = (await one.get("/detent/trials/1/metric-names"))["metrics"]
+        await packing(cluster, least=1)
+    names = (await cluster.get("/detent/trials/1/metric-names"))["metrics"]
     assert names == [{"group": "training", "name": name, "type": "number", "count": 1}]
-    summary = (await one.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"][0]["metrics"]
+    summary = (await cluster.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"][0]["metrics"]
     assert [(m["name"], m["last"]) for m in summary] == [(name, 1.0)]
 
 
-async def test_groups_of_the_profiler_are_drawn_over_time(one: Cluster):
-    task = await trial(one)
+async def test_groups_of_the_profiler_are_drawn_over_time(cluster: Cluster):
+    task = await trial(cluster)
     for second in (0, 2, 1):
         at = f"2026-01-01T00:00:0{second}Z"
-        await report(one, task, None, {"util": float(second)}, group="gpu", reportTime=at)
-    (found,) = (await series(one, metrics=[{"group": "gpu", "name": "util"}], x="time"))["series"]
+        await report(cluster, task, None, {"util": float(second)}, group="gpu", reportTime=at)
+    (found,) = (await series(cluster, metrics=[{"group": "gpu", "name": "util"}], x="time"))["series"]
     assert found["values"] == [0.0, 1.0, 2.0]
     assert found["times"] == [1767225600.0, 1767225601.0, 1767225602.0]
     window = {"x": "time", "start": 1767225601, "end": 1767225601.5}
-    (found,) = (await series(one, metrics=[{"group": "gpu", "name": "util"}], **window))["series"]
+    (found,) = (await series(cluster, metrics=[{"group": "gpu", "name": "util"}], **window))["series"]
     assert found["values"] == [1.0]
 
 
@@ -117,40 +117,40 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("packed", [0, 1, SIZE - 1, SIZE, 3 * SIZE + 500, 9000])
-async def test_the_answer_does_not_depend_on_what_is_packed(one: Cluster, packed: int):
-    await trial(one)
+async def test_the_answer_does_not_depend_on_what_is_packed(cluster: Cluster, packed: int):
+    await trial(cluster)
     points = [
         (step, 1_700_000_000_000_000 + step * 1000 + (step % 7) * 3000, value, step // 100 if step % 5 else None)
         for step in range(9000)
         for value in [math.nan if step == 4321 else math.inf if step == 8000 else math.sin(step / 90) * step]
     ]
-    await store(one, points[:packed])
-    await packing(one, least=1)
-    await store(one, points[packed:])
+    await store(cluster, points[:packed])
+    await packing(cluster, least=1)
+    await store(cluster, points[packed:])
     for question in QUESTIONS:
-        (found,) = (await series(one, **question))["series"]
+        (found,) = (await series(cluster, **question))["series"]
         expected = oracle(points, **question)
         got = (found["batches"], found["times"], list(map(str, found["values"])), found["count"])
         assert got == expected, (question, packed)
 
 
-async def test_a_crash_between_steps_loses_and_doubles_nothing(one: Cluster):
-    await trial(one)
+async def test_a_crash_between_steps_loses_and_doubles_nothing(cluster: Cluster):
+    await trial(cluster)
     points = [(step, step, float(step), None) for step in range(5000)]
-    await store(one, points)
-    await packing(one, least=1, steps=2)
-    await packing(one, least=1)
-    (found,) = (await series(one, maxPoints=5000))["series"]
+    await store(cluster, points)
+    await packing(cluster, least=1, steps=2)
+    await packing(cluster, least=1)
+    (found,) = (await series(cluster, maxPoints=5000))["series"]
     assert found["values"] == [float(i) for i in range(5000)]
-    assert kept(one, "SELECT sum(points) FROM series_chunks WHERE factor = 1") == 5000
-    assert kept(one, "SELECT count(*) FROM series_chunks WHERE factor > 1") == 8
+    assert kept(cluster, "SELECT sum(points) FROM series_chunks WHERE factor = 1") == 5000
+    assert kept(cluster, "SELECT count(*) FROM series_chunks WHERE factor > 1") == 8
 
 
 async def test_reports_that_arrive_go_before_the_next_page_that_is_packed(
-    one: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    await trial(one)
-    await store(one, [(step, step, float(step), None) for step in range(10 * series_packer.PAGE)])
+    await trial(cluster)
+    await store(cluster, [(step, step, float(step), None) for step in range(10 * series_packer.PAGE)])
     pages: list[int] = []
     read = repository.reports
 
@@ -161,96 +161,98 @@ async def test_reports_that_arrive_go_before_the_next_page_that_is_packed(
 
     monkeypatch.setattr(repository, "reports", noted)
     monkeypatch.setattr(series_packer, "PAGE_PAUSE_SECONDS", 3600.0)
-    step = asyncio.create_task(packing(one, least=1))
+    step = asyncio.create_task(packing(cluster, least=1))
     await eventually(lambda: bool(pages))
     assert pages == [series_packer.PAGE]
     step.cancel()
 
 
-async def test_more_keys_for_an_old_report_are_drawn(one: Cluster):
-    task = await trial(one)
+async def test_more_keys_for_an_old_report_are_drawn(cluster: Cluster):
+    task = await trial(cluster)
     for steps in (1, 2, 3):
-        await report(one, task, steps, {"loss": 1.0})
-    await packing(one, least=1)
-    await report(one, task, 2, {"late": 5.0})
+        await report(cluster, task, steps, {"loss": 1.0})
+    await packing(cluster, least=1)
+    await report(cluster, task, 2, {"late": 5.0})
     for _ in range(2):
         asked = [{"group": "training", "name": name} for name in ("loss", "late")]
-        loss, late = (await series(one, metrics=asked))["series"]
+        loss, late = (await series(cluster, metrics=asked))["series"]
         assert (loss["batches"], late["batches"]) == ([1, 2, 3], [2])
-        await packing(one, least=1)
+        await packing(cluster, least=1)
 
 
-async def test_a_resumed_run_hides_what_it_overtook(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    await store(one, [(step, step, 1.0, None) for step in range(1, 3001)])
-    one.master.metrics.forget([1])
-    await packing(one, least=1)
-    body = {"uuid": checkpoint_uuid(1), "taskId": wish.spec.task_id, "metadata": {"steps_completed": 2500}}
-    assert (await one.post("/api/v1/checkpoints", body, **one.as_task(wish.allocation_id))).status_code == 200
-    await agent.exit(wish, code=1)
-    again = (await agent.wished())[0]
+async def test_a_resumed_run_hides_what_it_overtook(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    await store(cluster, [(step, step, 1.0, None) for step in range(1, 3001)])
+    cluster.master.metrics.forget([1])
+    await packing(cluster, least=1)
+    body = {"uuid": checkpoint_uuid(1), "taskId": desired.spec.task_id, "metadata": {"steps_completed": 2500}}
+    assert (
+        await cluster.post("/api/v1/checkpoints", body, **cluster.as_task(desired.allocation_id))
+    ).status_code == 200
+    await agent.exit(desired, code=1)
+    again = (await agent.wait_for_desired())[0]
     await agent.run(again)
-    await report(one, one.as_task(again.allocation_id), 2501, {"loss": 2.0}, trialRunId=2)
+    await report(cluster, cluster.as_task(again.allocation_id), 2501, {"loss": 2.0}, trialRunId=2)
     for _ in range(2):
-        (found,) = (await series(one, maxPoints=5000))["series"]
+        (found,) = (await series(cluster, maxPoints=5000))["series"]
         assert found["batches"] == list(range(1, 2502))
         assert found["values"] == [1.0] * 2500 + [2.0]
-        await packing(one, least=1)
-    assert kept(one, "SELECT max(last_id) FROM series_chunks") == 3001
+        await packing(cluster, least=1)
+    assert kept(cluster, "SELECT max(last_id) FROM series_chunks") == 3001
 
 
-async def test_a_report_that_is_changed_while_it_is_packed_is_packed_anew(one: Cluster):
+async def test_a_report_that_is_changed_while_it_is_packed_is_packed_anew(cluster: Cluster):
     """The version tells: what was read before the change is not written after it."""
-    task = await trial(one)
+    task = await trial(cluster)
     for steps in (1, 2, 3):
-        await report(one, task, steps, {"loss": 1.0})
-    async with one.master.database.write() as session:
+        await report(cluster, task, steps, {"loss": 1.0})
+    async with cluster.master.database.write() as session:
         version = await repository.reach(session, 1, 3)
-    await report(one, task, 2, {"late": 5.0})
-    async with one.master.database.write() as session:
+    await report(cluster, task, 2, {"late": 5.0})
+    async with cluster.master.database.write() as session:
         assert not await repository.claim(session, 1, version, packed_id=3)
 
 
-async def test_a_trial_that_ends_is_packed_whole_and_left_alone(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    await report(one, one.as_task(wish.allocation_id), 1, {"loss": 1.0})
-    await agent.exit(wish)
+async def test_a_trial_that_ends_is_packed_whole_and_left_alone(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    await report(cluster, cluster.as_task(desired.allocation_id), 1, {"loss": 1.0})
+    await agent.exit(desired)
 
     async def ended() -> bool:
-        return await one.state(1) == "STATE_COMPLETED"
+        return await cluster.state(1) == "STATE_COMPLETED"
 
     await eventually(ended)
-    await packing(one, least_at_end=2)
-    assert kept(one, "SELECT count(*) FROM series") == 0, "few reports stay as they are"
-    assert kept(one, "SELECT done_run FROM series_cursors") == 1
-    (curve,) = (await series(one))["series"]
+    await packing(cluster, least_at_end=2)
+    assert kept(cluster, "SELECT count(*) FROM series") == 0, "few reports stay as they are"
+    assert kept(cluster, "SELECT done_run FROM series_cursors") == 1
+    (curve,) = (await series(cluster))["series"]
     assert curve["values"] == [1.0]
-    await asyncio.to_thread(write_rows, one.master.settings.data, "UPDATE series_cursors SET done_run = ?", [(-1,)])
-    await packing(one)
-    assert kept(one, "SELECT points FROM series") == 1
-    assert kept(one, "SELECT done_run FROM series_cursors") == 1
-    await one.client.delete("/api/v1/experiments/1")
+    await asyncio.to_thread(write_rows, cluster.master.settings.data, "UPDATE series_cursors SET done_run = ?", [(-1,)])
+    await packing(cluster)
+    assert kept(cluster, "SELECT points FROM series") == 1
+    assert kept(cluster, "SELECT done_run FROM series_cursors") == 1
+    await cluster.client.delete("/api/v1/experiments/1")
 
     async def gone() -> bool:
-        return kept(one, "SELECT count(*) FROM series") == 0
+        return kept(cluster, "SELECT count(*) FROM series") == 0
 
     await eventually(gone)
-    assert kept(one, "SELECT count(*) FROM series_chunks") == 0
-    assert (await series(one))["missing"] == [1]
+    assert kept(cluster, "SELECT count(*) FROM series_chunks") == 0
+    assert (await series(cluster))["missing"] == [1]
 
 
-async def test_metric_names_and_summaries_are_listed(one: Cluster):
-    task = await trial(one)
-    await report(one, task, 1, {"loss": 1.0, "word": "x", "map": {"a": 1}})
-    await report(one, task, 2, {"loss": 3.0})
-    await report(one, task, 2, {"loss": "NaN"}, group="validation")
-    names = await one.get("/detent/experiments/1/metric-names")
+async def test_metric_names_and_summaries_are_listed(cluster: Cluster):
+    task = await trial(cluster)
+    await report(cluster, task, 1, {"loss": 1.0, "word": "x", "map": {"a": 1}})
+    await report(cluster, task, 2, {"loss": 3.0})
+    await report(cluster, task, 2, {"loss": "NaN"}, group="validation")
+    names = await cluster.get("/detent/experiments/1/metric-names")
     assert names["searcherMetric"] == "loss"
     assert [(m["group"], m["name"], m["type"], m["count"]) for m in names["metrics"]] == [
         ("training", "loss", "number", 2),
@@ -262,7 +264,7 @@ async def test_metric_names_and_summaries_are_listed(one: Cluster):
         "trialIds": [1, 5],
         "metrics": [{"group": "training", "name": "loss"}, {"group": "validation", "name": "loss"}],
     }
-    (found,) = (await one.post("/detent/trials/summaries", asked)).json()["trials"]
+    (found,) = (await cluster.post("/detent/trials/summaries", asked)).json()["trials"]
     assert (found["trialId"], found["experimentId"], found["hparams"], found["state"]) == (1, 1, {}, "STATE_RUNNING")
     assert (found["experimentName"], found["searcherMetric"], found["smallerIsBetter"]) == ("tiny", "loss", True)
     loss = {"name": "loss", "smallerIsBetter": True}
@@ -276,15 +278,15 @@ async def test_metric_names_and_summaries_are_listed(one: Cluster):
     "body",
     [{"trialIds": []}, {"trialIds": [1] * 101}, {"maxPoints": 9}, {"maxPoints": 5001}, {"x": "noon"}, {"metrics": []}],
 )
-async def test_questions_out_of_bounds_are_refused(one: Cluster, body: dict[str, Any]):
+async def test_questions_out_of_bounds_are_refused(cluster: Cluster, body: dict[str, Any]):
     asked = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "x": "batches", **body}
-    assert (await one.post("/detent/series", asked)).status_code == 400
+    assert (await cluster.post("/detent/series", asked)).status_code == 400
 
 
-def kept(one: Cluster, query: str) -> Any:
-    if one.master.lease is not None:
+def kept(cluster: Cluster, query: str) -> Any:
+    if cluster.master.lease is not None:
         pytest.skip("a test of the SQLite file")
-    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     try:
         return connection.execute(query).fetchone()[0]
     finally:
@@ -300,44 +302,48 @@ def _totals(found: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-async def test_after_a_known_point_only_it_and_later_ones_are_answered(one: Cluster, is_packed: bool):
-    await trial(one)
+async def test_after_a_known_point_only_it_and_later_ones_are_answered(cluster: Cluster, is_packed: bool):
+    await trial(cluster)
     points = [(step, 1_700_000_000_000_000 + 1_234_567 * step, 1 / step, None) for step in range(1, 2 * SIZE + 30)]
-    await store(one, points)
+    await store(cluster, points)
     if is_packed:
-        await packing(one)
-    (whole,) = (await series(one, maxPoints=5000))["series"]
+        await packing(cluster)
+    (whole,) = (await series(cluster, maxPoints=5000))["series"]
     assert len(whole["batches"]) == len(points)
     known = whole["times"][-4]
-    assert _tail(await series(one, after={"1": known})) == [(1, whole["batches"][-4:], 4)]
-    assert _tail(await series(one, after={"1": known}, x="epochs")) == [(1, whole["batches"][-4:], 4)]
-    assert _tail(await series(one, after={"1": whole["times"][SIZE - 3]}, maxPoints=5000))[0][2] == SIZE + 29 + 3
-    assert _totals(await series(one, after={"1": known})) == _totals(await series(one, x="epochs")) == [len(points)]
-    assert _tail(await series(one, after={"77": known}))[0][2] == len(points)
-    assert _tail(await series(one, after={}))[0][2] == len(points)
+    assert _tail(await series(cluster, after={"1": known})) == [(1, whole["batches"][-4:], 4)]
+    assert _tail(await series(cluster, after={"1": known}, x="epochs")) == [(1, whole["batches"][-4:], 4)]
+    assert _tail(await series(cluster, after={"1": whole["times"][SIZE - 3]}, maxPoints=5000))[0][2] == SIZE + 29 + 3
+    assert (
+        _totals(await series(cluster, after={"1": known}))
+        == _totals(await series(cluster, x="epochs"))
+        == [len(points)]
+    )
+    assert _tail(await series(cluster, after={"77": known}))[0][2] == len(points)
+    assert _tail(await series(cluster, after={}))[0][2] == len(points)
 
 
-async def test_each_trial_is_answered_after_its_own_point(one: Cluster):
-    agent = await one.join(slots=2)
-    await one.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\n")
-    await one.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\n")
-    for wish in await agent.wished(2):
-        await agent.run(wish)
+async def test_each_trial_is_answered_after_its_own_point(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    await cluster.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\n")
+    await cluster.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\n")
+    for desired in await agent.wait_for_desired(2):
+        await agent.run(desired)
     for number in (1, 2):
         rows = [(number, 1_700_000_000_000_000 + 1_000_000 * step, step, '{"loss": 1}') for step in range(1, 9)]
         statement = (
             'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
             " VALUES (?, 1, 'training', ?, ?, ?, 0)"
         )
-        await asyncio.to_thread(write_rows, one.master.settings.data, statement, rows)
+        await asyncio.to_thread(write_rows, cluster.master.settings.data, statement, rows)
     after = {"1": 1_700_000_007.0, "2": 1_700_000_003.0}
-    found = _tail(await series(one, trialIds=[1, 2], after=after))
+    found = _tail(await series(cluster, trialIds=[1, 2], after=after))
     assert found == [(1, [7, 8], 2), (2, [3, 4, 5, 6, 7, 8], 6)]
-    found = _tail(await series(one, trialIds=[1, 2], after={"1": 1_700_000_008.0}))
+    found = _tail(await series(cluster, trialIds=[1, 2], after={"1": 1_700_000_008.0}))
     assert found == [(1, [8], 1), (2, list(range(1, 9)), 8)]
 
 
 @pytest.mark.parametrize("after", [{"1": -1}, {"1": 1e300}, {"1": "x"}, {"-1": 1}, {"x": 1}])
-async def test_a_time_that_is_none_is_refused(one: Cluster, after: dict[str, Any]):
+async def test_a_time_that_is_none_is_refused(cluster: Cluster, after: dict[str, Any]):
     body = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "after": after}
-    assert (await one.post("/detent/series", body)).status_code == 400
+    assert (await cluster.post("/detent/series", body)).status_code == 400

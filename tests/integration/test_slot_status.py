@@ -10,72 +10,72 @@ USED = "process 4711 of alice uses it, outside the cluster"
 BROKEN = "the driver lost it"
 
 
-async def report(one: Cluster, *slots: SlotStatus) -> None:
-    await one.master.agents.on_report("one", [], slots)
+async def report(cluster: Cluster, *slots: SlotStatus) -> None:
+    await cluster.master.agents.on_report("one", [], slots)
 
 
-async def waiting(one: Cluster) -> str:
+async def waiting(cluster: Cluster) -> str:
     """Returns why the only queued task waits, once the scheduler has looked at it."""
 
     async def reason() -> str | None:
-        queue = (await one.get("/detent/cluster/overview"))["queue"]
+        queue = (await cluster.get("/detent/cluster/overview"))["queue"]
         return queue[0]["waiting"] if queue and queue[0]["waiting"].startswith("needs") else None
 
     return await eventually(reason)
 
 
-async def test_an_occupied_slot_is_given_once_it_is_free(one: Cluster):
-    agent = await one.join()
-    await report(one, SlotStatus(id=0, status="occupied", reason=USED))
-    await one.create()
-    assert await waiting(one) == f"needs 1 slot; 0 of 1 free in pool 'default'; slot 0 of one: {USED}"
-    assert await agent.wish() == []
-    await report(one)
-    assert [wish.spec.slots for wish in await agent.wished() if wish.spec] == [[0]]
+async def test_an_occupied_slot_is_given_once_it_is_free(cluster: Cluster):
+    agent = await cluster.join()
+    await report(cluster, SlotStatus(id=0, status="occupied", reason=USED))
+    await cluster.create()
+    assert await waiting(cluster) == f"needs 1 slot; 0 of 1 free in pool 'default'; slot 0 of one: {USED}"
+    assert await agent.desired() == []
+    await report(cluster)
+    assert [desired.spec.slots for desired in await agent.wait_for_desired() if desired.spec] == [[0]]
 
 
-async def test_the_status_of_a_slot_is_shown_and_recorded(one: Cluster):
-    await one.join(slots=2)
-    await report(one, SlotStatus(id=1, status="unhealthy", reason=BROKEN))
-    await report(one, SlotStatus(id=1, status="unhealthy", reason=BROKEN))
-    slots = (await one.get("/detent/cluster/overview"))["agents"][0]["slots"]
+async def test_the_status_of_a_slot_is_shown_and_recorded(cluster: Cluster):
+    await cluster.join(slots=2)
+    await report(cluster, SlotStatus(id=1, status="unhealthy", reason=BROKEN))
+    await report(cluster, SlotStatus(id=1, status="unhealthy", reason=BROKEN))
+    slots = (await cluster.get("/detent/cluster/overview"))["agents"][0]["slots"]
     assert [(slot["status"], slot["reason"]) for slot in slots] == [("free", ""), ("unhealthy", BROKEN)]
-    official = (await one.get("/api/v1/agents"))["agents"][0]["slots"]["/agents/one/slots/1"]
+    official = (await cluster.get("/api/v1/agents"))["agents"][0]["slots"]["/agents/one/slots/1"]
     assert (official["enabled"], official["status"], official["reason"]) == (True, "unhealthy", BROKEN)
-    events = (await one.get("/detent/events", kind="slot_1_unhealthy"))["events"]
+    events = (await cluster.get("/detent/events", kind="slot_1_unhealthy"))["events"]
     assert [(event["targetId"], event["payload"]) for event in events] == [("one", {"reason": BROKEN})]
-    found = (await one.get("/detent/events", search="slot 1 of agent one is unhealthy: the driver lost"))["events"]
+    found = (await cluster.get("/detent/events", search="slot 1 of agent one is unhealthy: the driver lost"))["events"]
     assert [event["id"] for event in found] == [event["id"] for event in events]
 
 
-async def test_a_held_slot_that_breaks_is_not_given_again(one: Cluster):
-    agent = await one.join(slots=2)
-    await one.create()
-    first = (await agent.wished())[0]
+async def test_a_held_slot_that_breaks_is_not_given_again(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    await cluster.create()
+    first = (await agent.wait_for_desired())[0]
     assert first.spec is not None
     (held,) = first.spec.slots
-    await one.master.agents.on_report(
+    await cluster.master.agents.on_report(
         "one",
-        [agent.truth(first, ContainerState.RUNNING)],
+        [agent.report_of(first, ContainerState.RUNNING)],
         [SlotStatus(id=held, status="unhealthy", reason=BROKEN)],
     )
-    await one.post("/api/v1/experiments/1/kill")
+    await cluster.post("/api/v1/experiments/1/kill")
     # The agent repeats the status with every report.
-    ended = agent.truth(first, ContainerState.TERMINATED, ContainerExit(kind="killed"))
-    await one.master.agents.on_report("one", [ended], [SlotStatus(id=held, status="unhealthy", reason=BROKEN)])
-    await one.create()
+    ended = agent.report_of(first, ContainerState.TERMINATED, ContainerExit(kind="killed"))
+    await cluster.master.agents.on_report("one", [ended], [SlotStatus(id=held, status="unhealthy", reason=BROKEN)])
+    await cluster.create()
 
-    async def next_wish() -> list[DesiredContainer]:
-        return [wish for wish in await agent.wish() if wish.container_id != first.container_id]
+    async def next_desired() -> list[DesiredContainer]:
+        return [desired for desired in await agent.desired() if desired.container_id != first.container_id]
 
-    second = (await eventually(next_wish))[0]
+    second = (await eventually(next_desired))[0]
     assert second.spec is not None
     assert second.spec.slots == [1 - held]
 
 
-async def test_a_broken_slot_stays_broken_until_its_agent_has_looked_again(one: Cluster):
-    await one.join()
-    await report(one, SlotStatus(id=0, status="unhealthy", reason=BROKEN))
-    await one.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)]))
-    await one.create()
-    assert BROKEN in await waiting(one)
+async def test_a_broken_slot_stays_broken_until_its_agent_has_looked_again(cluster: Cluster):
+    await cluster.join()
+    await report(cluster, SlotStatus(id=0, status="unhealthy", reason=BROKEN))
+    await cluster.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)]))
+    await cluster.create()
+    assert BROKEN in await waiting(cluster)

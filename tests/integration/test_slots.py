@@ -9,20 +9,20 @@ from determined_master.allocations import repository
 from determined_master.scheduling.plan import Part, Placement
 
 
-async def test_a_slot_that_is_held_cannot_be_given_again(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    held = (await agent.wished())[0]
-    await one.create()
-    tasks = [(await one.get(f"/api/v1/trials/{trial}"))["trial"]["taskId"] for trial in (1, 2)]
+async def test_a_slot_that_is_held_cannot_be_given_again(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    held = (await agent.wait_for_desired())[0]
+    await cluster.create()
+    tasks = [(await cluster.get(f"/api/v1/trials/{trial}"))["trial"]["taskId"] for trial in (1, 2)]
     waiting = next(f"{task}.1" for task in tasks if f"{task}.1" != held.allocation_id)
 
     async def asked() -> bool:
-        async with one.master.database.read() as session:
+        async with cluster.master.database.read() as session:
             return await repository.find(session, waiting) is not None
 
     await eventually(asked)
     with pytest.raises(IntegrityError):
-        async with one.master.database.write() as session:
-            await one.master.allocations.place(session, Placement(waiting, (Part("one", (0,)),)))
-    assert [w.allocation_id for w in await agent.wish()] == [held.allocation_id]
+        async with cluster.master.database.write() as session:
+            await cluster.master.allocations.place(session, Placement(waiting, (Part("one", (0,)),)))
+    assert [w.allocation_id for w in await agent.desired()] == [held.allocation_id]

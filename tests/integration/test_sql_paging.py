@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.database_reads import loads
 from tests.support.makers import NOON, add_experiment, add_trial
 from tests.support.postgresql import Server, fresh_database
@@ -36,19 +36,19 @@ LATEST: dict[int, float] = {}
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-async def one(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
     """A master on each database."""
     url: dict[str, Any] = {}
     if request.param == "postgresql":
         server: Server = request.getfixturevalue("postgresql")
         url = {"database_url": normalized(fresh_database(server.url))}
-    async with cluster(tmp_path, **url) as made:
+    async with open_cluster(tmp_path, **url) as made:
         yield made
 
 
-async def add_trials(one: Cluster) -> list[TrialRow]:
+async def add_trials(cluster: Cluster) -> list[TrialRow]:
     states = [TrialState.COMPLETED, TrialState.ERROR, TrialState.CANCELED]
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         experiment = await add_experiment(session, smaller_is_better=False)
         rows = [
             await add_trial(
@@ -75,24 +75,24 @@ async def add_trials(one: Cluster) -> list[TrialRow]:
         return rows
 
 
-async def test_pages_of_trials_follow_each_order(one: Cluster) -> None:
-    trials = await add_trials(one)
+async def test_pages_of_trials_follow_each_order(cluster: Cluster) -> None:
+    trials = await add_trials(cluster)
     path = f"/api/v1/experiments/{trials[0].experiment_id}/trials"
     for order, key in TRIAL_ORDERS.items():
         rows = sorted(trials, key=lambda t, key=key: (key(t), t.id))
         for direction, expected in (("ORDER_BY_ASC", rows), ("ORDER_BY_DESC", rows[::-1])):
             ids: list[int] = []
             for offset in range(0, COUNT, PAGE):
-                answer = await one.get(path, sortBy=order, orderBy=direction, offset=offset, limit=PAGE)
+                answer = await cluster.get(path, sortBy=order, orderBy=direction, offset=offset, limit=PAGE)
                 assert answer["pagination"]["total"] == COUNT
                 ids += [trial["id"] for trial in answer["trials"]]
             assert ids == [row.id for row in expected], (order, direction)
 
 
-async def test_experiments_follow_each_order_of_their_trials_and_states(one: Cluster) -> None:
+async def test_experiments_follow_each_order_of_their_trials_and_states(cluster: Cluster) -> None:
     states = [*reversed([s for s in ExperimentState if s is not ExperimentState.DELETED]), ExperimentState.ERROR]
     facts: list[tuple[ExperimentRow, list[TrialRow]]] = []
-    async with one.master.database.write() as session:
+    async with cluster.master.database.write() as session:
         for i, state in enumerate(states):
             row = await add_experiment(
                 session,
@@ -131,16 +131,16 @@ async def test_experiments_follow_each_order_of_their_trials_and_states(one: Clu
     for order, key in orders.items():
         rows = [row.id for row, _ in sorted(facts, key=lambda fact, key=key: (key(*fact), fact[0].id))]
         for direction, expected in (("ORDER_BY_ASC", rows), ("ORDER_BY_DESC", rows[::-1])):
-            shown = await one.get("/api/v1/experiments", sortBy=order, orderBy=direction, limit=-1)
+            shown = await cluster.get("/api/v1/experiments", sortBy=order, orderBy=direction, limit=-1)
             assert [each["id"] for each in shown["experiments"]] == expected, (order, direction)
 
 
 async def test_a_page_of_trials_loads_its_own_rows_only(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as one:
-        rows = await add_trials(one)
+    async with open_cluster(tmp_path) as cluster:
+        rows = await add_trials(cluster)
         path = f"/api/v1/experiments/{rows[0].experiment_id}/trials"
         with loads(TrialRow) as loaded:
-            answer = await one.get(path, offset=-PAGE, limit=PAGE, states="STATE_ERROR")
+            answer = await cluster.get(path, offset=-PAGE, limit=PAGE, states="STATE_ERROR")
         failed = [row.id for row in rows if row.state is TrialState.ERROR]
         assert [trial["id"] for trial in answer["trials"]] == failed[-PAGE:]
         assert answer["pagination"]["total"] == len(failed)
@@ -148,19 +148,19 @@ async def test_a_page_of_trials_loads_its_own_rows_only(tmp_path: Path) -> None:
 
 
 async def test_a_page_of_agents_loads_its_own_rows_and_slots_only(tmp_path: Path) -> None:
-    async with cluster(tmp_path) as one:
-        async with one.master.database.write() as session:
+    async with open_cluster(tmp_path) as cluster:
+        async with cluster.master.database.write() as session:
             for i in range(COUNT):
                 name, at = f"agent-{i:02}", NOON + timedelta(seconds=i * 7 % 11)
                 session.add(AgentRow(id=name, pool="default", registered_at=at, lost=i == 0))
                 await session.flush()
                 session.add(AgentSlotRow(agent_id=name, slot_id=0, type="cpu"))
         with loads(AgentRow) as agents, loads(AgentSlotRow) as slots:
-            answer = await one.get("/api/v1/agents", offset=3, limit=PAGE, orderBy="ORDER_BY_DESC")
+            answer = await cluster.get("/api/v1/agents", offset=3, limit=PAGE, orderBy="ORDER_BY_DESC")
         assert [agent["id"] for agent in answer["agents"]] == [f"agent-{i:02}" for i in range(36, 36 - PAGE, -1)]
         assert all(len(agent["slots"]) == 1 for agent in answer["agents"])
         assert answer["pagination"]["total"] == COUNT - 1
         assert (len(agents), len(slots)) == (PAGE, PAGE)
-        timed = await one.get("/api/v1/agents", sortBy="SORT_BY_TIME")
+        timed = await cluster.get("/api/v1/agents", sortBy="SORT_BY_TIME")
         times = [(agent["registeredTime"], agent["id"]) for agent in timed["agents"]]
         assert times == sorted(times)

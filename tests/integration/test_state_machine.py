@@ -13,47 +13,47 @@ from determined_master.events import repository as events
 from determined_master.experiments import repository
 
 
-async def test_a_change_of_state_is_recorded_in_the_same_transaction(one: Cluster):
-    experiment = await one.create(activate=False)
-    async with rolled_back(one.master.database) as session:
+async def test_a_change_of_state_is_recorded_in_the_same_transaction(cluster: Cluster):
+    experiment = await cluster.create(activate=False)
+    async with rolled_back(cluster.master.database) as session:
         row = await repository.get(session, experiment)
-        assert await repository.move(session, one.master.clock, row, ExperimentState.ACTIVE, actor="ann")
+        assert await repository.move(session, cluster.master.clock, row, ExperimentState.ACTIVE, actor="ann")
         assert row.state is ExperimentState.ACTIVE
         event = await events.last_move(session, "experiment", experiment)
         assert event is not None
         assert event.payload == {"from": "PAUSED", "to": "ACTIVE"}
-    async with one.master.database.read() as session:
+    async with cluster.master.database.read() as session:
         assert (await repository.get(session, experiment)).state is ExperimentState.PAUSED
         assert await events.last_move(session, "experiment", experiment) is None
 
 
-async def test_a_state_that_another_caller_changed_first_decides(one: Cluster):
+async def test_a_state_that_another_caller_changed_first_decides(cluster: Cluster):
     """The caller's row still says PAUSED; the guard looks at the database."""
-    experiment = await one.create(activate=False)
-    async with one.master.database.write() as session:
+    experiment = await cluster.create(activate=False)
+    async with cluster.master.database.write() as session:
         row = await repository.get(session, experiment)
         changed = update(ExperimentRow).where(ExperimentRow.id == experiment).values(state=ExperimentState.COMPLETED)
         await session.execute(changed.execution_options(synchronize_session=False))
         assert row.state is ExperimentState.PAUSED
         with pytest.raises(PreconditionFailed, match="is completed and cannot become active"):
-            await repository.move(session, one.master.clock, row, ExperimentState.ACTIVE)
+            await repository.move(session, cluster.master.clock, row, ExperimentState.ACTIVE)
 
 
-async def test_moving_twice_changes_and_records_nothing(one: Cluster):
-    experiment = await one.create(activate=False)
-    async with one.master.database.write() as session:
+async def test_moving_twice_changes_and_records_nothing(cluster: Cluster):
+    experiment = await cluster.create(activate=False)
+    async with cluster.master.database.write() as session:
         row = await repository.get(session, experiment)
-        assert not await repository.move(session, one.master.clock, row, ExperimentState.PAUSED, progress=0.5)
+        assert not await repository.move(session, cluster.master.clock, row, ExperimentState.PAUSED, progress=0.5)
         assert row.progress == 0
         assert await events.last_move(session, "experiment", experiment) is None
 
 
-async def test_a_changed_row_is_not_read_again(one: Cluster):
-    experiment = await one.create(activate=False)
-    async with rolled_back(one.master.database) as session:
+async def test_a_changed_row_is_not_read_again(cluster: Cluster):
+    experiment = await cluster.create(activate=False)
+    async with rolled_back(cluster.master.database) as session:
         row = await repository.get(session, experiment)
-        with writes(one.master.database) as statements:
-            await repository.move(session, one.master.clock, row, ExperimentState.ACTIVE, progress=0.25)
+        with writes(cluster.master.database) as statements:
+            await repository.move(session, cluster.master.clock, row, ExperimentState.ACTIVE, progress=0.25)
             await repository.change(session, row, progress=0.5)
         assert [each.split()[0] for each in statements] == ["UPDATE", "INSERT", "UPDATE"]
         assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)
@@ -61,9 +61,9 @@ async def test_a_changed_row_is_not_read_again(one: Cluster):
         assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)
 
 
-async def test_a_changed_object_has_what_the_database_has(one: Cluster):
-    experiment = await one.create(activate=False)
-    async with rolled_back(one.master.database) as session:
+async def test_a_changed_object_has_what_the_database_has(cluster: Cluster):
+    experiment = await cluster.create(activate=False)
+    async with rolled_back(cluster.master.database) as session:
         row = await repository.get(session, experiment)
         await repository.change(session, row, name="a\0b", labels=["c\0d"])
         changed = (row.name, row.labels)

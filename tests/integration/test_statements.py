@@ -39,23 +39,23 @@ def transactions(database: Database) -> Iterator[list[list[str]]]:
         yield found
 
 
-async def running(one: Cluster) -> tuple[FakeAgent, dict[str, str]]:
-    agent = await one.join()
-    await one.create()
-    (wish,) = await agent.wished()
-    await agent.run(wish)
-    return agent, one.as_task(wish.allocation_id)
+async def running(cluster: Cluster) -> tuple[FakeAgent, dict[str, str]]:
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
+    return agent, cluster.as_task(desired.allocation_id)
 
 
-async def test_a_search_takes_in_a_report_without_a_look_at_its_experiment(one: Cluster):
-    _, task = await running(one)
+async def test_a_search_takes_in_a_report_without_a_look_at_its_experiment(cluster: Cluster):
+    _, task = await running(cluster)
     metrics = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.5}}}
-    with writes(one.master.database) as statements:
+    with writes(cluster.master.database) as statements:
         body = {"group": "validation", "metrics": metrics}
-        assert (await one.post("/api/v1/trials/1/metrics", body, **task)).status_code == 200
+        assert (await cluster.post("/api/v1/trials/1/metrics", body, **task)).status_code == 200
 
         async def taken_in() -> bool:
-            async with one.master.database.read() as session:
+            async with cluster.master.database.read() as session:
                 return bool(await session.scalar(select(ExperimentRow.searcher_cursor)))
 
         await eventually(taken_in)
@@ -63,20 +63,20 @@ async def test_a_search_takes_in_a_report_without_a_look_at_its_experiment(one: 
     assert [each.split()[0] for each in of_search] == ["UPDATE", "UPDATE"]
 
 
-async def test_validations_from_which_nothing_follows_are_processed_with_what_comes_next(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    (wish,) = await agent.wished()
-    await agent.run(wish)
+async def test_validations_from_which_nothing_follows_are_processed_with_what_comes_next(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    await agent.run(desired)
 
     async def report(steps: int) -> None:
         metrics = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": {"loss": 0.5}}}
         body = {"group": "validation", "metrics": metrics}
-        answer = await one.post("/api/v1/trials/1/metrics", body, **one.as_task(wish.allocation_id))
+        answer = await cluster.post("/api/v1/trials/1/metrics", body, **cluster.as_task(desired.allocation_id))
         assert answer.status_code == 200
 
     async def processed() -> int:
-        async with one.master.database.read() as session:
+        async with cluster.master.database.read() as session:
             done = select(func.count()).select_from(SearchEventRow).where(SearchEventRow.processed)
             return await session.scalar(done) or 0
 
@@ -86,21 +86,21 @@ async def test_validations_from_which_nothing_follows_are_processed_with_what_co
     await report(1)
     await eventually(lambda: count_is(1))
     await report(2)
-    left = await one.master.search.tick()
+    left = await cluster.master.search.tick()
     assert left is not None
     assert 0 < left <= LATE_SECONDS
     await eventually(lambda: count_is(2))
-    with writes(one.master.database) as statements:
+    with writes(cluster.master.database) as statements:
         await report(3)
-        await agent.exit(wish)
+        await agent.exit(desired)
         await eventually(lambda: count_is(4))
     assert len([each for each in statements if each.startswith("UPDATE search_facts")]) == 1
 
 
 @pytest.mark.sqlite
-async def test_what_has_ended_costs_nothing(one: Cluster):
+async def test_what_has_ended_costs_nothing(cluster: Cluster):
     """Queries of each pass read live containers and trials only, however many have ended."""
-    database = one.master.database
+    database = cluster.master.database
     with reads(database) as statements:
         async with database.read() as session:
             await agent_containers_repository.agents_of_zero_slot_containers(session)
@@ -109,7 +109,7 @@ async def test_what_has_ended_costs_nothing(one: Cluster):
             await trial_rows.live(session, 1)
             await trial_rows.has_live(session, 1)
     assert len(statements) == 5
-    with closing(sqlite3.connect(one.master.settings.data / "master.sqlite")) as connection:
+    with closing(sqlite3.connect(cluster.master.settings.data / "master.sqlite")) as connection:
         plans = [
             [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {each}", ["x"] * each.count("?"))]
             for each in statements
@@ -121,22 +121,22 @@ async def test_what_has_ended_costs_nothing(one: Cluster):
         assert [step for step in plan if "SCAN" in step] == []
 
 
-async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_why_others_wait_is_stored_together_with_a_placement(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(waiting_reasons, "DELAY_SECONDS", 0.0)
     for _ in range(2):
-        await one.create(CONFIG)
+        await cluster.create(CONFIG)
 
     async def waiting() -> list[str]:
-        async with one.master.database.read() as session:
+        async with cluster.master.database.read() as session:
             return [row.waiting for row in await session.scalars(select(AllocationRow)) if row.waiting]
 
     async def both_wait() -> bool:
         return len([each for each in await waiting() if "agent" in each]) == 2
 
     await eventually(both_wait)
-    with transactions(one.master.database) as found:
-        agent = await one.join()
-        await agent.wished()
+    with transactions(cluster.master.database) as found:
+        agent = await cluster.join()
+        await agent.wait_for_desired()
 
         async def is_explained() -> bool:
             return [each.partition(";")[0] for each in await waiting()] == ["needs 1 slot"]
@@ -147,78 +147,82 @@ async def test_why_others_wait_is_stored_together_with_a_placement(one: Cluster,
     assert any(each.startswith("UPDATE allocations SET waiting=") for each in placing)
 
 
-async def test_a_report_of_one_container_takes_four_statements(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    (wish,) = await agent.wished()
+async def test_a_report_of_one_container_takes_four_statements(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
     stored = StoredReport()
-    assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.PULLING)], stored=stored)
-    with transactions(one.master.database) as found:
-        assert await one.master.agents.on_report("one", [agent.truth(wish, ContainerState.RUNNING)], stored=stored)
+    assert await cluster.master.agents.on_report(
+        "one", [agent.report_of(desired, ContainerState.PULLING)], stored=stored
+    )
+    with transactions(cluster.master.database) as found:
+        assert await cluster.master.agents.on_report(
+            "one", [agent.report_of(desired, ContainerState.RUNNING)], stored=stored
+        )
     (statements,) = [each for each in found if any("UPDATE containers" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
     assert "spec" not in statements[0]
 
 
-async def test_short_ended_trials_are_not_packed_one_by_one(one: Cluster):
-    with transactions(one.master.database) as found:
-        async with one.master.database.write() as session:
+async def test_short_ended_trials_are_not_packed_one_by_one(cluster: Cluster):
+    with transactions(cluster.master.database) as found:
+        async with cluster.master.database.write() as session:
             experiment = await add_experiment(session)
             trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
             await session.execute(insert(SeriesCursorRow), [{"trial_id": trials[0].id}])
-        await SeriesPacker(one.master.database, lambda: 0).tick()
+        await SeriesPacker(cluster.master.database, lambda: 0).tick()
 
         async def finished() -> bool:  # by this packer, or by the master's own
-            async with one.master.database.read() as session:
+            async with cluster.master.database.read() as session:
                 return await repository.due(session, 1, 10, 0) == []
 
         await eventually(finished)
     _, finishing, *_ = [each for each in found if any("series_cursors" in statement for statement in each)]
     assert [each.split()[0] for each in finishing] == ["SELECT", "UPDATE", "INSERT"]
-    async with one.master.database.read() as session:
+    async with cluster.master.database.read() as session:
         cursors = (await session.scalars(select(SeriesCursorRow))).all()
     assert {row.trial_id: row.done_run for row in cursors} == {trial.id: trial.run_id for trial in trials}
 
 
-async def test_the_token_of_a_task_is_looked_up_in_one_statement(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    (wish,) = await agent.wished()
-    with reads(one.master.database) as statements:
-        principal = await one.master.authenticator.task(one.master.secrets.task_token(wish.allocation_id))
-    assert (principal.username, principal.task_id) == ("admin", wish.allocation_id.rpartition(".")[0])
+async def test_the_token_of_a_task_is_looked_up_in_one_statement(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    with reads(cluster.master.database) as statements:
+        principal = await cluster.master.authenticator.task(cluster.master.secrets.task_token(desired.allocation_id))
+    assert (principal.username, principal.task_id) == ("admin", desired.allocation_id.rpartition(".")[0])
     (of_users,) = [each for each in statements if "users" in each]
     assert "token_scope" in of_users
 
 
-async def test_the_spec_of_a_container_is_read_once_for_its_agent(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    (wish,) = await agent.wished()
-    master, known = one.master, dict[str, DesiredContainer]()
+async def test_the_spec_of_a_container_is_read_once_for_its_agent(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    master, known = cluster.master, dict[str, DesiredContainer]()
     looks = []
     for _ in range(2):
         with reads(master.database) as statements:
             found = await desired_containers(
                 master.database, master.secrets, master.identity.cluster_id, agent.id, known=known
             )
-        assert found == [wish]
+        assert found == [desired]
         looks.append(len([each for each in statements if "allocations.spec" in each]))
     assert looks == [1, 0]
 
 
-async def test_an_attempt_becomes_ready_once_and_without_a_look_at_its_row(one: Cluster):
-    agent = await one.join()
-    await one.create()
-    (wish,) = await agent.wished()
-    await agent.say(wish, ContainerState.RUNNING)
-    path = f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
-    with transactions(one.master.database) as found:
+async def test_an_attempt_becomes_ready_once_and_without_a_look_at_its_row(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    await agent.send_report(desired, ContainerState.RUNNING)
+    path = f"/api/v1/allocations/{desired.allocation_id}/resources/{desired.container_id}/rendezvous"
+    with transactions(cluster.master.database) as found:
         for _ in range(2):
-            answer = await one.client.get(path, headers=one.as_task(wish.allocation_id))
+            answer = await cluster.client.get(path, headers=cluster.as_task(desired.allocation_id))
             assert answer.status_code == 200
     (statements,) = [each for each in found if any("ready_at" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["UPDATE", "INSERT"]
-    async with one.master.database.read() as session:
-        recorded = select(func.count()).where(EventRow.kind == "ready", EventRow.target_id == wish.allocation_id)
+    async with cluster.master.database.read() as session:
+        recorded = select(func.count()).where(EventRow.kind == "ready", EventRow.target_id == desired.allocation_id)
         assert await session.scalar(recorded) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.support.clock import FixedClock
-from tests.support.cluster import PASSWORD, Cluster, cluster, login
+from tests.support.cluster import PASSWORD, Cluster, login, open_cluster
 from tests.support.event_reader import reading
 from tests.support.fake_link_master import serving
 from tests.support.waiting import eventually
@@ -18,98 +18,98 @@ from determined_master.api.detent import event_stream as stream_module
 
 
 @pytest.fixture
-async def url(one: Cluster) -> AsyncIterator[str]:
-    async with serving(one.app) as made:
+async def url(cluster: Cluster) -> AsyncIterator[str]:
+    async with serving(cluster.app) as made:
         yield made
 
 
-def token(one: Cluster) -> str:
-    return one.client.headers["Authorization"].removeprefix("Bearer ")
+def token(cluster: Cluster) -> str:
+    return cluster.client.headers["Authorization"].removeprefix("Bearer ")
 
 
-async def test_without_a_login_there_is_no_stream(one: Cluster, url: str):
+async def test_without_a_login_there_is_no_stream(cluster: Cluster, url: str):
     async with httpx.AsyncClient() as client:
         for headers in ({}, {"Authorization": "Bearer forged"}, {"Cookie": "auth=forged"}):
             assert (await client.get(f"{url}/detent/stream", headers=headers)).status_code == 401
 
 
-async def test_it_says_hello_and_then_what_changes(one: Cluster, url: str):
-    async with reading(url, token(one)) as stream:
+async def test_it_says_hello_and_then_what_changes(cluster: Cluster, url: str):
+    async with reading(url, token(cluster)) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         assert stream.headers["cache-control"] == "no-store"
         hello = await stream.until("hello")
         assert hello["resumed"] is False
         assert {"build", "version", "now"} <= hello.keys()
-        experiment = await one.create()
+        experiment = await cluster.create()
         await stream.change("experiment", experiment)
         await stream.change("cluster")
         await stream.change("events")
 
 
-async def test_a_cookie_opens_it_too(one: Cluster, url: str):
-    signed = await one.post("/detent/sign-in", {"username": "admin", "password": PASSWORD})
+async def test_a_cookie_opens_it_too(cluster: Cluster, url: str):
+    signed = await cluster.post("/detent/sign-in", {"username": "admin", "password": PASSWORD})
     cookie = signed.headers["set-cookie"].split(";")[0]
     async with reading(url, "", Authorization="", Cookie=cookie) as stream:
         await stream.until("hello")
 
 
 @pytest.mark.parametrize("by_header", [True, False])
-async def test_it_goes_on_where_it_was(one: Cluster, url: str, by_header: bool):
-    first = await one.create(activate=False)
-    async with reading(url, token(one)) as stream:
+async def test_it_goes_on_where_it_was(cluster: Cluster, url: str, by_header: bool):
+    first = await cluster.create(activate=False)
+    async with reading(url, token(cluster)) as stream:
         await stream.until("hello")
-        await one.client.patch(f"/api/v1/experiments/{first}", json={"name": "a"})
+        await cluster.client.patch(f"/api/v1/experiments/{first}", json={"name": "a"})
         # Changes come in order: once this one has come, all changes of the first experiment have.
-        await stream.change("experiment", await one.create(activate=False))
+        await stream.change("experiment", await cluster.create(activate=False))
     last = stream.ids[-1]
-    second = await one.create(activate=False)
+    second = await cluster.create(activate=False)
     query, headers = ("", {"Last-Event-ID": last}) if by_header else (f"?lastEventId={last}", {})
-    async with reading(url, token(one), query, **headers) as again:
+    async with reading(url, token(cluster), query, **headers) as again:
         assert (await again.until("hello"))["resumed"] is True
         await again.change("experiment", second)
         assert {"kind": "experiment", "id": str(first)} not in again.changes
 
 
 async def test_after_a_new_start_all_may_be_stale(tmp_path: Path):
-    async with cluster(tmp_path) as one, serving(one.app) as url:
-        async with reading(url, token(one)) as stream:
+    async with open_cluster(tmp_path) as cluster, serving(cluster.app) as url:
+        async with reading(url, token(cluster)) as stream:
             await stream.until("hello")
         last = stream.ids[-1]
-    async with cluster(tmp_path) as one, serving(one.app) as url:
-        async with reading(url, token(one), **{"Last-Event-ID": last}) as again:
+    async with open_cluster(tmp_path) as cluster, serving(cluster.app) as url:
+        async with reading(url, token(cluster), **{"Last-Event-ID": last}) as again:
             assert (await again.until("hello"))["resumed"] is False
             assert again.ids[0] != last
 
 
-async def test_it_ends_with_the_master(one: Cluster, url: str):
-    async with reading(url, token(one)) as stream:
+async def test_it_ends_with_the_master(cluster: Cluster, url: str):
+    async with reading(url, token(cluster)) as stream:
         await stream.until("hello")
-        one.master.notifications.close()
+        cluster.master.notifications.close()
         await stream.until("bye", reason="shutdown")
         await asyncio.wait_for(stream.ended.wait(), 1)
 
 
-async def test_signing_out_ends_ones_own_stream_alone(one: Cluster, url: str):
-    mine = token(one)
-    await login(one.client, "determined")
-    async with reading(url, token(one)) as theirs, reading(url, mine) as stream:
+async def test_signing_out_ends_ones_own_stream_alone(cluster: Cluster, url: str):
+    mine = token(cluster)
+    await login(cluster.client, "determined")
+    async with reading(url, token(cluster)) as theirs, reading(url, mine) as stream:
         await theirs.until("hello")
         await stream.until("hello")
-        assert (await one.post("/detent/sign-out", {}, Authorization=f"Bearer {mine}")).status_code == 200
+        assert (await cluster.post("/detent/sign-out", {}, Authorization=f"Bearer {mine}")).status_code == 200
         async with asyncio.timeout(1):
             await stream.until("bye", reason="signed-out")
             await stream.ended.wait()
-        experiment = await one.create(activate=False)
+        experiment = await cluster.create(activate=False)
         await theirs.change("experiment", experiment)
 
 
-async def test_who_is_no_longer_active_is_out_within_a_second(one: Cluster, url: str):
-    admin = token(one)
-    await login(one.client, "determined")
-    async with reading(url, token(one)) as stream:
+async def test_who_is_no_longer_active_is_out_within_a_second(cluster: Cluster, url: str):
+    admin = token(cluster)
+    await login(cluster.client, "determined")
+    async with reading(url, token(cluster)) as stream:
         await stream.until("hello")
         headers = {"Authorization": f"Bearer {admin}"}
-        answer = await one.client.patch("/api/v1/users/2", json={"active": False}, headers=headers)
+        answer = await cluster.client.patch("/api/v1/users/2", json={"active": False}, headers=headers)
         assert answer.status_code == 200
         async with asyncio.timeout(1):
             await stream.until("bye", reason="signed-out")
@@ -119,36 +119,36 @@ async def test_who_is_no_longer_active_is_out_within_a_second(one: Cluster, url:
 async def test_a_login_that_runs_out_ends_its_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_busy: bool):
     monkeypatch.setattr(stream_module, "QUIET_SECONDS", 0.05)
     clock = FixedClock(datetime.now(UTC))
-    async with cluster(tmp_path, clock) as one, serving(one.app) as url:
-        async with reading(url, token(one)) as stream:
+    async with open_cluster(tmp_path, clock) as cluster, serving(cluster.app) as url:
+        async with reading(url, token(cluster)) as stream:
             await stream.until("hello")
             clock.at += timedelta(days=8)
             while is_busy and not stream.ended.is_set():
-                one.master.notifications.publish({notifications.CLUSTER})
+                cluster.master.notifications.publish({notifications.CLUSTER})
                 await asyncio.sleep(0.01)
             await stream.until("bye", reason="signed-out")
 
 
-async def test_figures_are_told_apart_from_states(one: Cluster, url: str):
-    agent = await one.join()
-    experiment = await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    task = one.as_task(wish.allocation_id)
-    async with reading(url, token(one)) as stream:
+async def test_figures_are_told_apart_from_states(cluster: Cluster, url: str):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    task = cluster.as_task(desired.allocation_id)
+    async with reading(url, token(cluster)) as stream:
         await stream.until("hello")
-        await eventually(lambda: one.app.state.feed.is_quiet)
-        await one.post("/api/v1/users", {"user": {"username": "marker"}})
+        await eventually(lambda: cluster.app.state.feed.is_quiet)
+        await cluster.post("/api/v1/users", {"user": {"username": "marker"}})
         await stream.change("events")
         seen = len(stream.events)
         report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}}
         for group in ("training", "validation"):
-            answer = await one.post("/api/v1/trials/1/metrics", {"group": group, "metrics": report}, **task)
+            answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": report}, **task)
             assert answer.status_code == 200
         await stream.change("metrics", experiment)
-        await one.post("/api/v1/trials/1/progress", {"progress": 0.5}, **task)
-        line = {"taskId": f"{wish.allocation_id.rpartition('.')[0]}", "log": "x"}
-        await one.post("/api/v1/task/logs", {"logs": [line]}, **task)
+        await cluster.post("/api/v1/trials/1/progress", {"progress": 0.5}, **task)
+        line = {"taskId": f"{desired.allocation_id.rpartition('.')[0]}", "log": "x"}
+        await cluster.post("/api/v1/task/logs", {"logs": [line]}, **task)
         await stream.change("logs", line["taskId"])
         told = [change for _, data in stream.events[seen:] for change in data["changes"]]
         assert {"kind": "experiment", "id": str(experiment)} not in told

@@ -11,33 +11,33 @@ from tests.support.waiting import eventually
 from determined_master import notifications
 
 
-async def trial(one: Cluster):
-    agent = await one.join()
-    await one.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\nhyperparameters: {lr: 0.5}\n")
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    return agent, wish
+async def trial(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\nhyperparameters: {lr: 0.5}\n")
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    return agent, desired
 
 
-async def report(one: Cluster, wish, steps: int, metrics: Any, group="validation"):
+async def report(cluster: Cluster, desired, steps: int, metrics: Any, group="validation"):
     sent = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}}
-    headers = one.as_task(wish.allocation_id)
-    answer = await one.post("/api/v1/trials/1/metrics", {"group": group, "metrics": sent}, **headers)
+    headers = cluster.as_task(desired.allocation_id)
+    answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": sent}, **headers)
     assert answer.status_code == 200, answer.text
 
 
-async def stream(one: Cluster, path: str, **query: Any) -> list[Any]:
-    answer = await one.client.get(f"/api/v1/experiments/{path}", params=query)
+async def stream(cluster: Cluster, path: str, **query: Any) -> list[Any]:
+    answer = await cluster.client.get(f"/api/v1/experiments/{path}", params=query)
     assert answer.status_code == 200, answer.text
     return [json.loads(line)["result"] for line in answer.text.splitlines()]
 
 
-async def test_trials_are_compared_with_all_metrics_of_a_time_in_one_point(one: Cluster):
-    _, wish = await trial(one)
+async def test_trials_are_compared_with_all_metrics_of_a_time_in_one_point(cluster: Cluster):
+    _, desired = await trial(cluster)
     for steps in (1, 2, 3):
-        await report(one, wish, steps, {"loss": steps / 2, "acc": "NaN", "epochs": steps})
+        await report(cluster, desired, steps, {"loss": steps / 2, "acc": "NaN", "epochs": steps})
     query = {"trialIds": 1, "metricNames": ["loss"], "metricIds": ["validation.acc"], "group": "validation"}
-    (compared,) = (await one.get("/api/v1/trials/time-series", **query, startBatches=2))["trials"]
+    (compared,) = (await cluster.get("/api/v1/trials/time-series", **query, startBatches=2))["trials"]
     assert compared["trial"]["id"] == 1
     (metrics,) = compared["metrics"]
     assert (metrics["group"], metrics["type"]) == ("validation", "METRIC_TYPE_VALIDATION")
@@ -45,17 +45,17 @@ async def test_trials_are_compared_with_all_metrics_of_a_time_in_one_point(one: 
         (2, 2.0, {"loss": 1.0, "acc": "NaN"}),
         (3, 3.0, {"loss": 1.5, "acc": "NaN"}),
     ]
-    assert (await one.get("/api/v1/trials/time-series"))["trials"] == []
-    refused = await one.client.get("/api/v1/trials/time-series", params={"trialIds": 1, "metricNames": "loss"})
+    assert (await cluster.get("/api/v1/trials/time-series"))["trials"] == []
+    refused = await cluster.client.get("/api/v1/trials/time-series", params={"trialIds": 1, "metricNames": "loss"})
     assert refused.status_code == 400
-    assert (await one.client.get("/api/v1/trials/time-series", params={"trialIds": 9})).status_code == 404
+    assert (await cluster.client.get("/api/v1/trials/time-series", params={"trialIds": 9})).status_code == 404
 
 
-async def test_one_answer_where_no_period_is_given(one: Cluster):
-    _, wish = await trial(one)
+async def test_one_answer_where_no_period_is_given(cluster: Cluster):
+    _, desired = await trial(cluster)
     for steps in (2, 4, 9):
-        await report(one, wish, steps, {"loss": float(steps)})
-    (names,) = await stream(one, "metrics-stream/metric-names", ids=1)
+        await report(cluster, desired, steps, {"loss": float(steps)})
+    (names,) = await stream(cluster, "metrics-stream/metric-names", ids=1)
     assert names == {
         "metricNames": [{"group": "validation", "name": "loss"}],
         "searcherMetrics": ["loss"],
@@ -63,33 +63,33 @@ async def test_one_answer_where_no_period_is_given(one: Cluster):
         "validationMetrics": ["loss"],
     }
     asked = {"metricName": "loss", "metricType": "METRIC_TYPE_VALIDATION"}
-    assert await stream(one, "1/metrics-stream/batches", **asked) == [{"batches": [2, 4, 9]}]
-    (sample,) = await stream(one, "1/metrics-stream/trials-sample", **asked, endBatches=4)
+    assert await stream(cluster, "1/metrics-stream/batches", **asked) == [{"batches": [2, 4, 9]}]
+    (sample,) = await stream(cluster, "1/metrics-stream/trials-sample", **asked, endBatches=4)
     assert (sample["promotedTrials"], sample["demotedTrials"]) == ([1], [])
     assert [p["values"]["loss"] for p in sample["trials"][0]["data"]] == [2.0, 4.0]
     assert sample["trials"][0]["hparams"] == {"lr": 0.5}
-    (snapshot,) = await stream(one, "1/metrics-stream/trials-snapshot", **asked, batchesProcessed=8)
+    (snapshot,) = await stream(cluster, "1/metrics-stream/trials-snapshot", **asked, batchesProcessed=8)
     assert snapshot["trials"] == [{"trialId": 1, "hparams": {"lr": 0.5}, "metric": 9.0, "batchesProcessed": 9}]
-    assert (await stream(one, "1/metrics-stream/trials-snapshot", **asked, batchesProcessed=50))[0]["trials"] == []
-    assert (await one.client.get("/api/v1/experiments/9/metrics-stream/batches", params=asked)).status_code == 404
-    assert (await one.client.get("/api/v1/experiments/1/metrics-stream/batches")).status_code == 400
+    assert (await stream(cluster, "1/metrics-stream/trials-snapshot", **asked, batchesProcessed=50))[0]["trials"] == []
+    assert (await cluster.client.get("/api/v1/experiments/9/metrics-stream/batches", params=asked)).status_code == 404
+    assert (await cluster.client.get("/api/v1/experiments/1/metrics-stream/batches")).status_code == 400
 
 
-async def test_a_stream_goes_on_with_the_experiment_and_ends_with_it(one: Cluster):
-    agent, wish = await trial(one)
-    await report(one, wish, 1, {"loss": 1.0})
+async def test_a_stream_goes_on_with_the_experiment_and_ends_with_it(cluster: Cluster):
+    agent, desired = await trial(cluster)
+    await report(cluster, desired, 1, {"loss": 1.0})
     asked = {"metricName": "loss", "group": "validation", "periodSeconds": 1}
-    following = asyncio.ensure_future(stream(one, "1/metrics-stream/batches", **asked))
-    await until_listened(one)
-    await report(one, wish, 2, {"loss": 2.0})
-    await agent.exit(wish)
+    following = asyncio.ensure_future(stream(cluster, "1/metrics-stream/batches", **asked))
+    await until_listened(cluster)
+    await report(cluster, desired, 2, {"loss": 2.0})
+    await agent.exit(desired)
     parts = await asyncio.wait_for(following, 20)
     assert parts[-1] == {"batches": [1, 2]}
     assert all(a != b for a, b in pairwise(parts))
 
 
-async def until_listened(one: Cluster) -> None:
+async def until_listened(cluster: Cluster) -> None:
     async def listened() -> bool:
-        return bool(one.master.notifications._subscribers.get(notifications.SHUTDOWN))
+        return bool(cluster.master.notifications._subscribers.get(notifications.SHUTDOWN))
 
     await eventually(listened)

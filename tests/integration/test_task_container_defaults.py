@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cluster import CONFIG, Cluster, FakeAgent, cluster
+from tests.support.cluster import CONFIG, Cluster, FakeAgent, open_cluster
 
 from determined.link.messages import ContainerSpec
 from determined_master.settings import Settings, SettingsError, read_settings
@@ -91,11 +91,11 @@ def test_a_wrong_default_is_an_error_at_the_start(tmp_path: Path, text: str, exp
         settings_of(tmp_path, text + "\n")
 
 
-async def spec_of(one: Cluster, agent: FakeAgent) -> ContainerSpec:
-    (wish,) = await agent.wished()
-    assert wish.spec is not None
-    await agent.exit(wish)
-    return wish.spec
+async def spec_of(cluster: Cluster, agent: FakeAgent) -> ContainerSpec:
+    (desired,) = await agent.wait_for_desired()
+    assert desired.spec is not None
+    await agent.exit(desired)
+    return desired.spec
 
 
 async def test_defaults_take_effect_and_those_of_the_pool_and_of_the_task_win(tmp_path: Path):
@@ -103,28 +103,28 @@ async def test_defaults_take_effect_and_those_of_the_pool_and_of_the_task_win(tm
     given = {
         name: getattr(settings, name) for name in ("task_container_defaults", "resource_pools", "checkpoint_storage")
     }
-    async with cluster(tmp_path, **given) as one:
-        plain, gpu = await one.join("plain"), await one.join("gpu", pool="gpu")
-        first = await one.create(CONFIG + "bind_mounts: [{host_path: /own, container_path: /data}]\n")
-        spec = await spec_of(one, plain)
+    async with open_cluster(tmp_path, **given) as cluster:
+        plain, gpu = await cluster.join("plain"), await cluster.join("gpu", pool="gpu")
+        first = await cluster.create(CONFIG + "bind_mounts: [{host_path: /own, container_path: /data}]\n")
+        spec = await spec_of(cluster, plain)
         assert (spec.shm_bytes, spec.startup_hook) == (1 << 30, "echo cluster")
         assert spec.user_environment == ["A=cluster", "B=cluster"]
         assert [mount["host_path"] for mount in spec.model_dump()["bind_mounts"]] == ["/own"]
-        config = (await one.get(f"/api/v1/experiments/{first}"))["config"]
+        config = (await cluster.get(f"/api/v1/experiments/{first}"))["config"]
         assert config["preemption_timeout"] == 120
         text = "resources: {resource_pool: gpu}\nenvironment: {environment_variables: [A=own]}\n"
-        second = await one.create(CONFIG + text)
-        spec = await spec_of(one, gpu)
+        second = await cluster.create(CONFIG + text)
+        spec = await spec_of(cluster, gpu)
         assert (spec.startup_hook, spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"]) == ("echo gpu", "ib0")
         assert spec.user_environment == ["A=cluster", "B=cluster", "B=gpu", "A=own"]
-        assert (await one.get(f"/api/v1/experiments/{second}"))["config"]["preemption_timeout"] == 60
-        shown = await one.get(f"/detent/experiments/{second}/config")
+        assert (await cluster.get(f"/api/v1/experiments/{second}"))["config"]["preemption_timeout"] == 60
+        shown = await cluster.get(f"/detent/experiments/{second}/config")
         origins = {each["path"]: each["origin"] for each in shown["origins"]}
         assert (origins["preemption_timeout"], origins["resources.shm_size"]) == ("cluster", "cluster")
         body = {"config": {"entrypoint": ["true"], "resources": {"resource_pool": "gpu"}}}
-        assert (await one.post("/api/v1/commands", body)).status_code == 200
-        spec = await spec_of(one, gpu)
+        assert (await cluster.post("/api/v1/commands", body)).status_code == 200
+        spec = await spec_of(cluster, gpu)
         assert (spec.startup_hook, spec.shm_bytes) == ("echo gpu", 1 << 30)
         assert spec.user_environment == ["A=cluster", "B=cluster", "B=gpu"]
-        master = (await one.get("/api/v1/master/config"))["config"]["task_container_defaults"]
+        master = (await cluster.get("/api/v1/master/config"))["config"]["task_container_defaults"]
         assert (master["startup_hook"], master["preemption_timeout"]) == ("echo cluster", 120)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.integration.test_halving_search import report, trial, trial_of
-from tests.support.cluster import Cluster, FakeAgent, cluster
+from tests.support.cluster import Cluster, FakeAgent, open_cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import DesiredContainer
@@ -26,8 +26,8 @@ searcher: {name: search_method, method: "my_search:MySearch", metric: loss, max_
 class Runner:
     """Sends what the task of the search would send."""
 
-    one: Cluster
-    wish: DesiredContainer
+    cluster: Cluster
+    desired: DesiredContainer
     experiment_id: int = 1
     cursor: int = -1
     snapshot: dict[str, Any] = field(default_factory=lambda: {"seen": 0})
@@ -37,8 +37,8 @@ class Runner:
         return f"/detent/experiments/{self.experiment_id}/search-task"
 
     async def get(self, path: str = "", **query: Any) -> httpx.Response:
-        headers = self.one.as_task(self.wish.allocation_id)
-        return await self.one.client.get(self.path + path, params=query, headers=headers)
+        headers = self.cluster.as_task(self.desired.allocation_id)
+        return await self.cluster.client.get(self.path + path, params=query, headers=headers)
 
     async def events(self, timeout: int = 30) -> list[dict[str, Any]]:
         answer = await self.get("/events", cursor=self.cursor, timeoutSeconds=timeout)
@@ -56,14 +56,16 @@ class Runner:
     async def step(self, *actions: dict[str, Any], to: int | None = None, **more: Any) -> httpx.Response:
         end = self.to if to is None else to
         body = {"cursor": self.cursor, "to": end, "actions": actions, "snapshot": self.snapshot, **more}
-        answer = await self.one.post(f"{self.path}/steps", body, **self.one.as_task(self.wish.allocation_id))
+        answer = await self.cluster.post(f"{self.path}/steps", body, **self.cluster.as_task(self.desired.allocation_id))
         if answer.status_code == 200:
             self.cursor = end
         return answer
 
     async def fail(self, reason: str, *, is_final: bool) -> None:
         body = {"reason": reason, "isFinal": is_final}
-        answer = await self.one.post(f"{self.path}/failures", body, **self.one.as_task(self.wish.allocation_id))
+        answer = await self.cluster.post(
+            f"{self.path}/failures", body, **self.cluster.as_task(self.desired.allocation_id)
+        )
         assert answer.status_code == 200, answer.text
 
 
@@ -76,51 +78,51 @@ async def container(agent: FakeAgent, kind: str, *, but: str = "") -> DesiredCon
 
     async def found() -> DesiredContainer | None:
         return next(
-            (w for w in await agent.wish() if w.spec and w.spec.task_type == kind and w.allocation_id != but), None
+            (w for w in await agent.desired() if w.spec and w.spec.task_type == kind and w.allocation_id != but), None
         )
 
     return await eventually(found)
 
 
-async def begun(one: Cluster, config: str = OWN, slots: int = 4) -> tuple[FakeAgent, Runner]:
-    agent = await one.join(slots=slots)
-    await one.create(config)
-    wish = await container(agent, "SEARCH")
-    await agent.run(wish)
-    return agent, Runner(one, wish)
+async def begun(cluster: Cluster, config: str = OWN, slots: int = 4) -> tuple[FakeAgent, Runner]:
+    agent = await cluster.join(slots=slots)
+    await cluster.create(config)
+    desired = await container(agent, "SEARCH")
+    await agent.run(desired)
+    return agent, Runner(cluster, desired)
 
 
-async def trials(one: Cluster) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await one.get("/api/v1/experiments/1/trials"))["trials"]
+async def trials(cluster: Cluster) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await cluster.get("/api/v1/experiments/1/trials"))["trials"]
     return sorted(found, key=lambda each: int(each["id"]))
 
 
-async def ended(one: Cluster, state: str) -> str:
+async def ended(cluster: Cluster, state: str) -> str:
     """Waits until the experiment is in ``state``; returns why."""
 
     async def is_there() -> bool:
-        return await one.state(1) == f"STATE_{state}"
+        return await cluster.state(1) == f"STATE_{state}"
 
     await eventually(is_there)
-    found = (await one.get("/detent/events", target_type="experiment", target_id=1))["events"]
+    found = (await cluster.get("/detent/events", target_type="experiment", target_id=1))["events"]
     return " | ".join(each["text"] for each in found)
 
 
-async def test_a_task_of_the_owner_runs_the_method_and_its_actions_make_the_trials(one: Cluster):
-    agent, runner = await begun(one)
-    spec = runner.wish.spec
+async def test_a_task_of_the_owner_runs_the_method_and_its_actions_make_the_trials(cluster: Cluster):
+    agent, runner = await begun(cluster)
+    spec = runner.desired.spec
     assert spec is not None
     assert (spec.slots, spec.owner, spec.entrypoint) == ([], "admin", ["python3", "-m", "determined.exec.search"])
     assert spec.harness == "ours"
     start = (await runner.get()).json()
     assert (start["cursor"], start["snapshot"], start["isOver"]) == (-1, None, False)
     assert start["searcher"]["method"] == "my_search:MySearch"
-    assert await trials(one) == []
+    assert await trials(cluster) == []
     assert (await runner.step(create("a", x=0.1), create("b", x=0.2), to=0)).json() == {"isOver": False}
-    assert [each["hparams"] for each in await trials(one)] == [{"x": 0.1, "depth": 3}, {"x": 0.2, "depth": 3}]
+    assert [each["hparams"] for each in await trials(cluster)] == [{"x": 0.1, "depth": 3}, {"x": 0.2, "depth": 3}]
     first = await container(agent, "TRIAL")
     await agent.run(first)
-    await report(one, first, 4, {"loss": 0.5})
+    await report(cluster, first, 4, {"loss": 0.5})
     (event,) = await runner.events()
     name = first.allocation_id.split(".")[1]
     assert {key: event[key] for key in ("kind", "requestId", "steps", "time", "metric")} == {
@@ -131,8 +133,8 @@ async def test_a_task_of_the_owner_runs_the_method_and_its_actions_make_the_tria
         "metric": 0.5,
     }
     assert (await runner.step({"kind": "stop", "requestId": name, "reason": "0.5 is too much"})).status_code == 200
-    own = await trial_of(one, first)
-    shown = (await one.get(f"/detent/trials/{own}/decisions"))["decisions"]
+    own = await trial_of(cluster, first)
+    shown = (await cluster.get(f"/detent/trials/{own}/decisions"))["decisions"]
     assert [(each["kind"], each["reason"]) for each in shown] == [
         ("created", f"wanted {name}"),
         ("stopped", "0.5 is too much"),
@@ -142,87 +144,87 @@ async def test_a_task_of_the_owner_runs_the_method_and_its_actions_make_the_tria
     assert [(each["kind"], each["reason"]) for each in await runner.events()] == [("closed", "searcher_stopped")]
     done = await runner.step({"kind": "shutdown", "failed": False, "reason": "good enough"})
     assert done.json() == {"isOver": True}
-    await agent.exit(runner.wish)
+    await agent.exit(runner.desired)
     await agent.exit(await container(agent, "TRIAL"))
-    assert "good enough" in await ended(one, "COMPLETED")
+    assert "good enough" in await ended(cluster, "COMPLETED")
 
 
-async def test_a_search_whose_task_waits_says_so(one: Cluster):
-    await one.create(OWN)
+async def test_a_search_whose_task_waits_says_so(cluster: Cluster):
+    await cluster.create(OWN)
 
     async def waits() -> bool:
-        found = await one.get("/detent/experiments/1/why")
+        found = await cluster.get("/detent/experiments/1/why")
         return bool(found["waiting"] == 1 and found["first"]["slots"] == 0)
 
     await eventually(waits)
-    text = (await one.get("/detent/experiments/1/status"))["text"]
+    text = (await cluster.get("/detent/experiments/1/status"))["text"]
     assert ": the search begins in task " in text
     assert ", which waits: " in text
 
 
-async def test_a_repeated_step_is_applied_once_and_one_from_another_cursor_not_at_all(one: Cluster):
-    agent, runner = await begun(one)
+async def test_a_repeated_step_is_applied_once_and_one_from_another_cursor_not_at_all(cluster: Cluster):
+    agent, runner = await begun(cluster)
     assert (await runner.step(create("a", x=0.1), to=0)).status_code == 200
-    wish = await container(agent, "TRIAL")
-    await agent.run(wish)
-    await report(one, wish, 1, {"loss": 1.0})
+    desired = await container(agent, "TRIAL")
+    await agent.run(desired)
+    await report(cluster, desired, 1, {"loss": 1.0})
     await runner.events()
     runner.cursor = -1
     assert (await runner.step(create("a", x=0.1), to=0)).json() == {"isOver": False}
-    assert len(await trials(one)) == 1
+    assert len(await trials(cluster)) == 1
     for cursor, to, status in ((-1, runner.to, 409), (5, 6, 409), (0, 0, 400), (0, 99, 400)):
         runner.cursor = cursor
         answer = await runner.step(create("b", x=0.2), to=to)
         assert answer.status_code == status, (cursor, to)
-    assert len(await trials(one)) == 1
+    assert len(await trials(cluster)) == 1
     assert (await runner.get("/events", cursor=7)).status_code == 409
-    assert await one.state(1) == "STATE_RUNNING"
+    assert await cluster.state(1) == "STATE_RUNNING"
 
 
-async def test_a_task_that_dies_is_followed_by_one_that_reads_the_snapshot(one: Cluster, tmp_path: Path):
-    agent, runner = await begun(one)
+async def test_a_task_that_dies_is_followed_by_one_that_reads_the_snapshot(cluster: Cluster, tmp_path: Path):
+    agent, runner = await begun(cluster)
     runner.snapshot = {"seen": 41}
     await runner.step(create("a", x=0.1), to=0)
     await runner.fail("KeyError: 'x' (my_search.py:7)", is_final=False)
-    await agent.exit(runner.wish, code=1)
-    next_ = await container(agent, "SEARCH", but=runner.wish.allocation_id)
-    text = (await one.get("/detent/experiments/1/status"))["text"]
+    await agent.exit(runner.desired, code=1)
+    next_ = await container(agent, "SEARCH", but=runner.desired.allocation_id)
+    text = (await cluster.get("/detent/experiments/1/status"))["text"]
     assert "the search method failed: KeyError: 'x' (my_search.py:7); its task starts again" in text
     await agent.run(next_)
-    after = Runner(one, next_)
+    after = Runner(cluster, next_)
     start = await after.start()
     assert (start["cursor"], start["snapshot"]) == (0, {"seen": 41})
     # The first one's token is void: what it sends late changes nothing.
     assert (await runner.step(create("b", x=0.1), to=1)).status_code == 401
-    assert len(await trials(one)) == 1
-    trial_wish = await container(agent, "TRIAL")
-    await agent.run(trial_wish)
-    await report(one, trial_wish, 1, {"loss": 1.0})
+    assert len(await trials(cluster)) == 1
+    trial_desired = await container(agent, "TRIAL")
+    await agent.run(trial_desired)
+    await report(cluster, trial_desired, 1, {"loss": 1.0})
     after.cursor = 0
     assert len(await after.events()) == 1
     assert (await after.step()).status_code == 200
-    assert (await one.get("/detent/experiments/1/status"))["text"] == "running"
+    assert (await cluster.get("/detent/experiments/1/status"))["text"] == "running"
 
 
-async def test_a_task_that_dies_too_often_ends_the_experiment_with_its_last_reason(one: Cluster):
-    agent, runner = await begun(one)
+async def test_a_task_that_dies_too_often_ends_the_experiment_with_its_last_reason(cluster: Cluster):
+    agent, runner = await begun(cluster)
     await runner.step(create("a", x=0.1), to=0)
-    task_id = runner.wish.allocation_id.rpartition(".")[0]
-    async with one.master.database.write() as session:
+    task_id = runner.desired.allocation_id.rpartition(".")[0]
+    async with cluster.master.database.write() as session:
         await tasks.change(session, await tasks.get(session, task_id), failures=5)
     await runner.fail("ValueError: bad (my_search.py:3)", is_final=False)
-    await agent.exit(runner.wish, code=1)
+    await agent.exit(runner.desired, code=1)
     await agent.exit(await container(agent, "TRIAL"), code=137)
-    why = await ended(one, "ERROR")
+    why = await ended(cluster, "ERROR")
     assert "the search method failed: ValueError: bad (my_search.py:3)" in why
-    assert (await one.get("/detent/experiments/1/status"))["text"].startswith("failed: the search method failed")
+    assert (await cluster.get("/detent/experiments/1/status"))["text"].startswith("failed: the search method failed")
 
 
-async def test_a_task_that_ends_without_its_search_ends_the_experiment(one: Cluster):
-    agent, runner = await begun(one)
-    await agent.exit(runner.wish, code=0)
+async def test_a_task_that_ends_without_its_search_ends_the_experiment(cluster: Cluster):
+    agent, runner = await begun(cluster)
+    await agent.exit(runner.desired, code=0)
     assert "the task of the search exited before the search was over; its log: det task logs" in await ended(
-        one, "ERROR"
+        cluster, "ERROR"
     )
 
 
@@ -235,24 +237,24 @@ async def test_a_task_that_ends_without_its_search_ends_the_experiment(one: Clus
         ([{"kind": "stop", "requestId": "z"}], "it stops a trial that does not exist: z"),
     ],
 )
-async def test_refused_actions_end_the_experiment_and_make_no_trial(one: Cluster, actions: list[Any], reason: str):
-    _agent, runner = await begun(one)
+async def test_refused_actions_end_the_experiment_and_make_no_trial(cluster: Cluster, actions: list[Any], reason: str):
+    _agent, runner = await begun(cluster)
     answer = await runner.step(*actions, to=0)
     assert (answer.status_code, reason in answer.text) == (400, True), answer.text
-    assert reason in await ended(one, "ERROR")
-    assert await trials(one) == []
+    assert reason in await ended(cluster, "ERROR")
+    assert await trials(cluster) == []
 
 
-async def test_a_final_failure_ends_the_experiment_at_once(one: Cluster):
-    _agent, runner = await begun(one)
+async def test_a_final_failure_ends_the_experiment_at_once(cluster: Cluster):
+    _agent, runner = await begun(cluster)
     await runner.step(create("a", x=0.1), to=0)
     await runner.fail("there is no module my_search", is_final=True)
 
     async def stops() -> bool:
-        return [each["state"] for each in await trials(one)] != ["STATE_ACTIVE"]
+        return [each["state"] for each in await trials(cluster)] != ["STATE_ACTIVE"]
 
     await eventually(stops)
-    assert "the search method failed: there is no module my_search" in await ended(one, "ERROR")
+    assert "the search method failed: there is no module my_search" in await ended(cluster, "ERROR")
 
 
 @pytest.mark.parametrize(
@@ -263,141 +265,143 @@ async def test_a_final_failure_ends_the_experiment_at_once(one: Cluster):
     ],
 )
 async def test_an_unusable_metric_never_reaches_the_method(
-    one: Cluster, metrics: dict[str, Any], state: str | None, reason: str
+    cluster: Cluster, metrics: dict[str, Any], state: str | None, reason: str
 ):
-    agent, runner = await begun(one, slots=1)
+    agent, runner = await begun(cluster, slots=1)
     await runner.step(create("a", x=0.1), to=0)
-    wish = await container(agent, "TRIAL")
-    await agent.run(wish)
-    await report(one, wish, 2, metrics)
+    desired = await container(agent, "TRIAL")
+    await agent.run(desired)
+    await report(cluster, desired, 2, metrics)
     assert await runner.events() == []
     assert (await runner.step()).json() == {"isOver": state is not None}
-    await agent.exit(wish, code=137)
+    await agent.exit(desired, code=137)
     if state is not None:
-        assert reason in await ended(one, state)
+        assert reason in await ended(cluster, state)
         return
     assert [each["reason"] for each in await runner.events()] == ["errored"]
-    assert (await trial(one, 1))["state"] == "STATE_ERROR"
-    shown = (await one.get("/detent/trials/1/decisions"))["decisions"]
+    assert (await trial(cluster, 1))["state"] == "STATE_ERROR"
+    shown = (await cluster.get("/detent/trials/1/decisions"))["decisions"]
     assert reason in shown[-1]["reason"]
 
 
-async def test_reports_of_one_step_are_one_event_for_the_method(one: Cluster):
-    agent, runner = await begun(one, slots=1)
+async def test_reports_of_one_step_are_one_event_for_the_method(cluster: Cluster):
+    agent, runner = await begun(cluster, slots=1)
     await runner.step(create("a", x=0.1), to=0)
-    wish = await container(agent, "TRIAL")
-    await agent.run(wish)
-    await report(one, wish, 2, {"other": 1.0})
+    desired = await container(agent, "TRIAL")
+    await agent.run(desired)
+    await report(cluster, desired, 2, {"other": 1.0})
     assert await runner.events() == []
     assert (await runner.step()).json() == {"isOver": False}
-    await report(one, wish, 2, {"loss": 0.5})
+    await report(cluster, desired, 2, {"loss": 0.5})
     found = [(each["steps"], each["metric"], each["metrics"]) for each in await runner.events()]
     assert found == [(2, 0.5, {"other": 1.0, "loss": 0.5})]
     assert await runner.events() != []  # it was not stored: the next task gets the same
     assert (await runner.step()).json() == {"isOver": False}
-    await report(one, wish, 2, {"loss": 0.5, "late": 1.0})
+    await report(cluster, desired, 2, {"loss": 0.5, "late": 1.0})
     assert await runner.events() == []  # the step was judged
-    assert (await one.get("/api/v1/experiments/1"))["experiment"]["state"] == "STATE_RUNNING"
+    assert (await cluster.get("/api/v1/experiments/1"))["experiment"]["state"] == "STATE_RUNNING"
 
 
 @pytest.mark.parametrize("way", ["a later step begins", "the trial completes"])
-async def test_a_step_that_ends_without_the_metric_ends_the_search(one: Cluster, way: str):
-    agent, runner = await begun(one, slots=1)
+async def test_a_step_that_ends_without_the_metric_ends_the_search(cluster: Cluster, way: str):
+    agent, runner = await begun(cluster, slots=1)
     await runner.step(create("a", x=0.1), to=0)
-    wish = await container(agent, "TRIAL")
-    await agent.run(wish)
-    await report(one, wish, 2, {"other": 1.0})
+    desired = await container(agent, "TRIAL")
+    await agent.run(desired)
+    await report(cluster, desired, 2, {"other": 1.0})
     await runner.events()
     assert (await runner.step()).json() == {"isOver": False}
     if way == "the trial completes":
-        await agent.exit(wish)
+        await agent.exit(desired)
         assert [each["kind"] for each in await runner.events()] == ["closed"]
     else:
-        await report(one, wish, 4, {"other": 1.0})
+        await report(cluster, desired, 4, {"other": 1.0})
         assert await runner.events() == []
     assert (await runner.step()).json() == {"isOver": True}
-    await agent.exit(wish, code=137)
+    await agent.exit(desired, code=137)
     expected = "the validation after 2 batches has no loss, the searcher's metric; it reported other"
-    assert expected in await ended(one, "ERROR")
+    assert expected in await ended(cluster, "ERROR")
 
 
-async def test_only_the_task_of_the_search_may_act_for_it(one: Cluster):
-    agent, runner = await begun(one)
+async def test_only_the_task_of_the_search_may_act_for_it(cluster: Cluster):
+    agent, runner = await begun(cluster)
     await runner.step(create("a", x=0.1), to=0)
     own_trial = await container(agent, "TRIAL")
-    second = await one.create(OWN)
+    second = await cluster.create(OWN)
     others: list[DesiredContainer] = []
 
     async def both() -> bool:
-        others[:] = [w for w in await agent.wish() if w.spec and w.spec.task_type == "SEARCH"]
+        others[:] = [w for w in await agent.desired() if w.spec and w.spec.task_type == "SEARCH"]
         return len(others) == 2
 
     await eventually(both)
-    other = next(w for w in others if w.allocation_id != runner.wish.allocation_id)
+    other = next(w for w in others if w.allocation_id != runner.desired.allocation_id)
     for headers, expected in (
         ({}, 403),
-        (one.as_task(own_trial.allocation_id), 403),
-        (one.as_task(other.allocation_id), 403),
-        (one.as_task(runner.wish.allocation_id), 200),
+        (cluster.as_task(own_trial.allocation_id), 403),
+        (cluster.as_task(other.allocation_id), 403),
+        (cluster.as_task(runner.desired.allocation_id), 200),
     ):
-        assert (await one.client.get(runner.path, headers=headers)).status_code == expected
+        assert (await cluster.client.get(runner.path, headers=headers)).status_code == expected
     await agent.run(other)
-    assert (await Runner(one, other, second).get()).status_code == 200
+    assert (await Runner(cluster, other, second).get()).status_code == 200
     # Its token writes nothing else.
     body = {"progress": 0.5}
-    mine = one.as_task(runner.wish.allocation_id)
-    assert (await one.post("/api/v1/trials/1/progress", body, **mine)).status_code == 403
-    assert (await one.post("/api/v1/experiments/1/kill", {}, **mine)).status_code == 403
+    mine = cluster.as_task(runner.desired.allocation_id)
+    assert (await cluster.post("/api/v1/trials/1/progress", body, **mine)).status_code == 403
+    assert (await cluster.post("/api/v1/experiments/1/kill", {}, **mine)).status_code == 403
 
 
-async def test_a_pause_ends_the_task_and_an_activation_starts_another(one: Cluster):
-    agent, runner = await begun(one)
+async def test_a_pause_ends_the_task_and_an_activation_starts_another(cluster: Cluster):
+    agent, runner = await begun(cluster)
     await runner.step(create("a", x=0.1), to=0)
-    assert (await one.post("/api/v1/experiments/1/pause")).status_code == 200
+    assert (await cluster.post("/api/v1/experiments/1/pause")).status_code == 200
 
     async def asked() -> bool:
-        return any(w.container_id == runner.wish.container_id and w.state == "stopped" for w in await agent.wish())
+        return any(
+            w.container_id == runner.desired.container_id and w.state == "stopped" for w in await agent.desired()
+        )
 
     await eventually(asked)
     # A step that was on its way is stored: its trial waits for the activation.
     runner.cursor = 0
-    await agent.exit(runner.wish, code=137)
-    await one.post("/api/v1/experiments/1/activate")
-    wish = await container(agent, "SEARCH", but=runner.wish.allocation_id)
-    await agent.run(wish)
-    assert (await Runner(one, wish).start())["cursor"] == 0
-    assert (await one.post("/api/v1/experiments/1/kill")).status_code == 200
+    await agent.exit(runner.desired, code=137)
+    await cluster.post("/api/v1/experiments/1/activate")
+    desired = await container(agent, "SEARCH", but=runner.desired.allocation_id)
+    await agent.run(desired)
+    assert (await Runner(cluster, desired).start())["cursor"] == 0
+    assert (await cluster.post("/api/v1/experiments/1/kill")).status_code == 200
 
     async def gone() -> bool:
-        return any(w.container_id == wish.container_id and w.state == "stopped" for w in await agent.wish())
+        return any(w.container_id == desired.container_id and w.state == "stopped" for w in await agent.desired())
 
     await eventually(gone)
-    await agent.exit(wish, code=137)
-    for each in await agent.wish():
+    await agent.exit(desired, code=137)
+    for each in await agent.desired():
         await agent.exit(each, code=137)
-    await ended(one, "CANCELED")
+    await ended(cluster, "CANCELED")
 
 
-async def test_new_limits_reach_the_task_and_bound_it_at_once(one: Cluster):
-    _agent, runner = await begun(one)
+async def test_new_limits_reach_the_task_and_bound_it_at_once(cluster: Cluster):
+    _agent, runner = await begun(cluster)
     await runner.step(create("a", x=0.1), to=0)
     patch = {"searcher": {"maxTrials": 5, "maxConcurrentTrials": 4}}
-    assert (await one.client.patch("/api/v1/experiments/1", json=patch)).status_code == 200
+    assert (await cluster.client.patch("/api/v1/experiments/1", json=patch)).status_code == 200
     assert await runner.events() == [{"kind": "limits", "maxTrials": 5, "maxConcurrentTrials": 4}]
     more = [create(f"t{n}", x=0.1) for n in range(4)]
     assert (await runner.step(*more)).status_code == 200
-    assert len(await trials(one)) == 5
+    assert len(await trials(cluster)) == 5
 
 
 async def test_a_master_that_starts_again_goes_on_where_the_search_was(tmp_path: Path):
-    async with cluster(tmp_path) as one:
-        _agent, runner = await begun(one)
+    async with open_cluster(tmp_path) as cluster:
+        _agent, runner = await begun(cluster)
         await runner.step(create("a", x=0.1), to=0)
-    async with cluster(tmp_path) as one:
-        agent = await one.join(slots=4)
+    async with open_cluster(tmp_path) as cluster:
+        agent = await cluster.join(slots=4)
         again = await container(agent, "SEARCH")
         await agent.run(again)
-        kept = Runner(one, again)
+        kept = Runner(cluster, again)
         assert (await kept.start())["snapshot"] == {"seen": 0}
         assert (await kept.step(create("a", x=0.1), to=0)).status_code == 409
-        assert len(await trials(one)) == 1
+        assert len(await trials(cluster)) == 1

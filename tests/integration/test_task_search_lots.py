@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 from tests.integration.test_task_search import OWN, Runner, begun, create
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, write_holds
 
@@ -21,41 +21,41 @@ def creations(count: int) -> list[dict[str, object]]:
     return [create(f"t{n}", x=n / count) for n in range(count)]
 
 
-async def names(one: Cluster) -> list[str]:
-    async with one.master.database.read() as session:
+async def names(cluster: Cluster) -> list[str]:
+    async with cluster.master.database.read() as session:
         return list(await session.scalars(select(TrialRow.request_id).order_by(TrialRow.id)))
 
 
-async def test_very_many_actions_of_a_step_are_stored_and_others_write_between_them(one: Cluster):
-    _, runner = await begun(one, CONFIG)
-    with write_holds(one.master.database) as holds:
+async def test_very_many_actions_of_a_step_are_stored_and_others_write_between_them(cluster: Cluster):
+    _, runner = await begun(cluster, CONFIG)
+    with write_holds(cluster.master.database) as holds:
         answer = await runner.step(*creations(MANY), to=0)
         assert answer.status_code == 200, answer.text
     print(holds)
-    assert await names(one) == [f"t{n}" for n in range(MANY)]
+    assert await names(cluster) == [f"t{n}" for n in range(MANY)]
     assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
 
 
-async def test_many_trials_that_a_step_stops_are_stopped_in_lots(one: Cluster):
-    _, runner = await begun(one, CONFIG)
+async def test_many_trials_that_a_step_stops_are_stopped_in_lots(cluster: Cluster):
+    _, runner = await begun(cluster, CONFIG)
     assert (await runner.step(*creations(FEWER), to=0)).status_code == 200
     # Somebody kills a trial: an event that leads to the next step.
-    assert (await one.post(f"/api/v1/trials/{FEWER}/kill")).status_code == 200
+    assert (await cluster.post(f"/api/v1/trials/{FEWER}/kill")).status_code == 200
     await runner.events()
     stops = [{"kind": "stop", "requestId": f"t{n}"} for n in range(FEWER)]
-    with write_holds(one.master.database) as holds:
+    with write_holds(cluster.master.database) as holds:
         answer = await runner.step(*stops)
         assert answer.status_code == 200, answer.text
     print(holds)
-    async with one.master.database.read() as session:
+    async with cluster.master.database.read() as session:
         running = select(func.count()).where(TrialRow.state == TrialState.ACTIVE)
         assert (await session.scalars(running)).one() == 0
     assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
 
 
-async def interrupted(one: Cluster) -> Runner:
+async def interrupted(cluster: Cluster) -> Runner:
     """A step after whose first lot its request has failed, as if the master had been killed."""
-    _, runner = await begun(one, CONFIG)
+    _, runner = await begun(cluster, CONFIG)
 
     async def fail(*_: object) -> bool:
         raise RuntimeError("killed")
@@ -69,39 +69,39 @@ async def interrupted(one: Cluster) -> Runner:
 
 
 async def test_a_step_that_was_interrupted_between_lots_goes_on_when_the_master_starts_again(tmp_path: Path):
-    async with cluster(tmp_path) as one:
-        runner = await interrupted(one)
-    async with cluster(tmp_path) as one:
+    async with open_cluster(tmp_path) as cluster:
+        runner = await interrupted(cluster)
+    async with open_cluster(tmp_path) as cluster:
 
         async def all_created() -> bool:
-            return len(await names(one)) == FEWER
+            return len(await names(cluster)) == FEWER
 
         await eventually(all_created, within=30)
-        runner.one = one
+        runner.cluster = cluster
         # The task repeats the step, whose answer it did not get.
         answer = await runner.step(*creations(FEWER), to=0)
         assert answer.json() == {"isOver": False}
-        assert await names(one) == [f"t{n}" for n in range(FEWER)]
+        assert await names(cluster) == [f"t{n}" for n in range(FEWER)]
         assert await runner.events(timeout=0) == []
 
 
-async def test_a_repeated_step_finishes_the_lots_of_the_first_one(one: Cluster):
-    runner = await interrupted(one)
+async def test_a_repeated_step_finishes_the_lots_of_the_first_one(cluster: Cluster):
+    runner = await interrupted(cluster)
     answer = await runner.step(*creations(FEWER), to=0)
     assert answer.json() == {"isOver": False}
-    assert await names(one) == [f"t{n}" for n in range(FEWER)]
+    assert await names(cluster) == [f"t{n}" for n in range(FEWER)]
 
 
-async def test_a_search_that_is_killed_between_the_lots_of_a_step_creates_no_more(one: Cluster):
-    await interrupted(one)
-    assert (await one.post("/api/v1/experiments/1/kill")).status_code == 200
+async def test_a_search_that_is_killed_between_the_lots_of_a_step_creates_no_more(cluster: Cluster):
+    await interrupted(cluster)
+    assert (await cluster.post("/api/v1/experiments/1/kill")).status_code == 200
 
     async def ended() -> bool:
-        return await one.state(1) == "STATE_CANCELED"
+        return await cluster.state(1) == "STATE_CANCELED"
 
-    created = len(await names(one))
+    created = len(await names(cluster))
     await eventually(ended, within=30)
-    assert len(await names(one)) == created < FEWER
-    async with one.master.database.read() as session:
+    assert len(await names(cluster)) == created < FEWER
+    async with cluster.master.database.read() as session:
         waiting = select(func.count()).where(SearchEventRow.processed.is_(False), SearchEventRow.kind == "actions")
         assert (await session.scalars(waiting)).one() == 0

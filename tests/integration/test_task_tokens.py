@@ -8,44 +8,44 @@ from determined.link.messages import DesiredContainer, SlotFacts
 from determined_master.principal import Principal
 
 
-async def given(one: Cluster, socket: AgentSocket) -> DesiredContainer:
+async def given(cluster: Cluster, socket: AgentSocket) -> DesiredContainer:
     """The container that the agent is to run."""
-    await one.create()
+    await cluster.create()
     while not (answer := await socket.answer()).get("containers"):
         pass
     return DesiredContainer.model_validate(answer["containers"][0])
 
 
-def token_of(wish: DesiredContainer) -> str:
-    assert wish.spec is not None
-    return wish.spec.environment["DET_SESSION_TOKEN"]
+def token_of(desired: DesiredContainer) -> str:
+    assert desired.spec is not None
+    return desired.spec.environment["DET_SESSION_TOKEN"]
 
 
-async def test_the_first_request_of_a_task_needs_no_query_for_its_token(one: Cluster):
-    async with agent_socket(one, "one", slots=[SlotFacts(id=0)]) as socket:
-        token = token_of(await given(one, socket))
-        with reads(one.master.database) as found:
-            principal = await one.master.authenticator.principal({"authorization": f"Bearer {token}"}, {})
+async def test_the_first_request_of_a_task_needs_no_query_for_its_token(cluster: Cluster):
+    async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)]) as socket:
+        token = token_of(await given(cluster, socket))
+        with reads(cluster.master.database) as found:
+            principal = await cluster.master.authenticator.principal({"authorization": f"Bearer {token}"}, {})
         assert found == []
-        kept = one.master.authenticator.known_task(token)
+        kept = cluster.master.authenticator.known_task(token)
         assert kept == principal
-        allocation_id = one.master.secrets.allocation_of(token)
+        allocation_id = cluster.master.secrets.allocation_of(token)
         assert allocation_id is not None
-        one.master.authenticator.forget_allocation(allocation_id)
-        assert await one.master.authenticator.task(token) == kept  # as it is read for the request itself
+        cluster.master.authenticator.forget_allocation(allocation_id)
+        assert await cluster.master.authenticator.task(token) == kept  # as it is read for the request itself
 
 
-async def test_the_token_of_an_attempt_that_has_ended_is_not_known(one: Cluster):
-    async with agent_socket(one, "one", slots=[SlotFacts(id=0)]) as socket:
-        wish = await given(one, socket)
-        await FakeAgent(one, "one").exit(wish)
-        assert one.master.authenticator.known_task(token_of(wish)) is None
+async def test_the_token_of_an_attempt_that_has_ended_is_not_known(cluster: Cluster):
+    async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)]) as socket:
+        desired = await given(cluster, socket)
+        await FakeAgent(cluster, "one").exit(desired)
+        assert cluster.master.authenticator.known_task(token_of(desired)) is None
 
 
-def test_what_was_read_while_an_attempt_ended_is_not_kept(one: Cluster):
-    keep = one.master.authenticator.task_keeper()
-    one.master.authenticator.forget_allocation("1.t.1")
+def test_what_was_read_while_an_attempt_ended_is_not_kept(cluster: Cluster):
+    keep = cluster.master.authenticator.task_keeper()
+    cluster.master.authenticator.forget_allocation("1.t.1")
     keep("token", Principal(1, "ann", False, "1.t.1", "1.t"))
-    assert one.master.authenticator.known_task("token") is None
-    one.master.authenticator.task_keeper()("token", Principal(1, "ann", False, "1.t.1", "1.t"))
-    assert one.master.authenticator.known_task("token") is not None
+    assert cluster.master.authenticator.known_task("token") is None
+    cluster.master.authenticator.task_keeper()("token", Principal(1, "ann", False, "1.t.1", "1.t"))
+    assert cluster.master.authenticator.known_task("token") is not None

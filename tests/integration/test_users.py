@@ -4,27 +4,29 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.support.cluster import PASSWORD, Cluster, cluster, login
+from tests.support.cluster import PASSWORD, Cluster, login, open_cluster
 
 from determined.link.messages import RunAs
 from determined_master.passwords import client_hash
 
 
-async def test_wrong_password_and_unknown_user_are_told_alike(one: Cluster):
-    wrong = await one.post("/api/v1/auth/login", {"username": "admin", "password": client_hash("x"), "isHashed": True})
-    unknown = await one.post("/api/v1/auth/login", {"username": "nobody", "password": "x"})
+async def test_wrong_password_and_unknown_user_are_told_alike(cluster: Cluster):
+    wrong = await cluster.post(
+        "/api/v1/auth/login", {"username": "admin", "password": client_hash("x"), "isHashed": True}
+    )
+    unknown = await cluster.post("/api/v1/auth/login", {"username": "nobody", "password": "x"})
     assert (wrong.status_code, unknown.status_code) == (401, 401)
     assert wrong.json() == unknown.json()
 
 
-async def test_a_plain_password_works_too(one: Cluster):
-    answer = await one.post("/api/v1/auth/login", {"username": "determined", "password": PASSWORD})
+async def test_a_plain_password_works_too(cluster: Cluster):
+    answer = await cluster.post("/api/v1/auth/login", {"username": "determined", "password": PASSWORD})
     assert answer.status_code == 200
 
 
-async def test_no_token_and_no_password_is_stored_as_it_is(one: Cluster):
-    token = one.client.headers["Authorization"].removeprefix("Bearer ")
-    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+async def test_no_token_and_no_password_is_stored_as_it_is(cluster: Cluster):
+    token = cluster.client.headers["Authorization"].removeprefix("Bearer ")
+    connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     dump = "\n".join(connection.iterdump())
     connection.close()
     assert token not in dump
@@ -32,23 +34,23 @@ async def test_no_token_and_no_password_is_stored_as_it_is(one: Cluster):
     assert client_hash(PASSWORD) not in dump
 
 
-async def test_logout_ends_this_login_alone(one: Cluster):
-    first = one.client.headers["Authorization"]
-    await login(one.client, "admin")
-    assert (await one.post("/api/v1/auth/logout")).status_code == 200
-    assert (await one.client.get("/api/v1/me")).status_code == 401
-    assert (await one.client.get("/api/v1/me", headers={"Authorization": first})).status_code == 200
+async def test_logout_ends_this_login_alone(cluster: Cluster):
+    first = cluster.client.headers["Authorization"]
+    await login(cluster.client, "admin")
+    assert (await cluster.post("/api/v1/auth/logout")).status_code == 200
+    assert (await cluster.client.get("/api/v1/me")).status_code == 401
+    assert (await cluster.client.get("/api/v1/me", headers={"Authorization": first})).status_code == 200
 
 
-async def test_an_inactive_user_is_told_so_and_is_out_at_once(one: Cluster):
-    admin = one.client.headers["Authorization"]
-    await login(one.client, "determined")
-    assert (await one.client.get("/api/v1/me")).status_code == 200
-    theirs = one.client.headers["Authorization"]
-    one.client.headers["Authorization"] = admin
-    assert (await one.client.patch("/api/v1/users/2", json={"active": False})).status_code == 200
-    assert (await one.client.get("/api/v1/me", headers={"Authorization": theirs})).status_code in (401, 403)
-    answer = await one.post("/api/v1/auth/login", {"username": "determined", "password": PASSWORD})
+async def test_an_inactive_user_is_told_so_and_is_out_at_once(cluster: Cluster):
+    admin = cluster.client.headers["Authorization"]
+    await login(cluster.client, "determined")
+    assert (await cluster.client.get("/api/v1/me")).status_code == 200
+    theirs = cluster.client.headers["Authorization"]
+    cluster.client.headers["Authorization"] = admin
+    assert (await cluster.client.patch("/api/v1/users/2", json={"active": False})).status_code == 200
+    assert (await cluster.client.get("/api/v1/me", headers={"Authorization": theirs})).status_code in (401, 403)
+    answer = await cluster.post("/api/v1/auth/login", {"username": "determined", "password": PASSWORD})
     assert answer.status_code == 403
     assert "user is not active" in answer.json()["error"]["error"]
 
@@ -65,96 +67,100 @@ async def test_an_inactive_user_is_told_so_and_is_out_at_once(one: Cluster):
         ("POST", "/detent/drain", {}),
     ],
 )
-async def test_a_user_is_no_admin(one: Cluster, method: str, path: str, body):
-    await one.join()
-    await login(one.client, "determined")
-    assert (await one.client.request(method, path, json=body)).status_code == 403
+async def test_a_user_is_no_admin(cluster: Cluster, method: str, path: str, body):
+    await cluster.join()
+    await login(cluster.client, "determined")
+    assert (await cluster.client.request(method, path, json=body)).status_code == 403
 
 
-async def test_a_users_own_password_and_name_may_be_changed(one: Cluster):
-    await login(one.client, "determined")
+async def test_a_users_own_password_and_name_may_be_changed(cluster: Cluster):
+    await login(cluster.client, "determined")
     assert (
-        await one.client.patch("/api/v1/users/2", json={"displayName": "D", "password": "New-Password-1"})
+        await cluster.client.patch("/api/v1/users/2", json={"displayName": "D", "password": "New-Password-1"})
     ).status_code == 200
-    assert (await one.client.get("/api/v1/me")).json()["user"]["displayName"] == "D"
-    again = await one.post("/api/v1/auth/login", {"username": "determined", "password": "New-Password-1"})
+    assert (await cluster.client.get("/api/v1/me")).json()["user"]["displayName"] == "D"
+    again = await cluster.post("/api/v1/auth/login", {"username": "determined", "password": "New-Password-1"})
     assert again.status_code == 200
 
 
 @pytest.mark.parametrize("password", ["short1A", "alllowercase1", "ALLUPPERCASE1", "NoDigitsHere"])
-async def test_weak_passwords_are_refused_with_the_reason(one: Cluster, password: str):
-    answer = await one.post("/api/v1/users", {"user": {"username": "x"}, "password": password})
+async def test_weak_passwords_are_refused_with_the_reason(cluster: Cluster, password: str):
+    answer = await cluster.post("/api/v1/users", {"user": {"username": "x"}, "password": password})
     assert answer.status_code == 400
     assert "password needs" in answer.json()["error"]["error"]
 
 
-async def test_a_task_may_read_and_write_what_is_its_own_and_nothing_else(one: Cluster):
-    agent = await one.join()
-    experiment = await one.create()
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    task = one.as_task(wish.allocation_id)
-    assert (await one.client.get("/api/v1/me", headers=task)).json()["user"]["username"] == "admin"
-    assert (await one.client.get(f"/api/v1/experiments/{experiment}", headers=task)).status_code == 200
+async def test_a_task_may_read_and_write_what_is_its_own_and_nothing_else(cluster: Cluster):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    task = cluster.as_task(desired.allocation_id)
+    assert (await cluster.client.get("/api/v1/me", headers=task)).json()["user"]["username"] == "admin"
+    assert (await cluster.client.get(f"/api/v1/experiments/{experiment}", headers=task)).status_code == 200
     for path in (f"/api/v1/experiments/{experiment}/kill", "/api/v1/users", "/api/v1/experiments"):
         assert (
-            await one.client.post(path, json={"config": "x", "user": {"username": "x"}}, headers=task)
+            await cluster.client.post(path, json={"config": "x", "user": {"username": "x"}}, headers=task)
         ).status_code == 403
     bearer = {"Authorization": task["Grpc-Metadata-x-allocation-token"]}
-    assert (await one.client.post(f"/api/v1/experiments/{experiment}/kill", json={}, headers=bearer)).status_code == 403
-    other = f"/api/v1/allocations/{wish.allocation_id}x/signals/ack_preemption"
-    assert (await one.client.post(other, json={}, headers=task)).status_code == 403
+    assert (
+        await cluster.client.post(f"/api/v1/experiments/{experiment}/kill", json={}, headers=bearer)
+    ).status_code == 403
+    other = f"/api/v1/allocations/{desired.allocation_id}x/signals/ack_preemption"
+    assert (await cluster.client.post(other, json={}, headers=task)).status_code == 403
 
 
-async def test_agents_need_the_join_token(one: Cluster):
-    assert (await one.client.get(f"/detent/contexts/{'0' * 64}")).status_code == 401
-    joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
-    assert (await one.client.get(f"/detent/contexts/{'0' * 64}", headers=joined)).status_code == 404
-    assert (await one.client.get("/api/v1/me", headers=joined)).status_code == 401
+async def test_agents_need_the_join_token(cluster: Cluster):
+    assert (await cluster.client.get(f"/detent/contexts/{'0' * 64}")).status_code == 401
+    joined = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
+    assert (await cluster.client.get(f"/detent/contexts/{'0' * 64}", headers=joined)).status_code == 404
+    assert (await cluster.client.get("/api/v1/me", headers=joined)).status_code == 401
 
 
-async def test_the_owner_of_the_data_folder_may_drain_and_agents_may_not(one: Cluster):
-    operator = {"Authorization": f"Bearer {one.master.secrets.operator_token}"}
-    assert (await one.client.get("/detent/drain", headers=operator)).json() == {"live": []}
-    assert (await one.client.post("/detent/drain", json={}, headers=operator)).status_code == 200
-    joined = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
-    assert (await one.client.get("/detent/drain", headers=joined)).status_code == 401
+async def test_the_owner_of_the_data_folder_may_drain_and_agents_may_not(cluster: Cluster):
+    operator = {"Authorization": f"Bearer {cluster.master.secrets.operator_token}"}
+    assert (await cluster.client.get("/detent/drain", headers=operator)).json() == {"live": []}
+    assert (await cluster.client.post("/detent/drain", json={}, headers=operator)).status_code == 200
+    joined = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
+    assert (await cluster.client.get("/detent/drain", headers=joined)).status_code == 401
     link = {"username": "admin"}
-    assert (await one.client.post("/detent/sign-in/links", json=link, headers=joined)).status_code == 401
-    assert (await one.client.post("/detent/sign-in/links", json=link, headers=operator)).status_code == 200
-    assert (await one.client.get("/detent/drain", headers={"Authorization": "Bearer forged"})).status_code == 401
+    assert (await cluster.client.post("/detent/sign-in/links", json=link, headers=joined)).status_code == 401
+    assert (await cluster.client.post("/detent/sign-in/links", json=link, headers=operator)).status_code == 200
+    assert (await cluster.client.get("/detent/drain", headers={"Authorization": "Bearer forged"})).status_code == 401
 
 
-async def test_files_with_secrets_are_their_owners_alone(one: Cluster):
+async def test_files_with_secrets_are_their_owners_alone(cluster: Cluster):
     for name in ("secret", "agent-token", "operator-token"):
-        assert (one.master.settings.data / name).stat().st_mode & 0o777 == 0o600
+        assert (cluster.master.settings.data / name).stat().st_mode & 0o777 == 0o600
 
 
 GROUP = {"agentUid": 1001, "agentUser": "ada", "agentGid": 1002, "agentGroup": "lab"}
 
 
-async def test_the_link_with_an_agents_user_is_stored_and_returned(one: Cluster):
-    answer = await one.post("/api/v1/users", {"user": {"username": "ada", "active": False, "agentUserGroup": GROUP}})
+async def test_the_link_with_an_agents_user_is_stored_and_returned(cluster: Cluster):
+    answer = await cluster.post(
+        "/api/v1/users", {"user": {"username": "ada", "active": False, "agentUserGroup": GROUP}}
+    )
     assert answer.json()["user"]["agentUserGroup"] == GROUP
     assert answer.json()["user"]["active"] is False
     user_id = answer.json()["user"]["id"]
-    assert (await one.get(f"/api/v1/users/{user_id}"))["user"]["agentUserGroup"] == GROUP
+    assert (await cluster.get(f"/api/v1/users/{user_id}"))["user"]["agentUserGroup"] == GROUP
     changed = GROUP | {"agentUid": 7}
-    answer = await one.client.patch(f"/api/v1/users/{user_id}", json={"agentUserGroup": changed})
+    answer = await cluster.client.patch(f"/api/v1/users/{user_id}", json={"agentUserGroup": changed})
     assert answer.json()["user"]["agentUserGroup"] == changed
-    assert (await one.get("/api/v1/me"))["user"]["agentUserGroup"] is None
-    await login(one.client, "determined")
-    assert (await one.client.patch("/api/v1/users/2", json={"agentUserGroup": GROUP})).status_code == 403
+    assert (await cluster.get("/api/v1/me"))["user"]["agentUserGroup"] is None
+    await login(cluster.client, "determined")
+    assert (await cluster.client.patch("/api/v1/users/2", json={"agentUserGroup": GROUP})).status_code == 403
 
 
-async def test_a_linked_users_trial_carries_the_identity(one: Cluster):
-    assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": GROUP})).status_code == 200
-    agent = await one.join()
-    await one.create()
-    (wished,) = await agent.wished()
-    assert wished.spec is not None
-    assert wished.spec.run_as == RunAs(uid=1001, gid=1002, user="ada", group="lab")
-    assert wished.spec.is_cluster_storage
+async def test_a_linked_users_trial_carries_the_identity(cluster: Cluster):
+    assert (await cluster.client.patch("/api/v1/users/1", json={"agentUserGroup": GROUP})).status_code == 200
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    assert desired.spec is not None
+    assert desired.spec.run_as == RunAs(uid=1001, gid=1002, user="ada", group="lab")
+    assert desired.spec.is_cluster_storage
 
 
 @pytest.mark.parametrize(
@@ -172,36 +178,36 @@ async def test_a_linked_users_trial_carries_the_identity(one: Cluster):
         GROUP | {"agentUser": "a" * 33},
     ],
 )
-async def test_a_wrong_link_is_refused_and_an_empty_one_removes_it(one: Cluster, wrong: dict[str, object]):
-    assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": GROUP})).status_code == 200
-    assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": wrong})).status_code == 400
-    assert (await one.get("/api/v1/me"))["user"]["agentUserGroup"] == GROUP
-    assert (await one.client.patch("/api/v1/users/1", json={"agentUserGroup": {}})).status_code == 200
-    assert (await one.get("/api/v1/me"))["user"]["agentUserGroup"] is None
+async def test_a_wrong_link_is_refused_and_an_empty_one_removes_it(cluster: Cluster, wrong: dict[str, object]):
+    assert (await cluster.client.patch("/api/v1/users/1", json={"agentUserGroup": GROUP})).status_code == 200
+    assert (await cluster.client.patch("/api/v1/users/1", json={"agentUserGroup": wrong})).status_code == 400
+    assert (await cluster.get("/api/v1/me"))["user"]["agentUserGroup"] == GROUP
+    assert (await cluster.client.patch("/api/v1/users/1", json={"agentUserGroup": {}})).status_code == 200
+    assert (await cluster.get("/api/v1/me"))["user"]["agentUserGroup"] is None
 
 
 @pytest.mark.parametrize("name", ["admin", "ADMIN", " Ada L. "])
-async def test_a_display_name_of_another_user_is_refused(one: Cluster, name: str):
-    assert (await one.client.patch("/api/v1/users/1", json={"displayName": "Ada L."})).status_code == 200
-    assert (await one.client.patch("/api/v1/users/1", json={"displayName": "ada l."})).status_code == 200
-    answer = await one.client.patch("/api/v1/users/2", json={"displayName": name})
+async def test_a_display_name_of_another_user_is_refused(cluster: Cluster, name: str):
+    assert (await cluster.client.patch("/api/v1/users/1", json={"displayName": "Ada L."})).status_code == 200
+    assert (await cluster.client.patch("/api/v1/users/1", json={"displayName": "ada l."})).status_code == 200
+    answer = await cluster.client.patch("/api/v1/users/2", json={"displayName": name})
     assert answer.status_code == 409
     assert "another user" in answer.json()["error"]["error"]
-    answer = await one.post("/api/v1/users", {"user": {"username": "new", "displayName": name}})
+    answer = await cluster.post("/api/v1/users", {"user": {"username": "new", "displayName": name}})
     assert answer.status_code == 409
 
 
 @pytest.mark.parametrize(("setting", "status"), [("admin", 403), ("users", 200)])
 async def test_the_masters_log_is_for_users_where_a_setting_says_so(tmp_path: Path, setting: str, status: int):
-    async with cluster(tmp_path, master_logs=setting) as one:
-        await login(one.client, "determined")
-        assert (await one.client.get("/api/v1/master/logs")).status_code == status
+    async with open_cluster(tmp_path, master_logs=setting) as cluster:
+        await login(cluster.client, "determined")
+        assert (await cluster.client.get("/api/v1/master/logs")).status_code == status
 
 
 @pytest.mark.parametrize("path", ["raw", "aggregated", "allocations-csv"])
-async def test_the_use_of_resources_is_not_offered_yet(one: Cluster, path: str):
+async def test_the_use_of_resources_is_not_offered_yet(cluster: Cluster, path: str):
     for start in ("/resources/allocation/", "/api/v1/resources/allocation/"):
         if path != "allocations-csv" or start.startswith("/resources"):
-            answer = await one.client.get(start + path)
+            answer = await cluster.client.get(start + path)
             assert answer.status_code == 501
             assert "does not support" in answer.json()["error"]["error"]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.test_preemption import PREEMPTING, URGENT, is_asked, leave, started
-from tests.support.cluster import CONFIG, Cluster, cluster
+from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit
@@ -13,113 +13,113 @@ from determined.states import ContainerState
 WIDE = CONFIG + "resources: {slots_per_trial: 2}\n"
 
 
-async def why(one: Cluster, experiment: int) -> dict[str, Any]:
+async def why(cluster: Cluster, experiment: int) -> dict[str, Any]:
     """Waits until the scheduler has decided about the experiment's trial."""
 
     async def known() -> dict[str, Any] | None:
-        answer = await one.get(f"/detent/experiments/{experiment}/why")
+        answer = await cluster.get(f"/detent/experiments/{experiment}/why")
         first = answer["first"]
         return answer if first and first["reason"] != "waiting for the scheduler" else None
 
     return await eventually(known)
 
 
-async def test_what_is_in_the_way_is_named_with_what_starts_it(one: Cluster):
-    agent = await one.join(slots=2)
-    first = await one.create()
-    wish = await started(agent, first)
-    answer = await why(one, await one.create(WIDE))
+async def test_what_is_in_the_way_is_named_with_what_starts_it(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    first = await cluster.create()
+    desired = await started(agent, first)
+    answer = await why(cluster, await cluster.create(WIDE))
     found = answer["first"]
     assert answer["waiting"] == 1
     assert found["reason"].startswith("needs 2 slots; 1 of 2 free in pool 'default'")
-    assert [(each["allocationId"], each["why"]) for each in found["blockers"]] == [(wish.allocation_id, "running")]
+    assert [(each["allocationId"], each["why"]) for each in found["blockers"]] == [(desired.allocation_id, "running")]
     assert found["blockers"][0]["name"] == "trial 1 of experiment 1 (tiny)"
     assert found["startsInSeconds"] is None
     assert found["unknown"] == "nobody knows how long trial 1 of experiment 1 will run"
-    job = (await one.get("/api/v1/experiments/1"))["experiment"]["jobId"]
+    job = (await cluster.get("/api/v1/experiments/1"))["experiment"]["jobId"]
     assert (found["changes"]["slots"], found["changes"]["pausedJobs"]) == (
         1,
         [{"jobId": job, "name": "experiment 1 (tiny)"}],
     )
 
 
-async def test_the_start_is_estimated_from_the_progress_of_what_runs(one: Cluster):
-    agent = await one.join()
-    wish = await started(agent, await one.create())
-    headers = one.as_task(wish.allocation_id)
+async def test_the_start_is_estimated_from_the_progress_of_what_runs(cluster: Cluster):
+    agent = await cluster.join()
+    desired = await started(agent, await cluster.create())
+    headers = cluster.as_task(desired.allocation_id)
     report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 10, "metrics": {"avgMetrics": {"loss": 1.0}}}
-    await one.post("/api/v1/trials/1/metrics", {"group": "training", "metrics": report}, **headers)
-    assert (await one.post("/api/v1/trials/1/progress", {"progress": 0.5}, **headers)).status_code == 200
-    found = (await why(one, await one.create()))["first"]
+    await cluster.post("/api/v1/trials/1/metrics", {"group": "training", "metrics": report}, **headers)
+    assert (await cluster.post("/api/v1/trials/1/progress", {"progress": 0.5}, **headers)).status_code == 200
+    found = (await why(cluster, await cluster.create()))["first"]
     assert found["unknown"] == ""
     assert 0 <= found["startsInSeconds"] < 600
     assert found["blockers"][0]["secondsLeft"] == found["startsInSeconds"]
 
 
 async def test_the_time_of_saving_is_that_of_earlier_preemptions(tmp_path: Path):
-    async with cluster(tmp_path, **PREEMPTING) as one:
-        agent = await one.join()
-        first = await one.create()
-        wish = await started(agent, first)
-        urgent = await one.create(URGENT)
-        await eventually(lambda: is_asked(one, wish))
-        found = (await why(one, urgent))["first"]
+    async with open_cluster(tmp_path, **PREEMPTING) as cluster:
+        agent = await cluster.join()
+        first = await cluster.create()
+        desired = await started(agent, first)
+        urgent = await cluster.create(URGENT)
+        await eventually(lambda: is_asked(cluster, desired))
+        found = (await why(cluster, urgent))["first"]
         assert found["startsInSeconds"] is None, "it has never left before"
-        await leave(one, agent, wish)
+        await leave(cluster, agent, desired)
         await agent.exit(await started(agent, urgent))
-        wish = await started(agent, first, run=2)
-        urgent = await one.create(URGENT)
-        await eventually(lambda: is_asked(one, wish))
-        found = (await why(one, urgent))["first"]
+        desired = await started(agent, first, run=2)
+        urgent = await cluster.create(URGENT)
+        await eventually(lambda: is_asked(cluster, desired))
+        found = (await why(cluster, urgent))["first"]
         assert [each["why"] for each in found["blockers"]] == ["leaving"]
         assert 0 < found["startsInSeconds"] < 60
         assert found["unknown"] == ""
 
 
 async def test_other_pools_and_disabled_agents_are_named(tmp_path: Path):
-    async with cluster(tmp_path, resource_pools=[{"pool_name": "default"}, {"pool_name": "big"}]) as one:
-        await one.join("a")
-        await one.join("b", slots=2, pool="big")
-        await one.post("/api/v1/agents/a/disable", {"drain": True})
-        changes = (await why(one, await one.create()))["first"]["changes"]
+    async with open_cluster(tmp_path, resource_pools=[{"pool_name": "default"}, {"pool_name": "big"}]) as cluster:
+        await cluster.join("a")
+        await cluster.join("b", slots=2, pool="big")
+        await cluster.post("/api/v1/agents/a/disable", {"drain": True})
+        changes = (await why(cluster, await cluster.create()))["first"]["changes"]
         assert (changes["agents"], changes["pools"]) == (["a"], ["big"])
 
 
-async def test_a_limit_is_named_with_the_one_that_starts_it(one: Cluster):
-    agent = await one.join(slots=2)
-    experiment = await one.create(
+async def test_a_limit_is_named_with_the_one_that_starts_it(cluster: Cluster):
+    agent = await cluster.join(slots=2)
+    experiment = await cluster.create(
         CONFIG.replace("{name: single, metric: loss}", "{name: random, metric: loss, max_trials: 2}")
         + "resources: {max_slots: 1}\n"
     )
-    await agent.wished()
-    answer = await why(one, experiment)
+    await agent.wait_for_desired()
+    answer = await why(cluster, experiment)
     assert answer["first"]["changes"]["maxSlots"] == 2
     assert [each["why"] for each in answer["first"]["blockers"]] == ["limit"]
 
 
-async def test_what_does_not_wait_has_no_explanation(one: Cluster):
-    agent = await one.join()
-    experiment = await one.create()
-    wish = await started(agent, experiment)
+async def test_what_does_not_wait_has_no_explanation(cluster: Cluster):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    desired = await started(agent, experiment)
     nothing = {"waiting": 0, "first": None, "notes": []}
-    assert await one.get(f"/detent/experiments/{experiment}/why") == nothing
-    assert await one.get("/detent/trials/1/why") == nothing
-    task = wish.allocation_id.rpartition(".")[0]
-    assert await one.get(f"/detent/tasks/{task}/why") == nothing
-    assert (await one.client.get("/detent/experiments/99/why")).status_code == 404
+    assert await cluster.get(f"/detent/experiments/{experiment}/why") == nothing
+    assert await cluster.get("/detent/trials/1/why") == nothing
+    task = desired.allocation_id.rpartition(".")[0]
+    assert await cluster.get(f"/detent/tasks/{task}/why") == nothing
+    assert (await cluster.client.get("/detent/experiments/99/why")).status_code == 404
 
 
-async def test_slow_starts_of_a_live_container_are_explained_until_it_ends(one: Cluster):
-    agent = await one.join()
-    experiment = await one.create()
-    (desired,) = await agent.wished()
+async def test_slow_starts_of_a_live_container_are_explained_until_it_ends(cluster: Cluster):
+    agent = await cluster.join()
+    experiment = await cluster.create()
+    (desired,) = await agent.wait_for_desired()
     note = "image mine holds no byte code of torch: each start compiles the modules that it imports"
-    starting = agent.truth(desired, ContainerState.STARTING).model_copy(update={"start_note": note})
-    await one.master.agents.on_report(agent.id, [starting])
+    starting = agent.report_of(desired, ContainerState.STARTING).model_copy(update={"start_note": note})
+    await cluster.master.agents.on_report(agent.id, [starting])
     # After a restart the agent reports no note; the stored one holds.
-    await agent.say(desired, ContainerState.RUNNING)
+    await agent.send_report(desired, ContainerState.RUNNING)
     task = desired.allocation_id.rpartition(".")[0]
     for subject in (f"experiments/{experiment}", "trials/1", f"tasks/{task}"):
-        assert (await one.get(f"/detent/{subject}/why"))["notes"] == [note]
-    await agent.say(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
-    assert (await one.get("/detent/trials/1/why"))["notes"] == []
+        assert (await cluster.get(f"/detent/{subject}/why"))["notes"] == [note]
+    await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
+    assert (await cluster.get("/detent/trials/1/why"))["notes"] == []

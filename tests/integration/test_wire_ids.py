@@ -9,18 +9,18 @@ from determined.link.messages import Hello, SlotFacts
 UNKNOWN = "00000000-0000-4000-8000-00000000ffff"
 
 
-async def test_slots_are_numbers_and_have_keys_of_their_agent(one: Cluster):
+async def test_slots_are_numbers_and_have_keys_of_their_agent(cluster: Cluster):
     slots = [SlotFacts(id=i) for i in range(11)]
-    await one.master.agents.welcome(Hello(agent_id="box", pool="default", hostname="box.lab", slots=slots))
-    agent = (await one.get("/api/v1/agents/box"))["agent"]
+    await cluster.master.agents.welcome(Hello(agent_id="box", pool="default", hostname="box.lab", slots=slots))
+    agent = (await cluster.get("/api/v1/agents/box"))["agent"]
     assert list(agent["slots"]) == [f"/agents/box/slots/{i}" for i in range(11)]
     assert [slot["id"] for slot in agent["slots"].values()] == [str(i) for i in range(11)]
     assert agent["addresses"] == ["box.lab"]
-    listed = (await one.get("/api/v1/agents/box/slots"))["slots"]
+    listed = (await cluster.get("/api/v1/agents/box/slots"))["slots"]
     assert listed == list(agent["slots"].values())
     for name in ("7", "007"):  # as earlier versions named it
-        assert (await one.get(f"/api/v1/agents/box/slots/{name}"))["slot"]["id"] == "7"
-        answer = await one.post(f"/api/v1/agents/box/slots/{name}/disable", {})
+        assert (await cluster.get(f"/api/v1/agents/box/slots/{name}"))["slot"]["id"] == "7"
+        answer = await cluster.post(f"/api/v1/agents/box/slots/{name}/disable", {})
         assert (answer.json()["slot"]["id"], answer.json()["slot"]["enabled"]) == ("7", False)
 
 
@@ -46,17 +46,17 @@ async def test_slots_are_numbers_and_have_keys_of_their_agent(one: Cluster):
         ("GET", "/api/v1/projects/7", "project '7' not found"),
     ],
 )
-async def test_a_sentence_quotes_the_id_that_is_not_found(one: Cluster, method: str, path: str, sentence: str):
-    await one.join()
-    answer = await one.client.request(method, path, json={} if method == "POST" else None)
+async def test_a_sentence_quotes_the_id_that_is_not_found(cluster: Cluster, method: str, path: str, sentence: str):
+    await cluster.join()
+    answer = await cluster.client.request(method, path, json={} if method == "POST" else None)
     assert answer.status_code == 404, answer.text
     assert answer.json()["error"]["error"] == sentence
 
 
 @pytest.mark.parametrize(("offset", "start", "end"), [(0, 0, 2), (1, 1, 3), (-1, 2, 3), (7, 3, 3)])
-async def test_pagination_says_the_offset_that_was_asked_for(one: Cluster, offset: int, start: int, end: int):
-    async with one.master.database.write() as session:
+async def test_pagination_says_the_offset_that_was_asked_for(cluster: Cluster, offset: int, start: int, end: int):
+    async with cluster.master.database.write() as session:
         for _ in range(3):
             await add_experiment(session)
-    page = (await one.get("/api/v1/experiments", offset=offset, limit=2))["pagination"]
+    page = (await cluster.get("/api/v1/experiments", offset=offset, limit=2))["pagination"]
     assert page == {"offset": offset, "limit": 2, "startIndex": start, "endIndex": end, "total": 3}

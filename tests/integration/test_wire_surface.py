@@ -52,15 +52,15 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 
-async def page_of(one: Cluster) -> dict[str, Any]:
-    answer = await one.client.get("/detent/openapi.json")
+async def page_of(cluster: Cluster) -> dict[str, Any]:
+    answer = await cluster.client.get("/detent/openapi.json")
     assert answer.status_code == 200
     page: dict[str, Any] = answer.json()
     return page
 
 
-async def test_each_operation_is_either_served_or_said_to_come_later(one: Cluster):
-    page = await page_of(one)
+async def test_each_operation_is_either_served_or_said_to_come_later(cluster: Cluster):
+    page = await page_of(cluster)
     served = {(method.upper(), shape(path)) for path, verbs in page["paths"].items() for method in verbs}
     named = {name for _tier, method, path, name in ALL if (method, shape(path)) in served}
     assert len(ALL) == 261
@@ -74,38 +74,38 @@ async def test_later_ones_are_as_the_client_asks_for_them():
     assert [o for o in OPERATIONS if (o[0], o[1], "/api/v1" + o[2]) not in asked] == []
 
 
-async def test_what_comes_later_answers_501_and_says_so(one: Cluster):
+async def test_what_comes_later_answers_501_and_says_so(cluster: Cluster):
     for name, method, path in OPERATIONS:
         real = "/api/v1" + re.sub(r"\{[^}]*\}", "7", path)
-        answer = await one.client.request(method, real, content=b"")
+        answer = await cluster.client.request(method, real, content=b"")
         assert answer.status_code == 501, (method, real, answer.text)
         assert answer.json()["error"]["code"] == 12
         assert name in answer.json()["error"]["error"]
 
 
-async def test_nothing_that_is_served_hides_behind_what_comes_later(one: Cluster):
-    page = await page_of(one)
+async def test_nothing_that_is_served_hides_behind_what_comes_later(cluster: Cluster):
+    page = await page_of(cluster)
     for path, verbs in page["paths"].items():
         for method in verbs:
             if method == "delete" or "logs" in path or path.endswith(ENDING):
                 continue
-            answer = await one.client.request(method, re.sub(r"\{[^}]*\}", "7", path), json={})
+            answer = await cluster.client.request(method, re.sub(r"\{[^}]*\}", "7", path), json={})
             assert answer.status_code not in (501, 405, 500), (method, path, answer.text)
 
 
-async def test_unknown_and_identity_paths_answer_404_in_the_standard_form(one: Cluster):
+async def test_unknown_and_identity_paths_answer_404_in_the_standard_form(cluster: Cluster):
     for method, path in itertools.product(("GET", "POST", "DELETE"), ABSENT):
-        answer = await one.client.request(method, path)
+        answer = await cluster.client.request(method, path)
         assert answer.status_code == 404, (method, path)
         assert answer.json() == {"error": {"code": 5, "reason": "NotFound", "error": "no such path"}}
 
 
-async def test_the_page_equals_the_table_of_routes(one: Cluster):
-    page = await page_of(one)
+async def test_the_page_equals_the_table_of_routes(cluster: Cluster):
+    page = await page_of(cluster)
     listed = {(method.upper(), path) for path, verbs in page["paths"].items() for method in verbs}
     hot = [path.replace(":int", "") for path in HOT]
     routes = {("POST", path) for path in hot}
-    for route in one.app.router.routes:
+    for route in cluster.app.router.routes:
         if isinstance(route, APIRoute):
             routes |= {(method, route.path) for method in route.methods}
     assert listed == routes
@@ -115,15 +115,15 @@ async def test_the_page_equals_the_table_of_routes(one: Cluster):
         assert page["components"]["schemas"][name]["properties"] if name else body["properties"]
 
 
-async def test_every_served_get_emits_every_key(one: Cluster):
-    lived_in = await live_in(one)
+async def test_every_served_get_emits_every_key(cluster: Cluster):
+    lived_in = await live_in(cluster)
     wrong: list[str] = []
     for _tier, method, path, name in ALL:
         if method != "GET" or name in LATER:
             continue
         real = re.sub(r"\{(\w+)\}", lambda found: lived_in.for_path(found[1]), path)
         query = ASKED if "/trials/metrics/" in path or "/metrics-stream/" in path or "/time-series" in path else {}
-        answer = await one.client.get(real, params=query)
+        answer = await cluster.client.get(real, params=query)
         assert answer.status_code == 200, (real, answer.text)
         assert answer.text, real
         wrong += [fault for body in bodies(answer.text) for fault in faults(name, body)]

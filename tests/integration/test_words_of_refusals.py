@@ -34,23 +34,23 @@ REQUESTS: list[tuple[str, str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("method", "path", "sent", "expected"), REQUESTS)
 async def test_a_wrong_request_is_answered_in_words(
-    one: Cluster, method: str, path: str, sent: dict[str, Any], expected: str
+    cluster: Cluster, method: str, path: str, sent: dict[str, Any], expected: str
 ) -> None:
     if "/1" in path:
-        await live_in(one)
+        await live_in(cluster)
     headers = {"content-type": "application/json"} if "content" in sent else {}
-    answer = await one.client.request(method, path, headers=headers, **sent)
+    answer = await cluster.client.request(method, path, headers=headers, **sent)
     assert answer.status_code == 400, answer.text
     assert TEXTS_OF_LIBRARIES.search(answer.text) is None, answer.text
     assert expected in answer.text.replace('\\"', '"'), answer.text
 
 
-async def test_values_changed_later_take_whole_numbers_with_a_point(one: Cluster) -> None:
-    await live_in(one)
+async def test_values_changed_later_take_whole_numbers_with_a_point(cluster: Cluster) -> None:
+    await live_in(cluster)
     changes = {"resources": {"maxSlots": 4.0, "priority": 5e1}, "checkpointStorage": {"saveTrialBest": 2.0}}
-    answer = await one.client.patch("/api/v1/experiments/1", json=changes)
+    answer = await cluster.client.patch("/api/v1/experiments/1", json=changes)
     assert answer.status_code == 200, answer.text
-    config = (await one.get("/api/v1/experiments/1"))["experiment"]["config"]
+    config = (await cluster.get("/api/v1/experiments/1"))["experiment"]["config"]
     found = (config["resources"]["max_slots"], config["resources"]["priority"])
     assert (*found, config["checkpoint_storage"]["save_trial_best"]) == (4, 50, 2)
     assert not any(isinstance(value, float) for value in found)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 from tests.support.waiting import eventually
 
 CONFIG = """
@@ -15,26 +15,26 @@ resources: {slots_per_trial: 0}
 
 
 async def test_tasks_without_slots_beyond_the_limit_wait_until_one_has_ended(tmp_path: Path):
-    async with cluster(tmp_path, max_zero_slot_containers=2) as one:
-        agent = await one.join(slots=1)
+    async with open_cluster(tmp_path, max_zero_slot_containers=2) as cluster:
+        agent = await cluster.join(slots=1)
         for _ in range(3):
-            await one.create(CONFIG)
-        wishes = await agent.wished(2)
-        await eventually(lambda: _is_said(one, "max_zero_slot_containers"))
-        (pool,) = (await one.get("/api/v1/resource-pools"))["resourcePools"]
+            await cluster.create(CONFIG)
+        containers = await agent.wait_for_desired(2)
+        await eventually(lambda: _is_said(cluster, "max_zero_slot_containers"))
+        (pool,) = (await cluster.get("/api/v1/resource-pools"))["resourcePools"]
         assert (pool["auxContainersRunning"], pool["auxContainerCapacityPerAgent"]) == (2, 2)
-        assert len(await agent.wish()) == 2
-        await agent.run(wishes[0])
-        await agent.exit(wishes[0])
-        await eventually(lambda: _is_third_placed(agent, wishes))
+        assert len(await agent.desired()) == 2
+        await agent.run(containers[0])
+        await agent.exit(containers[0])
+        await eventually(lambda: _is_third_placed(agent, containers))
 
 
-async def _is_said(one: Cluster, text: str) -> bool:
+async def _is_said(cluster: Cluster, text: str) -> bool:
     """True when the queue names this as the reason of exactly one that waits."""
-    queue = (await one.get("/detent/cluster/overview"))["queue"]
+    queue = (await cluster.get("/detent/cluster/overview"))["queue"]
     return [text in entry["waiting"] for entry in queue if entry["waiting"]] == [True]
 
 
 async def _is_third_placed(agent, before) -> bool:
-    known = {wish.container_id for wish in before}
-    return any(wish.container_id not in known for wish in await agent.wish())
+    known = {desired.container_id for desired in before}
+    return any(desired.container_id not in known for desired in await agent.desired())

@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import Route, WebSocketRoute
 from tests.support.callers import VICTIM, Callers, callers, everything
-from tests.support.cluster import Cluster, cluster
+from tests.support.cluster import Cluster, open_cluster
 
 from determined.link.messages import Hello
 from determined_master.api.authorization import Rule, rules
@@ -110,9 +110,9 @@ def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
             yield rule, method, them.path(path), sent.get(key, None if method == "GET" else {})
 
 
-async def status(one: Cluster, them: Callers, caller: str, method: str, path: str, body: Any) -> int:
+async def status(cluster: Cluster, them: Callers, caller: str, method: str, path: str, body: Any) -> int:
     """As answered; 403 too where a bulk action refuses each of its experiments."""
-    answer = await one.client.request(method, path, json=body, headers=them.headers[caller])
+    answer = await cluster.client.request(method, path, json=body, headers=them.headers[caller])
     if answer.status_code == 200 and answer.text.startswith('{"results"'):
         errors = [result.get("error", "") for result in answer.json()["results"]]
         if errors and all(f"only {VICTIM} or an admin may" in error for error in errors):
@@ -135,9 +135,9 @@ def test_every_route_declares_the_rule_of_the_table(tmp_path: Path):
     assert len(table()) == len(set(table()))
 
 
-async def test_every_route_of_the_app_is_in_the_table(one: Cluster):
+async def test_every_route_of_the_app_is_in_the_table(cluster: Cluster):
     served: set[tuple[str, str]] = set()
-    for route in one.app.router.routes:
+    for route in cluster.app.router.routes:
         if isinstance(route, APIRoute):
             served |= {(method, route.path) for method in route.methods}
         elif isinstance(route, Route):
@@ -150,9 +150,9 @@ async def test_every_route_of_the_app_is_in_the_table(one: Cluster):
 
 
 @pytest.mark.parametrize("caller", FOREIGN)
-async def test_no_route_lets_a_caller_do_what_its_rule_forbids(one: Cluster, caller: str):
-    them = await callers(one)
-    before = await everything(one)
+async def test_no_route_lets_a_caller_do_what_its_rule_forbids(cluster: Cluster, caller: str):
+    them = await callers(cluster)
+    before = await everything(cluster)
     wrong: list[str] = []
     called = 0
     for rule, method, path, body in routes(them):
@@ -160,45 +160,45 @@ async def test_no_route_lets_a_caller_do_what_its_rule_forbids(one: Cluster, cal
         if expected == ALLOWED and path in NEVER_ALLOWED_HERE:
             continue
         called += 1
-        got = await status(one, them, caller, method, path, body)
+        got = await status(cluster, them, caller, method, path, body)
         is_right = got == expected if expected else got not in ((401, 403) if rule is not Rule.PUBLIC else (403,))
         if not is_right:
             wrong.append(f"{method} {path} ({rule.name}): {got} instead of {expected or 'an answer'}")
     print(f"{caller}: {called} routes called")
     assert wrong == []
-    after = await everything(one)
+    after = await everything(cluster)
     assert [name for name, rows in before.items() if after[name] != rows] == [], f"{caller} changed rows"
 
 
 @pytest.mark.parametrize("caller", ["victim", "admin"])
-async def test_the_owner_and_an_admin_are_not_refused(one: Cluster, caller: str):
-    them = await callers(one)
+async def test_the_owner_and_an_admin_are_not_refused(cluster: Cluster, caller: str):
+    them = await callers(cluster)
     wrong = []
     for rule, method, path, body in routes(them):
         if rule in (Rule.OWNER, Rule.TASK, Rule.SELF):
-            got = await status(one, them, caller, method, path, body)
+            got = await status(cluster, them, caller, method, path, body)
             if got in (401, 403):
                 wrong.append(f"{method} {path} ({rule.name}): {got}")
     assert wrong == []
 
 
-async def test_a_task_may_write_what_is_its_own(one: Cluster):
-    them = await callers(one)
+async def test_a_task_may_write_what_is_its_own(cluster: Cluster):
+    them = await callers(cluster)
     for rule, method, path, body in routes(them):
         if rule in (Rule.TASK, Rule.TASK_ONLY, Rule.TASK_OR_USER):
-            assert await status(one, them, "the trial", method, path, body) in (200, 404), (method, path)
+            assert await status(cluster, them, "the trial", method, path, body) in (200, 404), (method, path)
 
 
 async def test_an_open_cluster_lets_everybody_change_but_not_delete(tmp_path: Path):
-    async with cluster(tmp_path, authorization="open") as one:
-        them = await callers(one)
+    async with open_cluster(tmp_path, authorization="open") as cluster:
+        them = await callers(cluster)
         refused = set()
         for rule, method, path, body in routes(them):
             if rule in (Rule.OWNER, Rule.TASK):
-                if await status(one, them, "another user", method, path, body) == 403:
+                if await status(cluster, them, "another user", method, path, body) == 403:
                     refused.add((method, path))
             elif rule in (Rule.ADMIN, Rule.SELF) and not path.endswith("/master/logs"):
-                assert await status(one, them, "another user", method, path, body) == 403, path
+                assert await status(cluster, them, "another user", method, path, body) == 403, path
         assert refused == {
             ("DELETE", "/api/v1/checkpoints"),
             ("DELETE", f"/api/v1/experiments/{them.lived_in.experiment}"),
@@ -206,28 +206,34 @@ async def test_an_open_cluster_lets_everybody_change_but_not_delete(tmp_path: Pa
         }
 
 
-async def test_a_task_logs_for_its_own_allocation_only(one: Cluster):
-    them = await callers(one)
+async def test_a_task_logs_for_its_own_allocation_only(cluster: Cluster):
+    them = await callers(cluster)
     line = {"taskId": them.lived_in.task, "log": "taken", "allocationId": f"{them.lived_in.task}.9"}
-    answer = await one.post("/api/v1/task/logs", {"logs": [line]}, **them.headers["the trial"])
+    answer = await cluster.post("/api/v1/task/logs", {"logs": [line]}, **them.headers["the trial"])
     assert answer.status_code == 403
     assert "another allocation" in answer.json()["error"]["error"]
 
 
-async def test_everybody_signed_in_may_fork(one: Cluster):
-    them = await callers(one)
+async def test_everybody_signed_in_may_fork(cluster: Cluster):
+    them = await callers(cluster)
     body = {"config": "{name: fork, entrypoint: x, searcher: {name: single, metric: m}}", "parentId": 1}
-    answer = await one.post("/api/v1/experiments", body, **them.headers["another user"])
+    answer = await cluster.post("/api/v1/experiments", body, **them.headers["another user"])
     assert answer.status_code == 200, answer.text
     assert answer.json()["experiment"]["username"] == "determined"
 
 
 @pytest.mark.parametrize("caller", FOREIGN)
-async def test_the_agents_link_takes_the_join_token_alone(one: Cluster, caller: str):
-    them = await callers(one)
+async def test_the_agents_link_takes_the_join_token_alone(cluster: Cluster, caller: str):
+    them = await callers(cluster)
     headers = [(name.lower().encode(), value.encode()) for name, value in them.headers[caller].items()]
     scope = {"type": "websocket", "path": "/agents", "raw_path": b"/agents", "query_string": b"", "headers": headers}
-    scope |= {"subprotocols": [], "scheme": "ws", "server": ("master", 80), "client": ("127.0.0.1", 1), "app": one.app}
+    scope |= {
+        "subprotocols": [],
+        "scheme": "ws",
+        "server": ("master", 80),
+        "client": ("127.0.0.1", 1),
+        "app": cluster.app,
+    }
     hello = Hello(agent_id="stranger", slots=[], protocol=1).model_dump_json()
     sent: list[Any] = []
     received = [
@@ -243,20 +249,20 @@ async def test_the_agents_link_takes_the_join_token_alone(one: Cluster, caller: 
         sent.append(message)
 
     async with asyncio.timeout(10):
-        await one.app(scope, receive, send)
+        await cluster.app(scope, receive, send)
     texts = [json.loads(message["text"]) for message in sent if "text" in message]
     kinds = {text.get("kind") or text.get("type") for text in texts}
     is_refused = any("join token" in str(text.get("reason")) for text in texts)
     assert is_refused == (caller != "join token"), kinds
-    agents = (await one.get("/api/v1/agents"))["agents"]
+    agents = (await cluster.get("/api/v1/agents"))["agents"]
     assert ("stranger" in {each["id"] for each in agents}) == (caller == "join token")
 
 
-async def test_the_page_offers_only_what_its_user_may_do(one: Cluster):
-    them = await callers(one)
+async def test_the_page_offers_only_what_its_user_may_do(cluster: Cluster):
+    them = await callers(cluster)
     path = f"/detent/experiments/{them.lived_in.experiment}/status"
-    theirs = (await one.client.get(path, headers=them.headers["another user"])).json()
+    theirs = (await cluster.client.get(path, headers=them.headers["another user"])).json()
     assert [verb for verb, can in theirs["can"].items() if can] == ["fork"]
     assert theirs["why"]["kill"] == "only ada (the owner) or an admin may change it"
     assert theirs["why"]["delete"] == "only ada (the owner) or an admin may delete it"
-    assert (await one.client.get(path, headers=them.headers["victim"])).json()["can"]["kill"]
+    assert (await cluster.client.get(path, headers=them.headers["victim"])).json()["can"]["kill"]

@@ -32,10 +32,10 @@ class Body:
         ("/no/such/path", DEFAULT_BYTES),
     ],
 )
-async def test_an_announced_body_over_the_limit_is_not_read(one: Cluster, path: str, limit: int):
+async def test_an_announced_body_over_the_limit_is_not_read(cluster: Cluster, path: str, limit: int):
     body = Body(limit + 1_000_000)
-    one.client.headers.pop("authorization", None)
-    answer = await one.client.post(path, content=body, headers={"content-length": str(10**10)})
+    cluster.client.headers.pop("authorization", None)
+    answer = await cluster.client.post(path, content=body, headers={"content-length": str(10**10)})
     assert answer.status_code == 413
     assert f"{limit} bytes" in answer.json()["error"]["error"]
 
@@ -43,12 +43,14 @@ async def test_an_announced_body_over_the_limit_is_not_read(one: Cluster, path: 
 @pytest.mark.parametrize(
     ("path", "limit"), [("/api/v1/auth/login", SIGN_IN_BYTES), ("/api/v1/experiments/1/pause", DEFAULT_BYTES)]
 )
-async def test_a_body_without_a_length_is_read_up_to_the_limit(one: Cluster, path: str, limit: int):
+async def test_a_body_without_a_length_is_read_up_to_the_limit(cluster: Cluster, path: str, limit: int):
     body = Body(50 * limit)
-    answer = await one.client.request("PATCH" if "pause" in path else "POST", path.replace("/pause", ""), content=body)
+    answer = await cluster.client.request(
+        "PATCH" if "pause" in path else "POST", path.replace("/pause", ""), content=body
+    )
     assert answer.status_code in (400, 413)
     assert body.taken <= limit + 2 * len(CHUNK)
 
 
-async def test_what_needs_no_body_is_not_held_up(one: Cluster):
-    assert (await one.client.get("/health")).status_code == 200
+async def test_what_needs_no_body_is_not_held_up(cluster: Cluster):
+    assert (await cluster.client.get("/health")).status_code == 200

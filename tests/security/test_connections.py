@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.support.cluster import cluster
+from tests.support.cluster import open_cluster
 from tests.support.waiting import eventually
 
 from determined_master import http_server
@@ -22,12 +22,12 @@ Writer = asyncio.StreamWriter
 @contextlib.asynccontextmanager
 async def served(folder: Path, max_connections: int = 100_000) -> AsyncIterator[tuple[Server, str, int]]:
     """The master behind the server that it really has; gives the server, its URL and its port."""
-    async with cluster(folder) as one:
+    async with open_cluster(folder) as cluster:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             sweeper = Sweeper(max_connections=max_connections, header_seconds=HEADER_SECONDS)
-            config = config_of(one.app)
+            config = config_of(cluster.app)
             config.lifespan = "off"
-            server = Server(config, one.master.notifications, sweeper)
+            server = Server(config, cluster.master.notifications, sweeper)
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             await eventually(lambda: server.started)
             port = listener.getsockname()[1]

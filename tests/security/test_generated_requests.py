@@ -27,18 +27,18 @@ def seen(capsys: pytest.CaptureFixture[str]) -> Iterator[Counter[int]]:
         print(f"{sum(counts.values())} generated requests by status: {dict(sorted(counts.items()))}")
 
 
-async def sign_in(one: Cluster) -> None:
+async def sign_in(cluster: Cluster) -> None:
     """As a user whose number no request names; without a password, whose check would take most of the time."""
-    token, _expires = await one.master.users.make_link("tester", "test")
-    token, _row = await one.master.users.login_by_link(token)
-    one.client.headers["Authorization"] = f"Bearer {token}"
+    token, _expires = await cluster.master.users.make_link("tester", "test")
+    token, _row = await cluster.master.users.login_by_link(token)
+    cluster.client.headers["Authorization"] = f"Bearer {token}"
 
 
-async def prepared(one: Cluster) -> tuple[Generator, LivedIn]:
+async def prepared(cluster: Cluster) -> tuple[Generator, LivedIn]:
     for name in ("second", "third", "fourth", "fifth", "tester"):
-        answer = await one.post("/api/v1/users", {"user": {"username": name, "admin": True}})
+        answer = await cluster.post("/api/v1/users", {"user": {"username": name, "admin": True}})
         assert answer.status_code == 200
-    lived_in = await live_in(one)
+    lived_in = await live_in(cluster)
     ids = (lived_in.experiment, 1, 2)
     known = {
         **dict.fromkeys(("experiment_id", "experimentId", "trial_id", "trialId", "runId", "user_id", "slot_id"), ids),
@@ -52,58 +52,58 @@ async def prepared(one: Cluster) -> tuple[Generator, LivedIn]:
         "group": ("training", "validation", "other"),
         "metricName": ("loss",),
     }
-    document = (await one.client.get("/detent/openapi.json")).json()
+    document = (await cluster.client.get("/detent/openapi.json")).json()
     return Generator(document, known, SEED), lived_in
 
 
-async def send(one: Cluster, lived_in: LivedIn, number: int, request: Request) -> int:
+async def send(cluster: Cluster, lived_in: LivedIn, number: int, request: Request) -> int:
     """Every third request comes from the task and every seventh from an agent, where they may write more than users."""
     headers = {"content-type": "application/json"}
     if number % 3 == 0:
-        headers |= one.as_task(lived_in.allocation)
+        headers |= cluster.as_task(lived_in.allocation)
     if number % 7 == 0 or ("/agents/" in request.url and request.url.startswith("/detent")):
-        headers["Authorization"] = f"Bearer {one.master.secrets.join_token}"
+        headers["Authorization"] = f"Bearer {cluster.master.secrets.join_token}"
     async with asyncio.timeout(SECONDS):
         try:
-            answer = await one.client.request(request.method, request.url, content=request.body, headers=headers)
+            answer = await cluster.client.request(request.method, request.url, content=request.body, headers=headers)
         except httpx.InvalidURL:
             return 0
     if answer.status_code == 401 and "Authorization" not in headers:
-        await sign_in(one)
+        await sign_in(cluster)
     return answer.status_code
 
 
-async def check(one: Cluster, count: int, seen: Counter[int]) -> None:
-    generator, lived_in = await prepared(one)
-    await sign_in(one)
+async def check(cluster: Cluster, count: int, seen: Counter[int]) -> None:
+    generator, lived_in = await prepared(cluster)
+    await sign_in(cluster)
     failures: list[str] = []
     most = generator.requests(count * 19 // 20, lambda path: not path.endswith(ENDLESS + ENDING))
     for number, request in enumerate(chain(most, generator.requests(count // 20, lambda path: path.endswith(ENDING)))):
-        status = await send(one, lived_in, number, request)
+        status = await send(cluster, lived_in, number, request)
         seen[status] += 1
         if status == 500:
             failures.append(str(request))
-    await sign_in(one)
-    failures += [f"afterwards: {url}" for url in await broken(one)]
+    await sign_in(cluster)
+    failures += [f"afterwards: {url}" for url in await broken(cluster)]
     assert failures == [], f"{len(failures)} failures"
     assert seen[200] > count / 10
 
 
-async def broken(one: Cluster) -> list[str]:
+async def broken(cluster: Cluster) -> list[str]:
     """Lists that no longer answer after all that was sent."""
-    document = (await one.client.get("/detent/openapi.json")).json()
+    document = (await cluster.client.get("/detent/openapi.json")).json()
     found = []
     for path, methods in document["paths"].items():
         url = re.sub(r"\{[^}]*\}", "1", path)
-        if "get" in methods and not path.endswith(ENDLESS) and (await one.client.get(url)).status_code == 500:
+        if "get" in methods and not path.endswith(ENDLESS) and (await cluster.client.get(url)).status_code == 500:
             found.append(url)
     return found
 
 
-async def test_no_generated_request_fails_inside(one: Cluster, seen: Counter[int]):
-    await check(one, 5_000, seen)
+async def test_no_generated_request_fails_inside(cluster: Cluster, seen: Counter[int]):
+    await check(cluster, 5_000, seen)
 
 
 @pytest.mark.long
-async def test_no_request_of_a_longer_run_fails_inside(one: Cluster, seen: Counter[int]):
-    await check(one, 20_000, seen)
+async def test_no_request_of_a_longer_run_fails_inside(cluster: Cluster, seen: Counter[int]):
+    await check(cluster, 20_000, seen)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import agent_on, is_done, make_wish, outcome
+from tests.support.agents import agent_on, is_done, make_desired, outcome
 from tests.support.container_engine import BASE_IMAGE, need_engine
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
@@ -64,19 +64,19 @@ async def attack(tmp_path: Path, master_folder: Path, script: str, **spec: Any) 
 async def reasons(tmp_path: Path, master_folder: Path, script: str, attacks: list[dict[str, Any]]) -> list[str]:
     """Returns the reasons for which these tasks of one agent did not start."""
     # The image is nowhere: a task that gets as far as to ask for it was not refused in time.
-    wishes = [make_wish(script, **attack, images={"cpu": "localhost:1/nothing:there"}) for attack in attacks]
+    containers = [make_desired(script, **attack, images={"cpu": "localhost:1/nothing:there"}) for attack in attacks]
     master = told_by(master_folder)
     async with serving(master.app()) as url, agent_on(url, tmp_path / "data", **DOCKER):
-        await master.wish(*wishes)
-        await eventually(lambda: all(is_done(master, wish) for wish in wishes))
+        await master.set_desired(*containers)
+        await eventually(lambda: all(is_done(master, desired) for desired in containers))
     found = []
-    for wish in wishes:
-        truth = master.truth_of(wish.container_id)
-        assert truth is not None
-        assert truth.exit is not None
-        assert truth.exit.kind == "failed_to_start"
-        assert master.text_of(wish.container_id) == []
-        found.append(truth.exit.message)
+    for desired in containers:
+        report = master.report_of(desired.container_id)
+        assert report is not None
+        assert report.exit is not None
+        assert report.exit.kind == "failed_to_start"
+        assert master.text_of(desired.container_id) == []
+        found.append(report.exit.message)
     return found
 
 

@@ -13,31 +13,31 @@ EDGES = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T0
 
 
 @pytest.mark.parametrize("parent", ["a", "²", HUGE, -1, 99, [1], {"a": 1}, 1.5, True])
-async def test_a_parent_that_is_none_is_refused_and_lists_go_on(one: Cluster, parent: Any):
+async def test_a_parent_that_is_none_is_refused_and_lists_go_on(cluster: Cluster, parent: Any):
     """With a context of its own, for which the parent need not be read."""
     body = {"config": CONFIG, "parentId": parent, "modelDefinition": [FILE]}
-    answer = await one.post("/api/v1/experiments", body)
+    answer = await cluster.post("/api/v1/experiments", body)
     if parent is not True:
         assert answer.status_code in (400, 404), answer.text
-    assert (await one.client.get("/api/v1/experiments")).status_code == 200
-    assert (await one.post("/detent/experiments/search", {})).status_code == 200
+    assert (await cluster.client.get("/api/v1/experiments")).status_code == 200
+    assert (await cluster.post("/detent/experiments/search", {})).status_code == 200
 
 
 @pytest.mark.parametrize("time", EDGES)
-async def test_a_time_at_the_edge_of_the_range_is_refused_and_the_log_goes_on(one: Cluster, time: str):
-    lived_in = await live_in(one)
-    task = one.as_task(lived_in.allocation)
+async def test_a_time_at_the_edge_of_the_range_is_refused_and_the_log_goes_on(cluster: Cluster, time: str):
+    lived_in = await live_in(cluster)
+    task = cluster.as_task(lived_in.allocation)
     line = {"taskId": lived_in.task, "log": "strange", "timestamp": time}
-    assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **task)).status_code == 400
+    assert (await cluster.post("/api/v1/task/logs", {"logs": [line]}, **task)).status_code == 400
     report = {"trialRunId": 1, "stepsCompleted": 3, "reportTime": time, "metrics": {"avgMetrics": {"loss": 1.0}}}
     body = {"group": "training", "metrics": report}
-    assert (await one.post("/api/v1/trials/1/metrics", body, **task)).status_code == 400
+    assert (await cluster.post("/api/v1/trials/1/metrics", body, **task)).status_code == 400
     for path in ("/api/v1/trials/1/logs", "/detent/trials/1/logs", "/api/v1/trials/1/workloads"):
-        assert (await one.client.get(path)).status_code == 200, path
+        assert (await cluster.client.get(path)).status_code == 200, path
 
 
-async def test_an_agents_strange_clock_counts_as_the_bound(one: Cluster):
-    lived_in = await live_in(one)
+async def test_an_agents_strange_clock_counts_as_the_bound(cluster: Cluster):
+    lived_in = await live_in(cluster)
     line = {"start": 0, "end": 8, "log": "strange", "timestamp": 1e300, "stdtype": "stdout"}
     batch = {
         "container_id": lived_in.container,
@@ -47,58 +47,58 @@ async def test_an_agents_strange_clock_counts_as_the_bound(one: Cluster):
         "end": 8,
         "lines": [line],
     }
-    headers = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
-    answer = await one.post(f"/detent/agents/{lived_in.agent}/output", batch, **headers)
+    headers = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
+    answer = await cluster.post(f"/detent/agents/{lived_in.agent}/output", batch, **headers)
     assert answer.status_code == 200, answer.text
-    answer = await one.client.get("/api/v1/trials/1/logs")
+    answer = await cluster.client.get("/api/v1/trials/1/logs")
     assert answer.status_code == 200
     assert "9000-01-01" in answer.text
 
 
 @pytest.mark.parametrize("slot", ["77", "²", "٣", str(HUGE), "-1", "1" * 5000])
-async def test_a_slot_that_is_none_answers_404(one: Cluster, slot: str):
-    await one.join()
-    assert (await one.client.get(f"/api/v1/agents/one/slots/{slot}")).status_code == 404
-    assert (await one.client.post(f"/api/v1/agents/one/slots/{slot}/disable", json={})).status_code == 404
+async def test_a_slot_that_is_none_answers_404(cluster: Cluster, slot: str):
+    await cluster.join()
+    assert (await cluster.client.get(f"/api/v1/agents/one/slots/{slot}")).status_code == 404
+    assert (await cluster.client.post(f"/api/v1/agents/one/slots/{slot}/disable", json={})).status_code == 404
 
 
-async def test_a_second_user_of_the_same_name_is_a_conflict(one: Cluster):
+async def test_a_second_user_of_the_same_name_is_a_conflict(cluster: Cluster):
     for name in ("determined", "Determined"):
-        assert (await one.client.patch("/api/v1/users/1", json={"username": name})).status_code == 409
-        assert (await one.post("/api/v1/users", {"user": {"username": name}})).status_code == 409
-    assert (await one.client.patch("/api/v1/users/2", json={"username": "DETERMINED"})).status_code == 200
-    login = await one.post("/api/v1/auth/login", {"username": "determined", "password": PASSWORD})
+        assert (await cluster.client.patch("/api/v1/users/1", json={"username": name})).status_code == 409
+        assert (await cluster.post("/api/v1/users", {"user": {"username": name}})).status_code == 409
+    assert (await cluster.client.patch("/api/v1/users/2", json={"username": "DETERMINED"})).status_code == 200
+    login = await cluster.post("/api/v1/auth/login", {"username": "determined", "password": PASSWORD})
     assert login.status_code == 200
 
 
-async def test_a_lone_surrogate_is_refused_and_stored_nowhere(one: Cluster):
-    await live_in(one)
+async def test_a_lone_surrogate_is_refused_and_stored_nowhere(cluster: Cluster):
+    await live_in(cluster)
     metadata = '{"metadata": {"a\\ud800": ["\\udfff"]}}'
-    answer = await one.client.post("/api/v1/runs/1/metadata", content=metadata)
+    answer = await cluster.client.post("/api/v1/runs/1/metadata", content=metadata)
     assert answer.status_code == 400
     assert "surrogate" in answer.json()["error"]["error"]
-    assert (await one.client.patch("/api/v1/experiments/1", content='{"notes": "\\ud800"}')).status_code == 400
+    assert (await cluster.client.patch("/api/v1/experiments/1", content='{"notes": "\\ud800"}')).status_code == 400
     body = json.dumps({"config": CONFIG + "description: \ud800"})
-    assert (await one.client.post("/api/v1/experiments", content=body)).status_code == 400
+    assert (await cluster.client.post("/api/v1/experiments", content=body)).status_code == 400
     pair = '{"notes": "\\ud83d\\ude42 \\\\ud800"}'
-    answer = await one.client.patch("/api/v1/experiments/1", content=pair)
+    answer = await cluster.client.patch("/api/v1/experiments/1", content=pair)
     assert answer.json()["experiment"]["notes"] == "🙂 \\ud800"
 
 
 @pytest.mark.parametrize("number", [HUGE, -HUGE, "٣", "²", "1.5", "1e3"])
-async def test_a_number_that_is_no_id_is_refused(one: Cluster, number: Any):
+async def test_a_number_that_is_no_id_is_refused(cluster: Cluster, number: Any):
     for path in (f"/api/v1/trials/{number}", f"/api/v1/experiments/{number}", f"/detent/logs/lines/{number}"):
-        assert (await one.client.get(path)).status_code in (400, 404), path
+        assert (await cluster.client.get(path)).status_code in (400, 404), path
     for query in (f"offset={number}", f"limit={number}", f"projectId={number}", f"userIds={number}"):
-        assert (await one.client.get(f"/api/v1/experiments?{query}")).status_code == 400, query
-    metrics = await one.client.post(f"/api/v1/trials/{number}/metrics", json={})
+        assert (await cluster.client.get(f"/api/v1/experiments?{query}")).status_code == 400, query
+    metrics = await cluster.client.post(f"/api/v1/trials/{number}/metrics", json={})
     assert metrics.status_code in (400, 404)
 
 
-async def test_a_refusal_is_logged_without_a_traceback(one: Cluster, caplog: pytest.LogCaptureFixture):
+async def test_a_refusal_is_logged_without_a_traceback(cluster: Cluster, caplog: pytest.LogCaptureFixture):
     with caplog.at_level(logging.WARNING):
-        assert (await one.client.get(f"/api/v1/experiments?offset={HUGE}")).status_code == 400
-        assert (await one.client.get("/api/v1/agents/one/slots/77")).status_code == 404
+        assert (await cluster.client.get(f"/api/v1/experiments?offset={HUGE}")).status_code == 400
+        assert (await cluster.client.get("/api/v1/agents/one/slots/77")).status_code == 404
     assert [record for record in caplog.records if record.exc_info] == []
 
 
@@ -106,23 +106,23 @@ async def test_a_refusal_is_logged_without_a_traceback(one: Cluster, caplog: pyt
 @pytest.mark.parametrize(
     "body", [b'{"group":"\xed\xa0\x80"}', b'{"logs":[{"taskId":"x","log":"\xff\xfe"}]}'], ids=["surrogate", "no UTF-8"]
 )
-async def test_bytes_that_are_no_text_are_refused_on_hot_routes(one: Cluster, path: str, body: bytes):
-    agent = await one.join()
-    await one.create()
-    task = one.as_task((await agent.wished())[0].allocation_id)
-    answer = await one.client.post(path, content=body, headers={**task, "Content-Type": "application/json"})
+async def test_bytes_that_are_no_text_are_refused_on_hot_routes(cluster: Cluster, path: str, body: bytes):
+    agent = await cluster.join()
+    await cluster.create()
+    task = cluster.as_task((await agent.wait_for_desired())[0].allocation_id)
+    answer = await cluster.client.post(path, content=body, headers={**task, "Content-Type": "application/json"})
     assert answer.status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/api/v1/auth/login", "/detent/sign-in"])
-async def test_a_surrogate_in_a_name_is_refused_at_sign_in(one: Cluster, path: str):
+async def test_a_surrogate_in_a_name_is_refused_at_sign_in(cluster: Cluster, path: str):
     headers = {"Content-Type": "application/json"}
-    answer = await one.client.post(path, content=b'{"username":"\xed\xa0\x80"}', headers=headers)
+    answer = await cluster.client.post(path, content=b'{"username":"\xed\xa0\x80"}', headers=headers)
     assert answer.status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/api/v1/trials/{}/metrics", "/detent/trials/{}/reports", "/api/v1/trials/{}"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
-async def test_an_id_of_thousands_of_digits_is_no_failure(one: Cluster, path: str, method: str):
-    answer = await one.client.request(method, path.format("9" * 5000))
+async def test_an_id_of_thousands_of_digits_is_no_failure(cluster: Cluster, path: str, method: str):
+    answer = await cluster.client.request(method, path.format("9" * 5000))
     assert 400 <= answer.status_code < 500

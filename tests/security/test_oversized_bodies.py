@@ -101,24 +101,24 @@ def oversized(document: Mapping[str, Any]) -> Iterator[Oversized]:
             yield Oversized(verb, path, "a large body", LARGE)
 
 
-async def test_no_oversized_body_is_worked_on(one: Cluster):
-    generator, lived_in = await prepared(one)
-    document = (await one.client.get("/detent/openapi.json")).json()
-    await sign_in(one)
-    one.master.draining.set()
+async def test_no_oversized_body_is_worked_on(cluster: Cluster):
+    generator, lived_in = await prepared(cluster)
+    document = (await cluster.client.get("/detent/openapi.json")).json()
+    await sign_in(cluster)
+    cluster.master.draining.set()
     failures: list[str] = []
     statuses: Counter[int] = Counter()
-    with write_holds(one.master.database) as holds:
+    with write_holds(cluster.master.database) as holds:
         for each in oversized(document):
             url = generator.reaching(each.path)
             headers = {"content-type": "application/json"}
             if url.startswith("/detent/agents/"):
-                headers["Authorization"] = f"Bearer {one.master.secrets.join_token}"
+                headers["Authorization"] = f"Bearer {cluster.master.secrets.join_token}"
             elif "/search-task" in url or "removed" in url or (url.endswith("/checkpoints") and each.method == "POST"):
-                headers |= one.as_task(lived_in.allocation)
+                headers |= cluster.as_task(lived_in.allocation)
             start, before = time.process_time(), len(holds.seconds)
             async with asyncio.timeout(30):
-                answer = await one.client.request(each.method, url, content=each.body, headers=headers)
+                answer = await cluster.client.request(each.method, url, content=each.body, headers=headers)
             seconds = time.process_time() - start
             longest = max(holds.seconds[before:], default=(0.0, ""))[0]
             statuses[answer.status_code] += 1
@@ -130,7 +130,7 @@ async def test_no_oversized_body_is_worked_on(one: Cluster):
             elif answer.status_code < 400 and each.path not in SAYS_IT:
                 failures.append(f"{each.method} {each.path} took {each.what}: {answer.status_code}")
             if answer.status_code == 401 and "Authorization" not in headers:
-                await sign_in(one)
+                await sign_in(cluster)
     print(f"oversized bodies by status: {dict(statuses)}; {holds}")
     assert failures == [], "\n".join(failures)
     # Else they were refused for another reason.

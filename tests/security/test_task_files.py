@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.agents import agent_on, make_wish
+from tests.support.agents import agent_on, make_desired
 from tests.support.container_engine import BASE_IMAGE, need_engine
 from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
@@ -82,7 +82,7 @@ def script(folder: str, outside: Path, files: Iterable[str], kind: str) -> str:
 
 def hostile(data: Path, outside: Path, name: str, files: Iterable[str], kind: str, **spec: object) -> DesiredContainer:
     text = script(str(data / "runs" / name), outside, files, kind)
-    return make_wish(text, container_id=name, **spec)
+    return make_desired(text, container_id=name, **spec)
 
 
 @pytest.fixture
@@ -125,12 +125,12 @@ def highest_memory() -> int:
     raise AssertionError("no VmHWM")
 
 
-async def all_end(master: FakeLinkMaster, wishes: list[DesiredContainer], within: float) -> None:
+async def all_end(master: FakeLinkMaster, containers: list[DesiredContainer], within: float) -> None:
     """Waits until the master knows the end of each."""
-    await master.wish(*wishes)
+    await master.set_desired(*containers)
 
     def have_ended() -> bool:
-        reported = [master.truth_of(wish.container_id) for wish in wishes]
+        reported = [master.report_of(desired.container_id) for desired in containers]
         return all(each is not None and each.exit is not None for each in reported)
 
     await eventually(have_ended, within=within)
@@ -149,10 +149,10 @@ async def test_a_process_that_replaces_a_file_of_its_run_folder_harms_nobody_els
                 for number, (file, kind) in enumerate(cases[at : at + 16])
             ]
             await all_end(master, lot, within=60)
-        good = make_wish("echo fine; exit 4")
+        good = make_desired("echo fine; exit 4")
         await all_end(master, [good], within=30)
         await eventually(lambda: master.text_of(good.container_id)[:1] == ["fine"])
-        await master.wish()
+        await master.set_desired()
         await eventually(lambda: not list((data / "runs").iterdir()), within=60)
 
 
@@ -173,11 +173,11 @@ async def test_a_container_that_replaces_the_files_of_its_run_folder_harms_nobod
     user = RunAs(uid=4711, gid=4711, user="someone", group="some")
     async with unharmed(outside), serving(master.app()) as url, agent_on(url, data, **settings):
         for lot in (kinds[::2], kinds[1::2]):
-            wishes = [hostile(data, outside, os.urandom(16).hex(), FILES, kind) for kind in lot]
-            wishes += [hostile(data, outside, os.urandom(16).hex(), OF_TASK, kind, run_as=user) for kind in lot]
-            await all_end(master, wishes, within=120)
-        good = make_wish("echo fine; exit 4")
+            containers = [hostile(data, outside, os.urandom(16).hex(), FILES, kind) for kind in lot]
+            containers += [hostile(data, outside, os.urandom(16).hex(), OF_TASK, kind, run_as=user) for kind in lot]
+            await all_end(master, containers, within=120)
+        good = make_desired("echo fine; exit 4")
         await all_end(master, [good], within=30)
         await eventually(lambda: master.text_of(good.container_id)[:1] == ["fine"])
-        await master.wish()
+        await master.set_desired()
         await eventually(lambda: not list((data / "runs").iterdir()), within=60)

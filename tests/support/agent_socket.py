@@ -34,7 +34,9 @@ class AgentSocket:
 
 
 @asynccontextmanager
-async def agent_socket(one: Cluster, agent_id: str = "one", text: str = "", **hello: Any) -> AsyncIterator[AgentSocket]:
+async def agent_socket(
+    cluster: Cluster, agent_id: str = "one", text: str = "", **hello: Any
+) -> AsyncIterator[AgentSocket]:
     """A connection whose agent has said hello; ``text``: in these words."""
     socket = AgentSocket()
     scope = {
@@ -43,14 +45,14 @@ async def agent_socket(one: Cluster, agent_id: str = "one", text: str = "", **he
         "raw_path": b"/agents",
         "root_path": "",
         "query_string": b"",
-        "headers": [(b"authorization", f"Bearer {one.master.secrets.join_token}".encode())],
+        "headers": [(b"authorization", f"Bearer {cluster.master.secrets.join_token}".encode())],
         "subprotocols": [],
         "server": ("127.0.0.1", 1),
         "client": ("127.0.0.1", 2),
     }
     socket.to_master.put_nowait({"type": "websocket.connect"})
     socket.send(text or Hello(**{"agent_id": agent_id, "slots": [SlotFacts(id=0)]} | hello).model_dump_json())
-    serving = asyncio.create_task(one.app(scope, socket.to_master.get, socket.from_master.put))
+    serving = asyncio.create_task(cluster.app(scope, socket.to_master.get, socket.from_master.put))
     try:
         yield socket
     finally:

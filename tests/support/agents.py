@@ -37,7 +37,7 @@ def plain_boot(draft: Draft) -> tuple[str, ...]:
     return with_hooks(draft, ("sh", "-c", entrypoint) if isinstance(entrypoint, str) else tuple(entrypoint))
 
 
-def make_wish(entrypoint: str | list[str] = "true", *, container_id: str = "", **spec: Any) -> DesiredContainer:
+def make_desired(entrypoint: str | list[str] = "true", *, container_id: str = "", **spec: Any) -> DesiredContainer:
     container_id = container_id or uuid.uuid4().hex
     environment = {
         "DET_MASTER": "http://127.0.0.1:1",
@@ -87,9 +87,9 @@ def make_context(master: FakeLinkMaster, **files: str) -> ContextRef:
     return ContextRef(hash=name, size=len(data))
 
 
-def is_done(master: FakeLinkMaster, wish: DesiredContainer) -> bool:
-    truth = master.truth_of(wish.container_id)
-    return truth is not None and truth.output_done
+def is_done(master: FakeLinkMaster, desired: DesiredContainer) -> bool:
+    report = master.report_of(desired.container_id)
+    return report is not None and report.output_done
 
 
 async def outcome(
@@ -98,11 +98,11 @@ async def outcome(
     """How it ended, the task's lines, the agent's lines."""
     master = master or FakeLinkMaster()
     settings = spec.pop("settings", {})
-    wish = make_wish(entrypoint, **spec)
+    desired = make_desired(entrypoint, **spec)
     async with serving(master.app()) as url, agent_on(url, tmp_path / "data", **settings):
-        await master.wish(wish)
-        await eventually(functools.partial(is_done, master, wish))
-    truth = master.truth_of(wish.container_id)
-    assert truth is not None
-    assert truth.exit is not None
-    return truth.exit, master.text_of(wish.container_id), master.text_of(wish.container_id, "agent")
+        await master.set_desired(desired)
+        await eventually(functools.partial(is_done, master, desired))
+    report = master.report_of(desired.container_id)
+    assert report is not None
+    assert report.exit is not None
+    return report.exit, master.text_of(desired.container_id), master.text_of(desired.container_id, "agent")

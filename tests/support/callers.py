@@ -48,24 +48,24 @@ class Callers:
         )
 
 
-async def callers(one: Cluster) -> Callers:
+async def callers(cluster: Cluster) -> Callers:
     """The victim has a running trial; another trial of theirs runs too. Ends with the client logged in as the victim."""
-    answer = await one.post("/api/v1/users", {"user": {"username": VICTIM}, "password": PASSWORD})
+    answer = await cluster.post("/api/v1/users", {"user": {"username": VICTIM}, "password": PASSWORD})
     user_id = answer.json()["user"]["id"]
-    headers = {"no token": {"Authorization": ""}, "admin": {"Authorization": one.client.headers["Authorization"]}}
-    headers["expired token"] = await _expired(one)
-    headers["another user"] = await _logged_in(one.client, "determined")
-    headers["victim"] = await _logged_in(one.client, VICTIM)
-    lived_in = await live_in(one)
-    await one.create()
-    wishes = await lived_in.played.wished(2)
-    other = next(wish for wish in wishes if wish.allocation_id != lived_in.allocation)
-    async with one.master.database.write() as session:  # as if its own task were to remove it
+    headers = {"no token": {"Authorization": ""}, "admin": {"Authorization": cluster.client.headers["Authorization"]}}
+    headers["expired token"] = await _expired(cluster)
+    headers["another user"] = await _logged_in(cluster.client, "determined")
+    headers["victim"] = await _logged_in(cluster.client, VICTIM)
+    lived_in = await live_in(cluster)
+    await cluster.create()
+    containers = await lived_in.played.wait_for_desired(2)
+    other = next(desired for desired in containers if desired.allocation_id != lived_in.allocation)
+    async with cluster.master.database.write() as session:  # as if its own task were to remove it
         theirs = update(CheckpointRow).where(CheckpointRow.uuid == lived_in.checkpoint)
         await session.execute(theirs.values(removal_task_id=lived_in.task))
-    headers["another trial"] = one.as_task(other.allocation_id)
-    headers["the trial"] = one.as_task(lived_in.allocation)
-    headers["join token"] = {"Authorization": f"Bearer {one.master.secrets.join_token}"}
+    headers["another trial"] = cluster.as_task(other.allocation_id)
+    headers["the trial"] = cluster.as_task(lived_in.allocation)
+    headers["join token"] = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
     return Callers(lived_in, user_id, headers)
 
 
@@ -74,20 +74,20 @@ async def _logged_in(client: httpx.AsyncClient, username: str) -> dict[str, str]
     return {"Authorization": client.headers["Authorization"]}
 
 
-async def _expired(one: Cluster) -> dict[str, str]:
-    headers = await _logged_in(one.client, VICTIM)
-    async with one.master.database.write() as session:
-        principal = await one.master.authenticator.principal({"authorization": headers["Authorization"]}, {})
+async def _expired(cluster: Cluster) -> dict[str, str]:
+    headers = await _logged_in(cluster.client, VICTIM)
+    async with cluster.master.database.write() as session:
+        principal = await cluster.master.authenticator.principal({"authorization": headers["Authorization"]}, {})
         late = update(SessionRow).where(SessionRow.id == principal.session_id)
         await session.execute(late.values(expires_at=datetime(2020, 1, 1, tzinfo=UTC)))
-    one.master.authenticator.forget_sessions()
+    cluster.master.authenticator.forget_sessions()
     return headers
 
 
-async def everything(one: Cluster) -> dict[str, list[Any]]:
+async def everything(cluster: Cluster) -> dict[str, list[Any]]:
     """The rows that nobody but the victim, an agent or an admin may change; the index has caught up with them."""
-    await one.master.indexer.catch_up(at_once=True)
-    connection = sqlite3.connect(one.master.settings.data / "master.sqlite")
+    await cluster.master.indexer.catch_up(at_once=True)
+    connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     kept = sorted(names - {"sessions", "events", "user_settings", "sign_in_links", "alembic_version"})
     found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in kept}

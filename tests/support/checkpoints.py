@@ -23,7 +23,7 @@ def store_checkpoint(root: Path, uuid: str, steps: int = 1, **files: bytes) -> P
     return folder
 
 
-async def report_checkpoint(one: Cluster, allocation_id: str, uuid: str, steps: int = 1) -> None:
+async def report_checkpoint(cluster: Cluster, allocation_id: str, uuid: str, steps: int = 1) -> None:
     body = {"uuid": uuid, "metadata": {"steps_completed": steps}, "resources": {"weights": 3}}
-    answer = await one.post("/api/v1/checkpoints", body, **one.as_task(allocation_id))
+    answer = await cluster.post("/api/v1/checkpoints", body, **cluster.as_task(allocation_id))
     assert answer.status_code == 200, answer.text

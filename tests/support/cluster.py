@@ -92,48 +92,50 @@ class FakeAgent:
     id: str
     address: str = "127.0.0.1"
 
-    async def wish(self) -> list[DesiredContainer]:
+    async def desired(self) -> list[DesiredContainer]:
         master = self.cluster.master
         return await desired_containers(master.database, master.secrets, master.identity.cluster_id, self.id)
 
-    async def wished(self, count: int = 1) -> list[DesiredContainer]:
+    async def wait_for_desired(self, count: int = 1) -> list[DesiredContainer]:
         """Waits until so many containers are wished."""
 
         async def enough() -> list[DesiredContainer] | None:
-            wishes = await self.wish()
-            return wishes if len(wishes) >= count else None
+            containers = await self.desired()
+            return containers if len(containers) >= count else None
 
         return await eventually(enough)
 
-    def truth(
-        self, wish: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None
+    def report_of(
+        self, desired: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None
     ) -> ReportedContainer:
         return ReportedContainer(
-            container_id=wish.container_id,
-            allocation_id=wish.allocation_id,
+            container_id=desired.container_id,
+            allocation_id=desired.allocation_id,
             state=state,
             address=self.address,
             exit=exit_,
             output_done=exit_ is not None,
         )
 
-    async def say(self, wish: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None) -> None:
-        await self.cluster.master.agents.on_report(self.id, [self.truth(wish, state, exit_)])
+    async def send_report(
+        self, desired: DesiredContainer, state: ContainerState, exit_: ContainerExit | None = None
+    ) -> None:
+        await self.cluster.master.agents.on_report(self.id, [self.report_of(desired, state, exit_)])
 
-    async def run(self, wish: DesiredContainer) -> None:
+    async def run(self, desired: DesiredContainer) -> None:
         """Running, rendezvous done."""
-        await self.say(wish, ContainerState.RUNNING)
+        await self.send_report(desired, ContainerState.RUNNING)
         answer = await self.cluster.client.get(
-            f"/api/v1/allocations/{wish.allocation_id}/resources/{wish.container_id}/rendezvous"
+            f"/api/v1/allocations/{desired.allocation_id}/resources/{desired.container_id}/rendezvous"
         )
         assert answer.status_code == 200, answer.text
 
-    async def exit(self, wish: DesiredContainer, code: int = 0) -> None:
-        await self.say(wish, ContainerState.TERMINATED, ContainerExit(kind="exited", code=code))
+    async def exit(self, desired: DesiredContainer, code: int = 0) -> None:
+        await self.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=code))
 
 
 @asynccontextmanager
-async def cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Cluster]:
+async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Cluster]:
     """A master over a fresh copy of a database that the migrations built once, in which ``admin`` is logged in."""
     data = folder / "data"
     data.mkdir(exist_ok=True)

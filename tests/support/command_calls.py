@@ -15,19 +15,19 @@ ECHO = {"entrypoint": ["echo", "hello"]}
 FILE = {"path": "run.py", "type": 48, "content": base64.b64encode(b"pass\n").decode(), "mode": 420, "mtime": "1"}
 
 
-async def launch(one: Cluster, config: dict[str, Any] | None = None, **body: Any) -> str:
-    answer = await one.post(C, {"config": ECHO if config is None else config, **body})
+async def launch(cluster: Cluster, config: dict[str, Any] | None = None, **body: Any) -> str:
+    answer = await cluster.post(C, {"config": ECHO if config is None else config, **body})
     assert answer.status_code == 200, answer.text
     return str(answer.json()["command"]["id"])
 
 
-async def shown(one: Cluster, command: str) -> dict[str, Any]:
-    return dict((await one.get(f"{C}/{command}"))["command"])
+async def shown(cluster: Cluster, command: str) -> dict[str, Any]:
+    return dict((await cluster.get(f"{C}/{command}"))["command"])
 
 
-async def reaches(one: Cluster, command: str, state: str) -> dict[str, Any]:
+async def reaches(cluster: Cluster, command: str, state: str) -> dict[str, Any]:
     async def found() -> dict[str, Any] | None:
-        command_now = await shown(one, command)
+        command_now = await shown(cluster, command)
         return command_now if command_now["state"] == f"STATE_{state}" else None
 
     return await eventually(found)
@@ -35,12 +35,12 @@ async def reaches(one: Cluster, command: str, state: str) -> dict[str, Any]:
 
 async def attempt(agent: FakeAgent, command: str, run: int = 1) -> DesiredContainer:
     async def found() -> DesiredContainer | None:
-        return next((w for w in await agent.wish() if w.allocation_id == f"{command}.{run}"), None)
+        return next((w for w in await agent.desired() if w.allocation_id == f"{command}.{run}"), None)
 
     return await eventually(found)
 
 
-async def log(one: Cluster, command: str) -> list[str]:
-    async with one.master.database.read() as session:
+async def log(cluster: Cluster, command: str) -> list[str]:
+    async with cluster.master.database.read() as session:
         query = select(LogRow.log).where(LogRow.task_id == command).order_by(LogRow.id)
         return list(await session.scalars(query))

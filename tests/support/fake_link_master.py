@@ -46,10 +46,10 @@ class FakeLinkMaster:
         self.stored_output: dict[str, int] = {}
         """Answers for the next wish."""
         self.posts = 0
-        self.wishes: dict[str, DesiredContainer] = {}
+        self.desired: dict[str, DesiredContainer] = {}
         self.sequence = 0
         self.hellos: list[Hello] = []
-        self.truths: list[ReportedState] = []
+        self.reports: list[ReportedState] = []
         self.lines: dict[str, list[OutputLine]] = {}
         self.arrivals: list[tuple[float, OutputLine]] = []
         self.committed: dict[str, int] = {}
@@ -61,8 +61,8 @@ class FakeLinkMaster:
         """So many next output posts are neither committed nor answered."""
         self._links: set[WebSocket] = set()
 
-    def truth_of(self, container_id: str) -> ReportedContainer | None:
-        for container in self.truths[-1].containers if self.truths else ():
+    def report_of(self, container_id: str) -> ReportedContainer | None:
+        for container in self.reports[-1].containers if self.reports else ():
             if container.container_id == container_id:
                 return container
         return None
@@ -70,12 +70,12 @@ class FakeLinkMaster:
     def text_of(self, container_id: str, source: str = "task") -> list[str]:
         return [line.log for line in self.lines.get(container_id, ()) if line.source == source]
 
-    async def wish(self, *containers: DesiredContainer) -> None:
+    async def set_desired(self, *containers: DesiredContainer) -> None:
         """From now on exactly these."""
-        self.wishes = {container.container_id: container for container in containers}
+        self.desired = {container.container_id: container for container in containers}
         self.sequence += 1
         for link in set(self._links):
-            await self._send_wish(link)
+            await self._send_desired(link)
 
     async def cut(self) -> None:
         """Breaks every link."""
@@ -92,15 +92,15 @@ class FakeLinkMaster:
             ]
         )
 
-    async def _send_wish(self, link: WebSocket) -> None:
-        wish = DesiredState(
+    async def _send_desired(self, link: WebSocket) -> None:
+        desired = DesiredState(
             master_epoch=self.epoch,
             sequence=self.sequence,
-            containers=list(self.wishes.values()),
+            containers=list(self.desired.values()),
             stored_output=self.stored_output,
         )
         self.stored_output = {}
-        await link.send_text(wish.model_dump_json())
+        await link.send_text(desired.model_dump_json())
 
     async def _agents(self, link: WebSocket) -> None:
         if link.headers.get("authorization") != f"Bearer {TOKEN}":
@@ -125,11 +125,11 @@ class FakeLinkMaster:
             )
             await link.send_text(welcome.model_dump_json())
             self._links.add(link)
-            await self._send_wish(link)
+            await self._send_desired(link)
             while True:
                 message = AGENT_MESSAGE.validate_json(await link.receive_text())
                 assert isinstance(message, ReportedState)
-                self.truths.append(message)
+                self.reports.append(message)
                 for batch in message.last_output:
                     kept = self._keep(batch) if self.stores_last_output else self.committed.get(batch.container_id, 0)
                     self.stored_output[batch.container_id] = kept

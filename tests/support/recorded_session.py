@@ -39,12 +39,12 @@ class Answered:
 class Session:
     """``made`` grows with each recorded call that is made."""
 
-    one: Cluster
+    cluster: Cluster
     agent: FakeAgent
     recorded: dict[str, list[dict[str, Any]]]
     made: list[Answered] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
-    wishes: dict[int, DesiredContainer] = field(default_factory=dict)
+    containers: dict[int, DesiredContainer] = field(default_factory=dict)
     """Containers by the number of their trial."""
 
     async def calls(self, noun: str, first: int = 0, end: int | None = None) -> None:
@@ -63,8 +63,8 @@ class Session:
         query = self._filled(call.get("query"))
         if "metrics-stream" in path:
             query["periodSeconds"] = 0
-        answer = await self.one.client.request(method, path, params=query, headers=headers, **request)
-        self.one.client.cookies.clear()
+        answer = await self.cluster.client.request(method, path, params=query, headers=headers, **request)
+        self.cluster.client.cookies.clear()
         body: Any
         try:
             body = answer.json()
@@ -89,19 +89,19 @@ class Session:
         """The agent starts what the master desires for this trial."""
 
         async def found() -> DesiredContainer | None:
-            desired = await self.agent.wish()
+            desired = await self.agent.desired()
             of_trial = [w for w in desired if w.spec and w.spec.environment.get("DET_TRIAL_ID") == str(trial)]
             return of_trial[0] if of_trial else None
 
-        self.wishes[trial] = await eventually(found)
-        await self.agent.run(self.wishes[trial])
+        self.desired[trial] = await eventually(found)
+        await self.agent.run(self.desired[trial])
 
     async def report(self, trial: int, steps: range) -> None:
         """Metrics at each step; a validation and a checkpoint each 5 steps; a line of output a step."""
-        wish = self.wishes[trial]
-        assert wish.spec is not None
-        task = self.one.as_task(wish.allocation_id)
-        run = int(wish.spec.environment["DET_TRIAL_RUN_ID"])
+        desired = self.desired[trial]
+        assert desired.spec is not None
+        task = self.cluster.as_task(desired.allocation_id)
+        run = int(desired.spec.environment["DET_TRIAL_RUN_ID"])
         for step in steps:
             groups = [("training", {"loss": 0.5 / step, "deep": {"a": 1}})]
             groups += [("validation", {"validation_loss": 0.5 / step})] if step % 5 == 0 else []
@@ -113,43 +113,43 @@ class Session:
                     "metrics": {"avgMetrics": metrics},
                 }
                 await self._sent(f"/api/v1/trials/{trial}/metrics", {"group": group, "metrics": report}, task)
-            await self.print_line(wish, f"step {step}\n")
+            await self.print_line(desired, f"step {step}\n")
             if step % 5 == 0:
                 uuid = checkpoint_uuid(100 * trial + step)
-                store_checkpoint(self.one.master.settings.data / "checkpoints", uuid, step)
-                checkpoint = {"uuid": uuid, "taskId": wish.spec.task_id, "allocationId": wish.allocation_id}
+                store_checkpoint(self.cluster.master.settings.data / "checkpoints", uuid, step)
+                checkpoint = {"uuid": uuid, "taskId": desired.spec.task_id, "allocationId": desired.allocation_id}
                 checkpoint |= {"resources": {"metadata.json": "27", "s.json": "9"}, "state": "STATE_COMPLETED"}
                 checkpoint |= {"metadata": {"steps_completed": step}}
                 await self._sent("/api/v1/checkpoints", checkpoint, task)
 
-    async def print_line(self, wish: DesiredContainer, text: str) -> None:
-        assert wish.spec is not None
-        line = {"taskId": wish.spec.task_id, "agentId": AGENT, "containerId": wish.container_id, "log": text}
+    async def print_line(self, desired: DesiredContainer, text: str) -> None:
+        assert desired.spec is not None
+        line = {"taskId": desired.spec.task_id, "agentId": AGENT, "containerId": desired.container_id, "log": text}
         line |= {"level": "LOG_LEVEL_INFO", "source": "task", "stdtype": "stdout"}
-        await self._sent("/api/v1/task/logs", {"logs": [line]}, self.one.as_task(wish.allocation_id))
+        await self._sent("/api/v1/task/logs", {"logs": [line]}, self.cluster.as_task(desired.allocation_id))
 
     async def _sent(self, path: str, body: Any, headers: dict[str, str]) -> None:
-        answer = await self.one.post(path, body, **headers)
+        answer = await self.cluster.post(path, body, **headers)
         assert answer.status_code == 200, answer.text
 
     async def end(self, trial: int, code: int = 0) -> None:
-        await self.agent.exit(self.wishes.pop(trial), code)
+        await self.agent.exit(self.desired.pop(trial), code)
 
     async def is_in(self, experiment: int, state: str) -> None:
         async def reached() -> bool:
-            return await self.one.state(experiment) == f"STATE_{state}"
+            return await self.cluster.state(experiment) == f"STATE_{state}"
 
         await eventually(reached)
 
 
-async def made_again(one: Cluster) -> Session:
+async def made_again(cluster: Cluster) -> Session:
     """Makes all recorded calls in their order."""
     now = datetime.now(UTC)
     slots = [SlotFacts(id=i, kind="cpu", brand="Artificial", uuid=f"slot-{i}") for i in range(2)]
-    await one.master.agents.welcome(Hello(agent_id=AGENT, hostname="host", slots=slots))
-    agent = FakeAgent(one, AGENT)
-    one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
-    session = Session(one, agent, json.loads(RECORDED.read_text()))
+    await cluster.master.agents.welcome(Hello(agent_id=AGENT, hostname="host", slots=slots))
+    agent = FakeAgent(cluster, AGENT)
+    cluster.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
+    session = Session(cluster, agent, json.loads(RECORDED.read_text()))
     session.names |= {f"{name}": f"{now + timedelta(days=days):%Y-%m-%d}" for name, days in _DAYS.items()}
     session.names |= {"password": PASSWORD, "project": "1", "workspace": "1"}
     await _users(session)
@@ -167,63 +167,65 @@ _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
 
 async def _users(session: Session) -> None:
-    one = session.one
-    admin = one.client.headers["Authorization"]
+    cluster = session.cluster
+    admin = cluster.client.headers["Authorization"]
     login = {"username": "admin", "password": PASSWORD}
-    one.client.headers["Authorization"] = f"Bearer {(await one.post('/api/v1/auth/login', login)).json()['token']}"
-    one.client.cookies.clear()
+    cluster.client.headers["Authorization"] = (
+        f"Bearer {(await cluster.post('/api/v1/auth/login', login)).json()['token']}"
+    )
+    cluster.client.cookies.clear()
     await session.calls("auth")  # signs out
-    one.client.headers["Authorization"] = admin
+    cluster.client.headers["Authorization"] = admin
     await session.calls("master")
     await session.calls("users", 0, 5)
     for username in ("ada", "eve", "bob"):
-        await one.post("/api/v1/users", {"user": {"username": username}, "password": PASSWORD})
-    ada = next(u["id"] for u in (await one.get("/api/v1/users"))["users"] if u["username"] == "ada")
+        await cluster.post("/api/v1/users", {"user": {"username": username}, "password": PASSWORD})
+    ada = next(u["id"] for u in (await cluster.get("/api/v1/users"))["users"] if u["username"] == "ada")
     password = {"password": PASSWORD, "isHashed": False}
-    assert (await one.client.patch(f"/api/v1/users/{ada}", json=password)).status_code == 200
-    signed_in = await one.post("/api/v1/auth/login", {"username": "ada", "password": PASSWORD})
+    assert (await cluster.client.patch(f"/api/v1/users/{ada}", json=password)).status_code == 200
+    signed_in = await cluster.post("/api/v1/auth/login", {"username": "ada", "password": PASSWORD})
     session.names["token_of_ada"] = signed_in.json()["token"]
-    one.client.cookies.clear()
+    cluster.client.cookies.clear()
     await session.calls("users", 5)
 
 
 async def _first_experiment(session: Session) -> None:
     await session.calls("experiments", 0, 1)
     await session.start(1)
-    task = session.wishes[1].spec
+    task = session.desired[1].spec
     assert task is not None
     session.names |= {"task": task.task_id, "first_checkpoint": checkpoint_uuid(105)}
     session.names |= {"last_checkpoint": checkpoint_uuid(110)}
-    accelerators = {"containerId": session.wishes[1].container_id, "acceleratorType": "cpu", "nodeName": AGENT}
-    path = f"/api/v1/allocations/{session.wishes[1].allocation_id}/acceleratorData"
-    await session.one.post(path, {"acceleratorData": accelerators}, **session.one.as_task(task.task_id + ".1"))
+    accelerators = {"containerId": session.desired[1].container_id, "acceleratorType": "cpu", "nodeName": AGENT}
+    path = f"/api/v1/allocations/{session.desired[1].allocation_id}/acceleratorData"
+    await session.cluster.post(path, {"acceleratorData": accelerators}, **session.cluster.as_task(task.task_id + ".1"))
     await session.report(1, range(1, 11))
     await session.end(1)
     await session.is_in(1, "COMPLETED")
 
     async def first_is_deleted() -> bool:
-        shown = await session.one.get(f"/api/v1/checkpoints/{checkpoint_uuid(105)}")
+        shown = await session.cluster.get(f"/api/v1/checkpoints/{checkpoint_uuid(105)}")
         return bool(shown["checkpoint"]["state"] == "STATE_DELETED")
 
     await eventually(first_is_deleted)
 
 
 async def _searches(session: Session) -> None:
-    one = session.one
-    await one.post(f"/api/v1/agents/{AGENT}/disable", {})
+    cluster = session.cluster
+    await cluster.post(f"/api/v1/agents/{AGENT}/disable", {})
     await session.calls("experiments", 1, 6)
     files = session.recorded["experiments"][0]["request"]["modelDefinition"]
-    await one.create(json.dumps(FAILING), modelDefinition=files)
+    await cluster.create(json.dumps(FAILING), modelDefinition=files)
     await session.calls("experiments", 6, 13)
     await session.calls("experiments", 14, 40)
     await session.calls("models")
-    await one.post(f"/api/v1/agents/{AGENT}/enable", {})
+    await cluster.post(f"/api/v1/agents/{AGENT}/enable", {})
     for trial in (2, 3):
         await session.start(trial)
         await session.report(trial, range(1, 11))
 
     async def is_indexed() -> bool:
-        found = (await one.post("/api/v1/experiments-search", {})).json()["experiments"]
+        found = (await cluster.post("/api/v1/experiments-search", {})).json()["experiments"]
         return all(each["bestTrial"]["summaryMetrics"] for each in found if each["experiment"]["id"] in (1, 2))
 
     await eventually(is_indexed)
@@ -234,16 +236,16 @@ async def _searches(session: Session) -> None:
 
 
 async def _queue(session: Session) -> None:
-    one = session.one
+    cluster = session.cluster
     await session.start(4)
-    session.names["allocation"] = session.wishes[4].allocation_id
+    session.names["allocation"] = session.desired[4].allocation_id
     await session.start(5)
     await session.end(5, code=2)
     await session.is_in(3, "ERROR")
-    experiment = await one.create(
+    experiment = await cluster.create(
         json.dumps(LONG), modelDefinition=session.recorded["experiments"][0]["request"]["modelDefinition"]
     )
-    session.names["job"] = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["jobId"]
+    session.names["job"] = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["jobId"]
     await session.start(6)
     for noun in ("jobs", "tasks", "agents"):
         await session.calls(noun)
@@ -252,14 +254,14 @@ async def _queue(session: Session) -> None:
     await session.end(4)
     await session.is_in(2, "COMPLETED")
     await session.calls("experiments", 40, 41)
-    wish = session.wishes[6]
-    await one.post(
-        f"/api/v1/allocations/{wish.allocation_id}/signals/ack_preemption", **one.as_task(wish.allocation_id)
+    desired = session.desired[6]
+    await cluster.post(
+        f"/api/v1/allocations/{desired.allocation_id}/signals/ack_preemption", **cluster.as_task(desired.allocation_id)
     )
     await session.end(6)
 
     async def is_free() -> bool:
-        return not await session.agent.wish()
+        return not await session.agent.desired()
 
     await eventually(is_free)
     await session.calls("experiments", 41, 45)
@@ -273,17 +275,17 @@ async def _commands(session: Session) -> None:
     command = session.made[-1].body["command"]["id"]
     session.names["command"] = command
 
-    async def desired() -> DesiredContainer | None:
-        return next((w for w in await session.agent.wish() if w.allocation_id.startswith(command)), None)
+    async def placed() -> DesiredContainer | None:
+        return next((w for w in await session.agent.desired() if w.allocation_id.startswith(command)), None)
 
-    wish = await eventually(desired)
-    await session.agent.run(wish)
-    await session.print_line(wish, "one\n")
+    desired = await eventually(placed)
+    await session.agent.run(desired)
+    await session.print_line(desired, "one\n")
     await session.calls("commands", 1, 9)
-    await session.agent.exit(wish)
+    await session.agent.exit(desired)
 
     async def has_ended() -> bool:
-        shown = (await session.one.get(f"/api/v1/commands/{command}"))["command"]
+        shown = (await session.cluster.get(f"/api/v1/commands/{command}"))["command"]
         return bool(shown["state"] == "STATE_TERMINATED")
 
     await eventually(has_ended)
@@ -303,7 +305,7 @@ async def _continued(session: Session) -> None:
     await session.calls("experiments", 47, 48)
 
     async def is_gone() -> bool:
-        return (await session.one.client.get("/api/v1/experiments/3")).status_code == 404
+        return (await session.cluster.client.get("/api/v1/experiments/3")).status_code == 404
 
     await eventually(is_gone)
     await session.calls("experiments", 48)

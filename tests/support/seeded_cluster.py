@@ -17,7 +17,7 @@ class LivedIn:
     """Ids of the one trial that runs, by the names that paths and bodies ask for."""
 
     played: FakeAgent
-    wish: DesiredContainer
+    desired: DesiredContainer
     experiment: int
     trial: int
     task: str
@@ -34,7 +34,7 @@ class LivedIn:
 
     async def end(self) -> None:
         """The container ends, as its agent would say."""
-        await self.played.exit(self.wish)
+        await self.played.exit(self.desired)
 
     def for_path(self, name: str) -> str:
         """What ``{name}`` of a path template stands for."""
@@ -57,46 +57,46 @@ class LivedIn:
         return str(named[name])
 
 
-async def live_in(one: Cluster) -> LivedIn:
-    agent = await one.join(slots=2)
-    experiment = await one.create(modelDefinition=[FILE])
-    wish = (await agent.wished())[0]
-    await agent.run(wish)
-    assert wish.spec is not None
-    task = wish.spec.task_id
-    headers = one.as_task(wish.allocation_id)
+async def live_in(cluster: Cluster) -> LivedIn:
+    agent = await cluster.join(slots=2)
+    experiment = await cluster.create(modelDefinition=[FILE])
+    desired = (await agent.wait_for_desired())[0]
+    await agent.run(desired)
+    assert desired.spec is not None
+    task = desired.spec.task_id
+    headers = cluster.as_task(desired.allocation_id)
     metrics = {"avgMetrics": {"loss": 0.5, "odd": "NaN"}, "batchMetrics": [{"loss": 0.5}]}
     for group in ("training", "validation"):
         report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 2, "metrics": metrics}
-        answer = await one.post("/api/v1/trials/1/metrics", {"group": group, "metrics": report}, **headers)
+        answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": report}, **headers)
         assert answer.status_code == 200, answer.text
     checkpoint = {
         "uuid": CHECKPOINT,
         "taskId": task,
-        "allocationId": wish.allocation_id,
+        "allocationId": desired.allocation_id,
         "metadata": {"steps_completed": 2},
         "resources": {"weights": "3"},
         "state": "STATE_COMPLETED",
         "training": {},
     }
-    assert (await one.post("/api/v1/checkpoints", checkpoint, **headers)).status_code == 200
+    assert (await cluster.post("/api/v1/checkpoints", checkpoint, **headers)).status_code == 200
     line = {"taskId": task, "log": "hello", "level": "LOG_LEVEL_INFO", "rankId": 0, "stdtype": "stdout"}
-    assert (await one.post("/api/v1/task/logs", {"logs": [line]}, **headers)).status_code == 200
-    one.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
-    command = await _ended_command(one)
-    job = (await one.get(f"/api/v1/experiments/{experiment}"))["experiment"]["jobId"]
-    return LivedIn(agent, wish, experiment, 1, task, wish.allocation_id, wish.container_id, command, job)
+    assert (await cluster.post("/api/v1/task/logs", {"logs": [line]}, **headers)).status_code == 200
+    cluster.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
+    command = await _ended_command(cluster)
+    job = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["jobId"]
+    return LivedIn(agent, desired, experiment, 1, task, desired.allocation_id, desired.container_id, command, job)
 
 
-async def _ended_command(one: Cluster) -> str:
+async def _ended_command(cluster: Cluster) -> str:
     """Launches a command that has to wait, kills it, and waits for its end."""
-    answer = await one.post("/api/v1/commands", {"config": {"entrypoint": ["true"], "resources": {"slots": 2}}})
+    answer = await cluster.post("/api/v1/commands", {"config": {"entrypoint": ["true"], "resources": {"slots": 2}}})
     assert answer.status_code == 200, answer.text
     command = str(answer.json()["command"]["id"])
-    assert (await one.post(f"/api/v1/commands/{command}/kill", {})).status_code == 200
+    assert (await cluster.post(f"/api/v1/commands/{command}/kill", {})).status_code == 200
 
     async def has_ended() -> bool:
-        shown = (await one.get(f"/api/v1/commands/{command}"))["command"]
+        shown = (await cluster.get(f"/api/v1/commands/{command}"))["command"]
         return bool(shown["state"] == "STATE_TERMINATED")
 
     await eventually(has_ended)

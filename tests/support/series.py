@@ -18,23 +18,23 @@ Point = tuple[int, int, float, float | None]
 """Steps, microseconds, value, epoch."""
 
 
-async def series(one: Cluster, **asked: Any) -> dict[str, Any]:
+async def series(cluster: Cluster, **asked: Any) -> dict[str, Any]:
     body = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "x": "batches", **asked}
-    answer = await one.post("/detent/series", body)
+    answer = await cluster.post("/detent/series", body)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
 
 
-async def packing(one: Cluster, *, least: int = packs.MIN_POINTS, least_at_end: int = 1, steps: int = 1000) -> None:
+async def packing(cluster: Cluster, *, least: int = packs.MIN_POINTS, least_at_end: int = 1, steps: int = 1000) -> None:
     """Packs what there is of at least so many reports, or at the end of a trial; ``steps`` cuts it short."""
-    work = packs.SeriesPacker(one.master.database, lambda: 0, least=least, least_at_end=least_at_end)
+    work = packs.SeriesPacker(cluster.master.database, lambda: 0, least=least, least_at_end=least_at_end)
     for _ in range(steps):
         if await work.tick() is None:
             return
 
 
-async def store(one: Cluster, points: Sequence[Point], *, name: str = "loss") -> None:
+async def store(cluster: Cluster, points: Sequence[Point], *, name: str = "loss") -> None:
     """Reports of trial 1, run 1, past the writer: it forgets nothing that it would have known. Beside the event loop,
     which may have a transaction of the master's to end before this one can begin."""
     rows = [
@@ -45,7 +45,7 @@ async def store(one: Cluster, points: Sequence[Point], *, name: str = "loss") ->
         'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
         " VALUES (1, 1, 'training', ?, ?, ?, 0)"
     )
-    await asyncio.to_thread(write_rows, one.master.settings.data, statement, rows)
+    await asyncio.to_thread(write_rows, cluster.master.settings.data, statement, rows)
 
 
 def oracle(
