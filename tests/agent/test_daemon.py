@@ -81,8 +81,8 @@ async def test_the_end_of_the_output_is_reported_before_a_container_is_forgotten
         await eventually(lambda: desired.container_id in master.committed)
         may_send.set()
         await eventually(lambda: master.report_of(desired.container_id) is None)
-    told = [each for report in master.reports for each in report.containers if each.output_done]
-    assert [each.container_id for each in told] == [desired.container_id]
+    drained = [each for report in master.reports for each in report.containers if each.output_done]
+    assert [each.container_id for each in drained] == [desired.container_id]
 
 
 @pytest.mark.parametrize("is_stored", [True, False])

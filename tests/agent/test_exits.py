@@ -1,4 +1,4 @@
-"""How a container's end is told: the rank that failed first, where, how, and its last lines."""
+"""The exit record of a container: the rank that failed first, where, how, and its last lines."""
 
 import json
 from pathlib import Path

@@ -25,9 +25,9 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run tasks 
 can_hold = pytest.mark.skipif(not can_mount_as_root(), reason="only root can hold a folder by a mount")
 
 
-def access_of(tmp_path: Path, told: ClusterFolders = ClusterFolders(), **settings: Any) -> HostAccess:
+def access_of(tmp_path: Path, folders: ClusterFolders = ClusterFolders(), **settings: Any) -> HostAccess:
     (tmp_path / "agent").mkdir(exist_ok=True)
-    return HostAccess(Settings(data=tmp_path / "agent", container_runtime="docker", **settings), lambda: told)
+    return HostAccess(Settings(data=tmp_path / "agent", container_runtime="docker", **settings), lambda: folders)
 
 
 def draft_of(tmp_path: Path, identity: Identity | None = None, **spec: Any) -> Draft:
@@ -124,9 +124,9 @@ def test_a_folder_that_nobody_named_is_refused_with_the_line_that_allows_it(
 
 
 def test_the_clusters_own_storage_is_allowed_as_the_master_names_it(tmp_path: Path) -> None:
-    told = ClusterFolders((str(tmp_path / "storage"),), "")
-    assert refusal(access_of(tmp_path, told), draft_of(tmp_path, **store(tmp_path / "storage"))) == ""
-    assert refusal(access_of(tmp_path, told), draft_of(tmp_path, **store(tmp_path / "other"))) != ""
+    folders = ClusterFolders((str(tmp_path / "storage"),), "")
+    assert refusal(access_of(tmp_path, folders), draft_of(tmp_path, **store(tmp_path / "storage"))) == ""
+    assert refusal(access_of(tmp_path, folders), draft_of(tmp_path, **store(tmp_path / "other"))) != ""
     earlier = draft_of(tmp_path, is_cluster_storage=True, **store(tmp_path / "storage"))
     assert refusal(access_of(tmp_path), earlier) == "", "a master of an earlier version says it with the task"
 
@@ -144,8 +144,8 @@ def test_folders_of_master_and_agent_are_refused_although_a_folder_above_them_is
         (master / name).touch()
     (tmp_path / "link").symlink_to(master)
     (tmp_path / "token").touch()
-    told = ClusterFolders((str(master / "checkpoints"),), str(master))
-    access = access_of(tmp_path, told, allowed_host_paths=[tmp_path], token_file=tmp_path / "token")
+    folders = ClusterFolders((str(master / "checkpoints"),), str(master))
+    access = access_of(tmp_path, folders, allowed_host_paths=[tmp_path], token_file=tmp_path / "token")
     draft = draft_of(tmp_path, ADA if is_users else None, **key(f"{tmp_path}/{path}"))
     text = refusal(access, draft)
     assert "data folder" in text or "join token" in text, text
@@ -206,11 +206,11 @@ def test_settings_in_variables_are_separated_by_commas(tmp_path: Path) -> None:
 
 
 def test_what_the_master_said_is_known_to_an_agent_that_starts_again(tmp_path: Path) -> None:
-    state, told = AgentState(tmp_path), ClusterFolders(("/storage",), "/master")
-    assert state.obey("cluster", 1, told)
+    state, folders = AgentState(tmp_path), ClusterFolders(("/storage",), "/master")
+    assert state.obey("cluster", 1, folders)
     state.close()
     again = AgentState(tmp_path)
-    assert again.cluster_folders == told
+    assert again.cluster_folders == folders
     again.close()
 
 

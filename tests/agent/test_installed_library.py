@@ -1,4 +1,4 @@
-"""What a trial with the official library is told at its start, and why it failed when it was activated."""
+"""Lines in the log of a trial with the official library at its start, and the cause of its failure when it is activated."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Metric reports that a dead task left on disk are sent in order, with its own token, before its end is told."""
+"""Metric reports that a dead task left on disk are sent in order, with its own token, before its end is reported."""
 
 import json
 import os

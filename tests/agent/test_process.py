@@ -59,7 +59,7 @@ async def ended(master: FakeLinkMaster, desired: DesiredContainer) -> ContainerE
 
 
 def make_long(url: str, go: Path, script: str = "") -> DesiredContainer:
-    """Counts until it is told to end."""
+    """Counts until it is asked to end."""
     loop = f"i=0; while [ ! -e {go} ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end; {script}"
     return make_desired(loop, environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"})
 
@@ -96,7 +96,7 @@ async def test_killed_at_many_moments_no_container_is_started_twice_or_lost(tmp_
             )
             await master.set_desired(*master.desired.values(), desired)
             async with agent(url, tmp_path / "data") as process:
-                # Wherever it is between hearing of the container and having told its end.
+                # Anywhere between the first message about the container and the report of its end.
                 seen = len(master.reports)
                 await eventually(functools.partial(has_more, master, seen + 2))
                 process.kill()

@@ -30,10 +30,10 @@ class Tasks:
     def __init__(self) -> None:
         self.container_ids: Set[str] = set()
         self.held_slots: Set[int] = set()
-        self.told: list[list[SlotStatus]] = []
+        self.reports: list[list[SlotStatus]] = []
 
     def set_slot_statuses(self, statuses: list[SlotStatus]) -> None:
-        self.told.append(statuses)
+        self.reports.append(statuses)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def monitor(tmp_path):
 
 def said(tasks):
     """The last report: slot → status and reason."""
-    return {status.id: (status.status, status.reason) for status in tasks.told[-1]}
+    return {status.id: (status.status, status.reason) for status in tasks.reports[-1]}
 
 
 async def test_a_slot_is_occupied_while_a_program_outside_the_cluster_computes_on_it(smi, monitor):
@@ -61,7 +61,7 @@ async def test_a_slot_is_occupied_while_a_program_outside_the_cluster_computes_o
     await monitor.tick(tasks)
     assert said(tasks) == {0: ("occupied", f"process {os.getpid()} of {ME} uses it, outside the cluster")}
     await monitor.tick(tasks)
-    assert len(tasks.told) == 1
+    assert len(tasks.reports) == 1
     smi.show(Gpu("GPU-a"), Gpu("GPU-b"))
     await monitor.tick(tasks)
     assert said(tasks) == {}
@@ -74,7 +74,7 @@ async def test_a_process_of_a_task_is_none_of_others(smi, monitor):
         tasks.container_ids = {"c1"}
         smi.show(Gpu("GPU-a", processes=[(task.pid, "C", "N/A")]), Gpu("GPU-b"))
         await monitor.tick(tasks)
-        assert tasks.told == []
+        assert tasks.reports == []
         tasks.container_ids = {"c2"}
         await monitor.tick(tasks)
         assert said(tasks)[0][0] == "occupied"
@@ -98,7 +98,7 @@ async def test_a_child_of_a_task_is_none_of_others_whatever_its_environment(smi,
         tasks.container_ids = {"c1"}
         smi.show(Gpu("GPU-a", processes=[(child, "C", "N/A")]), Gpu("GPU-b"))
         await monitor.tick(tasks)
-        assert tasks.told == []
+        assert tasks.reports == []
     finally:
         os.kill(child, signal.SIGKILL)
         await task.wait()
@@ -123,7 +123,7 @@ async def test_a_lost_gpu_is_unhealthy_until_it_is_back(smi, monitor):
     assert said(tasks) == {1: ("unhealthy", "its driver no longer lists it")}
     smi.say("Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.", 15)
     await monitor.tick(tasks)
-    assert len(tasks.told) == 1, "it may have been busy"
+    assert len(tasks.reports) == 1, "it may have been busy"
     await monitor.tick(tasks)
     lost = "its driver no longer lists it (nvidia-smi failed with exit code 15: Unable to determine the device handle"
     assert {text.startswith(lost) for _, text in said(tasks).values()} == {True}
@@ -139,7 +139,7 @@ async def test_new_errors_and_hardware_faults_disable_a_slot_for_good(smi, monit
     tasks = Tasks()
     smi.show(Gpu("GPU-a", uncorrected="5"), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
-    assert tasks.told == [], "errors of earlier days are no news"
+    assert tasks.reports == [], "errors of earlier days are no news"
     smi.show(Gpu("GPU-a", uncorrected="7"), Gpu("GPU-b", "00000000:5E:00.0"))
     with (tmp_path / "kmsg").open("a") as log:
         log.write("4,3,3,-;NVRM: Xid (PCI:0000:5E:00): 79, pid=1, GPU has fallen off the bus.\n")

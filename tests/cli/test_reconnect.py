@@ -157,7 +157,7 @@ def test_wait_keeps_its_timeout_while_the_master_is_away(
 
 
 def test_following_gives_up_in_the_end_and_reports_each_outage_once() -> None:
-    told: list[str] = []
+    notes: list[str] = []
     seconds = [0.0]
 
     def sleep(length: float) -> None:
@@ -165,7 +165,7 @@ def test_following_gives_up_in_the_end_and_reports_each_outage_once() -> None:
 
     reconnector = Reconnector(
         Session("http://127.0.0.1:1", retry=ONCE),
-        tell=told.append,
+        tell=notes.append,
         give_up_after=120.0,
         sleep=sleep,
         clock=lambda: seconds[0],
@@ -179,8 +179,8 @@ def test_following_gives_up_in_the_end_and_reports_each_outage_once() -> None:
 
     assert reconnector.call(away_twice) == "here"
     assert reconnector.call(away_twice) == "here"
-    assert len(told) == 1
+    assert len(notes) == 1
     with pytest.raises(MasterUnreachable, match="refused; gave up after 2 minutes"):
         reconnector.call(away_twice)
-    assert len(told) == 2
+    assert len(notes) == 2
     assert 120.0 <= seconds[0] < 125.0

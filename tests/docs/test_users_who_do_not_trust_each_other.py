@@ -54,9 +54,9 @@ def refusal(tmp_path: Path, agent: str, configuration: str) -> str:
     storage = config["checkpoint_storage"]
     spec = make_desired(checkpoint_storage=storage, **container_settings(config)).spec
     assert spec is not None
-    settings, told = agent_of(tmp_path, agent), ClusterFolders(("/mnt/c",), "")
+    settings, folders = agent_of(tmp_path, agent), ClusterFolders(("/mnt/c",), "")
     try:
-        HostAccess(settings, lambda: told).check(Draft("c", spec, RunFolder(tmp_path)))
+        HostAccess(settings, lambda: folders).check(Draft("c", spec, RunFolder(tmp_path)))
     except NotStarted as problem:
         return str(problem)
     return ""

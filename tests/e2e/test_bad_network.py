@@ -36,13 +36,13 @@ def test_an_agent_cut_off_beyond_its_window(tmp_path, same_as_straight):
         experiment = create(cluster, MODELS["digits"], tmp_path, held=("train-17",))
         experiment.at_gate("train-17")
         old = experiment.worker
-        told = live_processes.environ_of(old)
+        variables = live_processes.environ_of(old)
         cable.go_dark()
         cluster.start_agent("agent-2")
         wait_until(lambda: experiment.progress["runId"] == 2, what="the second attempt")
         assert old in experiment.processes  # its agent cannot be told
-        with Session(cluster.url, allocation_token=told["DET_SESSION_TOKEN"], retry=ONCE) as session:
-            for path, body in stale_posts(experiment.trial_id, told):
+        with Session(cluster.url, allocation_token=variables["DET_SESSION_TOKEN"], retry=ONCE) as session:
+            for path, body in stale_posts(experiment.trial_id, variables):
                 with pytest.raises(Unauthenticated, match="fenced"):
                     session.post(path, body)
         cable.go_light()
@@ -53,15 +53,15 @@ def test_an_agent_cut_off_beyond_its_window(tmp_path, same_as_straight):
         assert experiment.trials[0]["restarts"] == 0
 
 
-def stale_posts(trial_id, told):
+def stale_posts(trial_id, variables):
     metrics = {"trialId": trial_id, "trialRunId": 1, "stepsCompleted": 18, "metrics": {"avgMetrics": {"loss": 1.0}}}
-    allocation = told["DET_ALLOCATION_ID"]
+    allocation = variables["DET_ALLOCATION_ID"]
     return [
         (f"/api/v1/trials/{trial_id}/metrics", {"metrics": metrics, "group": "training"}),
         (f"/api/v1/trials/{trial_id}/progress", {"progress": 0.5}),
         (
             "/api/v1/checkpoints",
-            {"uuid": "00000000-0000-4000-8000-000000000001", "taskId": told["DET_TASK_ID"], "allocationId": allocation},
+            {"uuid": "00000000-0000-4000-8000-000000000001", "taskId": variables["DET_TASK_ID"], "allocationId": allocation},
         ),
         (f"/api/v1/allocations/{allocation}/signals/ack_preemption", {}),
     ]

@@ -36,11 +36,11 @@ async def states(cluster: Cluster) -> list[tuple[Any, ...]]:
 async def test_each_experiment_of_a_bulk_action_has_its_own_result(cluster: Cluster):
     live = await cluster.create(CONFIG, activate=False)
     done = (await ended(cluster, 1))[0]
-    told = await errors(cluster, "activate", [done, live, 99, live])
-    assert list(told) == [done, live, 99]
-    assert "has ended" in told[done]
-    assert told[live] == ""
-    assert "not found in project 1" in told[99]
+    refusals = await errors(cluster, "activate", [done, live, 99, live])
+    assert list(refusals) == [done, live, 99]
+    assert "has ended" in refusals[done]
+    assert refusals[live] == ""
+    assert "not found in project 1" in refusals[99]
     assert await errors(cluster, "pause", [live]) == {live: ""}
     assert await errors(cluster, "kill", [live]) == {live: ""}
     assert await errors(cluster, "archive", [done], projectId=1) == {done: ""}
@@ -97,8 +97,8 @@ async def test_a_filter_acts_on_exactly_the_ids_that_it_lists(cluster: Cluster, 
     asked = {key: str(value).lower() if isinstance(value, bool) else value for key, value in asked.items()}
     listed = {each["id"] for each in (await cluster.get("/api/v1/experiments", **asked))["experiments"]}
     expected = listed - set(filters.get("excludedExperimentIds", ()))
-    told = await errors(cluster, "delete", [], filters=filters, expectedCount=len(expected))
-    assert told == dict.fromkeys(sorted(expected), "")
+    refusals = await errors(cluster, "delete", [], filters=filters, expectedCount=len(expected))
+    assert refusals == dict.fromkeys(sorted(expected), "")
     left = {row[0] for row in await states(cluster) if row[1] != "STATE_DELETING"}
     assert left == {1, 2, 3, 4, 6} - expected
 
@@ -115,12 +115,12 @@ async def test_one_that_refuses_is_rolled_back_and_the_others_of_the_filter_chan
     done, theirs = await ended(cluster, 1), await ended(cluster, 1, user_id=1)
     await login(cluster.client, "determined")
     mine = await ended(cluster, 1, user_id=2)
-    told = await errors(cluster, "archive", [], filters={})
-    assert told[mine[0]] == ""
-    assert all("only admin or an admin may" in told[each] for each in (live, *done, *theirs))
+    refusals = await errors(cluster, "archive", [], filters={})
+    assert refusals[mine[0]] == ""
+    assert all("only admin or an admin may" in refusals[each] for each in (live, *done, *theirs))
     await login(cluster.client, "admin")
-    told = await errors(cluster, "archive", [], filters={"excludedExperimentIds": mine})
-    assert "only an experiment that has ended" in told[live]
+    refusals = await errors(cluster, "archive", [], filters={"excludedExperimentIds": mine})
+    assert "only an experiment that has ended" in refusals[live]
     assert sorted((row[0], row[2]) for row in await states(cluster)) == [(1, False), (2, True), (3, True), (4, True)]
 
 
@@ -153,8 +153,8 @@ async def test_a_bulk_action_reaches_only_its_own_project(cluster: Cluster):
     assert await errors(cluster, "archive", [mine, theirs], project=0, expectedCount=2) == {mine: "", theirs: ""}
     assert (await bulk(cluster, "archive", [mine], project=77)).status_code == 404
     assert (await bulk(cluster, "archive", [mine], project=1, projectId=2)).status_code == 400
-    told = await errors(cluster, "archive", [10**30, -1, 0], project=0)
-    assert all("not found" in error for error in told.values())
+    refusals = await errors(cluster, "archive", [10**30, -1, 0], project=0)
+    assert all("not found" in error for error in refusals.values())
 
 
 async def test_moved_experiments_are_listed_and_counted_in_their_new_project(cluster: Cluster):
@@ -199,10 +199,10 @@ async def test_an_experiment_that_raises_stops_no_other_of_the_bulk_action(
         await archive(experiment_id, *rest, **more)
 
     monkeypatch.setattr(cluster.master.lifecycle, "archive", breaks)
-    told = await errors(cluster, "archive", [first, second, third])
-    assert (told[first], told[third]) == ("", "")
-    assert "internal error" in told[second]
-    assert "secret" not in told[second]
+    refusals = await errors(cluster, "archive", [first, second, third])
+    assert (refusals[first], refusals[third]) == ("", "")
+    assert "internal error" in refusals[second]
+    assert "secret" not in refusals[second]
 
 
 async def test_a_task_token_may_use_no_bulk_action(cluster: Cluster):

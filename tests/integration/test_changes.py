@@ -22,18 +22,18 @@ class Walk:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.told: Changes = set()
+        self.published: Changes = set()
         cluster.master.notifications.observers.append(
-            lambda topics: self.told.update(c for topic in topics if (c := change_of(topic)) is not None)
+            lambda topics: self.published.update(c for topic in topics if (c := change_of(topic)) is not None)
         )
 
     async def of(self, action: Awaitable[Any]) -> Changes:
-        """What is told while this is done, not later."""
-        self.told.clear()
+        """Returns the changes that are published while this is done, not later."""
+        self.published.clear()
         answer = await action
         if answer is not None:
             assert answer.status_code == 200, answer.text
-        return set(self.told)
+        return set(self.published)
 
     async def running(self) -> tuple[FakeAgent, DesiredContainer, dict[str, str]]:
         agent = await self.cluster.join(slots=2)
@@ -70,7 +70,7 @@ async def test_changes_of_a_paused_experiment_are_published(walk: Walk):
     assert {EXPERIMENT, EVENTS} <= await walk.of(cluster.client.delete(X))
 
     async def gone() -> bool:
-        return ("deleted", "1") in walk.told
+        return ("deleted", "1") in walk.published
 
     await eventually(gone)
 
@@ -80,16 +80,16 @@ async def test_changes_of_an_attempt_are_published_from_request_to_end(walk: Wal
     cluster = walk.cluster
     await cluster.create()
 
-    async def told() -> Changes | None:
-        return walk.told if {EXPERIMENT, CLUSTER} <= walk.told else None
+    async def published() -> Changes | None:
+        return walk.published if {EXPERIMENT, CLUSTER} <= walk.published else None
 
-    await eventually(told)
+    await eventually(published)
     allocation = await eventually(lambda: _allocation(cluster))
     assert "waiting" in allocation
-    walk.told.clear()
+    walk.published.clear()
     agent = await cluster.join()
     desired = (await agent.wait_for_desired())[0]
-    assert {EXPERIMENT, CLUSTER, EVENTS} <= walk.told
+    assert {EXPERIMENT, CLUSTER, EVENTS} <= walk.published
     for state in (ContainerState.PULLING, ContainerState.STARTING, ContainerState.RUNNING):
         assert {EXPERIMENT, CLUSTER} <= await walk.of(agent.send_report(desired, state)), state
     ready = cluster.post(f"/api/v1/allocations/{desired.allocation_id}/ready")
@@ -121,7 +121,7 @@ async def test_a_container_of_several_publishes_its_own_change(walk: Walk):
 
 async def test_the_reason_of_a_wait_is_published(walk: Walk):
     agent, _, _ = await walk.running()
-    walk.told.clear()
+    walk.published.clear()
     await walk.cluster.create(CONFIG + "resources: {slots_per_trial: 2}\n")
 
     async def said() -> bool:
@@ -129,7 +129,7 @@ async def test_the_reason_of_a_wait_is_published(walk: Walk):
         return "scheduler" not in rows and bool(rows)
 
     await eventually(said)
-    assert {("experiment", "2"), CLUSTER} <= walk.told
+    assert {("experiment", "2"), CLUSTER} <= walk.published
     assert agent.id == "one"
 
 
@@ -172,7 +172,7 @@ async def test_changes_of_agents_and_slots_are_published(walk: Walk):
         lambda: agents._lose("one"),
     ]
     await cluster.join(slots=2)
-    assert {CLUSTER, EVENTS} <= walk.told
+    assert {CLUSTER, EVENTS} <= walk.published
     for number, step in enumerate(steps):
         assert {CLUSTER, EVENTS} <= await walk.of(step()), number
 

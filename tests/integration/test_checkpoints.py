@@ -181,8 +181,8 @@ async def test_deleting_removes_checkpoints_and_nothing_else(cluster: Cluster, t
     assert (await cluster.client.get(f"/checkpoints/{checkpoint_uuid(3)}")).status_code == 400
     await delete_experiment(cluster, desired)
     assert [mine.exists(), foreign.exists(), behind.exists(), older.exists()] == [False, True, True, True]
-    (told,) = (await cluster.get("/detent/events", kind="folders_left"))["events"]
-    assert "files of 3 checkpoints could not be deleted" in told["text"]
+    (removal,) = (await cluster.get("/detent/events", kind="folders_left"))["events"]
+    assert "files of 3 checkpoints could not be deleted" in removal["text"]
 
 
 async def test_files_that_cannot_be_removed_are_said_and_tried_again(cluster: Cluster):

@@ -159,9 +159,9 @@ async def test_a_search_returns_ids_groups_and_column_values(cluster: Cluster):
     assert (await cluster.get("/detent/columns/values", column="state"))["values"] == ["STATE_COMPLETED"]
     assert (await cluster.get("/detent/columns/values", column="user"))["values"] == ["admin"]
     assert (await cluster.get("/detent/columns/values", column="hp.nothing"))["values"] == []
-    told = await cluster.get("/detent/columns", query="loss")
-    assert [c["column"] for c in told["columns"]] == [f"validation.loss.{s}" for s in ("last", "min", "max", "mean")]
-    assert {(c["kind"], c["type"], c["count"]) for c in told["columns"]} == {("metric", "number", 2)}
+    answer = await cluster.get("/detent/columns", query="loss")
+    assert [c["column"] for c in answer["columns"]] == [f"validation.loss.{s}" for s in ("last", "min", "max", "mean")]
+    assert {(c["kind"], c["type"], c["count"]) for c in answer["columns"]} == {("metric", "number", 2)}
     assert (await cluster.get("/detent/columns", kind="hyperparameter"))["columns"][1] == {
         "column": "hp.opt",
         "kind": "hyperparameter",
@@ -334,8 +334,8 @@ async def test_hostile_metric_names_are_columns_like_others(cluster: Cluster):
     assert cells["hp.__proto__.constructor"] == "x"
     for place, column in enumerate(columns):
         assert await found(cluster, field(column, "=", place)) == [row.id]
-    told = await cluster.get("/detent/columns", kind="metric", limit=100)
-    assert told["total"] == 4 * len(hostile)
+    answer = await cluster.get("/detent/columns", kind="metric", limit=100)
+    assert answer["total"] == 4 * len(hostile)
     assert (await cluster.get("/detent/columns", query="%_/"))["total"] == 4
     unknown = f"training.{too_long}.last"
     page = (await cluster.post("/detent/experiments/search", {"columns": [unknown]})).json()

@@ -24,7 +24,7 @@ resources: {priority: 7}
 """
 
 
-async def told(cluster: Cluster) -> dict[str, tuple[str, int | None]]:
+async def origins_of(cluster: Cluster) -> dict[str, tuple[str, int | None]]:
     """Path → origin and line in the file; each line is where it says."""
     found = await cluster.get("/detent/experiments/1/config")
     lines = found["text"].splitlines()
@@ -36,7 +36,7 @@ async def told(cluster: Cluster) -> dict[str, tuple[str, int | None]]:
 
 async def test_each_value_names_its_origin_in_file_cluster_or_defaults(cluster: Cluster):
     await cluster.create(FILE)
-    origins = await told(cluster)
+    origins = await origins_of(cluster)
     assert origins["name"] == ("file", 1)
     assert origins["searcher.metric"] == ("file", 6)
     assert origins["searcher.smaller_is_better"] == ("default", None)
@@ -55,7 +55,7 @@ async def test_a_value_changed_later_is_not_attributed_to_the_file(cluster: Clus
     await cluster.create(FILE)
     changes = {"name": "another", "description": "what it is", "labels": ["c", "a"], "resources": {"priority": 3}}
     assert (await cluster.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
-    origins = await told(cluster)
+    origins = await origins_of(cluster)
     assert origins["resources.priority"] == ("cluster", 11)
     assert origins["name"] == ("cluster", 1)
     assert origins["description"] == ("cluster", None)

@@ -1,4 +1,4 @@
-"""Deleting an experiment: beside the event loop, in bounded transactions, and with its errors told."""
+"""Deleting an experiment: beside the event loop, in bounded transactions, and with its errors shown."""
 
 import asyncio
 import sqlite3

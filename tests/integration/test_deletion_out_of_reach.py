@@ -151,10 +151,10 @@ async def test_an_experiment_whose_agents_are_gone_says_why_its_deletion_waits(t
         await cluster.master.agents.disconnected(far.agent.id)
         await far.delete()
 
-        async def told() -> bool:
+        async def is_explained() -> bool:
             return "it waits: pool 'default' has no agent yet" in await far.text()
 
-        await eventually(told)
+        await eventually(is_explained)
         assert await cluster.state(far.id) == "STATE_DELETING"
 
 

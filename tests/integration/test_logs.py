@@ -146,9 +146,9 @@ async def test_followed_fields_come_again_with_new_values_until_the_end(cluster:
     await ship(cluster, desired, 2, 3, "c", rank_id=0)
     await agent.exit(desired)
     answer = await asyncio.wait_for(following, 20)
-    told = [json.loads(line)["result"] for line in answer.text.splitlines()]
-    assert told[-1] == first | {"rankIds": [0, 1], "sources": ["master", "task"]}
-    assert [set(each["rankIds"]) for each in told] == sorted(({*each["rankIds"]} for each in told), key=len)
+    answers = [json.loads(line)["result"] for line in answer.text.splitlines()]
+    assert answers[-1] == first | {"rankIds": [0, 1], "sources": ["master", "task"]}
+    assert [set(each["rankIds"]) for each in answers] == sorted(({*each["rankIds"]} for each in answers), key=len)
 
 
 async def test_a_task_may_not_write_another_tasks_log(cluster: Cluster):

@@ -108,8 +108,8 @@ async def test_slots_are_requested_and_given_back_in_few_statements(cluster: Clu
         ended = (
             await session.scalars(select(AllocationRow).where(AllocationRow.task_id.like(f"{experiment}.%")))
         ).all()
-        told = select(EventRow.kind).where(EventRow.target_type == "allocation", EventRow.actor == SYSTEM)
-        kinds = Counter((await session.scalars(told)).all())
+        query = select(EventRow.kind).where(EventRow.target_type == "allocation", EventRow.actor == SYSTEM)
+        kinds = Counter((await session.scalars(query)).all())
     assert {(row.exit_reason, row.message, row.settled, row.run_id) for row in ended} == {
         (ExitReason.KILLED, "paused by admin", True, 1)
     }

@@ -57,20 +57,20 @@ async def recorded(cluster: Cluster, kind: str) -> Sequence[Any]:
 async def reason(cluster: Cluster, experiment: int, word: str) -> str:
     """Waits until the experiment's reason for waiting holds ``word``."""
 
-    async def told() -> str | None:
+    async def text() -> str | None:
         first = (await cluster.get(f"/detent/experiments/{experiment}/why"))["first"]
         return first["reason"] if first and word in first["reason"] else None
 
-    return str(await eventually(told))
+    return str(await eventually(text))
 
 
 async def test_agents_start_for_the_queue_and_end_when_it_is_empty(tmp_path: Path):
     async with open_cluster(tmp_path, **pools()) as cluster:
         queue = [await cluster.create() for _ in range(3)]
         rows = await instances(cluster, S.STARTING, count=2)
-        told = await reason(cluster, queue[2], "maximum")
-        assert told.startswith("pool 'default' has no agent yet; 2 agents are starting (since 20")
-        assert told.endswith("; the pool is at its maximum of 2 agents")
+        answer = await reason(cluster, queue[2], "maximum")
+        assert answer.startswith("pool 'default' has no agent yet; 2 agents are starting (since 20")
+        assert answer.endswith("; the pool is at its maximum of 2 agents")
         agents = [await cluster.join(row.agent_id) for row in rows]
         await instances(cluster, S.RUNNING, count=2)
         done: set[str] = set()
@@ -96,8 +96,8 @@ async def test_agents_start_for_the_queue_and_end_when_it_is_empty(tmp_path: Pat
 async def test_a_launch_that_fails_is_said_to_those_who_wait(tmp_path: Path):
     fails = ["sh", "-c", "echo no quota left >&2; exit 3"]
     async with open_cluster(tmp_path, **pools(launch=fails)) as cluster:
-        told = await reason(cluster, await cluster.create(), "failed")
-        assert told.endswith("; the launch of an agent failed: the launch command failed (exit 3): no quota left")
+        text = await reason(cluster, await cluster.create(), "failed")
+        assert text.endswith("; the launch of an agent failed: the launch command failed (exit 3): no quota left")
         (row,) = await instances(cluster, S.ENDED)
         assert row.started_at is None
 
@@ -138,9 +138,9 @@ async def test_an_agent_that_cannot_be_ended_counts_and_is_tried_again(tmp_path:
         agent = await cluster.join(row.agent_id)
         await agent.exit(await started(agent, experiment))
         await instances(cluster, S.ENDING)
-        told = await reason(cluster, await cluster.create(), "cannot be ended")
-        assert "the pool is at its maximum of 1 agent; an agent cannot be ended: the terminate command failed" in told
-        assert "(exit 1): is busy" in told
+        text = await reason(cluster, await cluster.create(), "cannot be ended")
+        assert "the pool is at its maximum of 1 agent; an agent cannot be ended: the terminate command failed" in text
+        assert "(exit 1): is busy" in text
         assert len(await all_instances(cluster)) == 1
         (tmp_path / "may-end").touch()
         await instances(cluster, S.ENDED)
@@ -193,8 +193,8 @@ async def test_a_pool_removed_with_jobs_keeps_them_and_its_agents_end_when_they_
         await instances(cluster, S.RUNNING)
         running, waiting = (first, second) if desired.allocation_id.startswith(f"{first}.") else (second, first)
     async with open_cluster(tmp_path, resource_pools=[{"pool_name": "other"}], default_pool="other") as cluster:
-        told = await reason(cluster, waiting, "not in the settings")
-        assert told.startswith('resource pool "default" is not in the settings of the master any more')
+        text = await reason(cluster, waiting, "not in the settings")
+        assert text.startswith('resource pool "default" is not in the settings of the master any more')
         assert await cluster.state(running) == "STATE_RUNNING"
         await instances(cluster, S.ENDED)  # the one that was starting
         assert [row.agent_id for row in await instances(cluster, S.RUNNING)] == [name]

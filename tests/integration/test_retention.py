@@ -232,7 +232,7 @@ hyperparameters: {{}}
 
 
 async def removal_task(cluster: Cluster, root: Path) -> tuple[FakeAgent, DesiredContainer, dict[str, Any]]:
-    """The worked example in a storage out of the master's reach, up to its task: the agent, its wish, what it is told."""
+    """The worked example in a storage out of the master's reach, up to its task: the agent, its desired container and its order."""
     root.mkdir()
     await worked_example(cluster, f"type: directory, container_path: {root}, {OWN % (0, 0, 2)}", root)
     await ended(cluster)
@@ -275,11 +275,11 @@ async def test_a_task_that_is_killed_leaves_checkpoints_that_say_so(cluster: Clu
         await cluster.master.tasks.kill(session, await tasks.get(session, desired.spec.task_id), "admin")
     await agent.exit(desired, code=137)
 
-    async def told() -> str:
+    async def error() -> str:
         shown = (await cluster.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
         return str(shown.get("deleteError") or "")
 
-    assert (await eventually(told)).startswith("the task that removes its files ended before: it was killed")
+    assert (await eventually(error)).startswith("the task that removes its files ended before: it was killed")
     # Again, by the user: by a task again, and of this checkpoint only.
     answer = await cluster.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": order["uuids"][:1]})
     assert answer.status_code == 200, answer.text

@@ -150,5 +150,5 @@ async def test_figures_are_told_apart_from_states(cluster: Cluster, url: str):
         line = {"taskId": f"{desired.allocation_id.rpartition('.')[0]}", "log": "x"}
         await cluster.post("/api/v1/task/logs", {"logs": [line]}, **task)
         await stream.change("logs", line["taskId"])
-        told = [change for _, data in stream.events[seen:] for change in data["changes"]]
-        assert {"kind": "experiment", "id": str(experiment)} not in told
+        changes = [change for _, data in stream.events[seen:] for change in data["changes"]]
+        assert {"kind": "experiment", "id": str(experiment)} not in changes

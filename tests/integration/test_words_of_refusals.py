@@ -1,4 +1,4 @@
-"""What a wrong request is told: words of ours, never the text of a library's exception."""
+"""Answers to wrong requests are sentences of ours, never the text of a library's exception."""
 
 import re
 from typing import Any

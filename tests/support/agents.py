@@ -57,12 +57,12 @@ async def agent_on(
 ) -> AsyncIterator[Daemon]:
     """An agent with the real hooks; its end ends no container."""
     given = {"base_environment": BASE} | settings
-    told = Settings(master=url, data=data, slots=slots, tasks_as_me=True, **given)
+    agent_settings = Settings(master=url, data=data, slots=slots, tasks_as_me=True, **given)
     memory = AgentState(data)
     memory.name("agent-1")
     found = find_slots(slots)
-    runtime = make_runtime(told, "agent-1", found, TOKEN, cluster_folders=lambda: memory.cluster_folders)
-    daemon = Daemon(told, TOKEN, memory, found, driver or runtime.driver, runtime.hooks, boot=boot)
+    runtime = make_runtime(agent_settings, "agent-1", found, TOKEN, cluster_folders=lambda: memory.cluster_folders)
+    daemon = Daemon(agent_settings, TOKEN, memory, found, driver or runtime.driver, runtime.hooks, boot=boot)
     daemon.adopt()
     link = asyncio.create_task(Connection(url, lambda: TOKEN, daemon).run())
     try:

@@ -45,7 +45,7 @@ _ROOTS = {
     "pagination": "pagination",
     "error": "error",
 }
-"""Things that many calls answer with: what differs in one is told once."""
+"""Things that many calls answer with: a difference in one is reported once."""
 
 
 def shape_of(value: Any, key: str = "") -> Any:

@@ -97,7 +97,7 @@ class FakeAgent:
         return await desired_containers(master.database, master.secrets, master.identity.cluster_id, self.id)
 
     async def wait_for_desired(self, count: int = 1) -> list[DesiredContainer]:
-        """Waits until so many containers are wished."""
+        """Waits until at least ``count`` containers are desired."""
 
         async def enough() -> list[DesiredContainer] | None:
             containers = await self.desired()

@@ -1,4 +1,4 @@
-"""A container engine's API on a unix socket that runs nothing: it keeps every call and answers as it is told.
+"""A container engine's API on a unix socket that runs nothing: it keeps every call and gives the answers that a test sets.
 
 The real engine passes the same tests of the driver (tests/contract/test_driver.py); this one shows the exact calls, and
 fails in ways that a real engine cannot be asked for.

@@ -44,7 +44,7 @@ class FakeLinkMaster:
         self.stores_last_output = True
         """False: answers that nothing of it is stored."""
         self.stored_output: dict[str, int] = {}
-        """Answers for the next wish."""
+        """Answers that go out with the next desired state."""
         self.posts = 0
         self.desired: dict[str, DesiredContainer] = {}
         self.sequence = 0

@@ -127,7 +127,7 @@ def _output_of(argv: list[str], environ: dict[str, str]) -> tuple[str, int]:
 
 
 def seed_of(cluster: LiveCluster, experiment: Experiment) -> int:
-    """The seed that a trial was given; a reference without a cluster is told the same."""
+    """The seed that a trial was given; a reference without a cluster gets the same."""
     with contextlib.closing(sqlite3.connect(cluster.data / "master.sqlite")) as connection:
         query = "SELECT seed FROM trials WHERE experiment_id = ?"
         return int(connection.execute(query, (experiment.id,)).fetchone()[0])

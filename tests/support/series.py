@@ -1,4 +1,4 @@
-"""Curves asked for, packed and stored by hand; and what an answer has to be, told without any packing."""
+"""Curves asked for, packed and stored by hand; and the expected answer, computed without any packing."""
 
 import asyncio
 import json

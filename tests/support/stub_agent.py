@@ -1,4 +1,4 @@
-"""A program that holds its data folder as ``det-agent`` does, and does nothing else until it is told to end."""
+"""A program that holds its data folder as ``det-agent`` does, and does nothing else until it is asked to end."""
 
 import signal
 import sys

@@ -40,7 +40,7 @@ def wait_until(condition: Callable[[], T | None], *, within: float = 30.0, what:
             return value
         waited = time.monotonic() - began
         if waited >= SLOWEST * within:
-            told = what if isinstance(what, str) else what()
-            raise AssertionError(f"{told or 'it'} did not come true within {waited:.0f} s")
+            description = what if isinstance(what, str) else what()
+            raise AssertionError(f"{description or 'it'} did not come true within {waited:.0f} s")
         # A long wait asks less often: frequent questions would slow down what they wait for.
         time.sleep(min(POLL_SECONDS + waited / 10, MAX_POLL_SECONDS))

@@ -147,8 +147,8 @@ def test_overrides_arguments_and_hook_variables_reach_the_workers(gang, tmp_path
     files = {"tells__py": TELLS, "startup_hook__sh": "echo the hook ran\nexport FROM_HOOK=$((1 + 1))\n"}
     model = launched(layer, "script", slots=slots)
     experiment = create(gang, model, tmp_path, files=files, held=("tells",), entrypoint=argv)
-    told = wait_until(lambda: both(experiment), within=60, what="both ranks tell")
-    assert told == {str(rank): {"arguments": ARGUMENTS, "hook": "2", "rank": str(rank)} for rank in range(2)}
+    printed = wait_until(lambda: both(experiment), within=60, what="both ranks tell")
+    assert printed == {str(rank): {"arguments": ARGUMENTS, "hook": "2", "rank": str(rank)} for rank in range(2)}
     running = launcher(experiment, name)
     assert all(word in running for word in overrides), running
     for pid in experiment.processes:
@@ -162,8 +162,8 @@ def test_overrides_arguments_and_hook_variables_reach_the_workers(gang, tmp_path
 
 def both(experiment: Experiment) -> dict[str, dict] | None:
     lines = [line.partition("{")[1] + line.partition("{")[2] for line in experiment.log if '"arguments"' in line]
-    told = {value["rank"]: value for value in map(json.loads, lines)}
-    return told if len(told) == 2 else None
+    printed = {value["rank"]: value for value in map(json.loads, lines)}
+    return printed if len(printed) == 2 else None
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def test_log_in_create_and_follow_describe_and_download(official: OfficialCluste
     assert described["experiment"]["name"] == "followed"
     assert described["experiment"]["state"] == "STATE_COMPLETED"
     assert described["config"]["entrypoint"] == "python3 run.py"
-    told = official.det("experiment", "describe", number, "--metrics")
-    assert [row["# of Batches"] for row in table(told.split("Workloads:")[1])] == ["1", "2", "3", "4"]
+    output = official.det("experiment", "describe", number, "--metrics")
+    assert [row["# of Batches"] for row in table(output.split("Workloads:")[1])] == ["1", "2", "3", "4"]
     trial = table(official.det("experiment", "list-trials", number))[0]
     assert (trial["State"], trial["# of Batches"]) == ("COMPLETED", "4")
     assert "COMPLETED" in official.det("trial", "describe", trial["Trial ID"], "--metrics")
@@ -168,6 +168,6 @@ def test_metrics_of_own_groups_are_no_workloads_and_the_last_row_has_its_state(
     trial = table(official.det("experiment", "list-trials", number))[0]
     described = official.det("trial", "describe", trial["Trial ID"], "--metrics").split("Workloads:")[1]
     assert "records" not in described
-    told = table(official.det("experiment", "describe", number, "--metrics").split("Workloads:")[1])
-    assert [row["# of Batches"] for row in told] == ["1", "2", "3"]
-    assert [told[-1][column] for column in ("State", "Checkpoint State", "Validation State")] == ["COMPLETED"] * 3
+    output = table(official.det("experiment", "describe", number, "--metrics").split("Workloads:")[1])
+    assert [row["# of Batches"] for row in output] == ["1", "2", "3"]
+    assert [output[-1][column] for column in ("State", "Checkpoint State", "Validation State")] == ["COMPLETED"] * 3

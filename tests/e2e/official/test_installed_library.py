@@ -58,12 +58,12 @@ def test_a_trial_class_by_its_legacy_entrypoint(cluster: OfficialCluster):
     config["environment"]["environment_variables"] = ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1"]
     experiment, _paused_at, log = pause_resume_kill(cluster, config, configs.TRIAL_CLASS)
     assert is_of_the_environment(log, cluster)
-    told = [json.loads(line.split("reported ")[1]) for line in log.splitlines() if "|| reported " in line]
+    printed = [json.loads(line.split("reported ")[1]) for line in log.splitlines() if "|| reported " in line]
     read = as_read_by_the_sdk(cluster, experiment)
     # A kill takes what is on its way: the last report after its line, or the last line on its way through the launch layer.
-    assert abs(len(told) - len(read)) <= 1
-    both = min(len(told), len(read))
-    assert [metrics["loss"] for _step, metrics in read[:both]] == pytest.approx([one["loss"] for one in told[:both]])
+    assert abs(len(printed) - len(read)) <= 1
+    both = min(len(printed), len(read))
+    assert [metrics["loss"] for _step, metrics in read[:both]] == pytest.approx([one["loss"] for one in printed[:both]])
 
 
 def test_our_library_where_the_environment_holds_none(cluster: OfficialCluster):

@@ -19,25 +19,25 @@ PYTHONS = {"official": OFFICIAL / "bin" / "python", "ours": Path(sys.executable)
 @pytest.mark.parametrize("library", PYTHONS)
 def test_the_sdk_creates_waits_reads_and_downloads(official: OfficialCluster, library: str):
     config = json.dumps(configs.script("by-sdk", steps=6))
-    told = official.python(SDK / "whole_path.py", configs.SCRIPT, config, python=PYTHONS[library])
-    assert told["state"] == told["again"] == "COMPLETED"
-    assert told["trial"] == ["COMPLETED", {"steps": 6, "seconds": 0.0}, told["experiment"]]
-    assert told["experiment"] in told["listed"] or told["archived"]
-    assert told["archived"] is True
-    assert told["labels"] == ["seen"]
-    assert told["description"] == "by the SDK"
-    assert told["checkpoints"] == told["of_trial"] == [told["top"]]
-    assert told["metadata"] == {"steps_completed": 6, "why": "end"}
-    assert told["steps"] == ["6", "6"]
-    assert told["me"] == "admin"
-    assert {"admin", "determined"} <= set(told["users"])
-    assert told["workspaces"] == ["Uncategorized"]
-    assert f"library: {OFFICIAL}/lib/" in told["logs"][-1]
-    assert [words(each) for each in told["metrics"]["training"]] == [words(reported(step)) for step in range(1, 7)]
-    assert [words(each) for each in told["metrics"]["validation"]] == [{"loss": 1 / 6, "odd": "nan"}]
+    answer = official.python(SDK / "whole_path.py", configs.SCRIPT, config, python=PYTHONS[library])
+    assert answer["state"] == answer["again"] == "COMPLETED"
+    assert answer["trial"] == ["COMPLETED", {"steps": 6, "seconds": 0.0}, answer["experiment"]]
+    assert answer["experiment"] in answer["listed"] or answer["archived"]
+    assert answer["archived"] is True
+    assert answer["labels"] == ["seen"]
+    assert answer["description"] == "by the SDK"
+    assert answer["checkpoints"] == answer["of_trial"] == [answer["top"]]
+    assert answer["metadata"] == {"steps_completed": 6, "why": "end"}
+    assert answer["steps"] == ["6", "6"]
+    assert answer["me"] == "admin"
+    assert {"admin", "determined"} <= set(answer["users"])
+    assert answer["workspaces"] == ["Uncategorized"]
+    assert f"library: {OFFICIAL}/lib/" in answer["logs"][-1]
+    assert [words(each) for each in answer["metrics"]["training"]] == [words(reported(step)) for step in range(1, 7)]
+    assert [words(each) for each in answer["metrics"]["validation"]] == [{"loss": 1 / 6, "odd": "nan"}]
     kind = str if library == "official" else float
-    assert isinstance(told["metrics"]["validation"][0]["odd"], kind)
-    assert math.isnan(float(told["metrics"]["validation"][0]["odd"]))
+    assert isinstance(answer["metrics"]["validation"][0]["odd"], kind)
+    assert math.isnan(float(answer["metrics"]["validation"][0]["odd"]))
 
 
 def words(metrics: dict[str, object]) -> dict[str, object]:
@@ -54,8 +54,8 @@ def reported(step: int) -> dict[str, object]:
 def test_the_sdk_steers_an_experiment_and_looks_around(official: OfficialCluster, library: str):
     config = json.dumps(configs.script("steered-by-sdk", steps=configs.ENDLESS, seconds=0.05))
     name = f"sdk-{library}"
-    told = official.python(SDK / "steering.py", configs.SCRIPT, config, name, python=PYTHONS[library])
-    assert told == {
+    answer = official.python(SDK / "steering.py", configs.SCRIPT, config, name, python=PYTHONS[library])
+    assert answer == {
         "paused": True,
         "ended": True,
         "trial": ["CANCELED"],

@@ -152,9 +152,9 @@ def test_a_pipfile(index: PackageIndex, tmp_path: Path):
 def test_a_build_that_fails_names_the_requirement_and_leaves_nothing(
     index: PackageIndex, tmp_path: Path, files: dict[str, str], installers: tuple[str, ...], sentence: str
 ):
-    told = {name: text.replace("URL", index.url) for name, text in files.items()}
+    served = {name: text.replace("URL", index.url) for name, text in files.items()}
     with pytest.raises(BuildFailed) as failed:
-        make(index, tmp_path, told, *installers)
+        make(index, tmp_path, served, *installers)
     assert str(failed.value).startswith(sentence)
     assert read_result(tmp_path / "built") == Result(False, str(failed.value))
     assert not (tmp_path / "built" / "venv").exists()

@@ -175,8 +175,8 @@ def test_no_slot_twice_and_nobody_forgotten(some_agents, some_requests):
         assert len({part.agent_id for part in placement.parts}) == len(counts)
     spread = {p.allocation_id for p in decided.placements if len(p.parts) > 1}
     assert not any(r.groups[0].constraints.single_agent for r in some_requests if r.allocation_id in spread)
-    told = [p.allocation_id for p in decided.placements] + [r.allocation_id for r in decided.refusals]
-    assert sorted(told + list(decided.waiting)) == sorted(wanted)
+    decisions = [p.allocation_id for p in decided.placements] + [r.allocation_id for r in decided.refusals]
+    assert sorted(decisions + list(decided.waiting)) == sorted(wanted)
 
 
 @given(agents, requests, st.randoms())
