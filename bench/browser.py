@@ -73,10 +73,10 @@ def window(folder: Path, running: Running) -> Iterator[BrowserContext]:
     with sync_playwright() as playwright, started_chromium([*argv, f"--window-size={size}", *ARGUMENTS]) as address:
         browser = playwright.chromium.connect_over_cdp(address, no_defaults=True)
         try:
-            made = browser.contexts[0]
-            made.set_default_timeout(WAIT_MS)
-            _sign_in(made, running)
-            yield made
+            created = browser.contexts[0]
+            created.set_default_timeout(WAIT_MS)
+            _sign_in(created, running)
+            yield created
         finally:
             browser.close()
 
@@ -99,14 +99,14 @@ def started_chromium(argv: list[str]) -> Iterator[str]:
 @contextmanager
 def context(browser: Browser, running: Running | None = None) -> Iterator[BrowserContext]:
     """With nothing in its cache; signed in where a master is given."""
-    made = browser.new_context(viewport=VIEW)
-    made.set_default_timeout(WAIT_MS)
+    created = browser.new_context(viewport=VIEW)
+    created.set_default_timeout(WAIT_MS)
     try:
         if running is not None:
-            _sign_in(made, running)
-        yield made
+            _sign_in(created, running)
+        yield created
     finally:
-        made.close()
+        created.close()
 
 
 def _sign_in(context: BrowserContext, running: Running) -> None:

@@ -69,11 +69,11 @@ def _uploaded(storage: Storage, files: list[Path]) -> float:
 
 
 def _by_s3fs(store: Store, files: list[Path]) -> Callable[[], float]:
-    made = s3fs.S3FileSystem(skip_instance_cache=True, **_keys(store))
+    created = s3fs.S3FileSystem(skip_instance_cache=True, **_keys(store))
 
     def put() -> float:
-        took = _timed(lambda: made.put([str(path) for path in files], f"{store.config['bucket']}/plain/"))
-        made.rm(f"{store.config['bucket']}/plain", recursive=True)
+        took = _timed(lambda: created.put([str(path) for path in files], f"{store.config['bucket']}/plain/"))
+        created.rm(f"{store.config['bucket']}/plain", recursive=True)
         return took
 
     return put

@@ -45,8 +45,8 @@ def figures(folder: list[str] | None = None, rounds: int = 7) -> list[Figure]:
     path = "/compare?trials=" + ",".join(str(number) for number in range(1, RUNS + 1))
     with filled(folder or []) as running, chromium() as browser:
         for _ in range(rounds):
-            with context(browser, running) as made:
-                page, taken = visible(made, running.url + path, DRAWN)
+            with context(browser, running) as created:
+                page, taken = visible(created, running.url + path, DRAWN)
                 _check(page)
                 seconds.append(taken)
     return [Figure(f"compare {RUNS} runs x {POINTS}: the first panel is drawn", 2.0, seconds, unit="s")]

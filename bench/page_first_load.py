@@ -27,11 +27,11 @@ class Loads:
         self.bytes: list[int] = []
 
     def __call__(self) -> float:
-        with context(self._browser, self._running) as made:
-            page = watched(made, self._row)
+        with context(self._browser, self._running) as created:
+            page = watched(created, self._row)
             code: set[str] = set()
             sizes: dict[str, int] = {}
-            wire = made.new_cdp_session(page)
+            wire = created.new_cdp_session(page)
             wire.send("Network.enable")
             wire.on(
                 "Network.responseReceived",

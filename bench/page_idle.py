@@ -26,15 +26,15 @@ def figures(seconds: float = SECONDS) -> list[Figure]:
     first = min(60.0, seconds / 4)
     with tempfile.TemporaryDirectory() as name, running_search(Path(name) / "data") as search:
         process = search.running.process.pid
-        with window(Path(name) / "browser", search.running) as made:
+        with window(Path(name) / "browser", search.running) as created:
             alone = _share(process, first * 2)
             pages = [
-                _opened(made, f"{search.running.url}/experiments/{search.experiment}/metrics") for _ in range(PAGES)
+                _opened(created, f"{search.running.url}/experiments/{search.experiment}/metrics") for _ in range(PAGES)
             ]
             pages[0].wait_for_timeout(first * 1000)
-            before = [_heap(page, made) for page in pages]
+            before = [_heap(page, created) for page in pages]
             with_pages = _share(process, seconds - first, pages[0])
-            after = [_heap(page, made) for page in pages]
+            after = [_heap(page, created) for page in pages]
             if sum(not page.evaluate("document.hidden") for page in pages) != 1:
                 raise RuntimeError("one tab is in front of the others")
             for page in pages:
@@ -51,13 +51,13 @@ def figures(seconds: float = SECONDS) -> list[Figure]:
     ]
 
 
-def _opened(made: BrowserContext, url: str) -> Page:
-    return visible(made, url, DRAWN)[0]
+def _opened(created: BrowserContext, url: str) -> Page:
+    return visible(created, url, DRAWN)[0]
 
 
-def _heap(page: Page, made: BrowserContext) -> float:
+def _heap(page: Page, created: BrowserContext) -> float:
     """Bytes that are held after everything that nobody holds is gone."""
-    wire = made.new_cdp_session(page)
+    wire = created.new_cdp_session(page)
     for _ in range(2):
         wire.send("HeapProfiler.collectGarbage")
     used = wire.send("Runtime.getHeapUsage")["usedSize"]

@@ -31,9 +31,9 @@ _SHOWN = """([selector, before]) => new Promise((done) => {
 def figures(times: int = TIMES) -> list[Figure]:
     found = []
     with tempfile.TemporaryDirectory() as name, running_search(Path(name) / "data") as search:
-        with chromium() as browser, context(browser, search.running) as made:
+        with chromium() as browser, context(browser, search.running) as created:
             for place, (path, selector) in PLACES.items():
-                page, _ = visible(made, search.running.url + path.format(search.experiment), selector)
+                page, _ = visible(created, search.running.url + path.format(search.experiment), selector)
                 page.wait_for_timeout(1000)
                 taken = [_change(search, page, selector) for _ in range(times)]
                 found.append(

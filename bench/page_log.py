@@ -44,8 +44,8 @@ def figures(folder: list[str] | None = None, rounds: int = 7) -> list[Figure]:
     opened, jumped = [], []
     with filled(folder or []) as running, chromium() as browser:
         for _ in range(rounds):
-            with context(browser, running) as made:
-                page, taken = visible(made, f"{running.url}/experiments/1/trials/1/logs", LINE)
+            with context(browser, running) as created:
+                page, taken = visible(created, f"{running.url}/experiments/1/trials/1/logs", LINE)
                 opened.append(taken)
                 page.wait_for_timeout(500)
                 page.evaluate(f"void (window.benchJump = ({_JUMPED})())")

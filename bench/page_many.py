@@ -74,16 +74,16 @@ def figures(folder: list[str] | None = None, rounds: int = 7) -> list[Figure]:
     path = "/?" + urlencode([("col", each) for each in ["id", "name", "state", *COLUMNS]])
     with filled(folder or []) as data, master(data) as running, chromium() as browser:
         for _ in range(rounds):
-            with context(browser, running) as made:
-                page, taken = visible(made, running.url + path, ROW)
+            with context(browser, running) as created:
+                page, taken = visible(created, running.url + path, ROW)
                 seconds.append(taken)
                 page.wait_for_timeout(500)
                 pickers.append(page.evaluate(_PICKER) / 1000)
                 page.keyboard.press("Escape")
                 ours.append(_scrolled(page))
                 page.get_by_role("link", name=" 1", exact=False).last.wait_for()
-            with context(browser) as made:
-                page = made.new_page()
+            with context(browser) as created:
+                page = created.new_page()
                 page.set_content(_EMPTY)
                 empty.append(_scrolled(page))
     longest = [max(each["frames"]) for each in ours]

@@ -138,10 +138,10 @@ def reporting(runs: list[Run]) -> Iterator[None]:
 class Wire:
     """Counts what one page costs in a stretch of time."""
 
-    def __init__(self, counted: Counted, made: BrowserContext) -> None:
+    def __init__(self, counted: Counted, created: BrowserContext) -> None:
         self._counted = counted
         self._requests: list[str] = []
-        made.on("request", lambda request: self._requests.append(request.url))
+        created.on("request", lambda request: self._requests.append(request.url))
 
     def minute(self, page: Page, seconds: float) -> tuple[float, float, float, str]:
         """Returns requests a second, kB received and sent a minute, and the paths that were asked for."""
@@ -205,9 +205,9 @@ def _measured(
     browser: Browser, running: Running, runs: list[Run], path: str, selector: str, seconds: float
 ) -> tuple[float, float, float, str]:
     with counting_proxy(running.url) as counted:
-        with context(browser, replace(running, url=counted.url)) as made, reporting(runs):
-            wire = Wire(counted, made)
-            page, _ = visible(made, counted.url + path, selector)
+        with context(browser, replace(running, url=counted.url)) as created, reporting(runs):
+            wire = Wire(counted, created)
+            page, _ = visible(created, counted.url + path, selector)
             page.wait_for_timeout(4000)
             return wire.minute(page, seconds)
 
@@ -215,13 +215,13 @@ def _measured(
 def _second_visits(browser: Browser, running: Running, times: int = 3) -> list[float]:
     """The kilobytes of a page opened anew in a window that has opened it before."""
     found = []
-    with counting_proxy(running.url) as counted, context(browser, replace(running, url=counted.url)) as made:
-        page, _ = visible(made, counted.url + "/", ROW)
+    with counting_proxy(running.url) as counted, context(browser, replace(running, url=counted.url)) as created:
+        page, _ = visible(created, counted.url + "/", ROW)
         page.wait_for_timeout(2000)
         for _ in range(times):
             page.close()
             before = counted.received
-            page, _ = visible(made, counted.url + "/", ROW)
+            page, _ = visible(created, counted.url + "/", ROW)
             page.wait_for_timeout(2000)
             found.append((counted.received - before) / 1000)
     return found
@@ -230,9 +230,9 @@ def _second_visits(browser: Browser, running: Running, times: int = 3) -> list[f
 def _log_lines(browser: Browser, running: Running, run: Run, count: int = LINES) -> list[float]:
     """Seconds from the answer to a line's report until the frame that shows it, beside a report each second."""
     found = []
-    with context(browser, running) as made, reporting([run]), run.session() as session:
+    with context(browser, running) as created, reporting([run]), run.session() as session:
         _line(session, run, "first")
-        page, _ = visible(made, f"{running.url}/experiments/{run.experiment}/logs", "[data-testid=log-line]")
+        page, _ = visible(created, f"{running.url}/experiments/{run.experiment}/logs", "[data-testid=log-line]")
         page.set_viewport_size(VIEW)  # type: ignore[arg-type]  # has both lengths
         page.wait_for_timeout(1500)
         for number in range(count):

@@ -19,9 +19,9 @@ CARD = {"Unique ID": "0x9246348f24d9a1a5", "Card Series": "AMD Instinct MI250X",
 
 @pytest.fixture
 def smi(tmp_path, monkeypatch):
-    made = FakeSmi(tmp_path / "bin")
+    created = FakeSmi(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    return made
+    return created
 
 
 def shown(slots):

@@ -21,31 +21,31 @@ def draft(tmp_path: Path, **spec: object) -> Draft:
     folder = RunFolder(tmp_path)
     folder.make()
     folder.workdir.mkdir(parents=True, exist_ok=True)
-    made = ContainerSpec.model_validate(
+    created = ContainerSpec.model_validate(
         {"task_id": "t", "slots": [0, 1], "environment": {}, "entrypoint": "true"} | spec
     )
-    return Draft("c", made, folder, "10.0.0.7", bash="/bin/bash")
+    return Draft("c", created, folder, "10.0.0.7", bash="/bin/bash")
 
 
 def test_one_that_is_alone_is_given_its_rendezvous(tmp_path):
-    made = draft(tmp_path, is_alone=True)
-    boot_command(made)
-    known = rendezvous.read({"DET_RUN_DIR": str(made.folder.run)})
+    created = draft(tmp_path, is_alone=True)
+    boot_command(created)
+    known = rendezvous.read({"DET_RUN_DIR": str(created.folder.run)})
     assert known == RendezvousFacts(("10.0.0.7",), 0, (2,))
 
 
 @pytest.mark.parametrize("spec", [{}, {"is_alone": True, "startup_hook": "sleep 1"}])
 def test_one_with_peers_or_hooks_meets_at_the_master(tmp_path, spec):
-    made = draft(tmp_path, **spec)
-    boot_command(made)
-    assert not rendezvous.is_known({"DET_RUN_DIR": str(made.folder.run)})
+    created = draft(tmp_path, **spec)
+    boot_command(created)
+    assert not rendezvous.is_known({"DET_RUN_DIR": str(created.folder.run)})
 
 
 def test_one_whose_context_has_a_hook_meets_at_the_master(tmp_path):
-    made = draft(tmp_path, is_alone=True)
-    (made.folder.workdir / "startup-hook.sh").write_text("sleep 1")
-    boot_command(made)
-    assert not rendezvous.is_known({"DET_RUN_DIR": str(made.folder.run)})
+    created = draft(tmp_path, is_alone=True)
+    (created.folder.workdir / "startup-hook.sh").write_text("sleep 1")
+    boot_command(created)
+    assert not rendezvous.is_known({"DET_RUN_DIR": str(created.folder.run)})
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

@@ -153,9 +153,9 @@ async def test_the_python_link_of_a_users_environment_opens_no_folder_that_is_cl
     folder = make(environments(tmp_path), KEY)
     (folder / "bin" / "python").unlink()
     (folder / "bin" / "python").symlink_to(tmp_path / "closed" / "open" / "bin" / "nothing")
-    made = draft("one", tmp_path)
-    made.built, made.identity = facts_of(folder), Identity(54001, 54001, (54001,), "ada", "ada", "/home/ada")
+    created = draft("one", tmp_path)
+    created.built, created.identity = facts_of(folder), Identity(54001, 54001, (54001,), "ada", "ada", "/home/ada")
     settings = Settings(data=tmp_path / "agent", base_environment={"PATH": os.defpath})
-    await EnvironmentHook(settings, "agent", 1, PythonProbe(settings.base_environment)).do(made)
-    assert made.reachable
-    assert not any(str(path).startswith(str(tmp_path)) for path in made.reachable)
+    await EnvironmentHook(settings, "agent", 1, PythonProbe(settings.base_environment)).do(created)
+    assert created.reachable
+    assert not any(str(path).startswith(str(tmp_path)) for path in created.reachable)

@@ -17,15 +17,15 @@ ENVIRONMENT = {"DET_TRIAL_ID": "7", "DET_SESSION_TOKEN": "task.token"}
 
 @pytest.fixture
 def master() -> Iterator[FakeMaster]:
-    with serving() as made:
-        yield made
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    made = RunFolder(tmp_path / "run")
-    made.make()
-    return made
+    created = RunFolder(tmp_path / "run")
+    created.make()
+    return created
 
 
 def leave(folder: RunFolder, steps: range, sent: int = 0) -> list[dict[str, object]]:

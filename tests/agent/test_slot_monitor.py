@@ -38,9 +38,9 @@ class Tasks:
 
 @pytest.fixture
 def smi(tmp_path, monkeypatch):
-    made = FakeSmi(tmp_path / "bin")
+    created = FakeSmi(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    return made
+    return created
 
 
 @pytest.fixture

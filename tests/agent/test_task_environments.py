@@ -82,8 +82,8 @@ async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -
     assert "ModuleNotFoundError: No module named 'fastapi'" in lines
     assert lines[-1] == '["1.0", false, true, true, true, false, true, true]'
     assert listing(product) == before
-    made = list((tmp_path / "data" / "task-base").glob("*/site-packages/torch"))
-    assert [path.is_symlink() for path in made] == [True]  # not on the disk a second time
+    created = list((tmp_path / "data" / "task-base").glob("*/site-packages/torch"))
+    assert [path.is_symlink() for path in created] == [True]  # not on the disk a second time
 
 
 async def test_without_a_pip_in_the_base_no_other_is_taken(tmp_path: Path) -> None:

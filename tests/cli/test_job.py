@@ -24,10 +24,10 @@ JOB = {
 
 @pytest.fixture
 def master(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with serving() as made:
-        monkeypatch.setenv("DET_MASTER", made.url)
+    with serving() as server:
+        monkeypatch.setenv("DET_MASTER", server.url)
         monkeypatch.setenv("DET_USER_TOKEN", "secret")
-        yield made
+        yield server
 
 
 def test_the_queue_is_a_table(master: FakeMaster, capsys: pytest.CaptureFixture[str]):

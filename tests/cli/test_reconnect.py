@@ -19,11 +19,14 @@ LOST = "lost; waiting for the master"
 
 @pytest.fixture
 def master(home: Path) -> Iterator[RestartingMaster]:
-    with restarting() as made:
-        auth_store.remember(made.url, "ann", "T")
-        auth_store.set_default_master(made.url)
-        made.answers["GET /api/v1/experiments/7/trials"] = lambda: {"trials": [{"id": 9}], "pagination": {"total": 1}}
-        yield made
+    with restarting() as cluster:
+        auth_store.remember(cluster.url, "ann", "T")
+        auth_store.set_default_master(cluster.url)
+        cluster.answers["GET /api/v1/experiments/7/trials"] = lambda: {
+            "trials": [{"id": 9}],
+            "pagination": {"total": 1},
+        }
+        yield cluster
 
 
 @pytest.fixture

@@ -31,10 +31,10 @@ SUMMARY = {
 
 @pytest.fixture
 def master(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with serving() as made:
-        monkeypatch.setenv("DET_MASTER", made.url)
+    with serving() as server:
+        monkeypatch.setenv("DET_MASTER", server.url)
         monkeypatch.setenv("DET_USER_TOKEN", "secret")
-        yield made
+        yield server
 
 
 def test_tasks_are_listed_oldest_first(master: FakeMaster, capsys: pytest.CaptureFixture[str]):

@@ -35,11 +35,11 @@ FIRST = {
 
 @pytest.fixture
 def master(monkeypatch: pytest.MonkeyPatch) -> Any:
-    with serving() as made:
-        monkeypatch.setenv("DET_MASTER", made.url)
+    with serving() as server:
+        monkeypatch.setenv("DET_MASTER", server.url)
         monkeypatch.setenv("DET_USER_TOKEN", "secret")
-        made.on("GET", "/experiments/3/status", (200, {"text": "failed: out of memory"}))
-        yield made
+        server.on("GET", "/experiments/3/status", (200, {"text": "failed: out of memory"}))
+        yield server
 
 
 def test_what_waits_is_explained(master: FakeMaster, capsys: pytest.CaptureFixture[str]):

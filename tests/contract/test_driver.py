@@ -127,14 +127,14 @@ def make_process(request: pytest.FixtureRequest) -> MakeDriver:
 async def _drivers(name: str, make_one: MakeDriver) -> AsyncIterator[MakeDriver]:
     if name == "docker":
         need_engine()
-    made: list[Driver] = []
+    created: list[Driver] = []
 
     def make() -> Driver:
-        made.append(make_one())
-        return made[-1]
+        created.append(make_one())
+        return created[-1]
 
     yield make
-    for driver in made:
+    for driver in created:
         if isinstance(driver, DockerDriver):
             await driver.close()
 

@@ -47,7 +47,7 @@ class Providing:
     new: Callable[[], Provider]
     settings: ProviderSettings
     pid_of: Callable[[str], int | None]
-    made: list[Provider] = field(default_factory=list)
+    created: list[Provider] = field(default_factory=list)
 
     def make(self) -> Provider:
         """The provider of a master that has just started."""
@@ -102,16 +102,16 @@ def local(folder: Path) -> Providing:
 
 @pytest.fixture(params=[command, local], ids=["command", "local"])
 async def providing(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Providing]:
-    made = request.param(tmp_path)
-    yield made
-    await made.close()
+    created = request.param(tmp_path)
+    yield created
+    await created.close()
 
 
 @pytest.fixture
 async def locally(tmp_path: Path) -> AsyncIterator[Providing]:
-    made = local(tmp_path)
-    yield made
-    await made.close()
+    created = local(tmp_path)
+    yield created
+    await created.close()
 
 
 def lives(pid: int) -> bool:

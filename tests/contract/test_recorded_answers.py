@@ -44,9 +44,9 @@ async def test_answers_differ_from_the_recorded_ones_only_where_the_table_says_s
     found: dict[str, str] = {}
     alike = with_more_keys = as_listed = 0
     not_offered: Counter[str] = Counter()
-    for made, unlike in compared(session):
-        if made.status == NOT_IMPLEMENTED != made.recorded["status"]:
-            not_offered[made.noun] += 1
+    for created, unlike in compared(session):
+        if created.status == NOT_IMPLEMENTED != created.recorded["status"]:
+            not_offered[created.noun] += 1
             continue
         if not unlike:
             alike += 1
@@ -54,7 +54,7 @@ async def test_answers_differ_from_the_recorded_ones_only_where_the_table_says_s
             with_more_keys += 1
         else:
             as_listed += 1
-        found |= dict.fromkeys(unlike, made.recorded["call"])
+        found |= dict.fromkeys(unlike, created.recorded["call"])
     print(f"{len(session.made)} calls: {alike} alike, {with_more_keys} alike but for added keys,", end=" ")
     print(f"{as_listed} differ as listed, {not_offered.total()} not offered")
     unlisted = {each: call for each, call in found.items() if not any(fnmatchcase(each, at) for at in patterns)}

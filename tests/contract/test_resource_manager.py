@@ -76,8 +76,8 @@ Make = Callable[[Path], AbstractAsyncContextManager[Managed]]
 @pytest.fixture(params=[agents], ids=["agents"])
 async def managed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Managed]:
     make: Make = request.param
-    async with make(tmp_path) as made:
-        yield made
+    async with make(tmp_path) as created:
+        yield created
 
 
 def groups(slots: int, count: int = 1, *, single: bool = False) -> tuple[TaskGroup, ...]:

@@ -30,10 +30,10 @@ def config(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def storage(config: dict[str, Any]) -> Iterator[Storage]:
-    made = made_from(config)
-    yield made
-    made.delete(U1)
-    made.delete(U2)
+    created = made_from(config)
+    yield created
+    created.delete(U1)
+    created.delete(U2)
 
 
 def made_from(config: dict[str, Any]) -> Storage:

@@ -60,8 +60,8 @@ ROUNDS = max(len(states) for _row, states in CASES)
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    async with open_cluster(tmp_path) as made:
-        yield made
+    async with open_cluster(tmp_path) as created:
+        yield created
 
 
 @pytest.mark.parametrize(("kind", "states"), [("experimentv1State", ExperimentState), ("trialv1State", TrialState)])

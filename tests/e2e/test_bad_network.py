@@ -61,7 +61,11 @@ def stale_posts(trial_id, variables):
         (f"/api/v1/trials/{trial_id}/progress", {"progress": 0.5}),
         (
             "/api/v1/checkpoints",
-            {"uuid": "00000000-0000-4000-8000-000000000001", "taskId": variables["DET_TASK_ID"], "allocationId": allocation},
+            {
+                "uuid": "00000000-0000-4000-8000-000000000001",
+                "taskId": variables["DET_TASK_ID"],
+                "allocationId": allocation,
+            },
         ),
         (f"/api/v1/allocations/{allocation}/signals/ack_preemption", {}),
     ]

@@ -25,10 +25,10 @@ sys.exit(int(sys.argv[1]))
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
-    made = Up(tmp_path)
-    made.start()
-    yield made
-    made.close()
+    created = Up(tmp_path)
+    created.start()
+    yield created
+    created.close()
 
 
 def described(up: Up, command: str) -> dict[str, object]:

@@ -21,9 +21,9 @@ SHOW = "python3 -c 'import parrot; print(parrot.version, parrot.__file__)'"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[PackageIndex]:
-    with package_index(tmp_path / "wheels") as made:
-        made.add("parrot", "1.0", "2.0")
-        yield made
+    with package_index(tmp_path / "wheels") as created:
+        created.add("parrot", "1.0", "2.0")
+        yield created
 
 
 def start(

@@ -41,8 +41,8 @@ class Preempted(core.DummyPreemptContext):
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[core.Context]:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
-    with core.init() as made:
-        yield made
+    with core.init() as created:
+        yield created
 
 
 def continue_from(monkeypatch: pytest.MonkeyPatch, context: core.Context, tmp_path: Path) -> str:

@@ -18,8 +18,8 @@ POLICY = {"save_experiment_best": 2, "save_trial_best": 1, "save_trial_latest": 
     scope="module", params=["s3", *(pytest.param(kind, marks=pytest.mark.long) for kind in STORES if kind != "s3")]
 )
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    with STORES[request.param]() as made:
-        yield made
+    with STORES[request.param]() as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,8 @@ def cluster(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with pytest.MonkeyPatch.context() as patch:
         for name, value in store.environ.items():
             patch.setenv(name, value)  # for the master
-        with live_cluster(tmp_path_factory.mktemp("buckets"), slots=1, checkpoint_buckets=store.url) as made:
-            yield made
+        with live_cluster(tmp_path_factory.mktemp("buckets"), slots=1, checkpoint_buckets=store.url) as created:
+            yield created
 
 
 def started(cluster: LiveCluster, store: Store, tmp_path, **changes) -> Experiment:

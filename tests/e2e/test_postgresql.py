@@ -16,10 +16,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server with the settings for crashes that PostgreSQL has by default."""
-    made = Server(fsync="on", synchronous_commit="on")
-    made.start()
-    yield made
-    made.close()
+    created = Server(fsync="on", synchronous_commit="on")
+    created.start()
+    yield created
+    created.close()
 
 
 @pytest.fixture(scope="module")

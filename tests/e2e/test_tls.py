@@ -29,15 +29,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 @pytest.fixture(scope="module")
 def cluster(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
-    made = LiveCluster(tmp_path_factory.mktemp("tls"), tls_cert=pair.certificate, tls_key=pair.key)
+    created = LiveCluster(tmp_path_factory.mktemp("tls"), tls_cert=pair.certificate, tls_key=pair.key)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(FILE_VARIABLE, str(pair.certificate))  # for the tests' own requests
         try:
-            made.start_master()
-            made.start_agent(slots=1, arguments=("--master-cert-file", str(pair.certificate)))
-            yield made
+            created.start_master()
+            created.start_agent(slots=1, arguments=("--master-cert-file", str(pair.certificate)))
+            yield created
         finally:
-            made.close()
+            created.close()
 
 
 def det(cluster: LiveCluster, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:

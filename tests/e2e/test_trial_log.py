@@ -28,10 +28,10 @@ environment: {environment_variables: [DET_LOG_METRICS=SETTING, API_TOKEN=hunter2
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
-    made = Up(tmp_path)
-    made.start()
-    yield made
-    made.close()
+    created = Up(tmp_path)
+    created.start()
+    yield created
+    created.close()
 
 
 def test_a_trial_log_and_the_commands_that_explain_a_trial(up: Up, tmp_path: Path):

@@ -52,9 +52,9 @@ class Up:
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
-    made = Up(tmp_path)
-    yield made
-    made.close()
+    created = Up(tmp_path)
+    yield created
+    created.close()
 
 
 def auth(up: Up) -> dict:

@@ -10,7 +10,7 @@ from tests.support.fake_master import FakeMaster, serving, task_environment
 @pytest.fixture
 def master(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeMaster]:
     """A small master on this machine. The process of the test has the environment of one of its tasks."""
-    with serving() as made:
-        for name, value in task_environment(made, tmp_path).items():
+    with serving() as server:
+        for name, value in task_environment(server, tmp_path).items():
             monkeypatch.setenv(name, value)
-        yield made
+        yield server

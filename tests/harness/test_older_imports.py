@@ -53,15 +53,15 @@ def test_a_torch_writer_writes_where_the_event_files_of_the_trial_are(tmp_path: 
     assert event_folder().resolve() == tmp_path / "tensorboard"
     monkeypatch.setenv("DET_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("DET_ALLOCATION_ID", "1.a.1")
-    made = TorchWriter()
-    assert isinstance(made, MetricWriter)
-    made.add_scalar("loss", 0.5, 3)
-    made.writer.add_scalar("loss", 0.25, 4)
-    made.flush()
+    created = TorchWriter()
+    assert isinstance(created, MetricWriter)
+    created.add_scalar("loss", 0.5, 3)
+    created.writer.add_scalar("loss", 0.25, 4)
+    created.flush()
     read = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     read.Reload()
     assert [(each.step, each.value) for each in read.Scalars("loss")] == [(3, 0.5), (4, 0.25)]
-    made.reset()
+    created.reset()
 
 
 @pytest.mark.torch

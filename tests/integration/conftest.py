@@ -9,8 +9,8 @@ from tests.support.postgresql import FAST, Server
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A master with its own database, logged in as admin."""
-    async with open_cluster(tmp_path) as made:
-        yield made
+    async with open_cluster(tmp_path) as created:
+        yield created
 
 
 @pytest.fixture(scope="session")

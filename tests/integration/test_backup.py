@@ -52,7 +52,7 @@ async def lived_in(cluster: Cluster) -> None:
 
 
 @pytest.fixture
-async def made(tmp_path: Path) -> Path:
+async def created(tmp_path: Path) -> Path:
     """An archive of a master that served until now, with its data folder beside it."""
     (tmp_path / "live").mkdir()
     async with open_cluster(tmp_path / "live") as cluster:
@@ -95,21 +95,21 @@ async def test_a_live_master_is_backed_up_and_restored_equal(tmp_path: Path) -> 
         assert {each["id"] for each in listed} == {row[0] for row in found["experiments"]}
 
 
-async def test_checkpoints_are_left_out_unless_they_are_asked_for(made: Path) -> None:
-    names = members(made)
+async def test_checkpoints_are_left_out_unless_they_are_asked_for(created: Path) -> None:
+    names = members(created)
     assert names[0] == "master.sqlite"
     assert names[-1] == "manifest.json"
     assert not [name for name in names if name.startswith("checkpoints/")]
     assert [name for name in names if name.startswith("blobs/")]
 
 
-async def test_a_damaged_archive_leaves_nothing(made: Path, tmp_path: Path) -> None:
-    whole = made.read_bytes()
+async def test_a_damaged_archive_leaves_nothing(created: Path, tmp_path: Path) -> None:
+    whole = created.read_bytes()
     target = tmp_path / "new"
     for name, content in (
         ("cut", whole[: len(whole) // 2]),
         ("other", b"no archive"),
-        ("changed", _with_another_context(made)),
+        ("changed", _with_another_context(created)),
     ):
         damaged = tmp_path / name
         damaged.write_bytes(content)
@@ -127,19 +127,19 @@ def _with_another_context(archive: Path) -> bytes:
 
 
 async def test_an_archive_of_a_newer_version_is_refused(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    created: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backup, "newest_revision", lambda: "0001")
     with pytest.raises(BackupFailed, match="supports revisions up to 0001"):
-        backup.restore(made, tmp_path / "new")
+        backup.restore(created, tmp_path / "new")
 
 
-async def test_nothing_is_overwritten(made: Path, tmp_path: Path) -> None:
+async def test_nothing_is_overwritten(created: Path, tmp_path: Path) -> None:
     data = tmp_path / "live" / "data"
     with pytest.raises(BackupFailed, match="is not empty"):
-        backup.restore(made, data)
+        backup.restore(created, data)
     with pytest.raises(BackupFailed, match="exists; name another file"):
-        backup.back_up(data, data / "master.sqlite", made)
+        backup.back_up(data, data / "master.sqlite", created)
 
 
 def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "outside").exists()
 
 
-async def test_the_verbs_say_what_they_did(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_verbs_say_what_they_did(created: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "live" / "data"
     assert main(["backup", str(tmp_path / "second.tar.zst"), "--data", str(data)]) == 0
     assert f"revision {newest_revision()}, " in capsys.readouterr().out
@@ -169,7 +169,7 @@ async def test_the_verbs_say_what_they_did(made: Path, tmp_path: Path, capsys: p
 
 
 async def test_migrate_goes_one_step_down_and_up_again(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    created: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "live" / "data"
     before = rows(data / "master.sqlite")

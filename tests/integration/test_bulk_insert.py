@@ -45,11 +45,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def engine(url: str) -> Iterator[Engine]:
-    made = make_group_engine(url)
-    report_failures(made, lambda _text, _is_full: None, lambda _error: None)
-    keep_symbol(made)
-    yield made
-    made.dispose()
+    created = make_group_engine(url)
+    report_failures(created, lambda _text, _is_full: None, lambda _error: None)
+    keep_symbol(created)
+    yield created
+    created.dispose()
 
 
 def reports() -> list[dict[str, Any]]:

@@ -37,20 +37,20 @@ async def refused(cluster: Cluster, **body: Any) -> str:
 async def three(cluster: Cluster) -> list[int]:
     """Losses 0.5 and 0.1, and one that has reported nothing."""
     async with cluster.master.database.write() as session:
-        made = []
+        created = []
         for name, labels, loss in (("Alpha", ["a", "b"], 0.5), ("beta", ["b"], 0.1), ("gamma_%", [], None)):
             row = await add_experiment(session, name=name, labels=labels, config=effective(lr=1))
             reports = [("validation", {"loss": loss})] if loss is not None else []
             await add_trial(session, row, hparams={"lr": loss, "opt": name.lower()}, reports=reports)
-            made.append(row.id)
+            created.append(row.id)
     await cluster.master.indexer.catch_up(at_once=True)
-    return made
+    return created
 
 
 async def test_a_filter_takes_the_names_that_lists_and_charts_show(cluster: Cluster):
     """A hyperparameter without its prefix, a metric without its group; of the searcher's metric its best value."""
     async with cluster.master.database.write() as session:
-        made = []
+        created = []
         for lr, losses in ((0.0005, [0.4, 2.0]), (0.01, [1.5, 3.0])):
             row = await add_experiment(session, config=effective(lr=1), searcher_metric="val/loss")
             reports = [("validation", {"val/loss": loss, "top5": 10 * loss}) for loss in losses]
@@ -61,9 +61,9 @@ async def test_a_filter_takes_the_names_that_lists_and_charts_show(cluster: Clus
                 reports=reports,
                 searcher_metric_value=min(losses),
             )
-            made.append(row.id)
+            created.append(row.id)
     await cluster.master.indexer.catch_up(at_once=True)
-    first, second = made
+    first, second = created
     assert await found(cluster, field("lr", "<", 0.001)) == [first]
     assert await found(cluster, field("net.width", "=", 8)) == [second, first]
     assert await found(cluster, field("val/loss", "<", 1)) == [first]

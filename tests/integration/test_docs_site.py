@@ -23,9 +23,9 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     (site / "link.txt").symlink_to(tmp_path / "secret.txt")
     monkeypatch.setattr("determined_master.app.docs_folder", lambda: site)
     (tmp_path / "data").mkdir()
-    async with open_cluster(tmp_path, data=tmp_path / "data") as made:
-        made.client.headers.pop("Authorization", None)
-        yield made
+    async with open_cluster(tmp_path, data=tmp_path / "data") as cluster:
+        cluster.client.headers.pop("Authorization", None)
+        yield cluster
 
 
 async def test_pages_and_files_need_no_sign_in(served: Cluster):

@@ -22,8 +22,8 @@ disk = disk_fixture("16m", "made/data")
 
 @pytest.fixture
 async def cluster(disk: SmallDisk) -> AsyncIterator[Cluster]:
-    async with open_cluster(disk.path.parent) as made:
-        yield made
+    async with open_cluster(disk.path.parent) as created:
+        yield created
 
 
 def report(trial_id: int, steps: int) -> dict[str, Any]:

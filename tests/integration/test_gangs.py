@@ -118,8 +118,8 @@ async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_a
 
 
 async def test_containers_get_the_clusters_network_interface(tmp_path: Path):
-    async with open_cluster(tmp_path, dtrain_network_interface="ib0") as made:
-        _, _, containers = await gang(made)
+    async with open_cluster(tmp_path, dtrain_network_interface="ib0") as cluster:
+        _, _, containers = await gang(cluster)
         assert {desired.spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"] for desired in containers} == {"ib0"}
 
 

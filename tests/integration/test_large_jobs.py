@@ -38,8 +38,8 @@ PENDING = AllocationRow.state == AllocationState.PENDING
 
 @pytest.fixture
 async def two_pools(tmp_path: Path) -> AsyncIterator[Cluster]:
-    async with open_cluster(tmp_path, resource_pools=POOLS) as made:
-        yield made
+    async with open_cluster(tmp_path, resource_pools=POOLS) as cluster:
+        yield cluster
 
 
 async def put(

@@ -47,7 +47,7 @@ async def add_search(cluster: Cluster, count: int) -> int:
             searcher_type="random",
             searcher_snapshot=search.snapshot(),
         )
-        made = [
+        created = [
             TrialRow(
                 experiment_id=row.id,
                 request_id=action.request_id,
@@ -60,7 +60,7 @@ async def add_search(cluster: Cluster, count: int) -> int:
             for action in actions
             if isinstance(action, Create)
         ]
-        session.add_all([*made, *(TaskRow(**task_of(row, trial)) for trial in made)])
+        session.add_all([*created, *(TaskRow(**task_of(row, trial)) for trial in created)])
     return row.id
 
 

@@ -26,8 +26,8 @@ async def paged(tmp_path: Path) -> AsyncIterator[Cluster]:
     (dist / "assets" / "app-1.js.br").write_bytes(b"brotlied")
     (tmp_path / "secret.txt").write_text("secret")
     (dist / "assets" / "link.js").symlink_to(tmp_path / "secret.txt")
-    async with open_cluster(tmp_path, webui=dist, data=_data(tmp_path)) as made:
-        yield made
+    async with open_cluster(tmp_path, webui=dist, data=_data(tmp_path)) as cluster:
+        yield cluster
 
 
 def _data(folder: Path) -> Path:

@@ -28,17 +28,17 @@ FACT = (
 @pytest.fixture
 async def lab(tmp_path: Path, postgresql: Server) -> AsyncIterator[Cluster]:
     """A master on a database of its own."""
-    async with open_cluster(tmp_path, database_url=normalized(fresh_database(postgresql.url))) as made:
-        yield made
+    async with open_cluster(tmp_path, database_url=normalized(fresh_database(postgresql.url))) as cluster:
+        yield cluster
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server with the settings for crashes that PostgreSQL has by default, which the test may stop."""
-    made = Server(fsync="on", synchronous_commit="on")
-    made.start()
-    yield made
-    made.close()
+    created = Server(fsync="on", synchronous_commit="on")
+    created.start()
+    yield created
+    created.close()
 
 
 def libpq(cluster: Cluster) -> str:

@@ -132,8 +132,8 @@ async def test_somebody_else_has_to_give_secrets_of_their_own(cluster: Cluster):
         assert refused.status_code == 400
         assert "data.secrets.db is masked" in refused.json()["error"]["error"]
         own = sent.replace(f"={MASK}", "=mine").replace(f'"{MASK}"', "mine")
-        made = await other.post("/api/v1/experiments", json={"config": own, "parentId": 1})
-        assert made.status_code == 200, made.text
+        created = await other.post("/api/v1/experiments", json={"config": own, "parentId": 1})
+        assert created.status_code == 200, created.text
 
 
 @pytest.mark.parametrize("extra", [{}, {"parentId": 1}])

@@ -42,8 +42,8 @@ async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     if request.param == "postgresql":
         server: Server = request.getfixturevalue("postgresql")
         url = {"database_url": normalized(fresh_database(server.url))}
-    async with open_cluster(tmp_path, **url) as made:
-        yield made
+    async with open_cluster(tmp_path, **url) as created:
+        yield created
 
 
 async def add_trials(cluster: Cluster) -> list[TrialRow]:

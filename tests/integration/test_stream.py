@@ -19,8 +19,8 @@ from determined_master.api.detent import event_stream as stream_module
 
 @pytest.fixture
 async def url(cluster: Cluster) -> AsyncIterator[str]:
-    async with serving(cluster.app) as made:
-        yield made
+    async with serving(cluster.app) as server:
+        yield server
 
 
 def token(cluster: Cluster) -> str:

@@ -195,8 +195,8 @@ def test_the_newest_backup_of_each_of_the_last_revisions_is_kept(tmp_path: Path)
     for name in ("0001-20250101T000000Z", "0002-20250102T000000Z", "0003-20250103T000000Z", "0002-20250104T000000Z"):
         (folder / f"master-{name}.sqlite").touch()
     (folder / "mine.txt").touch()
-    made = sqlite_file.back_up(path, "0004")
-    assert sqlite_file.backups(path)[0] == ("0004", made)
+    created = sqlite_file.back_up(path, "0004")
+    assert sqlite_file.backups(path)[0] == ("0004", created)
     assert [revision for revision, _ in sqlite_file.backups(path)] == ["0004", "0002", "0003"]
     assert sorted(each.name for each in folder.iterdir() if not each.name.startswith("master-")) == ["mine.txt"]
 

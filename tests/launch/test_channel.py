@@ -31,10 +31,10 @@ def echo(connection, request):
 def listening(tmp_path):
     ended = []
     run = Run({"PATH": os.environ["PATH"], "HOME": str(tmp_path)}, str(tmp_path))
-    made = Server("127.0.0.1", 0, PROOF, {"echo": echo, "run": run, "attend": Attend(ended.append)})
-    made.ended = ended
-    yield made
-    made.close()
+    created = Server("127.0.0.1", 0, PROOF, {"echo": echo, "run": run, "attend": Attend(ended.append)})
+    created.ended = ended
+    yield created
+    created.close()
 
 
 def run(port, command):
@@ -72,9 +72,9 @@ def test_a_workers_proof_does_not_serve_here(listening):
 
 def test_who_says_nothing_or_drips_is_dropped_in_time(monkeypatch):
     monkeypatch.setattr(handshake, "SECONDS", 0.5)
-    made = Server("127.0.0.1", 0, PROOF, {"echo": echo})
-    with socket.create_connection(("127.0.0.1", made.port), timeout=5) as silent:
-        with socket.create_connection(("127.0.0.1", made.port), timeout=5) as dripping:
+    created = Server("127.0.0.1", 0, PROOF, {"echo": echo})
+    with socket.create_connection(("127.0.0.1", created.port), timeout=5) as silent:
+        with socket.create_connection(("127.0.0.1", created.port), timeout=5) as dripping:
             began = time.monotonic()
             silent.recv(32)
             assert silent.recv(1) == b""
@@ -85,7 +85,7 @@ def test_who_says_nothing_or_drips_is_dropped_in_time(monkeypatch):
             except OSError:
                 pass
             assert time.monotonic() - began < 3
-    made.close()
+    created.close()
 
 
 def test_many_silent_peers_do_not_keep_others_out(listening):

@@ -14,9 +14,9 @@ def report(*, sent_at=1.0, state=ContainerState.RUNNING, slots=()):
 
 @pytest.fixture
 def link():
-    made = Link("agent", None)
-    made.compared(report(), 100.0, changed=False)
-    return made
+    created = Link("agent", None)
+    created.compared(report(), 100.0, changed=False)
+    return created
 
 
 def test_the_same_report_at_another_time_is_repeated(link):

@@ -138,22 +138,22 @@ def test_an_event_is_formatted_as_server_sent_event():
     ],
 )
 def test_a_stream_continues_after_the_last_event_id(event_id, placed):
-    made = ChangeFeed(lambda: 7, lambda topics: None, lambda: True)
+    created = ChangeFeed(lambda: 7, lambda topics: None, lambda: True)
     for number in range(3):
-        made.ring.add(7, [("logs", str(number))])
-    assert made.place(event_id) == placed
+        created.ring.add(7, [("logs", str(number))])
+    assert created.place(event_id) == placed
 
 
 def test_what_changes_while_nobody_follows_waits_for_the_next_stream(monkeypatch):
     armed = []
     monkeypatch.setattr(ChangeFeed, "_arm", lambda self: armed.append(len(self._gathering)))
-    made = ChangeFeed(lambda: 7, lambda topics: None, lambda: False)
-    made.on_topics({"metrics:1"})
-    made.on_topics({"metrics:1", "metrics:2"})
-    assert (armed, made.ring.newest) == ([], 0)
-    assert made.place("7-0") == (0, True)
-    (batch,) = made.ring.since(0)
+    created = ChangeFeed(lambda: 7, lambda topics: None, lambda: False)
+    created.on_topics({"metrics:1"})
+    created.on_topics({"metrics:1", "metrics:2"})
+    assert (armed, created.ring.newest) == ([], 0)
+    assert created.place("7-0") == (0, True)
+    (batch,) = created.ring.since(0)
     assert sorted(batch.changes) == [("metrics", "1"), ("metrics", "2")]
-    assert made.newest() == made.ring.newest == 1
-    made.on_topics({f"metrics:{number}" for number in range(MAX_GATHERED)})
+    assert created.newest() == created.ring.newest == 1
+    created.on_topics({f"metrics:{number}" for number in range(MAX_GATHERED)})
     assert armed == [MAX_GATHERED]

@@ -23,7 +23,7 @@ ROWS = st.lists(st.tuples(WHOLE, WHOLE, EPOCHS, VALUES), max_size=300) | st.list
 MAX_POINTS = st.integers(10, 60)
 
 
-def made(rows: list[tuple[int, int, float, float]]) -> Points:
+def created(rows: list[tuple[int, int, float, float]]) -> Points:
     points = Points()
     for row in rows:
         points.add(*row)
@@ -48,7 +48,7 @@ def line(count: int) -> Points:
 @given(ROWS, MAX_POINTS, st.sampled_from(AXES))
 @settings(deadline=None)
 def test_within_bounds_sorted_a_subset_and_repeatable(rows, most: int, axis: Axis):
-    points = made(rows)
+    points = created(rows)
     thinned = thin(points, axis, most)
     assert len(thinned) <= most
     xs = list(thinned.along(axis))
@@ -56,13 +56,13 @@ def test_within_bounds_sorted_a_subset_and_repeatable(rows, most: int, axis: Axi
     left = rows_of(points)
     for row in rows_of(thinned):
         left.remove(row)
-    assert rows_of(thin(made(rows), axis, most)) == rows_of(thinned)
+    assert rows_of(thin(created(rows), axis, most)) == rows_of(thinned)
 
 
 @given(ROWS, MAX_POINTS, st.sampled_from(AXES))
 @settings(deadline=None)
 def test_extremes_ends_and_what_is_not_finite_survive(rows, most: int, axis: Axis):
-    points = made(rows)
+    points = created(rows)
     there = points.take([i for i, x in enumerate(points.along(axis)) if x == x])
     thinned = thin(points, axis, most)
     if not len(there):
@@ -79,7 +79,7 @@ def test_extremes_ends_and_what_is_not_finite_survive(rows, most: int, axis: Axi
 @given(ROWS, st.sampled_from(FACTORS), st.sampled_from(AXES))
 @settings(deadline=None)
 def test_what_a_chunk_gives_keeps_extremes_and_ends(rows, factor: int, axis: Axis):
-    points = made(rows)
+    points = created(rows)
     reduced = reduce(points, factor)
     assert set(rows_of(reduced)) <= set(rows_of(points))
     if rows:
@@ -93,14 +93,14 @@ def test_what_a_chunk_gives_keeps_extremes_and_ends(rows, factor: int, axis: Axi
 @given(ROWS, st.sampled_from((1, *FACTORS)))
 @settings(deadline=None)
 def test_all_places_are_the_same_as_none(rows, factor: int):
-    points = made(rows)
+    points = created(rows)
     assert rows_of(reduce(points, factor, list(range(len(points))))) == rows_of(reduce(points, factor))
 
 
 @given(ROWS)
 @settings(deadline=None)
 def test_bytes_come_back_as_they_went(rows):
-    assert rows_of(load(dump(made(rows)))) == rows_of(made(rows))
+    assert rows_of(load(dump(created(rows)))) == rows_of(created(rows))
 
 
 def test_batches_at_regular_distances_take_no_space():
@@ -130,7 +130,7 @@ def test_few_points_stay_as_they_are():
 
 
 def test_time_that_runs_backwards_is_put_in_order():
-    points = made([(1, 30, math.nan, 1.0), (2, 20, math.nan, 2.0), (3, 30, math.nan, 3.0)])
+    points = created([(1, 30, math.nan, 1.0), (2, 20, math.nan, 2.0), (3, 30, math.nan, 3.0)])
     assert list(thin(points, "time", 10).values) == [2.0, 1.0, 3.0]
 
 
@@ -145,5 +145,5 @@ def test_both_ends_of_a_question_belong_to_it():
     assert list(inside(line(3), "batches", None, None)) == [0, 1, 2]
     assert list(inside(line(3), "batches", 5, 1)) == []
     assert list(inside(line(3), "epochs", None, None)) == []
-    jumbled = made([(3, 0, 0.0, 1.0), (1, 0, 0.0, 1.0), (2, 0, 0.0, 1.0)])
+    jumbled = created([(3, 0, 0.0, 1.0), (1, 0, 0.0, 1.0), (2, 0, 0.0, 1.0)])
     assert list(inside(jumbled, "batches", 2, 3)) == [0, 2]

@@ -8,5 +8,5 @@ from tests.support.cluster import Cluster, open_cluster
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A master with its own database, logged in as admin."""
-    async with open_cluster(tmp_path) as made:
-        yield made
+    async with open_cluster(tmp_path) as created:
+        yield created

@@ -28,8 +28,8 @@ long = pytest.mark.long
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    with live_cluster(tmp_path / "cluster", slots=0) as made:
-        yield made
+    with live_cluster(tmp_path / "cluster", slots=0) as created:
+        yield created
 
 
 def plant(cluster: LiveCluster, data: bytes) -> int:

@@ -37,8 +37,8 @@ disk = disk_fixture("512m")
 @pytest.fixture
 def cluster(disk: SmallDisk) -> Iterator[LiveCluster]:
     """Master, agent, logs and run folders on the small disk, as with `det up`."""
-    with live_cluster(disk.path / "cluster") as made:
-        yield made
+    with live_cluster(disk.path / "cluster") as created:
+        yield created
 
 
 def health(cluster: LiveCluster) -> tuple[int, dict[str, Any]]:
@@ -101,7 +101,7 @@ def test_a_master_that_is_started_on_a_full_disk_says_so_in_one_line(disk: Small
 @pytest.mark.long
 def test_several_trials_wait_each_time_the_disk_is_full(cluster: LiveCluster, disk: SmallDisk, tmp_path: Path):
     cluster.start_agent("agent-2", slots=2)
-    made = [
+    created = [
         create(
             cluster,
             SCRIPT,
@@ -112,17 +112,17 @@ def test_several_trials_wait_each_time_the_disk_is_full(cluster: LiveCluster, di
         )
         for number in range(3)
     ]
-    for experiment in made:
+    for experiment in created:
         experiment.at_gate("full")
-    for experiment in made:
+    for experiment in created:
         disk.fill()
         experiment.open_gate("full")
         wait_until(lambda: health(cluster)[0] == 503, what="/health answers 503")
         disk.free()
         wait_until(lambda: health(cluster)[0] == 200, what="/health answers 200 again")
-    for experiment in made:
+    for experiment in created:
         experiment.ended(within=90)
         assert reported_steps(experiment, "training") == list(range(1, STEPS + 1))
         assert log_steps(experiment) == list(range(1, STEPS + 1))
         assert experiment.progress["runId"] == 1
-    print(f"{len(made)} trials, {len(made)} times a full disk, {len(made) * STEPS} reports, none lost")
+    print(f"{len(created)} trials, {len(created)} times a full disk, {len(created) * STEPS} reports, none lost")

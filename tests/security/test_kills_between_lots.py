@@ -30,8 +30,8 @@ PATH = "/api/v1/experiments/1"
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
     """No agent: the trials wait for slots."""
-    with live_cluster(tmp_path / "cluster", slots=0, resource_pools=json.dumps(POOLS)) as made:
-        yield made
+    with live_cluster(tmp_path / "cluster", slots=0, resource_pools=json.dumps(POOLS)) as created:
+        yield created
 
 
 def stored(cluster: LiveCluster, query: str) -> list[tuple[object, ...]]:

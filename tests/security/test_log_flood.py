@@ -38,8 +38,8 @@ print("the other one ends", flush=True)
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    with live_cluster(tmp_path / "cluster", slots=2) as made:
-        yield made
+    with live_cluster(tmp_path / "cluster", slots=2) as created:
+        yield created
 
 
 def scripted(cluster: LiveCluster, folder: Path, name: str, text: str, lines: int = 0) -> Experiment:

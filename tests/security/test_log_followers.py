@@ -29,8 +29,8 @@ WIDE = "w" * 32_000
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    with live_cluster(tmp_path / "cluster") as made:
-        yield made
+    with live_cluster(tmp_path / "cluster") as created:
+        yield created
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ hyperparameters: {{x: {{type: categorical, vals: {list(range(CLIENTS))}}}}}
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
     """No agent: the trials have begun an attempt and wait for slots."""
-    with live_cluster(tmp_path / "cluster", slots=0) as made:
-        yield made
+    with live_cluster(tmp_path / "cluster", slots=0) as created:
+        yield created
 
 
 def stored(cluster: LiveCluster, query: str) -> list[tuple[int, ...]]:

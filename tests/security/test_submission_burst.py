@@ -23,8 +23,8 @@ BUSY = (429, 503)
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    with live_cluster(tmp_path / "cluster", slots=0) as made:
-        yield made
+    with live_cluster(tmp_path / "cluster", slots=0) as created:
+        yield created
 
 
 @dataclass

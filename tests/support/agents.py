@@ -47,8 +47,8 @@ def make_desired(entrypoint: str | list[str] = "true", *, container_id: str = ""
         **spec.pop("environment", {}),
     }
     given = {"slots": [0]} | spec
-    made = ContainerSpec(task_id="1.task", environment=environment, entrypoint=entrypoint, **given)
-    return DesiredContainer(container_id=container_id, allocation_id="1.task.1", state="running", spec=made)
+    created = ContainerSpec(task_id="1.task", environment=environment, entrypoint=entrypoint, **given)
+    return DesiredContainer(container_id=container_id, allocation_id="1.task.1", state="running", spec=created)
 
 
 @asynccontextmanager

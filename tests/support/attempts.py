@@ -109,11 +109,11 @@ def chain(run: Callable[..., Attempt], moments: list[int]) -> list[Attempt]:
     attempts: list[Attempt] = []
     latest: str | None = None
     for moment in [*moments, None]:
-        made = run(preempt_at=moment, latest=latest)
-        attempts.append(made)
-        if made.stored:
-            latest = made.stored[-1][1]
-        if not made.acknowledged:
+        created = run(preempt_at=moment, latest=latest)
+        attempts.append(created)
+        if created.stored:
+            latest = created.stored[-1][1]
+        if not created.acknowledged:
             break
     return attempts
 
@@ -121,8 +121,8 @@ def chain(run: Callable[..., Attempt], moments: list[int]) -> list[Attempt]:
 def joined(attempts: list[Attempt]) -> dict[tuple[str, int], dict[str, Any]]:
     """All reports by group and step; no group and step may stand twice."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
-    for made in attempts:
-        for group, step, metrics in made.reports:
+    for created in attempts:
+        for group, step, metrics in created.reports:
             assert (group, step) not in rows, f"{group} {step} is reported twice"
             rows[group, step] = metrics
     return rows

@@ -17,13 +17,13 @@ from determined_master.db.sqlite_connection import Answer, SqliteConnection
 def loads(model: type[Any]) -> Iterator[list[Any]]:
     """Yields the list of objects of ``model`` that sessions load meanwhile."""
     loaded: list[Any] = []
-    made = RowObjects.of
+    created = RowObjects.of
 
     def note(target: Any, _context: Any) -> None:
         loaded.append(target)
 
     def noted(maker: RowObjects, session: ReadSession, values: Sequence[Any]) -> Base | None:
-        row = made(maker, session, values)
+        row = created(maker, session, values)
         if isinstance(row, model):
             loaded.append(row)
         return row

@@ -32,10 +32,10 @@ class Heartbeat:
 @contextlib.asynccontextmanager
 async def heartbeat() -> AsyncIterator[Heartbeat]:
     """Beats on this loop until left."""
-    made = Heartbeat()
-    task = asyncio.create_task(made.beat())
+    created = Heartbeat()
+    task = asyncio.create_task(created.beat())
     try:
-        yield made
+        yield created
     finally:
         # A loop that was held until now has not beaten since.
         await asyncio.sleep(2 * INTERVAL_SECONDS)

@@ -217,9 +217,9 @@ def live_cluster(folder: Path, *, slots: int = 1, **settings: Any) -> Iterator[L
 def _new_database() -> bytes:
     """What the migrations make of nothing. ``test_up`` has masters that begin with nothing."""
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "master.sqlite"
-        bring_up(sqlite_url(made))
-        return made.read_bytes()
+        created = Path(folder) / "master.sqlite"
+        bring_up(sqlite_url(created))
+        return created.read_bytes()
 
 
 def without_cluster() -> dict[str, str]:

@@ -41,8 +41,8 @@ class Network:
 @contextlib.contextmanager
 def network(count: int) -> Iterator[Network]:
     """``count`` machines that see each other and this one, and nothing else."""
-    with machines(count, gateway=True) as made:
-        yield Network(gateway_of(made[0]), tuple(made))
+    with machines(count, gateway=True) as created:
+        yield Network(gateway_of(created[0]), tuple(created))
 
 
 def _switch(machine: Machine, to: str) -> None:

@@ -115,8 +115,8 @@ class _Talk:
 
 @contextlib.contextmanager
 def proxy(port: int, *, lose_every: int = 0) -> Iterator[Proxy]:
-    made = Proxy(port, lose_every=lose_every)
+    created = Proxy(port, lose_every=lose_every)
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()

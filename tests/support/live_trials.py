@@ -171,15 +171,15 @@ def create(
     **changes: Any,
 ) -> Experiment:
     """A new experiment. ``gates`` open when the trial is asked to leave, ``held`` when the test opens them."""
-    made = folder / "gates"
-    made.mkdir(parents=True, exist_ok=True)
-    experiment = Experiment(cluster, 0, made)
+    created = folder / "gates"
+    created.mkdir(parents=True, exist_ok=True)
+    experiment = Experiment(cluster, 0, created)
     for name in gates:
         experiment.close_gate(name, until_preempted=True)
     for name in held:
         experiment.close_gate(name)
     packed = pack(model.context(folder / "context", **(files or {})))
-    body = {"config": model.configured(made, **changes), "configName": f"{model.name}.yaml", "activate": activate}
+    body = {"config": model.configured(created, **changes), "configName": f"{model.name}.yaml", "activate": activate}
     answer = submissions.create(cluster.session, body, packed)
     experiment.id = int(answer["experiment"]["id"])
     return experiment

@@ -47,19 +47,19 @@ def machines(count: int, *, interfaces: Sequence[str] = (), gateway: bool = Fals
     number = next(_numbers)
     mark = f"d{os.getpid()}n{number}"
     net = f"10.{101 + os.getpid() % 97}.{(os.getpid() // 97 + number) % 251}"
-    made = [Machine(f"{mark}m{i}", f"{net}.{11 + i}", f"{mark}-{i}") for i in range(count)]
+    created = [Machine(f"{mark}m{i}", f"{net}.{11 + i}", f"{mark}-{i}") for i in range(count)]
     names = [*interfaces, *["eth0"] * (count - len(interfaces))]
     try:
         _ip("netns", "add", mark)
         _ip("-n", mark, "link", "add", "switch", "type", "bridge")
         _ip("-n", mark, "link", "set", "switch", "up")
-        for i, machine in enumerate(made):
-            _add(machine, mark, f"port{i}", names[i], made)
+        for i, machine in enumerate(created):
+            _add(machine, mark, f"port{i}", names[i], created)
         if gateway:
-            _join(mark, gateway_of(made[0]))
-        yield made
+            _join(mark, gateway_of(created[0]))
+        yield created
     finally:
-        for namespace in (mark, *(machine.namespace for machine in made)):
+        for namespace in (mark, *(machine.namespace for machine in created)):
             subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
             shutil.rmtree(Path("/etc/netns", namespace), ignore_errors=True)
 

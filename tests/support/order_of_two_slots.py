@@ -19,10 +19,10 @@ torch.distributed.init_process_group("gloo", store=store, rank=int(os.environ["R
 peers = core.DistributedContext.from_torch_distributed()
 
 
-def shared(made: Attempt) -> Attempt:
+def shared(created: Attempt) -> Attempt:
     """Gives the other rank what only the chief knows, so that both make the next attempt."""
-    made.stored, made.acknowledged = peers.broadcast((made.stored, made.acknowledged))
-    return made
+    created.stored, created.acknowledged = peers.broadcast((created.stored, created.acknowledged))
+    return created
 
 
 results = {}

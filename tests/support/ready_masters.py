@@ -80,11 +80,11 @@ class ReadyMasters:
 
 @contextlib.contextmanager
 def ready_masters(environment: dict[str, str]) -> Iterator[ReadyMasters]:
-    made = ReadyMasters(environment)
+    created = ReadyMasters(environment)
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()
 
 
 def main() -> None:

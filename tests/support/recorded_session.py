@@ -42,7 +42,7 @@ class Session:
     cluster: Cluster
     agent: FakeAgent
     recorded: dict[str, list[dict[str, Any]]]
-    made: list[Answered] = field(default_factory=list)
+    created: list[Answered] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     containers: dict[int, DesiredContainer] = field(default_factory=dict)
     """Containers by the number of their trial."""
@@ -314,13 +314,13 @@ async def _continued(session: Session) -> None:
 
 def compared(session: Session) -> Iterator[tuple[Answered, list[str]]]:
     """Each call that was made, with what its answer differs in."""
-    for made in session.made:
-        call = template_of(made.recorded["call"])
-        theirs = made.recorded["status"]
-        if made.status != theirs:
-            yield made, [f"{call}: status {theirs} → {made.status}"]
+    for created in session.made:
+        call = template_of(created.recorded["call"])
+        theirs = created.recorded["status"]
+        if created.status != theirs:
+            yield created, [f"{call}: status {theirs} → {created.status}"]
             continue
-        if "answer_lines" in made.recorded:
-            yield made, [*differences(call, made.recorded["answer_lines"], shape_of(made.body))]
+        if "answer_lines" in created.recorded:
+            yield created, [*differences(call, created.recorded["answer_lines"], shape_of(created.body))]
         else:
-            yield made, [*differences(call, made.recorded.get("answer"), shape_of(made.body))]
+            yield created, [*differences(call, created.recorded.get("answer"), shape_of(created.body))]

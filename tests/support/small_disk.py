@@ -53,7 +53,7 @@ def disk_fixture(size: str, below: str = "disk") -> Callable[..., Iterator[Small
 
     @pytest.fixture
     def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-        with small_disk(tmp_path / below, size) as made:
-            yield made
+        with small_disk(tmp_path / below, size) as created:
+            yield created
 
     return disk

@@ -24,10 +24,10 @@ class Pair:
 
 def written_pair(folder: Path, *names: str, age_days: int = 0, days: int = 30) -> Pair:
     """Writes a self-signed pair that is ``age_days`` old and valid for ``days``."""
-    made, key = make_pair(names or ("127.0.0.1",), datetime.now(UTC) - timedelta(days=age_days), days=days)
+    created, key = make_pair(names or ("127.0.0.1",), datetime.now(UTC) - timedelta(days=age_days), days=days)
     folder.mkdir(parents=True, exist_ok=True)
     pair = Pair(folder / "master.crt", folder / "master.key")
-    pair.certificate.write_bytes(made)
+    pair.certificate.write_bytes(created)
     pair.key.write_bytes(key)
     return pair
 

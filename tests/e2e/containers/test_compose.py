@@ -106,15 +106,15 @@ def lab(engine: None, tmp_path: Path) -> Iterator[Lab]:
     need_task_image()
     need_images()
     with network(1) as net, s3_store(address=net.gateway) as store:
-        made = Lab(tmp_path, net, store)
+        created = Lab(tmp_path, net, store)
         try:
-            yield made
+            yield created
         finally:
-            if made.official is not None:
-                made.official.api.close()
-            print(made.compose("logs", "--tail", "200", "--no-color"))
-            made.compose.down()
-            remove_containers(f"detent.data={made.data}")
+            if created.official is not None:
+                created.official.api.close()
+            print(created.compose("logs", "--tail", "200", "--no-color"))
+            created.compose.down()
+            remove_containers(f"detent.data={created.data}")
 
 
 def test_digits_outlive_the_kill_of_each_container_and_a_second_server_joins(

@@ -26,14 +26,14 @@ def engine_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnE
 
 @pytest.fixture(scope="module")
 def cluster(engine_of_its_own: OwnEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
-    made = LiveCluster(tmp_path_factory.mktemp("restart"))
+    created = LiveCluster(tmp_path_factory.mktemp("restart"))
     try:
-        made.start_master()
+        created.start_master()
         arguments = ("--container-runtime", "docker", "--engine-url", engine_of_its_own.url)
-        made.start_agent(slots=1, arguments=arguments, host_paths=(made.folder.parent,))
-        yield made
+        created.start_agent(slots=1, arguments=arguments, host_paths=(created.folder.parent,))
+        yield created
     finally:
-        made.close()
+        created.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

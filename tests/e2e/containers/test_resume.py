@@ -110,8 +110,8 @@ def test_a_container_runs_on_while_the_engine_is_killed(boxes, in_container, sam
 
 def test_a_container_that_nobody_knows_is_removed_by_the_next_agent(boxes):
     boxes.agents["agent-1"].end(signal.SIGKILL)
-    made = ["docker", "run", "--detach", "--label", boxes.label, "--label", "detent.agent=agent-1"]
-    subprocess.run([*made, "detent-base:bookworm", "sleep", "600"], check=True, capture_output=True)
+    created = ["docker", "run", "--detach", "--label", boxes.label, "--label", "detent.agent=agent-1"]
+    subprocess.run([*created, "detent-base:bookworm", "sleep", "600"], check=True, capture_output=True)
     assert boxes.containers
     boxes.start_containers()
     boxes.no_container_left()

@@ -158,10 +158,10 @@ def fresh(first, kind, attempt):
     _rng.seed_all(_rng.mix(SEED, 0))
     if kind == "deepspeed":
         return train, preempt, deepspeed.DeepSpeedTrialContext(first._core, **common)
-    made = pytorch.PyTorchTrialContext(
+    created = pytorch.PyTorchTrialContext(
         first._core, aggregation_frequency=2, averaging=first._averaging, device=first.device, **common
     )
-    return train, preempt, made
+    return train, preempt, created
 
 
 def main():

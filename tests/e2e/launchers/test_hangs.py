@@ -71,9 +71,9 @@ def test_the_hung_rank_on_one_machine_is_named(tmp_path):
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_the_hung_rank_on_another_machine_is_named(tmp_path):
     (tmp_path / "train.py").write_text(HANGING)
-    with machines(2) as made:
+    with machines(2) as created:
         chief, other = run_on(
-            made, tmp_path, ["determined.launch.torch_distributed", "train.py"], environ=configured("15s")
+            created, tmp_path, ["determined.launch.torch_distributed", "train.py"], environ=configured("15s")
         )
         assert_named(chief.wait(180))
         other.kill()

@@ -53,8 +53,8 @@ time.sleep(300)
 
 @pytest.fixture(scope="module")
 def two():
-    with machines(2) as made:
-        yield made
+    with machines(2) as created:
+        yield created
 
 
 def script(folder, text):
@@ -157,9 +157,9 @@ def test_horovod_runs_in_two_containers_of_one_machine(two, tmp_path):
 
 
 def test_horovod_runs_over_interfaces_of_different_names(tmp_path):
-    with machines(2, interfaces=["eth0", "net7"]) as made:
+    with machines(2, interfaces=["eth0", "net7"]) as created:
         words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
-        ended = [container.wait() for container in run_on(made, tmp_path, words)]
+        ended = [container.wait() for container in run_on(created, tmp_path, words)]
         assert_summed(ended, [[0], [1]], 3.0)
 
 

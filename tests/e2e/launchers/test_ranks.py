@@ -23,10 +23,10 @@ def attempts(launcher, folder, plan, *, size=2):
     return list(zip(*ranks, strict=True))
 
 
-def rows(made):
+def rows(created):
     """Reports by group and step, each of which stands once."""
     found = {}
-    for chief, *_ in made:
+    for chief, *_ in created:
         for group, step, metrics in chief["reports"]:
             assert (group, step) not in found
             found[group, step] = metrics
@@ -40,9 +40,11 @@ def check(launcher, folder, moments, variants, *, end_under=None):
         plan.append({**STRAIGHT, **more})
         plan += [{**more, "preempt_at": at, "latest": "previous" if n else None} for n, at in enumerate(moments)]
     every = attempts(launcher, folder, plan)
-    made = [every[begin : begin + 1 + len(moments)] for begin in range(0, len(every), 1 + len(moments))]
-    ends = [{**more, "preempt_at": None, "latest": v[-1][0]["stored"]} for more, v in zip(variants, made, strict=True)]
-    for (straight, *parts), last in zip(made, attempts(end_under or launcher, folder, ends), strict=True):
+    created = [every[begin : begin + 1 + len(moments)] for begin in range(0, len(every), 1 + len(moments))]
+    ends = [
+        {**more, "preempt_at": None, "latest": v[-1][0]["stored"]} for more, v in zip(variants, created, strict=True)
+    ]
+    for (straight, *parts), last in zip(created, attempts(end_under or launcher, folder, ends), strict=True):
         assert all(part[0]["acknowledged"] and part[0]["steps"] < 15 for part in parts)
         assert [rank["weights"] for rank in (*straight, *last)] == [straight[0]["weights"]] * 4
         assert rows([*parts, last]) == rows([straight])

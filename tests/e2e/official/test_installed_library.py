@@ -22,8 +22,8 @@ WHO = [
 
 @pytest.fixture(params=WHO)
 def cluster(request: pytest.FixtureRequest) -> OfficialCluster:
-    made: OfficialCluster = request.getfixturevalue(request.param)
-    return made
+    created: OfficialCluster = request.getfixturevalue(request.param)
+    return created
 
 
 def is_of_the_environment(log: str, cluster: OfficialCluster) -> bool:

@@ -22,15 +22,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        made = launch(playwright)
-        yield made
-        made.close()
+        created = launch(playwright)
+        yield created
+        created.close()
 
 
 @pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
-    with live_cluster(tmp_path_factory.mktemp("web"), slots=3) as made:
-        yield made
+    with live_cluster(tmp_path_factory.mktemp("web"), slots=3) as created:
+        yield created
 
 
 @pytest.fixture

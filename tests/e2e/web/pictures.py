@@ -106,9 +106,9 @@ def make(cluster: LiveCluster) -> Run:
         cluster.session.request(
             "PATCH", f"/api/v1/experiments/{search.id}", {"notes": note, "description": "every rate with every width"}
         )
-        made = (first, paused, failed, logged, search, rungs, waiting)
+        created = (first, paused, failed, logged, search, rungs, waiting)
         stretch(cluster)
-        return Run(*(each.id for each in made), {each.id: each.trial_id for each in made})  # type: ignore[arg-type]
+        return Run(*(each.id for each in created), {each.id: each.trial_id for each in created})  # type: ignore[arg-type]
 
 
 def stretch(cluster: LiveCluster) -> None:

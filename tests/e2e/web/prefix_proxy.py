@@ -81,8 +81,8 @@ class _Connection(socketserver.StreamRequestHandler):
 
 @contextlib.contextmanager
 def prefix_proxy(port: int, prefix: str) -> Iterator[PrefixProxy]:
-    made = PrefixProxy(port, prefix)
+    created = PrefixProxy(port, prefix)
     try:
-        yield made
+        yield created
     finally:
-        made.close()
+        created.close()

@@ -62,8 +62,8 @@ def lived(cluster: LiveCluster) -> Lived:
 
 @pytest.fixture(scope="module")
 def looker(browser: Browser, cluster: LiveCluster) -> Iterator[Visit]:
-    with visit(browser, cluster) as made:
-        yield made
+    with visit(browser, cluster) as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +107,9 @@ class Looks:
 
 @pytest.fixture(params=["sample", pytest.param("all", marks=pytest.mark.long)])
 def looks(request: pytest.FixtureRequest) -> Iterator[Looks]:
-    made = Looks(all_four=request.param == "all")
-    yield made
-    assert made.found == [], "\n".join(made.found)
+    created = Looks(all_four=request.param == "all")
+    yield created
+    assert created.found == [], "\n".join(created.found)
 
 
 def test_axe_finds_nothing_on_every_page_and_tab(cluster: LiveCluster, lived: Lived, page: Page, looks: Looks):
@@ -212,8 +212,8 @@ def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Brows
 
 
 def test_axe_finds_nothing_on_an_empty_cluster(browser: Browser, tmp_path: Path, looks: Looks):
-    with live_cluster(tmp_path, slots=0) as empty, visit(browser, empty) as made:
-        page = made.page()
+    with live_cluster(tmp_path, slots=0) as empty, visit(browser, empty) as created:
+        page = created.page()
         for path in ("/", "/cluster", "/checkpoints", "/events"):
             page.goto(empty.url + path)
             settled(page)

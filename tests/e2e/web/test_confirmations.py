@@ -17,10 +17,10 @@ Come = Callable[..., Visit]
 
 @pytest.fixture(scope="module")
 def held(cluster: LiveCluster) -> Iterator[Experiment]:
-    made = runs.forever(cluster, "to be confirmed")
-    made.at_step(3)
-    yield made
-    made.do("kill")
+    created = runs.forever(cluster, "to be confirmed")
+    created.at_step(3)
+    yield created
+    created.do("kill")
 
 
 def _button(page: Page | Locator, name: str) -> Locator:
@@ -69,10 +69,10 @@ def test_typed_notes_survive_a_change_of_tab(visitor: Come, held: Experiment):
 
 
 def test_a_deletion_asks_for_the_same_words_in_the_list_and_on_the_page(cluster: LiveCluster, visitor: Come):
-    made = runs.quick(cluster, "to be deleted", activate=False)
-    made.do("kill")
-    made.ended("CANCELED")
-    page = visitor().page(f"/experiments/{made.id}/overview")
+    created = runs.quick(cluster, "to be deleted", activate=False)
+    created.do("kill")
+    created.ended("CANCELED")
+    page = visitor().page(f"/experiments/{created.id}/overview")
 
     def asked_by(more: str) -> Locator:
         _button(page, more).click()
@@ -84,10 +84,10 @@ def test_a_deletion_asks_for_the_same_words_in_the_list_and_on_the_page(cluster:
 
     _button(asked_by("More for this experiment"), "Cancel").click()
     page.goto(f"{cluster.url}/?q=to be deleted")
-    page.get_by_role("checkbox", name=f"Select experiment {made.id}").check()
+    page.get_by_role("checkbox", name=f"Select experiment {created.id}").check()
     asked = asked_by("More for the selected")
     delete = _button(asked, "Delete")
     expect(delete).to_have_attribute("aria-disabled", "true")
     asked.get_by_role("textbox").fill("delete 1 experiment")
     delete.click()
-    expect(page.get_by_role("checkbox", name=f"Select experiment {made.id}")).to_have_count(0)
+    expect(page.get_by_role("checkbox", name=f"Select experiment {created.id}")).to_have_count(0)

@@ -14,9 +14,9 @@ pytestmark = [pytest.mark.e2e]
 
 @pytest.fixture(scope="module")
 def failed(cluster: LiveCluster) -> Experiment:
-    made = runs.failing(cluster, "filtered and failed")
-    made.ended("ERROR")
-    return made
+    created = runs.failing(cluster, "filtered and failed")
+    created.ended("ERROR")
+    return created
 
 
 @pytest.fixture

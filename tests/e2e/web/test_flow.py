@@ -28,21 +28,21 @@ STATES = """() => {
 
 @pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DetUp]:
-    with det_up(tmp_path_factory.mktemp("up"), slots=2) as made:
-        yield made
+    with det_up(tmp_path_factory.mktemp("up"), slots=2) as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
 def person(browser: Browser, up: DetUp) -> Iterator[Visit]:
     """Signed in by the link, and by nothing else."""
-    made = Visit(browser, up.url)
-    page = made.context.new_page()
+    created = Visit(browser, up.url)
+    page = created.context.new_page()
     page.goto(up.link)
     expect(page.get_by_role("navigation", name="Main")).to_be_visible()
     page.close()
-    yield made
-    made.faultless()
-    made.context.close()
+    yield created
+    created.faultless()
+    created.context.close()
 
 
 def test_the_link_signs_in_once(up: DetUp, person: Visit, browser: Browser):
@@ -113,9 +113,9 @@ def last_step(page: Page) -> int:
 
 @pytest.fixture(scope="module")
 def failed(up: DetUp) -> Experiment:
-    made = runs.failing(up, "unreadable")
-    made.ended("ERROR")
-    return made
+    created = runs.failing(up, "unreadable")
+    created.ended("ERROR")
+    return created
 
 
 def test_a_failed_trial_tells_its_first_error(failed: Experiment, person: Visit):

@@ -34,9 +34,9 @@ SAMPLE = {PAGES[0], EXPERIMENT[0], EXPERIMENT[5], TRIAL[0], COMPARE[0], "/cluste
 def ended(cluster: LiveCluster) -> Iterator[Experiment]:
     """A search with metrics, logs and checkpoints, beside one that runs, so that nothing on the page is missing."""
     running = runs.forever(cluster, "goes on")
-    made = runs.grid(cluster, "held back", rates=[0.1, 0.2], widths=[64])
-    made.ended()
-    yield made
+    created = runs.grid(cluster, "held back", rates=[0.1, 0.2], widths=[64])
+    created.ended()
+    yield created
     running.do("kill")
 
 

@@ -69,12 +69,12 @@ def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> I
     )
     named = []
     for payload in ALL:
-        made = runs.quick(cluster, "to be named", activate=False)
+        created = runs.quick(cluster, "to be named", activate=False)
         change = {"name": payload, "description": payload, "notes": payload, "labels": [payload]}
-        cluster.session.request("PATCH", f"/api/v1/experiments/{made.id}", change)
+        cluster.session.request("PATCH", f"/api/v1/experiments/{created.id}", change)
         user = {"username": user_name(payload), "displayName": payload, "admin": False, "active": True}
         cluster.session.post("/api/v1/users", {"user": user, "password": "Long-enough-1", "isHashed": False})
-        named.append(made.id)
+        named.append(created.id)
     cluster.start_agent(AGENT, slots=1)
     everything.ended("ERROR")
     line = {"taskId": everything.task_id, "log": "one line: " + "x" * LONG, "timestamp": "2026-01-01T00:00:00Z"}
@@ -87,8 +87,8 @@ def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="module")
 def watched(browser: Browser, cluster: LiveCluster, hostile: Hostile) -> Iterator[Watch]:
-    with visit(browser, cluster) as made:
-        yield Watch(made)
+    with visit(browser, cluster) as created:
+        yield Watch(created)
 
 
 def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: Hostile, watched: Watch):
@@ -214,11 +214,11 @@ def test_two_thousand_metrics_are_searchable_and_few_are_drawn(hostile: Hostile,
 def test_an_agent_of_any_name_ships_its_output(cluster: LiveCluster, hostile: Hostile, watched: Watch):
     cluster.session.post("/api/v1/agents/agent-1/disable", {})
     try:
-        made = runs.quick(cluster, "elsewhere")
-        made.ended()
+        created = runs.quick(cluster, "elsewhere")
+        created.ended()
     finally:
         cluster.session.post("/api/v1/agents/agent-1/enable", {})
-    page = watched.visit.page(f"/trials/{made.trial_id}/logs")
+    page = watched.visit.page(f"/trials/{created.trial_id}/logs")
     expect(page.get_by_role("log")).to_contain_text("step 20: loss")
     page.get_by_role("link", name="Attempts").click()
     expect(page.get_by_role("cell", name=AGENT)).to_be_visible()

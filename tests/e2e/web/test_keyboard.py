@@ -15,24 +15,24 @@ pytestmark = [pytest.mark.e2e]
 
 @pytest.fixture(scope="module")
 def held(cluster: LiveCluster) -> Iterator[Experiment]:
-    made = runs.forever(cluster, "by keys")
-    made.at_step(3)
-    yield made
-    made.do("kill")
+    created = runs.forever(cluster, "by keys")
+    created.at_step(3)
+    yield created
+    created.do("kill")
 
 
 @pytest.fixture(scope="module")
 def failed(cluster: LiveCluster, held: Experiment) -> Experiment:
-    made = runs.failing(cluster, "unreadable by keys")
-    made.ended("ERROR")
-    return made
+    created = runs.failing(cluster, "unreadable by keys")
+    created.ended("ERROR")
+    return created
 
 
 @pytest.fixture
 def page(browser: Browser, cluster: LiveCluster, held: Experiment, failed: Experiment) -> Iterator[Page]:
     """Signed in by the link. Whatever points is taken away."""
-    made = Visit(browser, cluster.url)
-    page = made.context.new_page()
+    created = Visit(browser, cluster.url)
+    page = created.context.new_page()
     page.goto(link_for(cluster))
     expect(page.get_by_role("grid", name="Experiments")).to_be_visible()
     page.evaluate(
@@ -40,8 +40,8 @@ def page(browser: Browser, cluster: LiveCluster, held: Experiment, failed: Exper
     )
     yield page
     assert page.evaluate("window.__pointed") is None
-    made.faultless()
-    made.context.close()
+    created.faultless()
+    created.context.close()
 
 
 def keys(page: Page, *pressed: str) -> None:

@@ -32,13 +32,13 @@ def box_of(element: Locator) -> FloatRect:
 @pytest.mark.parametrize("window", [WIDE, NARROW], ids=["desk", "phone"])
 def test_the_bar_and_messages_cover_no_row(cluster: LiveCluster, visitor: Callable[..., Visit], window: dict[str, Any]):
     name = f"has room on {window['width']}"
-    made = runs.quick(cluster, name, activate=False)
+    created = runs.quick(cluster, name, activate=False)
     page = visitor(viewport=window).page(f"/?col=name&col=state&q=name+%3D+%22{name.replace(' ', '+')}%22")
     grid = page.get_by_role("grid", name="Experiments")
     expect(grid.get_by_role("link", name=name)).to_be_visible()
     # At one moment, too: a note above the list may come or go between two questions.
     row = grid.evaluate(ROW_IN_GRID)
-    page.get_by_role("checkbox", name=f"Select experiment {made.id}").check()
+    page.get_by_role("checkbox", name=f"Select experiment {created.id}").check()
     page.get_by_role("toolbar").get_by_role("button", name="Activate").click()
     # Read at one moment: a message goes away by itself, and a busy machine may add the note of a lost connection.
     bar, rows, first, said = page.wait_for_function(BOXES).json_value()

@@ -32,16 +32,16 @@ SEEN = """() => {
 
 @pytest.fixture(scope="module")
 def search(cluster: LiveCluster) -> Experiment:
-    made = runs.grid(cluster, "of a lost master", rates=(0.1, 0.2), widths=(32, 64))
-    made.ended("COMPLETED", within=300)
-    return made
+    created = runs.grid(cluster, "of a lost master", rates=(0.1, 0.2), widths=(32, 64))
+    created.ended("COMPLETED", within=300)
+    return created
 
 
 @pytest.fixture(scope="module")
 def lasting(cluster: LiveCluster) -> Experiment:
-    made = runs.forever(cluster, "goes on without its master")
-    made.at_step(5)
-    return made
+    created = runs.forever(cluster, "goes on without its master")
+    created.at_step(5)
+    return created
 
 
 def addresses(search: Experiment, lasting: Experiment) -> list[str]:

@@ -23,11 +23,11 @@ CONCURRENCY = 200
 
 @pytest.fixture(scope="module")
 def held(cluster: LiveCluster) -> Iterator[Experiment]:
-    made = runs.forever(cluster, "held on odd days")
-    made.at_step(3)
-    yield made
+    created = runs.forever(cluster, "held on odd days")
+    created.at_step(3)
+    yield created
     cluster.mend()
-    made.do("kill")
+    created.do("kill")
 
 
 def state(page: Page) -> str:

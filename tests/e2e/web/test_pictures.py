@@ -37,9 +37,9 @@ def test_every_picture_of_the_documentation_is_made_and_shows_something(tmp_path
     kept = subprocess.run(
         ["git", "ls-files", "docs/pictures/*.png"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
-    made = {path.name: different_lines(path.read_bytes()) for path in tmp_path.glob("*.png")}
-    assert {Path(name).name for name in kept} - set(made) == set()
-    assert {name: lines for name, lines in made.items() if lines < MIN_DIFFERENT_LINES} == {}
+    created = {path.name: different_lines(path.read_bytes()) for path in tmp_path.glob("*.png")}
+    assert {Path(name).name for name in kept} - set(created) == set()
+    assert {name: lines for name, lines in created.items() if lines < MIN_DIFFERENT_LINES} == {}
 
 
 def test_a_blank_picture_is_found():

@@ -43,11 +43,11 @@ def ended(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Exp
     (context / "train.py").write_text(SCRIPT, encoding="utf-8")
     searcher = {"name": "single", "metric": "loss"}
     values = {"lr": 0.005}
-    made = runs.quick(
+    created = runs.quick(
         cluster, "digits, read about", context=context, entry="train.py", searcher=searcher, hyperparameters=values
     )
-    made.ended("ERROR")
-    return made
+    created.ended("ERROR")
+    return created
 
 
 @pytest.fixture

@@ -66,13 +66,13 @@ class Visit:
 @contextlib.contextmanager
 def visit(browser: Browser, cluster: LiveCluster, username: str = "admin", **options: Any) -> Iterator[Visit]:
     """Signed in; held to be faultless at its end."""
-    made = Visit(browser, cluster.url, **options)
+    created = Visit(browser, cluster.url, **options)
     try:
-        made.sign_in(username, password_of(cluster))
-        yield made
-        made.faultless()
+        created.sign_in(username, password_of(cluster))
+        yield created
+        created.faultless()
     finally:
-        made.context.close()
+        created.context.close()
 
 
 def password_of(cluster: LiveCluster) -> str:

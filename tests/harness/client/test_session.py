@@ -13,8 +13,8 @@ from determined.errors import Conflict, DeterminedError, MasterUnreachable, NotF
 
 @pytest.fixture
 def master():
-    with serving() as made:
-        yield made
+    with serving() as server:
+        yield server
 
 
 def test_a_request_carries_query_body_and_token(master):

@@ -95,9 +95,9 @@ def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     address = listener.getsockname()
-    made = []
+    created = []
     chief = threading.Thread(
-        target=lambda: made.append(_collectives.ChiefCollectives(listener, 2, b"right")), daemon=True
+        target=lambda: created.append(_collectives.ChiefCollectives(listener, 2, b"right")), daemon=True
     )
     chief.start()
     with socket.create_connection(address) as stranger:
@@ -114,9 +114,9 @@ def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
     worker = _collectives.WorkerCollectives(lambda: socket.create_connection(address), 1, b"right")
     chief.join(60)
     worker.gather("hello")
-    assert made[0].gather("chief") == ["chief", "hello"]
+    assert created[0].gather("chief") == ["chief", "hello"]
     worker.close()
-    made[0].close()
+    created[0].close()
 
 
 def test_a_chief_without_the_key_is_not_believed():

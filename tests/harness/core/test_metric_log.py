@@ -19,37 +19,37 @@ class Log:
 
 
 def test_each_group_has_one_line_a_minute_and_the_last_report():
-    made = Log()
+    log = Log()
     for step in range(1, 31):
-        made.now = step * 6.0
-        made.log.add("training", step, {"loss": step * 0.5})
+        log.now = step * 6.0
+        log.log.add("training", step, {"loss": step * 0.5})
         if step == 10:
-            made.log.add("validation", step, {"accuracy": 0.5})
-    assert made.lines == [
+            log.log.add("validation", step, {"accuracy": 0.5})
+    assert log.lines == [
         "DEBUG: training metrics after 1 steps: loss 0.5\n",
         "DEBUG: validation metrics after 10 steps: accuracy 0.5\n",
         "DEBUG: training metrics after 11 steps: loss 5.5\n",
         "DEBUG: training metrics after 21 steps: loss 10.5\n",
     ]
-    made.log.close()
-    assert made.lines[-1] == "DEBUG: training metrics after 30 steps: loss 15\n"
-    made.log.close()
-    assert len(made.lines) == 5
+    log.log.close()
+    assert log.lines[-1] == "DEBUG: training metrics after 30 steps: loss 15\n"
+    log.log.close()
+    assert len(log.lines) == 5
 
 
 def test_the_log_of_metrics_is_read_as_level_debug():
-    made = Log()
-    made.log.add("training", 1, {"loss": 1.0})
-    frame = Frame(time=0.0, stream=STDERR, line=f"[rank=0] {made.lines[0].strip()}".encode())
+    log = Log()
+    log.log.add("training", 1, {"loss": 1.0})
+    frame = Frame(time=0.0, stream=STDERR, line=f"[rank=0] {log.lines[0].strip()}".encode())
     read = parse(frame)
     assert (read.level, read.log) == ("DEBUG", "training metrics after 1 steps: loss 1")
 
 
 def test_the_last_report_is_not_written_twice():
-    made = Log()
-    made.log.add("training", 1, {"loss": 1.0})
-    made.log.close()
-    assert len(made.lines) == 1
+    log = Log()
+    log.log.add("training", 1, {"loss": 1.0})
+    log.log.close()
+    assert len(log.lines) == 1
 
 
 def test_a_line_is_one_line_of_limited_length():
@@ -60,10 +60,10 @@ def test_a_line_is_one_line_of_limited_length():
 
 
 def test_a_disabled_log_writes_nothing():
-    made = Log(enabled=False)
-    made.log.add("training", 1, {"loss": 1.0})
-    made.log.close()
-    assert made.lines == []
+    log = Log(enabled=False)
+    log.log.add("training", 1, {"loss": 1.0})
+    log.log.close()
+    assert log.lines == []
 
 
 @pytest.mark.parametrize(("setting", "count"), [(None, 2), ("true", 2), ("false", 0), ("False", 0), ("0", 0)])

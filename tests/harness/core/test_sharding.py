@@ -60,23 +60,23 @@ def every(config, tmp_path_factory):
     return {name: [rank[name] for rank in ranks] for name in ranks[0]}
 
 
-def errors(made):
+def errors(created):
     """The errors of all ranks; nothing was left in the storage."""
-    assert [rank["left"] for rank in made] == [0] * 4
-    return [rank["error"] for rank in made]
+    assert [rank["left"] for rank in created] == [0] * 4
+    return [rank["error"] for rank in created]
 
 
-def results(made):
-    assert not [rank["error"] for rank in made if "error" in rank]
-    return [rank["result"] for rank in made]
+def results(created):
+    assert not [rank["error"] for rank in created if "error" in rank]
+    return [rank["result"] for rank in created]
 
 
 def test_each_brings_a_file_and_one_is_the_same_everywhere(every):
-    made = results(every["a_file_each"])
+    created = results(every["a_file_each"])
     files = {f"rank-{rank}.bin": f"rank-{rank}" for rank in range(4)}
     metadata = {"steps_completed": 1, "by": {f"rank-{rank}": rank for rank in range(4)}}
-    assert [item[:2] for item in made] == [[{**files, "sub/same": "same"}, metadata]] * 4
-    assert [item[2] for item in made] == [1, 0, 0, 0]  # the chief reports, once
+    assert [item[:2] for item in created] == [[{**files, "sub/same": "same"}, metadata]] * 4
+    assert [item[2] for item in created] == [1, 0, 0, 0]  # the chief reports, once
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_one_file_name_with_two_contents_is_an_error(every, scenario, text):
 
 
 def test_whoever_fails_is_named_everywhere(every):
-    made = errors(every["one_fails"])
-    assert made[1] == made[3] == "ZeroDivisionError: by rank"
+    created = errors(every["one_fails"])
+    assert created[1] == created[3] == "ZeroDivisionError: by rank"
     expected = "RuntimeError: the checkpoint was not stored: ranks 1 and 3 failed: ZeroDivisionError: by rank"
-    assert made[0] == made[2] == expected
+    assert created[0] == created[2] == expected
 
 
 def test_conflicting_or_invalid_metadata_fails_for_every_rank(every):
@@ -115,24 +115,24 @@ def test_each_rank_uploads_its_files_or_all_fail(every):
     assert results(every["uploaded"]) == [{f"rank-{rank}.bin": f"rank-{rank}" for rank in range(3)}] * 4
     assert results(every["uploaded_from_one_folder"]) == [{"zero": "0", "one": "1"}] * 4
     assert all("weights (ranks 0 and 2)" in error for error in errors(every["same_numbers_on_two_machines"]))
-    made = errors(every["upload_from_nowhere"])
-    assert made[2].startswith("FileNotFoundError")
-    assert all("rank 2 failed: FileNotFoundError" in made[rank] for rank in (0, 1, 3))
+    created = errors(every["upload_from_nowhere"])
+    assert created[2].startswith("FileNotFoundError")
+    assert all("rank 2 failed: FileNotFoundError" in created[rank] for rank in (0, 1, 3))
     assert all("no worker gave a folder" in error for error in errors(every["upload_nothing"]))
 
 
 def test_storage_and_master_fail_at_the_chief_and_everywhere(every, config):
-    made = errors(every["storage_fails"])
+    created = errors(every["storage_fails"])
     said = (
         "cannot write in checkpoint storage"
         if config["type"] == "directory"
         else "cannot upload a to checkpoint storage"
     )
-    assert all(error.startswith("StorageError") and said in error for error in made)
-    assert all("rank 0 failed" in made[rank] for rank in (1, 2, 3))
-    made = [rank["error"] for rank in every["report_fails"]]
-    assert made[0] == "ConnectionError: the master said no"
-    assert made[1] == (
+    assert all(error.startswith("StorageError") and said in error for error in created)
+    assert all("rank 0 failed" in created[rank] for rank in (1, 2, 3))
+    created = [rank["error"] for rank in every["report_fails"]]
+    assert created[0] == "ConnectionError: the master said no"
+    assert created[1] == (
         "RuntimeError: the checkpoint was stored but not reported: rank 0 failed: ConnectionError: the master said no"
     )
 
@@ -146,23 +146,23 @@ def test_each_download_mode_fetches_the_files_of_its_machine_or_rank(every):
 
 
 def test_each_restore_mode_gives_the_files_of_its_machine_or_rank(every, config):
-    made = results(every["restores"])
-    for rank, (shared, seen) in enumerate(made):
+    created = results(every["restores"])
+    for rank, (shared, seen) in enumerate(created):
         machine = rank // 2
         assert seen[0] == [config["type"] == "directory", f"rank-{rank}"]
         assert seen[1] == [f"rank-{2 * machine}.bin", f"rank-{2 * machine + 1}.bin"]
         assert seen[2] is False
-        assert shared == made[2 * machine][0]
-    assert made[1][1][3] == [["rank-1.bin"], "rank-1"]
-    assert made[0][0] != made[2][0]
+        assert shared == created[2 * machine][0]
+    assert created[1][1][3] == [["rank-1.bin"], "rank-1"]
+    assert created[0][0] != created[2][0]
 
 
 def test_what_fails_for_one_worker_of_a_machine_fails_for_all_of_it(every):
     assert all("0000 is not in" in rank["error"] for rank in every["restore_of_nothing"])
-    made = [rank.get("error") for rank in every["a_selector_fails"]]
-    assert made[:2] == [None, None]
-    assert made[3].startswith("KeyError")
-    assert made[2].startswith("RuntimeError: the checkpoint was not restored: rank 3 failed: KeyError")
+    created = [rank.get("error") for rank in every["a_selector_fails"]]
+    assert created[:2] == [None, None]
+    assert created[3].startswith("KeyError")
+    assert created[2].startswith("RuntimeError: the checkpoint was not restored: rank 3 failed: KeyError")
     assert all("NoSharedDownload" in rank["error"] for rank in every["folders_differ"])
 
 

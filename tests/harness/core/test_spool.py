@@ -27,8 +27,8 @@ with core.init() as context:
 
 @pytest.fixture
 def master():
-    with serving() as made:
-        yield made
+    with serving() as server:
+        yield server
 
 
 def steps(bodies):

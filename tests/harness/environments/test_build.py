@@ -19,9 +19,9 @@ INSTALLERS = Path(__file__).parents[3] / ".cache" / "installers" / "bin"
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[PackageIndex]:
-    with package_index(tmp_path / "wheels") as made:
-        made.add("parrot", "1.0", "2.0")
-        yield made
+    with package_index(tmp_path / "wheels") as created:
+        created.add("parrot", "1.0", "2.0")
+        yield created
 
 
 def variables(index: PackageIndex, *installers: str, folder: Path) -> dict[str, str]:

@@ -57,10 +57,10 @@ def test_a_missing_entrypoint_is_an_error(entrypoint):
 
 @pytest.fixture
 def master():
-    with serving() as made:
+    with serving() as server:
         info = {"addresses": ["127.0.0.1"], "rank": 0, "slots": [1]}
-        made.on("GET", "/rendezvous", (200, {"rendezvousInfo": info}))
-        yield made
+        server.on("GET", "/rendezvous", (200, {"rendezvousInfo": info}))
+        yield server
 
 
 def boot(master, folder, entrypoint, **more):

@@ -38,12 +38,12 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMast
     """A master whose search is over after the first step; this process stands in the folder of the context."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    with serving() as made:
-        for name, value in (task_environment(made, tmp_path) | {"DET_EXPERIMENT_ID": "7"}).items():
+    with serving() as server:
+        for name, value in (task_environment(server, tmp_path) | {"DET_EXPERIMENT_ID": "7"}).items():
             monkeypatch.setenv(name, value)
-        made.on("GET", PATH, (200, START))
-        made.on("POST", f"{PATH}/steps", (200, {"isOver": True}))
-        yield made
+        server.on("GET", PATH, (200, START))
+        server.on("POST", f"{PATH}/steps", (200, {"isOver": True}))
+        yield server
     sys.modules.pop("mine_of_test", None)
 
 

@@ -41,15 +41,15 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMast
     for name in ("DET_MASTER", "DET_USER", "DET_PASS", "DET_USER_TOKEN", "DET_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    with serving() as made:
-        made.on("POST", "/auth/login", (200, {"token": "new"}))
-        yield made
+    with serving() as server:
+        server.on("POST", "/auth/login", (200, {"token": "new"}))
+        yield server
 
 
 @pytest.fixture
 def cluster(master: FakeMaster) -> Iterator[client.Determined]:
-    with client.Determined(master.url, "ann", "secret") as made:
-        yield made
+    with client.Determined(master.url, "ann", "secret") as created:
+        yield created
 
 
 def tokens(master: FakeMaster) -> list[str | None]:
@@ -217,15 +217,15 @@ def test_what_the_master_does_not_offer_says_so(cluster: client.Determined) -> N
 
 
 def archive(*entries: tuple[str, bytes | None]) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w:gz") as tar:
+    created = io.BytesIO()
+    with tarfile.open(fileobj=created, mode="w:gz") as tar:
         for name, content in entries:
             member = tarfile.TarInfo(name)
             if content is None:
                 member.type, member.linkname = tarfile.SYMTYPE, "target"
             member.size = len(content or b"")
             tar.addfile(member, io.BytesIO(content or b""))
-    return made.getvalue()
+    return created.getvalue()
 
 
 def checkpoint(master: FakeMaster, cluster: client.Determined, data: bytes) -> client.Checkpoint:

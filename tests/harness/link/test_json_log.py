@@ -8,9 +8,9 @@ from determined.link.json_log import JsonFormatter
 
 
 def record(message: str, *values: object, **more: object) -> logging.LogRecord:
-    made = logging.LogRecord("determined_agent.daemon", logging.WARNING, "", 0, message, values, None)
-    made.__dict__.update(more)
-    return made
+    created = logging.LogRecord("determined_agent.daemon", logging.WARNING, "", 0, message, values, None)
+    created.__dict__.update(more)
+    return created
 
 
 def test_a_line_is_one_object_with_its_ids() -> None:

@@ -40,7 +40,7 @@ class Classifier(nn.Module):
 
 
 @pytest.fixture
-def made(tmp_path):
+def created(tmp_path):
     """The wrapped model and the model, in a group of one process."""
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
@@ -51,8 +51,8 @@ def made(tmp_path):
         torch.distributed.destroy_process_group()
 
 
-def test_attributes_methods_and_submodules_pass_through(made):
-    wrapped, model = made
+def test_attributes_methods_and_submodules_pass_through(created):
+    wrapped, model = created
     inputs = torch.ones(1, 3)
     assert (wrapped.classes, wrapped.size) == (2, model.size)
     assert wrapped.body is model.body
@@ -61,8 +61,8 @@ def test_attributes_methods_and_submodules_pass_through(made):
         _ = wrapped.nothing
 
 
-def test_an_attribute_of_the_model_is_set_at_the_model(made):
-    wrapped, model = made
+def test_an_attribute_of_the_model_is_set_at_the_model(created):
+    wrapped, model = created
     before = model(torch.ones(4, 3)).detach()
     wrapped.temperature = 2.0
     assert model.temperature == 2.0
@@ -72,8 +72,8 @@ def test_an_attribute_of_the_model_is_set_at_the_model(made):
     assert model.logger == "the user's own"
 
 
-def test_state_and_names_are_the_models_own(made):
-    wrapped, model = made
+def test_state_and_names_are_the_models_own(created):
+    wrapped, model = created
     assert list(wrapped.state_dict()) == list(model.state_dict())
     assert [name for name, _ in wrapped.named_parameters()] == [name for name, _ in model.named_parameters()]
     assert [name for name, _ in wrapped.named_buffers()] == [name for name, _ in model.named_buffers()]
@@ -81,8 +81,8 @@ def test_state_and_names_are_the_models_own(made):
 
 
 @pytest.mark.parametrize("prefix", ["", "module."])
-def test_a_state_is_loaded_with_or_without_the_prefix(made, prefix):
-    wrapped, model = made
+def test_a_state_is_loaded_with_or_without_the_prefix(created, prefix):
+    wrapped, model = created
     state = {f"{prefix}{key}": torch.zeros_like(value) for key, value in model.state_dict().items()}
     wrapped.load_state_dict(state)
     assert all(not value.any() for value in model.state_dict().values())
@@ -90,8 +90,8 @@ def test_a_state_is_loaded_with_or_without_the_prefix(made, prefix):
         wrapped.load_state_dict({f"{prefix}other": torch.zeros(1)})
 
 
-def test_training_hooks_and_modes_work_through_the_wrapper(made):
-    wrapped, model = made
+def test_training_hooks_and_modes_work_through_the_wrapper(created):
+    wrapped, model = created
     seen = []
     wrapped.register_forward_hook(lambda module, inputs, output: seen.append(module))
     before = copy.deepcopy(model.state_dict())

@@ -35,7 +35,7 @@ def batches(count, *, repeat=True):
 def context(tmp_path):
     train = core.DummyTrainContext()
     peers = core.DummyDistributedContext()
-    made = core.Context(
+    created = core.Context(
         train=train,
         checkpoint=None,
         preempt=core.DummyPreemptContext(),
@@ -43,7 +43,7 @@ def context(tmp_path):
         searcher=core.DummySearcherContext(train),
         profiler=core.DummyProfilerContext(),
     )
-    return deepspeed.DeepSpeedTrialContext(made, hparams={}, exp_conf={})
+    return deepspeed.DeepSpeedTrialContext(created, hparams={}, exp_conf={})
 
 
 def test_a_stream_goes_on_over_epochs_from_any_position():
@@ -78,8 +78,8 @@ def test_validation_data_is_taken_a_batch_a_call():
 def test_metrics_of_micro_batches_are_averaged():
     import torch
 
-    made = averaged([{"loss": torch.tensor(1.0), "n": 1}, {"loss": torch.tensor(2.0), "n": 2}])
-    assert (made["loss"].item(), made["n"]) == (1.5, 1.5)
+    created = averaged([{"loss": torch.tensor(1.0), "n": 1}, {"loss": torch.tensor(2.0), "n": 2}])
+    assert (created["loss"].item(), created["n"]) == (1.5, 1.5)
     assert averaged([torch.tensor(1.0), torch.tensor(3.0)])["loss"].item() == 2.0
 
 
@@ -144,9 +144,9 @@ def test_train_batch_is_called_once_for_each_micro_batch_unless_disabled(context
     work = EngineWork(trial, context)
     data = work.training_data(trial.build_training_data_loader())
     train = work.train_batch()
-    made = train(next(iter(data.epoch(0))), 0, 7)
+    created = train(next(iter(data.epoch(0))), 0, 7)
     assert trial.calls == [(0, 7)] * (3 if automatic else 1)
-    assert made["loss"] == ((1 + 5 + 9) / 3 if automatic else 1.0)
+    assert created["loss"] == ((1 + 5 + 9) / 3 if automatic else 1.0)
 
 
 def test_engines_that_differ_need_a_train_batch_that_knows(context):

@@ -81,8 +81,8 @@ class Unscaled(Linear):
 
 
 def test_a_trial_may_unscale_its_gradients_before_the_step(tmp_path):
-    made = attempt(Unscaled, tmp_path, fit=FIT)
-    assert made.weights == attempt(Clipped, tmp_path, fit=FIT).weights
+    created = attempt(Unscaled, tmp_path, fit=FIT)
+    assert created.weights == attempt(Clipped, tmp_path, fit=FIT).weights
 
 
 class ForgottenUpdate(Unscaled):
@@ -104,10 +104,10 @@ class Amp(Linear):
 
 
 def test_use_amp_computes_in_lower_precision_and_keeps_weights_in_full(tmp_path):
-    made = attempt(Amp, tmp_path, fit=FIT)
-    assert set(made.trial.types) == {torch.bfloat16}
-    assert {parameter.dtype for parameter in made.trial.model.parameters()} == {torch.float32}
-    assert [step for group, step in joined([made]) if group == "training"] == list(range(1, 7))
+    created = attempt(Amp, tmp_path, fit=FIT)
+    assert set(created.trial.types) == {torch.bfloat16}
+    assert {parameter.dtype for parameter in created.trial.model.parameters()} == {torch.float32}
+    assert [step for group, step in joined([created]) if group == "training"] == list(range(1, 7))
 
 
 def test_use_amp_scales_unscales_and_updates_once_for_each_batch(tmp_path, monkeypatch):
@@ -159,6 +159,6 @@ class StopsAtOnce(Linear):
 
 
 def test_a_stop_that_is_requested_in_init_ends_training_after_the_first_batch(tmp_path):
-    made = attempt(StopsAtOnce, tmp_path, fit=FIT)
-    assert [(group, step) for group, step in joined([made])] == [("training", 1), ("validation", 1)]
-    assert made.stored[-1][0] == 1
+    created = attempt(StopsAtOnce, tmp_path, fit=FIT)
+    assert [(group, step) for group, step in joined([created])] == [("training", 1), ("validation", 1)]
+    assert created.stored[-1][0] == 1

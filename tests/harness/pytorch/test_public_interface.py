@@ -86,7 +86,7 @@ def test_a_metric_reducer_without_a_function_needs_a_subclass():
 
 def test_data_of_every_kind_is_moved_to_the_device():
     train = core.DummyTrainContext()
-    made = core.Context(
+    created = core.Context(
         train=train,
         checkpoint=core.DummyCheckpointContext(None, core.DummyDistributedContext()),
         preempt=core.DummyPreemptContext(),
@@ -94,7 +94,7 @@ def test_data_of_every_kind_is_moved_to_the_device():
         searcher=core.DummySearcherContext(train),
         profiler=core.DummyProfilerContext(),
     )
-    context = pytorch.PyTorchTrialContext(made, hparams={}, exp_conf={}, device=torch.device("meta"))
+    context = pytorch.PyTorchTrialContext(created, hparams={}, exp_conf={}, device=torch.device("meta"))
     batch: pytorch.TorchData = {"inputs": torch.ones(2)}
     assert isinstance(batch, pytorch.TorchData.__args__[0].__origin__)
     assert context.to_device(batch)["inputs"].device.type == "meta"

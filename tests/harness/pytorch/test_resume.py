@@ -85,12 +85,12 @@ def same(run, moments):
 
 
 def test_steps_stand_once_in_a_straight_run(tmp_path):
-    made = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
-    rows = joined([made])
+    created = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    rows = joined([created])
     assert [step for group, step in rows if group == "training"] == list(range(1, 19))
     assert [step for group, step in rows if group == "validation"] == [0, 5, 10, 15, 18]
-    assert not made.acknowledged
-    assert made.stored[-1][0] == 18
+    assert not created.acknowledged
+    assert created.stored[-1][0] == 18
 
 
 @pytest.mark.parametrize("moment", range(1, 33))
@@ -173,6 +173,6 @@ def test_a_model_written_for_determined_resumes_the_same(tmp_path, capsys, momen
 
 
 def test_test_mode_is_one_batch_and_leaves_nothing(tmp_path):
-    made = attempt(SmallTrial, tmp_path, fit={"test_mode": True})
-    assert [(group, step) for group, step, _ in made.reports] == [("training", 1), ("validation", 1)]
+    created = attempt(SmallTrial, tmp_path, fit={"test_mode": True})
+    assert [(group, step) for group, step, _ in created.reports] == [("training", 1), ("validation", 1)]
     assert list(tmp_path.iterdir()) == []

@@ -25,8 +25,8 @@ U1 = "00000000-0000-4000-8000-000000000001"
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
-    with s3_store() as made:
-        yield made
+    with s3_store() as created:
+        yield created
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +36,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def storage(store: Store) -> Iterator[BucketStorage]:
-    made = BucketStorage(store.config)
-    yield made
-    made.delete(U1)
+    created = BucketStorage(store.config)
+    yield created
+    created.delete(U1)
 
 
 def metadata(folder: Path) -> None:

@@ -14,7 +14,7 @@ U1, GOOD, BAD = (f"00000000-0000-4000-8000-{number:012x}" for number in (1, 2, 3
 
 
 @pytest.fixture(params=["shared_fs", "directory"])
-def made(request, tmp_path):
+def created(request, tmp_path):
     """A storage and its root."""
     if request.param == "shared_fs":
         config = {"type": "shared_fs", "host_path": "/srv/store", "storage_path": "some/where"}
@@ -40,8 +40,8 @@ def store(storage, uuid=U1, **files):
             (path / name).write_text(text)
 
 
-def test_uploaded_files_are_listed_and_downloaded_unchanged(made, tmp_path):
-    storage, root, _ = made
+def test_uploaded_files_are_listed_and_downloaded_unchanged(created, tmp_path):
+    storage, root, _ = created
     source = tmp_path / "source"
     (source / "sub").mkdir(parents=True)
     (source / "sub" / "b").write_text("bb")
@@ -60,8 +60,8 @@ def test_uploaded_files_are_listed_and_downloaded_unchanged(made, tmp_path):
     assert os.listdir(root) == []
 
 
-def test_a_checkpoint_is_invisible_until_it_is_complete(made):
-    storage, root, _ = made
+def test_a_checkpoint_is_invisible_until_it_is_complete(created):
+    storage, root, _ = created
     with storage.store_path(U1, nothing) as path:
         (path / "a").write_text("a")
         assert not (root / U1).exists()
@@ -70,8 +70,8 @@ def test_a_checkpoint_is_invisible_until_it_is_complete(made):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.ESTALE])
-def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(made, number):
-    storage, root, shown = made
+def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(created, number):
+    storage, root, shown = created
     store(storage, GOOD, a="1")
 
     def fill(path):
@@ -85,24 +85,24 @@ def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(made, number):
     assert os.listdir(root) == [GOOD]
 
 
-def test_an_error_of_the_user_is_raised_unchanged(made):
-    storage, root, _ = made
+def test_an_error_of_the_user_is_raised_unchanged(created):
+    storage, root, _ = created
     with pytest.raises(FileNotFoundError, match="mine"), storage.store_path(BAD, nothing):
         os.stat("/nowhere/mine")
     assert os.listdir(root) == []
 
 
-def test_a_missing_checkpoint_is_an_error(made):
-    storage, _, shown = made
+def test_a_missing_checkpoint_is_an_error(created):
+    storage, _, shown = created
     with pytest.raises(StorageError, match=f"{BAD} is not in") as failed, storage.restore_path(BAD):
         pass
     assert shown in str(failed.value)
 
 
 @pytest.mark.parametrize("name", ["", ".", "model", "ABCDEF00-0000-4000-8000-000000000001", U1 + "\n", U1 + "/a"])
-def test_only_a_uuid_names_a_checkpoint(made, name):
+def test_only_a_uuid_names_a_checkpoint(created, name):
     """No name here leaves the test's own folder: without the check, ``delete`` removes what the name leads to."""
-    storage, root, _ = made
+    storage, root, _ = created
     store(storage, a="1")
     for act in (storage.delete, storage.resources, lambda uuid: store(storage, uuid)):
         with pytest.raises(StorageError, match="is not a checkpoint ID"):
@@ -111,8 +111,8 @@ def test_only_a_uuid_names_a_checkpoint(made, name):
     assert os.listdir(root.parent) == [root.name]
 
 
-def test_a_probe_leaves_no_file(made):
-    storage, root, _ = made
+def test_a_probe_leaves_no_file(created):
+    storage, root, _ = created
     storage.probe()
     assert os.listdir(root) == []
 

@@ -60,7 +60,7 @@ def reported(choice: random.Random) -> list[Any]:
 
 
 async def fill(database: Database, choice: random.Random) -> list[Plain]:
-    made = []
+    created = []
     async with database.write() as session:
         await users.add(session, username="someone", modified_at=NOON)
         await users.add_first_places(session, 1)
@@ -88,9 +88,9 @@ async def fill(database: Database, choice: random.Random) -> list[Plain]:
                 "validation.m.min": min(finite, default=None),
                 "validation.m.mean": sum(finite) / len(finite) if finite else None,
             }
-            made.append(Plain(row.id, held, labels))
+            created.append(Plain(row.id, held, labels))
     await Indexer(database).catch_up(at_once=True)
-    return made
+    return created
 
 
 @pytest.fixture(scope="module")

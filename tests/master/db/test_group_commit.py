@@ -52,9 +52,9 @@ async def writer(database: Database) -> AsyncIterator[GroupWriter]:
         connection = await session.connection()
         await connection.run_sync(_PARENTS.metadata.create_all)
         await connection.execute(insert(_PARENTS), [{"id": 1}])
-    made = GroupWriter(database)
-    running = asyncio.create_task(made.run())
-    yield made
+    created = GroupWriter(database)
+    running = asyncio.create_task(created.run())
+    yield created
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

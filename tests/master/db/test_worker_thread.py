@@ -14,14 +14,14 @@ def thread() -> WorkerThread:
 
 
 async def test_calls_are_made_one_after_the_other_in_the_thread(thread: WorkerThread) -> None:
-    made: list[tuple[int, str]] = []
+    created: list[tuple[int, str]] = []
 
     def call(number: int) -> int:
-        made.append((number, threading.current_thread().name))
+        created.append((number, threading.current_thread().name))
         return number
 
     answers = await asyncio.gather(*[thread.call(lambda number=number: call(number)) for number in range(5)])
-    assert (answers, made) == ([0, 1, 2, 3, 4], [(number, "worker") for number in range(5)])
+    assert (answers, created) == ([0, 1, 2, 3, 4], [(number, "worker") for number in range(5)])
     thread.stop()
 
 
@@ -34,22 +34,22 @@ async def test_an_error_is_raised_where_the_call_is_awaited_and_the_thread_goes_
 
 
 async def test_a_cancelled_call_is_made_all_the_same(thread: WorkerThread) -> None:
-    may_go, made = threading.Event(), threading.Event()
+    may_go, created = threading.Event(), threading.Event()
     thread.post(may_go.wait)
-    calling = asyncio.create_task(thread.call(made.set))
+    calling = asyncio.create_task(thread.call(created.set))
     await asyncio.sleep(0)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
     may_go.set()
-    assert await thread.call(made.is_set)
+    assert await thread.call(created.is_set)
     thread.stop()
 
 
 async def test_it_ends_after_all_earlier_calls(thread: WorkerThread) -> None:
     own = await thread.call(threading.current_thread)
-    made = threading.Event()
-    thread.post(made.set)
+    created = threading.Event()
+    thread.post(created.set)
     thread.stop()
     await asyncio.to_thread(own.join, 60)
-    assert (own.is_alive(), made.is_set()) == (False, True)
+    assert (own.is_alive(), created.is_set()) == (False, True)

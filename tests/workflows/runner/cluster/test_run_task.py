@@ -16,8 +16,8 @@ TIME = "20261125.101010"
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[core.Context]:
     monkeypatch.chdir(tmp_path)
-    with core.init(checkpoint_storage=str(tmp_path / "store")) as made:
-        yield made
+    with core.init(checkpoint_storage=str(tmp_path / "store")) as created:
+        yield created
 
 
 def newest(tmp_path: Path) -> str:
