@@ -83,7 +83,12 @@ def _of_type(kind: str, value: Any, where: str) -> Iterator[str]:
         yield from _of_one(TYPES[kind], value, where)
     elif kind in TYPES:
         yield from _of_fields(TYPES[kind], value, where)
-    elif kind in ENUMS:
+    else:
+        yield from _of_scalar(kind, value, where)
+
+
+def _of_scalar(kind: str, value: Any, where: str) -> Iterator[str]:
+    if kind in ENUMS:
         if value not in ENUMS[kind]:
             yield f"{where}: {value!r} is no {kind}"
     elif kind == "bool" and not isinstance(value, bool):

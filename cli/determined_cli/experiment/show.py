@@ -132,35 +132,48 @@ def _times(described: dict[str, Any]) -> dict[str, str]:
 def describe(args: Namespace) -> None:
     """Prints each experiment with its trials and checkpoints; with ``--decisions`` also those of its search."""
     session = connection.connect(args.options)
-    whole: list[dict[str, Any]] = []
-    reasons: list[str] = []
-    for experiment_id in args.experiment_id:
-        found = render.snake(experiments.get(session, experiment_id))
-        found["state"] = shown(displayed(found))
-        status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
-        found |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
-        found["failure"] = (status.get("failure") or {}).get("text")
-        notes = {trial["trialId"]: trial.get("note") for trial in status.get("trials", ())}
-        described = _trials(session, experiment_id)
-        for trial in described:
-            trial["note"] = notes.get(trial["id"])
-            if len(described) <= MAX_WANDB_RUNS:
-                trial["wandb_run"] = trials.wandb_run(session, trial["id"])
-        found["trials"] = described
-        if args.metrics:
-            for trial in found["trials"]:
-                trial["workloads"] = render.snake(trials.workloads(session, trial["id"]))
-        found["checkpoints"] = checkpoint_rows(session, experiment_id)
-        if args.decisions:
-            found["decisions"] = render.snake(lifecycle.search_decisions(session, experiment_id))
-        text = str(status.get("text") or "")
-        if found["failure"] is None and text.startswith("failed: "):
-            found["failure"] = text.removeprefix("failed: ")
-            reasons.append(f"experiment {experiment_id} {text}")
-        whole.append(found)
+    described = [_describe(session, each, args) for each in args.experiment_id]
     if args.format in ("json", "yaml"):
-        render.show_object(args.format, whole)
-        return
+        render.show_object(args.format, [each for each, _ in described])
+    else:
+        _show_described(args, described)
+
+
+def _describe(session: Session, experiment_id: int, args: Namespace) -> tuple[dict[str, Any], str]:
+    """Returns an experiment with all that ``describe`` shows of it, and why it failed if none of its attempts did."""
+    experiment = render.snake(experiments.get(session, experiment_id))
+    experiment["state"] = shown(displayed(experiment))
+    status: dict[str, Any] = session.get(f"/detent/experiments/{experiment_id}/status")
+    experiment |= {"waited_seconds": status["waitedSeconds"], "ran_seconds": status["ranSeconds"]}
+    experiment["failure"] = (status.get("failure") or {}).get("text")
+    experiment["trials"] = _described_trials(session, experiment_id, status, with_workloads=args.metrics)
+    experiment["checkpoints"] = checkpoint_rows(session, experiment_id)
+    if args.decisions:
+        experiment["decisions"] = render.snake(lifecycle.search_decisions(session, experiment_id))
+    text = str(status.get("text") or "")
+    if experiment["failure"] is None and text.startswith("failed: "):
+        experiment["failure"] = text.removeprefix("failed: ")
+        return experiment, f"experiment {experiment_id} {text}"
+    return experiment, ""
+
+
+def _described_trials(
+    session: Session, experiment_id: int, status: Mapping[str, Any], *, with_workloads: bool
+) -> list[dict[str, Any]]:
+    notes = {trial["trialId"]: trial.get("note") for trial in status.get("trials", ())}
+    rows = _trials(session, experiment_id)
+    for trial in rows:
+        trial["note"] = notes.get(trial["id"])
+        if len(rows) <= MAX_WANDB_RUNS:
+            trial["wandb_run"] = trials.wandb_run(session, trial["id"])
+        if with_workloads:
+            trial["workloads"] = render.snake(trials.workloads(session, trial["id"]))
+    return rows
+
+
+def _show_described(args: Namespace, described: Sequence[tuple[dict[str, Any], str]]) -> None:
+    """Prints the tables of experiments, and below them the causes of failures."""
+    whole = [each for each, _ in described]
     render.show(args.format, DESCRIBED, [_row(each, args.format) | _times(each) for each in whole])
     print()
     rows = [trial for each in whole for trial in each["trials"]]
@@ -171,16 +184,20 @@ def describe(args: Namespace) -> None:
         print()
         render.show(args.format, DECISIONS, [decision for each in whole for decision in each["decisions"]])
     if args.format == "table":
-        for reason in reasons:
+        for reason in filter(None, (reason for _, reason in described)):
             say(reason)
         for each in whole:
-            for trial in each["trials"]:
-                if trial.get("wandb_run"):
-                    print(f"W&B run of trial {trial['id']}: {printable(trial['wandb_run'])}")
-                print_failure(trial, each["config"].get("max_restarts", 0))
-                print_note(trial["id"], trial["note"])
-            print_best_trial(each)
-            print_best_of_goals(each)
+            _print_causes(each)
+
+
+def _print_causes(experiment: dict[str, Any]) -> None:
+    for trial in experiment["trials"]:
+        if trial.get("wandb_run"):
+            print(f"W&B run of trial {trial['id']}: {printable(trial['wandb_run'])}")
+        print_failure(trial, experiment["config"].get("max_restarts", 0))
+        print_note(trial["id"], trial["note"])
+    print_best_trial(experiment)
+    print_best_of_goals(experiment)
 
 
 def list_trials(args: Namespace) -> None:

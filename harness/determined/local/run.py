@@ -92,13 +92,7 @@ def _run(
     rng = random.Random(config.reproducibility.experiment_seed)
     hparams = first_point(config.hyperparameters, config.to_json()["searcher"], rng)
     device = "cuda" if os.path.exists("/dev/nvidiactl") else "cpu"
-    if config.environment.venv is not None and not named_python:
-        program = python.make(config.environment.venv, workdir, environ, _say)
-    else:
-        program = python.choose(named_python, getattr(config.environment.image, device), environ)
-    python.check_version(program)
-    if config.environment.pip:
-        program = python.add_packages(config.environment.pip, program, workdir, environ, _say)
+    program = _program(config, device, workdir, named_python, environ)
     planned = plan.make(config.entrypoint, python=program, test_mode=test_mode)
     if slots is not None:
         planned = plan.with_layers(config.entrypoint, planned, python=program)
@@ -107,6 +101,35 @@ def _run(
     for line in [*_remarks(config, planned, workdir, slots), *_mount(config, workdir)]:
         _say(line)
     variables = _variables(config, device, hparams, seed, program, workdir, scratch, test_mode, environ)
+    _add_launch_variables(variables, planned, slots, scratch)
+    stopped = scratch / "stopped"
+    if test_mode and not planned.is_trial:
+        variables[environment.STOP_FILE] = str(stopped)
+    code, failure = _child(planned.argv, variables, workdir, context, stopped, ignored)
+    if stopped.exists():
+        _say("the script was stopped after its first validation")
+        code = 0
+    elif code == 0 and environment.STOP_FILE in variables:
+        _say("the script ended by itself; it reported no validation, after which the test would have stopped it")
+    return _report_end("test" if test_mode else "trial", code, failure)
+
+
+def _program(
+    config: ExperimentConfig, device: str, workdir: Path, named_python: str | None, environ: Mapping[str, str]
+) -> str:
+    """Returns the Python that runs the trial, with the packages that the configuration asks for."""
+    if config.environment.venv is not None and not named_python:
+        program = python.make(config.environment.venv, workdir, environ, _say)
+    else:
+        program = python.choose(named_python, getattr(config.environment.image, device), environ)
+    python.check_version(program)
+    if config.environment.pip:
+        program = python.add_packages(config.environment.pip, program, workdir, environ, _say)
+    return program
+
+
+def _add_launch_variables(variables: dict[str, str], planned: plan.Plan, slots: int | None, scratch: Path) -> None:
+    """Adds what depends on how the entrypoint is run, and moves variables that are too long to files."""
     for name in (environment.EXPERIMENT_CONFIG, environment.HPARAMS):
         if environment.is_too_long(name, variables[name]):
             environment.move_to_file(variables, name, scratch)
@@ -116,16 +139,10 @@ def _run(
         variables.update(_variables_of_one_rank())
     if slots is not None:
         variables[environment.SLOT_IDS] = json.dumps(list(range(slots)))
-    stopped = scratch / "stopped"
-    if test_mode and not planned.is_trial:
-        variables[environment.STOP_FILE] = str(stopped)
-    code, failure = _child(planned.argv, variables, workdir, context, stopped, ignored)
-    what = "test" if test_mode else "trial"
-    if stopped.exists():
-        _say("the script was stopped after its first validation")
-        code = 0
-    elif code == 0 and environment.STOP_FILE in variables:
-        _say("the script ended by itself; it reported no validation, after which the test would have stopped it")
+
+
+def _report_end(what: str, code: int, failure: str | None) -> int:
+    """Prints how the process ended. Returns 0 if it succeeded, else 1. ``what``: ``test`` or ``trial``."""
     if code == 0:
         _say(f"{what} passed")
         return 0

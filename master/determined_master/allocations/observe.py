@@ -84,15 +84,7 @@ async def observe(
         container = next(each for each in containers if each.id == report.container_id)
         if container.agent_id != agent_id:
             continue
-        values: dict[str, Any] = {}
-        if report.output_done and not container.output_done:
-            values["output_done"] = True
-            _notify_logs(session, row)
-        if report.needed_environment != container.needed_environment:
-            values["needed_environment"] = report.needed_environment
-            notify(session, notifications.ENVIRONMENTS)
-        if report.runtime_id and report.runtime_id != container.runtime_id:
-            values["runtime_id"] = report.runtime_id
+        values = _changed_values(session, row, container, report)
         state = further(container.state, report.state)
         if state is container.state:
             if values:
@@ -101,8 +93,6 @@ async def observe(
                 await exit_line.write_after_output(session, clock, row)
             continue
         values["address"] = report.address
-        if report.start_note:
-            values["start_note"] = report.start_note
         if state is ContainerState.TERMINATED:
             ended = report.exit or ContainerExit(kind="system", message="ended without an exit record")
             values["exit"] = ended.model_dump(mode="json")
@@ -111,6 +101,24 @@ async def observe(
                 _notify_logs(session, row)
         await repository.move_container(session, clock, container, state, **values)
         await _follow(session, clock, allocations, row, containers, is_ready=report.is_ready)
+
+
+def _changed_values(
+    session: WriteSession, row: AllocationRow, container: ContainerRow, report: ReportedContainer
+) -> dict[str, Any]:
+    """Returns the columns, other than the state, that the report changes."""
+    values: dict[str, Any] = {}
+    if report.output_done and not container.output_done:
+        values["output_done"] = True
+        _notify_logs(session, row)
+    if report.needed_environment != container.needed_environment:
+        values["needed_environment"] = report.needed_environment
+        notify(session, notifications.ENVIRONMENTS)
+    if report.runtime_id and report.runtime_id != container.runtime_id:
+        values["runtime_id"] = report.runtime_id
+    if report.start_note and report.start_note != container.start_note:
+        values["start_note"] = report.start_note
+    return values
 
 
 async def declare_ended(

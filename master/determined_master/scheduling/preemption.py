@@ -25,6 +25,8 @@ class NewVictim(NamedTuple):
 
 Victim = RunningView | NewVictim
 """What could make room; the larger its ``key``, the sooner it leaves."""
+Leaving = tuple[Victim, list[tuple[str, int]]]
+"""A victim with the slots that it gives, by agent."""
 
 
 def victims_of_this_decision(draft: Draft) -> list[Victim]:
@@ -77,16 +79,33 @@ def _needed(
     is left out, from the best on, without which it fits too. The slots of those returned that run count as coming from
     now on."""
     shape, usable = queue.shape, draft.pool.usable_by(queue)
-    chosen: list[Victim] = []
     iterator: Iterator[Victim] = iter(victims)
     is_everywhere = len(usable) == len(draft.room.index.placeable) and not shape.is_pinned
     can_count = is_everywhere and shape.is_anywhere and not banned and not draft.has_soon
-    # Nothing is counted agent by agent before the slots of all together suffice.
+    counted = _count(draft, shape, iterator, can_count=can_count)
+    if counted is None:
+        return None
+    chosen, is_exact = counted
+    if is_exact:
+        return chosen
+    added, is_enough = _add(draft, shape, usable, banned, chain(chosen, iterator), is_everywhere=is_everywhere)
+    if is_enough:
+        added = _prune(draft, shape, banned, added)
+    _settle(draft, added, is_enough=is_enough)
+    return [victim for victim, _ in added] if is_enough else None
+
+
+def _count(
+    draft: Draft, shape: Shape, victims: Iterator[Victim], *, can_count: bool
+) -> tuple[list[Victim], bool] | None:
+    """Takes victims until the slots of all agents together suffice: nothing is counted agent by agent before. Returns
+    None if they never do. The flag: it is known already that the request fits and that none can be spared."""
+    chosen: list[Victim] = []
     missing, least = 0, NO_LIMIT
     if not shape.is_pinned:
         missing = shape.slots - (draft.total_soon() if can_count else draft.upper_bound_soon())
     while missing > 0:
-        victim = next(iterator, None)
+        victim = next(victims, None)
         if victim is None:
             return None
         count = draft.pool.count_coming(victim.parts) if can_count else victim.slots
@@ -94,31 +113,42 @@ def _needed(
             missing -= count
             least = min(least, count)
             chosen.append(victim)
-    if can_count and chosen and least > -missing:
-        # The chosen ones give fewer slots more than needed than any of them gives.
-        return chosen
-    iterator = chain(chosen, iterator)
-    victim = next(iterator, None)
+    # They give fewer slots more than needed than any of them gives.
+    return chosen, can_count and bool(chosen) and least > -missing
+
+
+def _add(
+    draft: Draft,
+    shape: Shape,
+    usable: Collection[str],
+    banned: Collection[str],
+    victims: Iterator[Victim],
+    *,
+    is_everywhere: bool,
+) -> tuple[list[Leaving], bool]:
+    """Counts the slots of one victim after the other as coming, until there is room. Returns those that were counted,
+    and False if there is no room with all of them."""
     soon, index = draft.soon, draft.soon.index
     total = index.total if is_everywhere else sum(index.count[a] for a in usable)
-    added: list[tuple[Victim, list[tuple[str, int]]]] = []
-    is_enough = False
-    coming = draft.pool.coming
-    while victim is not None:
-        counts = [(a, n) for a, n in coming(victim.parts) if a in usable and n]
+    added: list[Leaving] = []
+    for victim in victims:
+        counts = [(a, n) for a, n in draft.pool.coming(victim.parts) if a in usable and n]
+        if not counts:
+            continue
         for agent_id, count in counts:
             index.change(agent_id, count)
             total += count
-        if counts:
-            added.append((victim, counts))
-            is_larger = shape.is_spread or any(index.count[a] >= shape.largest for a, _ in counts)
-            if total >= shape.slots and (is_larger or len(shape.members) > 1):
-                is_enough = is_room(shape, soon, banned)
-                if is_enough:
-                    break
-        victim = next(iterator, None)
-    if is_enough:
-        added = _prune(draft, shape, banned, added)
+        added.append((victim, counts))
+        is_larger = shape.is_spread or any(index.count[a] >= shape.largest for a, _ in counts)
+        may_fit = total >= shape.slots and (is_larger or len(shape.members) > 1)
+        if may_fit and is_room(shape, soon, banned):
+            return added, True
+    return added, False
+
+
+def _settle(draft: Draft, added: Iterable[Leaving], *, is_enough: bool) -> None:
+    """Lets only the slots of those that leave count as coming, on all of their agents."""
+    index = draft.soon.index
     for victim, counts in added:
         # Those placed in this decision are given back by ``take_back``.
         if not is_enough or victim.allocation_id in draft.placed:
@@ -126,18 +156,17 @@ def _needed(
                 index.change(agent_id, -count)
         elif len(counts) < len(victim.parts):
             # Slots on agents that the request cannot use become free too.
-            for agent_id, count in coming(victim.parts):
+            for agent_id, count in draft.pool.coming(victim.parts):
                 if count and (agent_id, count) not in counts:
                     index.change(agent_id, count)
-    return [victim for victim, _ in added] if is_enough else None
 
 
 def _prune(
     draft: Draft,
     shape: Shape,
     banned: Collection[str],
-    added: list[tuple[Victim, list[tuple[str, int]]]],
-) -> list[tuple[Victim, list[tuple[str, int]]]]:
+    added: list[Leaving],
+) -> list[Leaving]:
     if len(added) == 1:
         return added
     soon, index = draft.soon, draft.soon.index

@@ -7,7 +7,7 @@ from typing import Any
 
 from determined_master.scheduling.backfill import Backfill
 from determined_master.scheduling.draft import Draft
-from determined_master.scheduling.fitting import fit
+from determined_master.scheduling.fitting import Choice, fit
 from determined_master.scheduling.preemption import Victim, victims_of_this_decision, wait_for_room
 from determined_master.scheduling.request_queue import Line, ShapeQueue, walk
 from determined_master.scheduling.shapes import Shape
@@ -33,8 +33,7 @@ def fill(draft: Draft) -> None:
 def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
     """Decides for all requests with slots, or for all without: the one kind never waits for the other. The pass ends
     when fewer than ``least`` slots are free and nothing can be preempted."""
-    state, room, placed = draft.pool, draft.room, draft.placed
-    index, usable_by = room.index, state.usable_by
+    state, placed, index = draft.pool, draft.placed, draft.room.index
     preempts = state.scheduler.preempts
     backfill = Backfill(index, preempts=preempts)
     may_wait = preempts and queues[0].shape.slots > 0
@@ -61,27 +60,50 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
             if draft.unchosen is not None:
                 draft.choose_reserved()
                 reach = draft.upper_bound_soon()
-            banned = backfill.bans(request).start
-            if not banned or not backfill.is_closed(banned, shape):
-                choices = fit(shape, room, banned)
+            choices = _fit_now(draft, backfill, request, shape)
         if choices is not None:
             draft.start(request, shape, choices)
             if not may_come and index.total < least:
                 # Nor can anything come for the others: they are worse.
                 break
             continue
-        if may_come:
-            if has_new or _may_suffice(draft, request, shape, reach, has_worse=has_worse):
-                victims = _worse(draft, request.rank, has_new=has_new) if has_worse else ()
-                if wait_for_room(draft, request, queue, backfill.bans(request), victims):
-                    backfill.close_for_reserved(usable_by(queue))
-                    continue
-            if draft.is_expecting(request):
-                backfill.shut(usable_by(queue))
+        if may_come and _make_room(draft, backfill, request, queue, reach, has_new=has_new, has_worse=has_worse):
+            continue
         passed_over.add(queue)
-        backfill.close(usable_by(queue), request.rank)
+        backfill.close(state.usable_by(queue), request.rank)
         if draft.is_complete:
             draft.stuck.append((request, queue))
+
+
+def _fit_now(draft: Draft, backfill: Backfill, request: RequestView, shape: Shape) -> tuple[Choice, ...] | None:
+    """Returns slots for the request that are free now; None if there are none, or only such as are kept for others."""
+    banned = backfill.bans(request).start
+    if banned and backfill.is_closed(banned, shape):
+        return None
+    return fit(shape, draft.room, banned)
+
+
+def _make_room(
+    draft: Draft,
+    backfill: Backfill,
+    request: RequestView,
+    queue: ShapeQueue,
+    reach: int,
+    *,
+    has_new: bool,
+    has_worse: bool,
+) -> bool:
+    """Reserves slots that are becoming free for the request, and lets what is worse leave for it. Returns False if that
+    would not do."""
+    usable = draft.pool.usable_by(queue)
+    if has_new or _may_suffice(draft, request, queue.shape, reach, has_worse=has_worse):
+        victims = _worse(draft, request.rank, has_new=has_new) if has_worse else ()
+        if wait_for_room(draft, request, queue, backfill.bans(request), victims):
+            backfill.close_for_reserved(usable)
+            return True
+    if draft.is_expecting(request):
+        backfill.shut(usable)
+    return False
 
 
 def _may_suffice(draft: Draft, request: RequestView, shape: Shape, reach: int, *, has_worse: bool) -> bool:
