@@ -6,6 +6,7 @@ import signal
 
 import pytest
 from tests.support.postgresql import FAST, VARIABLE, Server
+from tests.support.time_budget import pytest_runtest_makereport as pytest_runtest_makereport
 
 _server = pytest.StashKey[Server]()
 
