@@ -12,13 +12,16 @@ MLRUNNER := .cache/mlrunner
 AZURITE := .cache/azurite
 INSTALLERS := .cache/installers
 WORKERS ?= 3
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup -q
+UNIT_NEEDS = install debian azurite installers mlrunner webui-types
+E2E_NEEDS = install install-launchers $(VENV)/frameworks debian official container-engine webui docs
 # What masters do with rows, on PostgreSQL too; make test-long runs all of these folders on it.
 ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py experiments.py gangs.py metrics.py)
 # Whatever the shell says: Python compiles a module once, not in each of the thousands of processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e test-long test-lowest wheel-test test official debian azurite installers mlflow optuna mlrunner images \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e suite test-parts test-long test-lowest wheel-test test official debian azurite installers mlflow optuna mlrunner images \
 	container-engine \
 	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
@@ -90,18 +93,18 @@ fmt: install webui/node_modules/.package-lock.json ## format and mend what can b
 	$(BIN)/ruff format -q .
 	@sh scripts/webui.sh $(VENV) format
 
-unit: install debian azurite installers mlrunner webui-types ## the fast tests
+unit: $(UNIT_NEEDS) ## the fast tests
 	sh scripts/webui.sh $(VENV) test
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/launch tests/harness tests/master tests/agent tests/cli tests/workflows tests/contract tests/integration tests/security tests/mutants tests/scripts tests/docs tests/images
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" --postgresql $(ON_POSTGRESQL)
+	$(PYTEST) -m "not long" --ignore tests/e2e tests
+	$(PYTEST) -m "not long" --postgresql $(ON_POSTGRESQL)
 
-e2e: install install-launchers $(VENV)/frameworks debian official container-engine webui docs ## real master, agents, tasks, browser; the official client (may add Debian packages)
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m "not long" tests/e2e
+e2e: $(E2E_NEEDS) ## real master, agents, tasks, browser; the official client (may add Debian packages)
+	$(PYTEST) -m "not long" tests/e2e
 
 test-long: install install-launchers $(VENV)/frameworks debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
 	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q -m long tests
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup -q --postgresql tests/integration tests/master
+	$(PYTEST) -m long tests
+	$(PYTEST) --postgresql tests/integration tests/master
 
 test-lowest: install debian webui-types ## the lowest versions of dependencies that pyproject.toml allows
 	@sh scripts/lowest_versions.sh $(PYTHON) .cache/lowest
@@ -109,10 +112,18 @@ test-lowest: install debian webui-types ## the lowest versions of dependencies t
 wheel-test: install install-browser webui docs ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)
 
-test: install $(VENV)/docs ## everything
-	@$(MAKE) --no-print-directory -j4 check docs official container-engine azurite installers mlrunner  # most wait for packages more than they work
-	@$(MAKE) --no-print-directory unit
-	@$(MAKE) --no-print-directory -j2 e2e wheel-test  # the wheel waits for servers and a browser more than it works
+test: ## everything; ends with the core minutes that it took
+	@$(PYTHON) scripts/core_minutes.py "make test" $(MAKE) --no-print-directory test-parts
+
+test-parts:
+	@$(PYTHON) scripts/core_minutes.py "install" $(MAKE) --no-print-directory install $(VENV)/docs
+	@$(PYTHON) scripts/core_minutes.py "check" $(MAKE) --no-print-directory -j4 check docs official container-engine azurite installers mlrunner  # most wait for packages more than they work
+	@$(PYTHON) scripts/core_minutes.py "suite" $(MAKE) --no-print-directory -j2 suite wheel-test  # the wheel waits for servers and a browser more than it works
+
+suite: $(UNIT_NEEDS) $(E2E_NEEDS)  # unit and e2e in one session, so that no worker waits between them
+	sh scripts/webui.sh $(VENV) test
+	$(PYTEST) --durations=40 -m "not long" tests
+	$(PYTEST) -m "not long" --postgresql $(ON_POSTGRESQL)
 
 container-engine: install debian ## a Docker engine from Debian and the default image of tasks, for the tests of containers (root only)
 	@sh scripts/container_engine.sh .cache/container-engine $(VENV)
