@@ -1,6 +1,6 @@
 """Joins the validations that a trial reports at one step: some code reports each metric on its own. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ class _Step:
 class StepReports:
     """``needed``: the metrics without which a step cannot be used."""
 
-    def __init__(self, needed: Collection[str]) -> None:
+    def __init__(self, needed: Set[str]) -> None:
         self._needed = needed
         self._steps: dict[str, _Step] = {}
 
@@ -34,10 +34,12 @@ class StepReports:
         self._steps[report.request_id] = step
         if step.is_complete:
             return found
-        step.metrics |= report.metrics
-        if all(name in step.metrics for name in self._needed):
-            found.append(replace(report, metrics=step.metrics))
+        metrics = {**step.metrics, **report.metrics}
+        if self._needed <= metrics.keys():
+            found.append(replace(report, metrics=metrics) if step.metrics else report)
             step.metrics, step.is_complete = {}, True
+        else:
+            step.metrics = metrics
         return found
 
     def close(self, request_id: str) -> TrialValidated | None:
