@@ -1,4 +1,4 @@
-"""Where a trial class is looked for, and what is said where it is not there or cannot be trained here."""
+"""Finding a trial class, and the errors about a missing class or one that cannot be trained here."""
 
 import sys
 
@@ -19,7 +19,7 @@ class Mine(Base):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """A folder with ``deep/inside/model.py`` that is no package, and its neighbour; modules are forgotten after."""
+    """Yields a folder with ``deep/inside/model.py``, which is in no package. Removes the imported modules afterwards."""
     folder = tmp_path / "deep" / "inside"
     folder.mkdir(parents=True)
     (folder / "neighbour.py").write_text("VALUE = 7\n")
@@ -42,27 +42,27 @@ def test_every_form_of_a_trial_class_name_is_found(here, spec, value):
     assert trial_class.find(spec).value == value
 
 
-def test_a_dotted_name_needs_no_packages(here, monkeypatch):
+def test_a_dotted_name_is_found_in_folders_that_are_no_packages(here, monkeypatch):
     monkeypatch.syspath_prepend(here / "deep" / "inside")
-    found = trial_class.find("deep.inside.model:Mine")
-    assert found.__module__ == "deep.inside.model"
+    trial = trial_class.find("deep.inside.model:Mine")
+    assert trial.__module__ == "deep.inside.model"
     assert trial_class.find("deep.inside.model:Mine.Inner").__qualname__ == "Mine.Inner"
 
 
 def test_an_installed_package_does_not_hide_a_folder(here):
-    """``json`` is a package of the standard library; a folder of that name stands here."""
+    """``json`` is a package of the standard library and also a folder here."""
     (here / "json").mkdir()
     (here / "json" / "mine.py").write_text("class Mine: value = 5\n")
     assert trial_class.find("json.mine:Mine").value == 5
     assert trial_class.find("json/mine.py:Mine").value == 5
 
 
-def test_a_file_is_importable_under_the_name_it_got(here):
-    """Workers of a data loader and whoever reads a checkpoint look it up so."""
-    found = trial_class.find("deep/inside/model.py:Mine")
-    assert found.__module__ == "deep.inside.model"
-    assert sys.modules[found.__module__].Mine is found
-    assert trial_class.find("deep/inside/model.py:Mine") is found
+def test_a_class_of_a_file_is_importable_by_its_module_name(here):
+    """Workers of a data loader and readers of a checkpoint import it by this name."""
+    trial = trial_class.find("deep/inside/model.py:Mine")
+    assert trial.__module__ == "deep.inside.model"
+    assert sys.modules[trial.__module__].Mine is trial
+    assert trial_class.find("deep/inside/model.py:Mine") is trial
 
 
 def test_a_trial_class_is_found_by_an_absolute_path(here, monkeypatch):
@@ -88,7 +88,7 @@ def test_a_missing_trial_class_is_reported_with_a_hint(here, spec, text):
     assert text.format(here=here) in str(failed.value)
 
 
-def test_a_missing_import_of_the_users_own_passes(here):
+def test_a_failed_import_of_the_users_module_is_raised_unchanged(here):
     (here / "broken.py").write_text("import nosuchmodule\n")
     for spec in ("broken:Mine", "broken.py:Mine"):
         with pytest.raises(ModuleNotFoundError, match="nosuchmodule"):
@@ -96,7 +96,7 @@ def test_a_missing_import_of_the_users_own_passes(here):
 
 
 def refusal(caplog, *words):
-    """What the program says; never with a traceback."""
+    """Runs the harness, which must fail without a traceback. Returns its message."""
     caplog.clear()
     assert harness.main(words) == 1
     (record,) = caplog.records
@@ -107,11 +107,11 @@ def refusal(caplog, *words):
 @pytest.mark.parametrize("name", ["torch", "deepspeed", "horovod"])
 def test_a_missing_framework_is_named_with_the_extra_to_install(here, caplog, name):
     (here / "needs.py").write_text(f"raise ModuleNotFoundError('no such module', name='{name}.torch')\n")
-    said = refusal(caplog, "needs:Mine")
+    message = refusal(caplog, "needs:Mine")
     extra = {"torch": "pytorch"}.get(name, name)
-    assert f"{name} is not installed" in said
-    assert f"detent-cluster[{extra}]" in said
-    assert "environment.image" in said
+    assert f"{name} is not installed" in message
+    assert f"detent-cluster[{extra}]" in message
+    assert "environment.image" in message
 
 
 KINDS = """
