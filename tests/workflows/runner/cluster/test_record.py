@@ -1,4 +1,4 @@
-"""The file that says which experiment runs the grid of an output."""
+"""The record of the experiment that runs the grid of an output."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
             records.read(tmp_path)
 
 
-def test_no_command_runs_here_while_the_cluster_runs_the_grid(folder: Path, run: Run) -> None:
+def test_no_command_runs_locally_while_the_cluster_runs_the_grid(folder: Path, run: Run) -> None:
     (folder / "output").mkdir()
     record = Record("http://lab:8080", 7, ["a"])
     record.write(folder / "output")
