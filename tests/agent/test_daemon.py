@@ -163,7 +163,7 @@ async def test_an_intermediate_state_that_lasts_is_reported_by_itself(tmp_path: 
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-async def test_a_container_that_is_desired_stopped_or_no_longer_desired_is_killed(
+async def test_a_container_is_killed_if_it_is_desired_as_stopped_or_no_longer_desired(
     tmp_path: Path, is_named: bool
 ) -> None:
     master, desired = FakeLinkMaster(), make_desired("setsid sleep 1000 & sleep 1000")
@@ -179,7 +179,7 @@ async def test_a_container_that_is_desired_stopped_or_no_longer_desired_is_kille
         assert processes.marked("DET_CONTAINER_ID", desired.container_id) == set()
 
 
-async def test_a_container_that_is_stopped_before_it_began_is_reported_as_ended(tmp_path: Path) -> None:
+async def test_an_unknown_container_that_is_desired_as_stopped_is_reported_as_killed(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired()
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
@@ -292,7 +292,7 @@ async def test_an_agent_ignores_a_master_with_an_older_epoch(tmp_path: Path) -> 
         await eventually(lambda: not processes.marked("DET_CONTAINER_ID", desired.container_id))
 
 
-async def test_a_final_refusal_ends_the_link(tmp_path: Path) -> None:
+async def test_a_final_refusal_of_the_master_ends_the_connection(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     master.refuse = Refuse(reason="too old", final=True)
     async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:

@@ -61,7 +61,7 @@ async def test_a_container_waits_for_its_build_and_reports_the_environment_it_ne
     assert await known.wait(KEY, draft("two", tmp_path)) == folder
 
 
-async def test_a_build_that_was_killed_ends_the_wait(tmp_path: Path):
+async def test_waiting_for_a_build_that_was_killed_raises_not_started(tmp_path: Path):
     known, waiting = environments(tmp_path), draft("one", tmp_path)
     task = asyncio.create_task(known.wait(KEY, waiting))
     await asyncio.sleep(0)

@@ -41,7 +41,7 @@ def test_the_message_names_the_cause_that_the_wrapper_recorded(folder: RunFolder
     assert exit_of(Ended("exited", code=137), folder).message.endswith(f"(SIGKILL), {text}")
 
 
-def test_without_an_exit_record_the_containers_own_code_is_reported(folder: RunFolder) -> None:
+def test_an_exit_without_a_record_reports_the_code_of_the_container(folder: RunFolder) -> None:
     assert exit_of(Ended("exited", code=3), folder).message == "the process exited with code 3"
     assert exit_of(Ended("exited", code=0), folder).message == ""
 

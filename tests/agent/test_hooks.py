@@ -142,7 +142,9 @@ async def test_an_installed_library_is_used_and_gets_its_own_paths(tmp_path: Pat
     assert environment["DET_SHARED_FS"] == storage["host_path"]
 
 
-async def test_an_installed_library_finds_the_model_definition_where_it_copies_it_from(tmp_path: Path) -> None:
+async def test_the_context_is_mounted_where_an_installed_library_copies_the_model_definition_from(
+    tmp_path: Path,
+) -> None:
     if not can_mount():
         pytest.skip("this machine allows no namespaces")
     master = FakeLinkMaster()

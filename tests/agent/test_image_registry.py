@@ -50,7 +50,7 @@ async def run_image(
     return await outcome(tmp_path, script, images={"cpu": image}, settings={"container_runtime": "docker"}, **spec)
 
 
-async def test_a_missing_image_is_pulled_and_the_log_says_so(tmp_path: Path, registry: str) -> None:
+async def test_a_missing_image_is_pulled_with_notes_in_the_log(tmp_path: Path, registry: str) -> None:
     name = f"{registry}/lab/train:1"
     make_image(SMALL, "RUN echo first >/which")
     push(SMALL, name)

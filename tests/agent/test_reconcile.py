@@ -47,7 +47,7 @@ RUNNING, STOPPED = make_container("running"), make_container("stopped")
         (None, DONE, (Forget("c"),)),
     ],
 )
-def test_each_pair_of_desired_and_known_state_gives_its_steps(
+def test_reconcile_returns_the_steps_of_each_pair_of_desired_and_known_state(
     container: DesiredContainer | None, known: Known | None, steps: tuple[Step, ...]
 ) -> None:
     desired = make_desired(*([container] if container else []))

@@ -9,7 +9,7 @@ from determined_agent.line_splitter import LineSplitter
 
 
 @given(data=st.text(alphabet="ab\n", max_size=80), cuts=st.lists(st.integers(0, 80)))
-def test_lines_are_the_same_however_the_bytes_arrive(data: str, cuts: list[int]) -> None:
+def test_the_line_splitter_gives_the_same_lines_for_any_division_of_the_bytes(data: str, cuts: list[int]) -> None:
     splitter, lines = LineSplitter(), []
     cut_positions = sorted({0, *cuts, len(data)})
     for start, end in itertools.pairwise(cut_positions):

@@ -75,7 +75,9 @@ def test_a_configuration_without_findings_is_not_checked_again_by_the_client(
     assert len(checks) == 2
 
 
-def test_warnings_are_printed_each_time(det: Det, files: Path, store: set[str]) -> None:
+def test_create_prints_the_warnings_of_an_unchanged_configuration_each_time(
+    det: Det, files: Path, store: set[str]
+) -> None:
     (files / "exp.yaml").write_text(CONFIG + "min_checkpoint_period: {batches: 1}\nsecurity: {}\n")
     first, second = (det("e", "create", "exp.yaml", "ctx") for _ in range(2))
     assert "warning[" in first.err

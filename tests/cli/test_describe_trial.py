@@ -81,7 +81,7 @@ def master(fake: FakeMaster) -> FakeMaster:
     return fake
 
 
-def test_the_summary_has_state_metrics_and_attempts_but_no_reports(master: FakeMaster, det: Det) -> None:
+def test_describe_prints_state_metrics_and_attempts_but_no_reports(master: FakeMaster, det: Det) -> None:
     output = det("t", "describe", "9").out
     fields = dict(line.split(None, 1) for line in output.splitlines()[:6] if not line.startswith(("Trial ID", "# of")))
     assert fields["State"] == "COMPLETED"
@@ -103,7 +103,7 @@ def test_the_summary_has_state_metrics_and_attempts_but_no_reports(master: FakeM
     assert "reported" in det("t", "describe", "9", "--metrics").out
 
 
-def test_no_line_is_wider_than_the_terminal_and_times_are_local_and_relative(
+def test_describe_fits_the_terminal_and_prints_local_and_relative_times(
     master: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = Screen()

@@ -110,13 +110,15 @@ def test_a_gc_policy_that_deletes_checkpoints_needs_a_confirmation(fake: FakeMas
 @pytest.mark.parametrize(
     ("verb", "field"), [("max-trials", "maxTrials"), ("max-concurrent-trials", "maxConcurrentTrials")]
 )
-def test_limits_of_a_running_search_are_set(fake: FakeMaster, det: Det, verb: str, field: str) -> None:
+def test_set_max_trials_and_max_concurrent_trials_send_the_limit(
+    fake: FakeMaster, det: Det, verb: str, field: str
+) -> None:
     fake.answers["PATCH /api/v1/experiments/7"] = {"experiment": EXPERIMENT}
     assert det("e", "set", verb, "7", "12").code == 0
     assert fake.requests_to("PATCH /api/v1/experiments/7")[0].json == {"searcher": {field: 12}}
 
 
-def test_a_refused_setting_and_a_wrong_number_are_errors(
+def test_set_with_a_refused_value_or_an_invalid_number_is_an_error(
     fake: FakeMaster, det: Det, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake.answers["PATCH /api/v1/experiments/7"] = error(400, 3, "a priority must be between 1 and 99")

@@ -34,7 +34,7 @@ def parse_words(*words):
         (["-m", "x", "--", "train.py", "--", "y"], ("-m", "x"), ("py", "train.py", "--", "y")),
     ],
 )
-def test_each_launch_line_gives_overrides_and_command(words, overrides, command):
+def test_parse_splits_a_launch_line_into_overrides_and_command(words, overrides, command):
     assert parse_words(*words) == LaunchLine(overrides, command)
 
 

@@ -110,12 +110,12 @@ def test_an_unknown_verb_is_refused(running_server):
         client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "x"}, patience=5)
 
 
-def test_a_command_gives_its_output_and_code(running_server):
+def test_the_verb_run_returns_output_and_exit_code(running_server):
     body, output = run(running_server.port, "echo out; echo err >&2; exit 7")
     assert (body, output) == (b'{"code": 7}', {frames.STDOUT: b"out\n", frames.STDERR: b"err\n"})
 
 
-def test_a_command_ends_with_its_caller(running_server, tmp_path):
+def test_a_command_is_killed_when_its_caller_disconnects(running_server, tmp_path):
     command = "trap '' TERM; sleep 300 & echo $!; wait"
     connection = client.connect(
         "127.0.0.1", running_server.port, PROOF, {"verb": "run", "command": command}, patience=5
@@ -137,7 +137,7 @@ def test_attend_reports_the_exit_code_or_none_for_a_lost_connection(running_serv
     wait_until(lambda: running_server.ended == [3, None])
 
 
-def test_a_port_in_use_names_its_holder(running_server):
+def test_the_error_about_a_port_in_use_names_the_process_that_holds_it(running_server):
     with pytest.raises(LaunchError, match=rf"port {running_server.port} .* in use .* by process {os.getpid()} "):
         Server("127.0.0.1", running_server.port, PROOF, {})
 
@@ -177,7 +177,7 @@ def test_the_remote_shell_forwards_signals(shell):
     assert (child.returncode, output) == (5, "caught\n")
 
 
-def test_the_remote_shell_knows_only_this_allocations_hosts(shell):
+def test_the_remote_shell_refuses_hosts_outside_of_the_allocation(shell):
     done = subprocess.run([shell, "example.invalid", "true"], capture_output=True, text=True, timeout=90)
     assert done.returncode == 255
     assert "not a container of this allocation; its containers are: far" in done.stderr

@@ -20,7 +20,7 @@ def argv(*words):
     return deepspeed.build(line, Part(1, "10.0.0.1"), hostfile="/run/hosts", port="29400", python="py").argv
 
 
-def test_the_command_line_names_hosts_rank_and_program():
+def test_the_deepspeed_command_line_names_hostfile_rank_and_program():
     assert argv("train.py", "a b", "") == (
         *("py", "-m", "deepspeed.launcher.runner", "--hostfile", "/run/hosts", "--no_ssh", "--node_rank", "1"),
         *("--master_addr", "10.0.0.1", "--master_port", "29400", "--no_python", "--no_local_rank"),

@@ -24,7 +24,7 @@ def value_of(words, option):
     return words[words.index(option) + 1] if option in words else None
 
 
-def test_the_command_line_on_one_machine():
+def test_the_horovod_command_line_on_one_machine():
     assert argv(ONE_MACHINE) == (
         *("py", "-m", "horovod.runner.launch", "-np", "2", "-H", "localhost:2", "--disable-cache"),
         *("--start-timeout", "1200", "--gloo-timeout-seconds", "240", "--fusion-threshold-mb", "64"),

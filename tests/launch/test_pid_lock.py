@@ -28,7 +28,7 @@ def test_a_held_lock_is_refused_and_names_its_holder(tmp_path):
     assert holder(path) is None
 
 
-def test_the_lock_of_a_killed_process_is_free(tmp_path):
+def test_the_lock_of_a_killed_process_can_be_taken_again(tmp_path):
     path = tmp_path / "lock"
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -25,7 +25,7 @@ def value(argv, option):
     return values[-1] if values else None
 
 
-def test_the_command_line_on_one_machine():
+def test_the_torch_command_line_on_one_machine():
     assert plan(ONE_MACHINE, "train.py", "x").argv == (
         *("py", "-m", "torch.distributed.run", "--nnodes", "1", "--nproc_per_node", "1", "--max_restarts", "0"),
         *("--node_rank", "0", "--master_addr", "localhost", "--master_port", "29401", "--module"),

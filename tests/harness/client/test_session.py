@@ -67,7 +67,7 @@ def test_a_post_that_a_full_disk_refused_is_retried(master):
     assert len(master.calls) == 2
 
 
-def test_a_refused_connection_is_retried_and_then_reported():
+def test_a_refused_connection_is_retried_and_then_raised_as_master_unreachable():
     waits = []
     with Session("http://127.0.0.1:9", retry=Retry(attempts=4), sleep=waits.append) as session:
         with pytest.raises(MasterUnreachable, match=r"127\.0\.0\.1:9 does not answer: connection refused"):

@@ -156,7 +156,7 @@ def test_masked_variables_are_restored_by_name_from_the_effective_configuration(
     ]
 
 
-def test_a_masked_value_without_an_original_is_refused():
+def test_unmasking_a_value_without_an_original_is_refused():
     with pytest.raises(StillMasked, match=r"data\.secrets\.other"):
         unmasked_text(f"data: {{secrets: {{other: '{MASK}'}}}}", read(TEXT).data, TEXT)
 

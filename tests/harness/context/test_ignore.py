@@ -76,7 +76,7 @@ def pattern(rng: random.Random) -> str:
     return f"!{text}" if rng.random() < 0.3 else text
 
 
-def kept_by_git(repository: Path) -> set[str]:
+def not_ignored_by_git(repository: Path) -> set[str]:
     """Returns every entry that git does not ignore, neither itself nor by a folder above it."""
     paths = [
         os.path.relpath(os.path.join(above, name), repository)
@@ -115,5 +115,5 @@ def test_ignore_patterns_match_as_git_does_on_random_trees(tmp_path: Path) -> No
         (repository / ".git" / "info" / "exclude").write_text(text)
         (repository / ".detignore").write_text(text)
         ours = {entry.path for entry in walk(repository).entries}
-        theirs = kept_by_git(repository) - {".detignore"}
+        theirs = not_ignored_by_git(repository) - {".detignore"}
         assert ours == theirs, f"patterns {lines}: only ours {ours - theirs}, only git's {theirs - ours}"

@@ -46,7 +46,7 @@ def test_waiting_reports_arrive_in_order_in_one_request(master, may_answer):
     assert master.requests_of_several == [3]
 
 
-def test_a_status_keeps_its_place_between_reports(master, may_answer):
+def test_a_status_is_sent_in_order_between_waiting_reports(master, may_answer):
     with core.init() as context:
         report_first(master, context)
         report(context, 2, 3)
@@ -79,7 +79,7 @@ def test_a_request_ends_with_the_report_that_makes_it_large(master, may_answer, 
     assert master.requests_of_several == [2, 2]
 
 
-def test_one_refused_report_is_raised_and_the_others_are_stored(master):
+def test_the_refusal_of_one_waiting_report_is_raised_and_the_others_are_stored(master):
     event = threading.Event()
 
     def answer(body):

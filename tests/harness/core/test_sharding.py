@@ -89,7 +89,7 @@ def test_a_checkpoint_joins_the_files_of_all_ranks_and_a_file_that_is_equal_ever
         ("file_and_folder", "for the same file name: a (ranks 0, 1, 2 and 3)"),
     ],
 )
-def test_one_file_name_with_two_contents_is_an_error(scenarios, scenario, text):
+def test_a_file_name_with_two_contents_fails_for_every_rank(scenarios, scenario, text):
     for error in errors_of(scenarios[scenario]):
         assert error.startswith("RuntimeError: the checkpoint was not stored")
         assert text in error
@@ -177,5 +177,5 @@ def test_merge_metadata_joins_nested_values_and_refuses_conflicts():
 
 
 def test_the_chief_lists_the_files_after_every_worker_has_moved_its_own(scenarios, config):
-    missing = [rank["result"] for rank in scenarios["chief_looks_when_all_are_done"]]
-    assert missing == [[], [], [], []]
+    remaining = [rank["result"] for rank in scenarios["chief_looks_when_all_are_done"]]
+    assert remaining == [[], [], [], []]

@@ -18,7 +18,7 @@ class Mine(Base):
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def working_folder(tmp_path, monkeypatch):
     """Yields a folder with ``deep/inside/model.py``, which is in no package. Removes the imported modules afterwards."""
     folder = tmp_path / "deep" / "inside"
     folder.mkdir(parents=True)
@@ -38,26 +38,26 @@ def here(tmp_path, monkeypatch):
     ("spec", "value"),
     [("plain:Mine", 3), ("plain.py:Mine", 3), ("deep/inside/model.py:Mine", 7), ("./deep/inside/model.py:Mine", 7)],
 )
-def test_every_form_of_a_trial_class_name_is_found(here, spec, value):
+def test_every_form_of_a_trial_class_name_finds_the_class(working_folder, spec, value):
     assert trial_class.find(spec).value == value
 
 
-def test_a_dotted_name_is_found_in_folders_that_are_no_packages(here, monkeypatch):
-    monkeypatch.syspath_prepend(here / "deep" / "inside")
+def test_a_dotted_name_is_found_in_folders_that_are_no_packages(working_folder, monkeypatch):
+    monkeypatch.syspath_prepend(working_folder / "deep" / "inside")
     trial = trial_class.find("deep.inside.model:Mine")
     assert trial.__module__ == "deep.inside.model"
     assert trial_class.find("deep.inside.model:Mine.Inner").__qualname__ == "Mine.Inner"
 
 
-def test_an_installed_package_does_not_hide_a_folder(here):
+def test_an_installed_package_does_not_hide_a_folder(working_folder):
     """``json`` is a package of the standard library and also a folder here."""
-    (here / "json").mkdir()
-    (here / "json" / "mine.py").write_text("class Mine: value = 5\n")
+    (working_folder / "json").mkdir()
+    (working_folder / "json" / "mine.py").write_text("class Mine: value = 5\n")
     assert trial_class.find("json.mine:Mine").value == 5
     assert trial_class.find("json/mine.py:Mine").value == 5
 
 
-def test_a_class_of_a_file_is_importable_by_its_module_name(here):
+def test_a_class_of_a_file_is_importable_by_its_module_name(working_folder):
     """Workers of a data loader and readers of a checkpoint import it by this name."""
     trial = trial_class.find("deep/inside/model.py:Mine")
     assert trial.__module__ == "deep.inside.model"
@@ -65,10 +65,10 @@ def test_a_class_of_a_file_is_importable_by_its_module_name(here):
     assert trial_class.find("deep/inside/model.py:Mine") is trial
 
 
-def test_a_trial_class_is_found_by_an_absolute_path(here, monkeypatch):
-    (here / "elsewhere").mkdir()
-    monkeypatch.chdir(here / "elsewhere")
-    assert trial_class.find(f"{here}/deep/inside/model.py:Mine").value == 7
+def test_a_trial_class_is_found_by_an_absolute_path(working_folder, monkeypatch):
+    (working_folder / "elsewhere").mkdir()
+    monkeypatch.chdir(working_folder / "elsewhere")
+    assert trial_class.find(f"{working_folder}/deep/inside/model.py:Mine").value == 7
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_a_trial_class_is_found_by_an_absolute_path(here, monkeypatch):
         ("plain.py:", "does not name a trial class"),
     ],
 )
-def test_a_missing_trial_class_is_reported_with_a_hint(here, spec, text):
+def test_a_missing_trial_class_is_reported_with_a_hint(working_folder, spec, text):
     with pytest.raises(NoSuchClass) as failed:
         trial_class.find(spec)
-    assert text.format(here=here) in str(failed.value)
+    assert text.format(here=working_folder) in str(failed.value)
 
 
-def test_a_failed_import_of_the_users_module_is_raised_unchanged(here):
-    (here / "broken.py").write_text("import nosuchmodule\n")
+def test_a_failed_import_of_the_users_module_is_raised_unchanged(working_folder):
+    (working_folder / "broken.py").write_text("import nosuchmodule\n")
     for spec in ("broken:Mine", "broken.py:Mine"):
         with pytest.raises(ModuleNotFoundError, match="nosuchmodule"):
             trial_class.find(spec)
@@ -105,8 +105,8 @@ def refusal(caplog, *words):
 
 
 @pytest.mark.parametrize("name", ["torch", "deepspeed", "horovod"])
-def test_a_missing_framework_is_named_with_the_extra_to_install(here, caplog, name):
-    (here / "needs.py").write_text(f"raise ModuleNotFoundError('no such module', name='{name}.torch')\n")
+def test_a_missing_framework_is_named_with_the_extra_to_install(working_folder, caplog, name):
+    (working_folder / "needs.py").write_text(f"raise ModuleNotFoundError('no such module', name='{name}.torch')\n")
     message = refusal(caplog, "needs:Mine")
     extra = {"torch": "pytorch"}.get(name, name)
     assert f"{name} is not installed" in message
@@ -122,8 +122,8 @@ class Engine(pytorch.deepspeed.DeepSpeedTrial): pass
 
 
 @pytest.mark.torch
-def test_a_class_that_cannot_be_trained_here_is_refused_with_the_layer_to_use(here, caplog, monkeypatch):
-    (here / "kinds.py").write_text(KINDS)
+def test_a_class_that_cannot_be_trained_here_is_refused_with_the_layer_to_use(working_folder, caplog, monkeypatch):
+    (working_folder / "kinds.py").write_text(KINDS)
     for name in ("USE_TORCH_DISTRIBUTED", "USE_HOROVOD", "USE_DEEPSPEED"):
         monkeypatch.delenv(name, raising=False)
     assert "not a subclass of PyTorchTrial, DeepSpeedTrial or TFKerasTrial" in refusal(caplog, "plain:Mine")

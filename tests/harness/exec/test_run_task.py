@@ -27,7 +27,7 @@ TWO_SLOTS = RendezvousFacts(("127.0.0.1",), 0, (2,))
         (["a:b"], ONE_SLOT, ["a:b"]),
     ],
 )
-def test_each_kind_of_entrypoint_gives_its_command(entrypoint, peers, argv):
+def test_build_returns_the_command_of_each_kind_of_entrypoint(entrypoint, peers, argv):
     assert build(entrypoint, peers, "py") == argv
 
 
@@ -97,7 +97,7 @@ def test_a_container_that_knows_its_rendezvous_sends_no_request(tmp_path):
 
 
 @pytest.mark.parametrize(("entrypoint", "text"), [(["nosuch", "x"], "cannot start 'nosuch'"), ("nosuch x", "nosuch")])
-def test_a_program_that_does_not_exist_is_named(master, tmp_path, entrypoint, text):
+def test_an_entrypoint_whose_program_does_not_exist_exits_with_127_and_names_it(master, tmp_path, entrypoint, text):
     done = boot(master, tmp_path, entrypoint)
     assert done.returncode == 127
     lines = (done.stdout + done.stderr).splitlines()
@@ -105,7 +105,7 @@ def test_a_program_that_does_not_exist_is_named(master, tmp_path, entrypoint, te
     assert text in lines[0]
 
 
-def test_storage_that_cannot_be_written_is_named(master, tmp_path):
+def test_the_boot_step_fails_if_the_checkpoint_storage_cannot_be_written(master, tmp_path):
     (tmp_path / "file").write_text("")
     config = {"checkpoint_storage": {"type": "directory", "container_path": str(tmp_path / "file")}}
     done = boot(master, tmp_path, ["true"], DET_EXPERIMENT_CONFIG=json.dumps(config))
@@ -114,7 +114,7 @@ def test_storage_that_cannot_be_written_is_named(master, tmp_path):
 
 
 @pytest.mark.torch
-def test_a_trial_class_that_cannot_be_imported_is_named(master, tmp_path):
+def test_the_boot_step_names_the_failed_import_of_a_trial_class(master, tmp_path):
     (tmp_path / "model_def.py").write_text("import nosuchmodule\n")
     done = boot(master, tmp_path, "model_def:T", DET_TASK_PYTHON=sys.executable)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""One suite for every storage: whole checkpoints or none, and errors that name the place."""
+"""The checkpoint storages, with the same tests for each: whole checkpoints or none, and errors that name the place."""
 
 import errno
 import json
@@ -85,7 +85,7 @@ def test_the_error_of_a_full_disk_names_the_place_and_keeps_the_last_good_checkp
     assert os.listdir(root) == [GOOD]
 
 
-def test_an_error_of_the_user_is_raised_unchanged(storage_and_root):
+def test_an_error_inside_store_path_is_raised_unchanged(storage_and_root):
     storage, root, _ = storage_and_root
     with pytest.raises(FileNotFoundError, match="mine"), storage.store_path(BAD, write_nothing):
         os.stat("/nowhere/mine")

@@ -85,7 +85,7 @@ def test_invalid_overrides_and_configurations_are_reported_with_position_and_adv
     assert {path.name for path in project.iterdir()} == {"configs", "scripts"}
 
 
-def test_secrets_are_not_printed(det, monkeypatch):
+def test_check_masks_secrets(det, monkeypatch):
     monkeypatch.setenv("LOGGER_TOKEN", "hunter22")
     words = ("first=${oc.env:LOGGER_TOKEN}", "second=user:${first}", "+model.api_key=sesame42")
     _, out, err = det("check", SCRIPT, *words)

@@ -12,7 +12,7 @@ def points(*jobs):
     return [listed_point(normalise(shared), values) for values in own]
 
 
-def test_each_trial_gets_all_values_of_its_job():
+def test_each_trial_has_all_values_of_its_job():
     jobs = [
         job(0, ["lr=1"], trainer__lr=1, trainer__steps=3, name="a", sizes=[1, 2]),
         job(1, ["lr=2"], trainer__lr=2, trainer__steps=3, name="a", sizes=[1, 2]),
@@ -46,7 +46,7 @@ def test_a_key_named_type_at_the_top_level_is_renamed():
     assert (first["_type"], first["width"]) == ("mlp", 8)
 
 
-def test_a_value_of_one_job_alone_stays_with_it():
+def test_a_value_that_only_one_job_has_is_a_hyperparameter_of_its_trial_only():
     first, second = points(job(0, a=1), job(1, a=1, b=2))
     assert "b" not in first
     assert second["b"] == 2

@@ -214,7 +214,7 @@ def test_title_command_and_sample_select_tasks_and_commands() -> None:
     assert [[template.name for template in task.templates] for task in averaging] == [["avg"]] * 5
 
 
-def test_an_alias_sets_its_parameters_and_names_the_folder() -> None:
+def test_an_alias_sets_its_parameters_and_gives_the_name_of_the_folder() -> None:
     file = parse(
         "resource: [0]\ntemplate: {a: 'run {dim} [deep]'}\ndefault: {dim: 1}\n"
         "alias: {size: {small: {dim: 2, deep: false}, big: {dim: 4, deep: true}}}\n---\nsize: [small, big]\n"

@@ -10,7 +10,7 @@ from determined_workflows.runner.cluster.record import Fetched, Record
 from determined_workflows.runner.errors import RunnerError
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_reading_a_record_returns_what_was_written(tmp_path: Path) -> None:
     assert records.read(tmp_path) is None
     record = Record("http://lab:8080", 7, ["a", "b"], fetched={"a": Fetched("uuid", {"train": "finished"})})
     record.write(tmp_path)
