@@ -1,5 +1,8 @@
-"""``pytest --postgresql``: masters of the tests run on databases of a PostgreSQL server instead of SQLite. Ctrl-C works in
-programs that tests start, however the tests were started."""
+"""Options of pytest and settings of all tests.
+
+``pytest --postgresql`` runs the masters of the tests on databases of a PostgreSQL server instead of SQLite. Ctrl-C
+works in programs that tests start, however the tests were started.
+"""
 
 import os
 import signal
@@ -16,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell lets its background jobs ignore it, and so would all that they start.
+    # A shell makes its background jobs ignore SIGINT, and their children inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--postgresql") and VARIABLE not in os.environ:

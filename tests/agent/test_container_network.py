@@ -1,4 +1,4 @@
-"""The network of a container and the ports at which it is reached."""
+"""The network of a container and the ports at which it can be reached."""
 
 import functools
 import socket
@@ -26,17 +26,17 @@ SERVER = "python3 -m http.server $DET_PROXY_PORT_8265 --directory /etc"
 
 
 def make_draft(folder: Path, container_id: str = "one", **spec: Any) -> Draft:
-    given = {"task_id": "1.task", "slots": [0], "environment": {}, "entrypoint": "true"} | spec
+    values = {"task_id": "1.task", "slots": [0], "environment": {}, "entrypoint": "true"} | spec
     run = RunFolder(folder / container_id)
     run.make()
-    return Draft(container_id, ContainerSpec(**given), run, container=ContainerOptions(BASE_IMAGE))
+    return Draft(container_id, ContainerSpec(**values), run, container=ContainerOptions(BASE_IMAGE))
 
 
 @pytest.mark.parametrize(
     ("is_master_local", "is_distributed", "mode"),
     [(True, False, "host"), (False, False, "bridge"), (False, True, "host"), (True, True, "host")],
 )
-async def test_a_container_is_behind_the_bridge_unless_it_must_be_reached_by_the_machines_address(
+async def test_a_container_uses_the_bridge_unless_its_master_is_local_or_it_is_distributed(
     tmp_path: Path, is_master_local: bool, is_distributed: bool, mode: str
 ) -> None:
     hook = ContainerNetworkHook(is_master_local=is_master_local, proxy_ports=ProxyPortsHook())
@@ -46,7 +46,7 @@ async def test_a_container_is_behind_the_bridge_unless_it_must_be_reached_by_the
     assert draft.container.network_mode == mode
 
 
-async def test_behind_the_bridge_two_containers_have_the_same_port_at_two_ports_of_the_machine(tmp_path: Path) -> None:
+async def test_two_containers_with_the_same_port_are_published_at_two_ports_of_the_machine(tmp_path: Path) -> None:
     hook = ContainerNetworkHook(is_master_local=False, proxy_ports=ProxyPortsHook())
     with socket.socket() as listener:  # a port that is free now
         listener.bind(("", 0))
@@ -69,7 +69,7 @@ async def test_behind_the_bridge_two_containers_have_the_same_port_at_two_ports_
 
 @asynccontextmanager
 async def task_behind_the_bridge(tmp_path: Path, master: FakeLinkMaster) -> AsyncIterator[str]:
-    """A container whose master is at the bridge's address; yields the container's id."""
+    """Runs a container whose master listens at the bridge's address. Yields the id of the container."""
     need_engine()
     settings = {"container_runtime": "docker", "default_images": {"cpu": BASE_IMAGE}}
     desired = make_desired(SERVER, proxy_ports=[8265])
@@ -81,26 +81,26 @@ async def task_behind_the_bridge(tmp_path: Path, master: FakeLinkMaster) -> Asyn
 
 
 def bridge_address() -> str:
-    shown = subprocess.run(["ip", "-4", "-o", "addr", "show", "docker0"], check=True, capture_output=True, text=True)
-    return shown.stdout.split()[3].partition("/")[0]
+    output = subprocess.run(["ip", "-4", "-o", "addr", "show", "docker0"], check=True, capture_output=True, text=True)
+    return output.stdout.split()[3].partition("/")[0]
 
 
 @pytest.mark.xdist_group("container-engine")
-async def test_a_published_port_of_a_container_answers_at_the_machine(tmp_path: Path) -> None:
+async def test_a_published_port_of_a_container_answers_on_the_machine(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     async with task_behind_the_bridge(tmp_path, master) as container_id:
 
-        def said() -> str:
+        def port_line() -> str:
             return "".join(line for line in master.text_of(container_id, "agent") if "is reachable at port" in line)
 
-        await eventually(said)
-        port = int(said().split("port ")[-1].split()[0])
+        await eventually(port_line)
+        port = int(port_line().split("port ")[-1].split()[0])
 
         def answer() -> bytes:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/hostname", timeout=5) as page:
-                    found: bytes = page.read()
-                    return found
+                    body: bytes = page.read()
+                    return body
             except OSError:
                 return b""
 

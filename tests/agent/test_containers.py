@@ -1,4 +1,4 @@
-"""What a task finds in a container, asked of real containers that a real agent starts."""
+"""The environment of a task in a real container that a real agent starts."""
 
 import gc
 import json
@@ -15,7 +15,7 @@ from determined.link.messages import ContainerExit
 
 pytestmark = pytest.mark.xdist_group("container-engine")
 
-Seen = tuple[ContainerExit, list[str], list[str]]
+Outcome = tuple[ContainerExit, list[str], list[str]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,20 +23,20 @@ def engine() -> None:
     need_engine()
 
 
-async def run_in_container(tmp_path: Path, script: str, **spec: Any) -> Seen:
-    """How a shell script ended in a container, its lines, and the agent's lines."""
+async def run_in_container(tmp_path: Path, script: str, **spec: Any) -> Outcome:
+    """Runs a shell script in a container. Returns its exit, its lines and the agent's lines."""
     settings = {"container_runtime": "docker", "default_images": {"cpu": BASE_IMAGE}} | spec.pop("settings", {})
     return await outcome(tmp_path, script, settings=settings, **spec)
 
 
 async def lines_of(tmp_path: Path, script: str, **spec: Any) -> list[str]:
-    """What a script wrote. To one stream: there is no order between two."""
+    """Returns the lines that a script wrote. Both streams are joined because two have no common order."""
     exit_, lines, notes = await run_in_container(tmp_path, f"exec 2>&1; {script}", **spec)
     assert exit_.code == 0, (exit_, lines, notes)
     return lines
 
 
-async def test_a_task_finds_the_variables_of_its_image_its_user_and_the_cluster(
+async def test_a_container_has_the_variables_of_its_image_its_user_and_the_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "secret")
@@ -59,7 +59,7 @@ async def test_a_task_finds_the_variables_of_its_image_its_user_and_the_cluster(
     assert "secret" not in environment.values()
 
 
-async def test_no_secret_of_a_task_is_shown_by_the_engine(tmp_path: Path) -> None:
+async def test_the_events_of_the_engine_hold_no_session_token(tmp_path: Path) -> None:
     script = "hostname; sleep 0.1"
     await lines_of(tmp_path, script, environment={"DET_SESSION_TOKEN": "secret-of-the-task"})
     events = events_of_engine()
@@ -67,14 +67,14 @@ async def test_no_secret_of_a_task_is_shown_by_the_engine(tmp_path: Path) -> Non
     assert "secret-of-the-task" not in events
 
 
-async def test_the_in_task_library_is_there_without_an_install(tmp_path: Path) -> None:
+async def test_the_determined_library_is_mounted_read_only(tmp_path: Path) -> None:
     script = "python3 -c 'import determined; print(determined.__file__)'; touch /opt/detent/harness/x || echo refused"
-    found, refusal = (await lines_of(tmp_path, script))[:1], (await lines_of(tmp_path / "b", script))[-1]
-    assert found == ["/opt/detent/harness/determined/__init__.py"]
+    file, refusal = (await lines_of(tmp_path, script))[:1], (await lines_of(tmp_path / "b", script))[-1]
+    assert file == ["/opt/detent/harness/determined/__init__.py"]
     assert refusal == "refused"
 
 
-async def test_bind_mounts_are_there_and_read_only_where_wanted(tmp_path: Path) -> None:
+async def test_bind_mounts_are_writable_unless_read_only_is_set(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "file").write_text("here")
     mounts = [
@@ -102,7 +102,7 @@ async def test_bind_mounts_are_there_and_read_only_where_wanted(tmp_path: Path) 
         ({"host_path": "ALLOWED", "container_path": "/x", "propagation": "odd"}, "propagation odd is none of"),
     ],
 )
-async def test_a_mount_that_cannot_be_is_refused_in_plain_words(
+async def test_a_bind_mount_that_is_invalid_or_not_allowed_is_refused_with_the_reason(
     tmp_path: Path, mount: dict[str, Any], text: str
 ) -> None:
     allowed = tmp_path / "allowed"
@@ -117,7 +117,7 @@ async def test_a_mount_that_cannot_be_is_refused_in_plain_words(
     assert text in exit_.message
 
 
-async def test_resources_and_rights_of_a_container_are_those_of_the_configuration(tmp_path: Path) -> None:
+async def test_a_container_has_the_configured_limits_devices_and_capabilities(tmp_path: Path) -> None:
     script = """
         echo $(df --output=size -B1 /dev/shm | tail -1)
         test -c /dev/of-the-user && echo device
@@ -143,8 +143,8 @@ async def test_resources_and_rights_of_a_container_are_those_of_the_configuratio
     ) == [str(64 << 20), "device", str(512 << 20), "50", "no chown", "mounted"]
 
 
-async def test_a_shm_size_of_zero_is_the_agents_own(tmp_path: Path) -> None:
-    """The engine itself takes 0 for 64 MiB, at which loader workers end with a bus error."""
+async def test_a_shm_size_of_zero_means_the_setting_of_the_agent(tmp_path: Path) -> None:
+    """The engine itself reads 0 as 64 MiB, with which loader workers end with a bus error."""
     script = "df --output=size -B1 /dev/shm | tail -1"
     (size,) = await lines_of(tmp_path, script, shm_bytes=0, settings={"shm_bytes": 96 << 20})
     assert int(size) == 96 << 20
@@ -158,14 +158,16 @@ async def test_a_shm_size_of_zero_is_the_agents_own(tmp_path: Path) -> None:
         ({"devices": [{"host_path": "/dev/nothing", "container_path": "/dev/x"}]}, "/dev/nothing does not exist"),
     ],
 )
-async def test_a_right_or_device_that_there_is_not_is_named(tmp_path: Path, wanted: dict[str, Any], text: str) -> None:
+async def test_an_unknown_capability_or_device_fails_the_start_and_is_named(
+    tmp_path: Path, wanted: dict[str, Any], text: str
+) -> None:
     settings = {"allowed_devices": ["/dev/nothing"], "allowed_capabilities": ["FLYING"]}
     exit_, _, _ = await run_in_container(tmp_path, "true", settings=settings, **wanted)
     assert exit_.kind == "failed_to_start"
     assert text in exit_.message
 
 
-async def test_a_task_at_its_memory_limit_is_named_as_such(tmp_path: Path) -> None:
+async def test_a_task_that_exceeds_its_memory_limit_is_reported_as_out_of_memory(tmp_path: Path) -> None:
     exit_, _, _ = await run_in_container(
         tmp_path, "python3 -c 'x = b\"x\" * (200 << 20)'", settings={"memory_bytes": 64 << 20}
     )
@@ -173,7 +175,7 @@ async def test_a_task_at_its_memory_limit_is_named_as_such(tmp_path: Path) -> No
     assert "out of memory" in exit_.message
 
 
-async def test_a_task_that_forks_without_end_meets_its_limit(tmp_path: Path) -> None:
+async def test_a_task_that_forks_too_often_fails_at_its_process_limit(tmp_path: Path) -> None:
     script = "for i in $(seq 100); do sleep 60 & done; echo all"
     exit_, lines, _ = await run_in_container(tmp_path, script, settings={"pids": 30})
     assert exit_.kind == "exited"
@@ -181,14 +183,14 @@ async def test_a_task_that_forks_without_end_meets_its_limit(tmp_path: Path) -> 
     assert any("fork" in line.lower() for line in lines)
 
 
-async def test_a_full_dev_shm_is_the_tasks_own_problem(tmp_path: Path) -> None:
+async def test_a_container_that_fills_dev_shm_does_not_fill_the_machines(tmp_path: Path) -> None:
     script = "head -c 10000000 /dev/zero > /dev/shm/file || echo full"
     lines = await lines_of(tmp_path, script, shm_bytes=1 << 20)
     assert lines[-1] == "full"
     assert not Path("/dev/shm/file").exists()
 
 
-async def test_the_log_says_which_image_a_task_gets(tmp_path: Path) -> None:
+async def test_the_log_names_the_image_that_replaces_the_requested_one(tmp_path: Path) -> None:
     exit_, _, notes = await run_in_container(
         tmp_path,
         "true",
@@ -215,7 +217,7 @@ async def test_an_alias_of_the_agent_replaces_an_image(tmp_path: Path) -> None:
         ("venv:/opt/venv", "is a Python environment of a machine"),
     ],
 )
-async def test_an_image_that_cannot_be_had_is_named(tmp_path: Path, image: str, text: str) -> None:
+async def test_an_image_that_cannot_be_pulled_is_named(tmp_path: Path, image: str, text: str) -> None:
     exit_, _, _ = await run_in_container(tmp_path, "true", images={"cpu": image})
     assert exit_.kind == "failed_to_start"
     assert text in exit_.message
@@ -228,7 +230,7 @@ async def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
     assert "image detent-test:no-python has no python3; a task needs Python 3.10 or newer" in exit_.message
 
 
-async def test_an_image_with_an_old_python_gets_the_words_that_a_process_gets(tmp_path: Path) -> None:
+async def test_an_image_with_an_old_python_is_refused(tmp_path: Path) -> None:
     answer = json.dumps({"official": None, "version": [3, 8], "bash": "/bin/bash", "torch": None, "uncompiled": None})
     stub = f"RUN printf '#!/bin/sh\\necho %s\\n' '{json.dumps(answer)}' >/usr/local/bin/python3 && chmod +x /usr/local/bin/python3"
     make_image("detent-test:old-python", stub)
@@ -237,7 +239,7 @@ async def test_an_image_with_an_old_python_gets_the_words_that_a_process_gets(tm
     assert exit_.message == "image detent-test:old-python has Python 3.8; tasks need 3.10 or newer"
 
 
-async def test_log_and_report_name_an_image_whose_packages_each_start_would_compile(tmp_path: Path) -> None:
+async def test_an_image_without_byte_code_is_noted_in_the_log_and_the_report(tmp_path: Path) -> None:
     package = "/usr/lib/python3/dist-packages/jax"
     make_image("detent-test:uncompiled", f"RUN mkdir {package} && touch {package}/__init__.py")
     make_image(
@@ -247,22 +249,22 @@ async def test_log_and_report_name_an_image_whose_packages_each_start_would_comp
     master = FakeLinkMaster()
     spec = {"master": master, "images": {"cpu": "detent-test:uncompiled"}}
     _, _, notes = await run_in_container(tmp_path / "a", "true", **spec)
-    (note,) = [each for each in notes if "byte code" in each]
-    assert {each.start_note for report in master.reports for each in report.containers} == {"", note}
+    (note,) = [line for line in notes if "byte code" in line]
+    assert {container.start_note for report in master.reports for container in report.containers} == {"", note}
     assert note.startswith("image detent-test:uncompiled holds no byte code of jax: each start compiles the modules")
     assert "RUN python3 -m compileall" in note
     _, _, notes = await run_in_container(tmp_path / "b", "true", images={"cpu": "detent-test:compiled"})
-    assert not [each for each in notes if "byte code" in each]
+    assert not [line for line in notes if "byte code" in line]
 
 
 # The docker package leaves the socket of a refused connection to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_an_engine_that_is_down_is_a_failure_of_the_system(tmp_path: Path) -> None:
+async def test_an_unreachable_engine_is_reported_as_a_system_failure(tmp_path: Path) -> None:
     exit_, _, _ = await run_in_container(tmp_path, "true", settings={"engine_url": f"unix://{tmp_path}/no.sock"})
     assert exit_.kind == "system"
     assert "the container engine at unix://" in exit_.message
     gc.collect()
 
 
-async def test_a_container_shares_the_network_of_the_machine_with_a_master_on_it(tmp_path: Path) -> None:
+async def test_a_container_uses_the_hosts_network_if_its_master_is_local(tmp_path: Path) -> None:
     assert (await lines_of(tmp_path, "hostname"))[0] == os.uname().nodename

@@ -1,4 +1,4 @@
-"""The agent against a small real master on localhost."""
+"""The agent against a small real master on localhost: its reports, its output and its restarts."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,13 +21,13 @@ from determined_agent.entry_command import boot_command
 
 
 async def ended(master: FakeLinkMaster, desired: DesiredContainer) -> ContainerExit:
-    """The exit, once all output is acknowledged."""
+    """Waits until a container has ended and all its output is acknowledged. Returns its exit."""
 
-    def look() -> ReportedContainer | None:
+    def drained_report() -> ReportedContainer | None:
         report = master.report_of(desired.container_id)
         return report if report is not None and report.output_done else None
 
-    report = await eventually(look)
+    report = await eventually(drained_report)
     assert report is not None
     assert report.exit is not None
     assert report.state.is_terminal
@@ -38,15 +38,15 @@ def state_is(master: FakeLinkMaster, desired: DesiredContainer, state: str) -> C
     return lambda: (report := master.report_of(desired.container_id)) is not None and report.state == state
 
 
-async def test_a_container_is_started_its_output_shipped_its_exit_reported_and_then_forgotten(tmp_path: Path) -> None:
+async def test_a_container_is_started_ships_its_output_reports_its_exit_and_is_forgotten(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired("echo out; echo '[rank=3] WARNING: hm' >&2; exit 4")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.set_desired(desired)
         exit_ = await ended(master, desired)
-        said, *lines = exit_.message.split("\n")
-        assert (exit_.kind, exit_.code, said) == ("exited", 4, "the process exited with code 4:")
+        summary, *lines = exit_.message.split("\n")
+        assert (exit_.kind, exit_.code, summary) == ("exited", 4, "the process exited with code 4:")
         assert sorted(lines) == ["[rank=3] WARNING: hm", "out"]
-        # Between two pipes no order is promised.
+        # Two pipes have no common order.
         assert sorted(master.text_of(desired.container_id)) == ["hm", "out"]
         second = next(line for line in master.lines[desired.container_id] if line.log == "hm")
         assert (second.rank_id, second.level, second.stdtype) == (3, "WARNING", "stderr")
@@ -58,7 +58,7 @@ async def test_a_container_is_started_its_output_shipped_its_exit_reported_and_t
 async def test_the_end_of_the_output_is_reported_before_a_container_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The output ends while another report is on its way, when the container is not desired any more."""
+    """The output ends while another report is being sent and the container is no longer desired."""
     master, desired = FakeLinkMaster(), make_desired("echo out")
     master.refuse_posts = 1 << 30
     may_send, send = asyncio.Event(), ClientConnection.send
@@ -81,12 +81,12 @@ async def test_the_end_of_the_output_is_reported_before_a_container_is_forgotten
         await eventually(lambda: desired.container_id in master.committed)
         may_send.set()
         await eventually(lambda: master.report_of(desired.container_id) is None)
-    drained = [each for report in master.reports for each in report.containers if each.output_done]
-    assert [each.container_id for each in drained] == [desired.container_id]
+    drained = [status for report in master.reports for status in report.containers if status.output_done]
+    assert [status.container_id for status in drained] == [desired.container_id]
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-async def test_the_last_output_is_reported_with_the_end_and_sent_by_itself_where_it_is_not_stored(
+async def test_the_last_output_is_sent_with_the_end_and_sent_again_if_the_master_did_not_store_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stored: bool
 ) -> None:
     for limit in ("AGENT_LINES_SECONDS", "FIRST_LINES_SECONDS"):
@@ -97,16 +97,16 @@ async def test_the_last_output_is_reported_with_the_end_and_sent_by_itself_where
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.set_desired(desired)
         await eventually(state_is(master, desired, "TERMINATED"))
-        (ended,) = [report for report in master.reports if report.last_output]
-        assert [(each.state, each.output_done) for each in ended.containers] == [("TERMINATED", False)]
+        (last_report,) = [report for report in master.reports if report.last_output]
+        assert [(status.state, status.output_done) for status in last_report.containers] == [("TERMINATED", False)]
         assert (master.posts, master.stored_output[desired.container_id] > 0) == (0, is_stored)
         await master.set_desired()
         await eventually(lambda: not list((tmp_path / "runs").iterdir()))
     assert (master.text_of(desired.container_id), master.posts) == (["out"], 0 if is_stored else 1)
-    assert any(each.output_done for report in master.reports for each in report.containers) is not is_stored
+    assert any(status.output_done for report in master.reports for status in report.containers) is not is_stored
 
 
-async def test_that_a_container_runs_is_reported_with_what_follows_if_it_needs_no_rendezvous(
+async def test_running_is_reported_with_the_next_change_if_a_container_needs_no_rendezvous(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemon_module, "SOON_SECONDS", 3600.0)
@@ -124,14 +124,14 @@ async def test_that_a_container_runs_is_reported_with_what_follows_if_it_needs_n
     async with serving(master.app()) as url, agent_on(url, tmp_path, driver=driver, boot=boot_command) as agent:
         await eventually(lambda: master.reports)
         await master.set_desired(*containers)
-        await eventually(lambda: any(each.state == "RUNNING" for each in agent.reported.containers))
-        assert not any(state_is(master, each, "RUNNING")() for each in containers)
+        await eventually(lambda: any(status.state == "RUNNING" for status in agent.reported.containers))
+        assert not any(state_is(master, desired, "RUNNING")() for desired in containers)
         go.set()
         await eventually(state_is(master, containers[1], "TERMINATED"))
         assert state_is(master, containers[0], "RUNNING")()
 
 
-async def test_states_for_which_nobody_waits_are_reported_together_with_what_follows(
+async def test_intermediate_states_are_reported_together_with_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(daemon_module, "SOON_SECONDS", 3600.0)
@@ -142,10 +142,10 @@ async def test_states_for_which_nobody_waits_are_reported_together_with_what_fol
         await eventually(lambda: master.reports)  # the first report of a connection
         await master.set_desired(desired)
         await eventually(state_is(master, desired, "RUNNING"))
-    assert {each.state for report in master.reports for each in report.containers} == {"RUNNING"}
+    assert {status.state for report in master.reports for status in report.containers} == {"RUNNING"}
 
 
-async def test_a_state_for_which_nobody_waits_is_reported_after_a_while(tmp_path: Path) -> None:
+async def test_an_intermediate_state_that_lasts_is_reported_by_itself(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired("sleep 1000")
     master.heartbeat_seconds = 3600.0
     may_start = asyncio.Event()
@@ -163,7 +163,7 @@ async def test_a_state_for_which_nobody_waits_is_reported_after_a_while(tmp_path
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-async def test_a_container_that_is_desired_stopped_or_no_longer_desired_is_killed(
+async def test_a_container_is_killed_if_it_is_desired_as_stopped_or_no_longer_desired(
     tmp_path: Path, is_named: bool
 ) -> None:
     master, desired = FakeLinkMaster(), make_desired("setsid sleep 1000 & sleep 1000")
@@ -179,7 +179,7 @@ async def test_a_container_that_is_desired_stopped_or_no_longer_desired_is_kille
         assert processes.marked("DET_CONTAINER_ID", desired.container_id) == set()
 
 
-async def test_a_container_that_is_stopped_before_it_began_is_reported_as_ended(tmp_path: Path) -> None:
+async def test_an_unknown_container_that_is_desired_as_stopped_is_reported_as_killed(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired()
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
@@ -188,7 +188,7 @@ async def test_a_container_that_is_stopped_before_it_began_is_reported_as_ended(
         await eventually(lambda: master.report_of(desired.container_id) is None)
 
 
-async def test_an_agent_that_returns_takes_up_what_runs_and_ships_what_it_missed(tmp_path: Path) -> None:
+async def test_a_restarted_agent_adopts_running_containers_and_ships_the_output_it_missed(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     go, script = tmp_path / "go", "echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two; exit 6"
     desired = make_desired(script.format(go=go))
@@ -201,14 +201,14 @@ async def test_an_agent_that_returns_takes_up_what_runs_and_ships_what_it_missed
         async with agent_on(url, tmp_path / "data"):
             assert (await ended(master, desired)).code == 6
         assert master.text_of(desired.container_id) == ["one", "two"]
-        # And once more, with nothing left to do but to say so.
+        # A third agent only has to report the end.
         master.reports.clear()
         async with agent_on(url, tmp_path / "data"):
             assert (await ended(master, desired)).code == 6
     assert master.text_of(desired.container_id) == ["one", "two"]
 
 
-async def test_an_agent_that_ended_while_it_prepared_begins_anew_and_starts_once(tmp_path: Path) -> None:
+async def test_a_container_whose_agent_restarts_during_its_preparation_is_started_once(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired()
     driver = FakeDriver(lambda launch: Play(("line",), None))
     async with serving(master.app()) as url:
@@ -224,7 +224,7 @@ async def test_an_agent_that_ended_while_it_prepared_begins_anew_and_starts_once
     assert driver.started == [desired.container_id]
 
 
-async def test_no_line_is_lost_or_doubled_when_the_masters_answers_are_lost(tmp_path: Path) -> None:
+async def test_no_line_is_lost_or_repeated_when_the_masters_answers_are_lost(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired("for i in $(seq 3000); do echo $i; done")
     master.drop_answers = 3
     async with serving(master.app()) as url, agent_on(url, tmp_path):
@@ -233,7 +233,7 @@ async def test_no_line_is_lost_or_doubled_when_the_masters_answers_are_lost(tmp_
     assert master.text_of(desired.container_id) == [str(number) for number in range(1, 3001)]
 
 
-async def test_output_that_the_master_did_not_take_is_sent_again(tmp_path: Path) -> None:
+async def test_output_that_the_master_refused_is_sent_again(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired("echo one; echo two")
     master.refuse_posts = 2
     async with serving(master.app()) as url, agent_on(url, tmp_path):
@@ -242,7 +242,7 @@ async def test_output_that_the_master_did_not_take_is_sent_again(tmp_path: Path)
     assert master.text_of(desired.container_id) == ["one", "two"]
 
 
-async def test_output_reaches_the_master_promptly(tmp_path: Path) -> None:
+async def test_a_line_reaches_the_master_within_half_a_second(tmp_path: Path) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
     desired = make_desired(
         ["bash", "-c", f"echo ready; while [ ! -e {go} ]; do read -t 0.002 < <(:); done; date +%s.%N; cat"]
@@ -252,11 +252,11 @@ async def test_output_reaches_the_master_promptly(tmp_path: Path) -> None:
         await eventually(lambda: master.text_of(desired.container_id) == ["ready"])
         go.touch()
         await ended(master, desired)
-    # Generous: what is looked for is a poll of a second, not the load of the machine.
+    # Generous for a loaded machine; shorter than a poll of one second.
     assert max(arrival - line.timestamp for arrival, line in master.arrivals if line.source == "task") < 0.5
 
 
-async def test_a_master_that_is_away_changes_nothing_and_its_return_loses_nothing(tmp_path: Path) -> None:
+async def test_containers_continue_and_lose_no_output_while_the_master_is_away(tmp_path: Path) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
     desired = make_desired(f"echo one; while [ ! -e {go} ]; do sleep 0.01; done; echo two")
     async with serving(master.app()) as url:
@@ -276,7 +276,7 @@ async def test_a_master_that_is_away_changes_nothing_and_its_return_loses_nothin
     assert master.text_of(desired.container_id) == ["one", "two"]
 
 
-async def test_an_older_master_is_not_obeyed(tmp_path: Path) -> None:
+async def test_an_agent_ignores_a_master_with_an_older_epoch(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired("sleep 1000")
     master.epoch = 5
     async with serving(master.app()) as url, agent_on(url, tmp_path):
@@ -292,7 +292,7 @@ async def test_an_older_master_is_not_obeyed(tmp_path: Path) -> None:
         await eventually(lambda: not processes.marked("DET_CONTAINER_ID", desired.container_id))
 
 
-async def test_a_final_refusal_ends_the_link(tmp_path: Path) -> None:
+async def test_a_final_refusal_of_the_master_ends_the_connection(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     master.refuse = Refuse(reason="too old", final=True)
     async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:
@@ -302,7 +302,7 @@ async def test_a_final_refusal_ends_the_link(tmp_path: Path) -> None:
             await Connection(url, lambda: "wrong", daemon).run()
 
 
-async def test_another_refusal_is_tried_again(tmp_path: Path) -> None:
+async def test_a_refusal_that_is_not_final_is_retried(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     master.refuse = Refuse(reason="not yet")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
@@ -319,17 +319,17 @@ async def test_a_second_agent_on_the_same_folder_is_refused_and_names_the_first(
     AgentState(tmp_path).close()
 
 
-async def test_the_same_folder_keeps_its_id_and_another_one_has_another(tmp_path: Path) -> None:
-    found = []
+async def test_each_data_folder_has_one_id_that_never_changes(tmp_path: Path) -> None:
+    folder_ids = []
     for folder in ("a", "a", "b"):
         state = AgentState(tmp_path / folder)
         state.name("same")
-        found.append(state.folder_id)
+        folder_ids.append(state.folder_id)
         state.close()
-    assert found[0] == found[1] != found[2]
+    assert folder_ids[0] == folder_ids[1] != folder_ids[2]
 
 
-async def test_an_agent_whose_master_stays_away_ends_once_it_runs_no_task(tmp_path: Path) -> None:
+async def test_an_idle_agent_ends_when_its_master_stays_away(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     busy = True
     async with serving(master.app()) as url, agent_on(url, tmp_path / "other") as daemon:
@@ -347,7 +347,7 @@ async def test_an_agent_whose_master_stays_away_ends_once_it_runs_no_task(tmp_pa
             running.cancel()
 
 
-async def test_an_agent_with_a_task_waits_for_its_master(tmp_path: Path) -> None:
+async def test_an_agent_with_a_task_does_not_end_when_its_master_stays_away(tmp_path: Path) -> None:
     async with agent_on("http://127.0.0.1:1", tmp_path) as daemon:
         connection = Connection("http://127.0.0.1:1", lambda: TOKEN, daemon)
         away = asyncio.create_task(connection.stays_away(0.05, lambda: True))

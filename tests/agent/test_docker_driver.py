@@ -1,4 +1,4 @@
-"""The exact calls of the driver, and an engine that fails in ways that no real one can be asked for."""
+"""The exact calls of the Docker driver, and failures of an engine that a real one cannot be made to show."""
 
 import asyncio
 import contextlib
@@ -29,10 +29,10 @@ LABELS = {"detent.agent": "one", "detent.data": "/data"}
 
 @contextlib.asynccontextmanager
 async def driver_on(
-    folder: Path, *, seconds: int = 5, user: str = "", host_mounts: HostMounts | None = None, **given: Any
+    folder: Path, *, seconds: int = 5, user: str = "", host_mounts: HostMounts | None = None, **rules_and_state: Any
 ) -> AsyncIterator[tuple[FakeEngine, DockerDriver]]:
     path = folder / "engine.sock"
-    async with fake_engine(path, **given) as engine:
+    async with fake_engine(path, **rules_and_state) as engine:
         driver = DockerDriver(
             Engine(f"unix://{path}", seconds=seconds),
             Path("/shim"),
@@ -58,8 +58,8 @@ def write_end(launch: Launch, **record: Any) -> None:
     launch.folder.exit.write_text(json.dumps({"format": 1, **record}))
 
 
-async def test_one_container_needs_these_calls_and_no_others(tmp_path: Path) -> None:
-    """The calls that Podman's Docker-compatible socket has to answer."""
+async def test_a_container_from_start_to_end_needs_five_kinds_of_calls(tmp_path: Path) -> None:
+    """Podman's Docker-compatible socket has to answer these calls."""
     async with driver_on(tmp_path) as (engine, driver):
         launch = make_launch(tmp_path, ports=(PublishedPort(8265, 31000),), network_mode="bridge")
         name = f"detent-{launch.folder.path.name}"
@@ -70,8 +70,8 @@ async def test_one_container_needs_these_calls_and_no_others(tmp_path: Path) -> 
         engine.status = {"Status": "exited", "OOMKilled": False, "ExitCode": 3}
         await engine.tell(name)
         assert await waiting == Ended("exited", code=3)
-    shorter = list(dict.fromkeys(line.replace(name, "NAME") for line in engine.lines))
-    assert shorter == [
+    distinct_lines = list(dict.fromkeys(line.replace(name, "NAME") for line in engine.lines))
+    assert distinct_lines == [
         "POST /containers/create",
         "POST /containers/NAME/attach",
         "POST /containers/NAME/start",
@@ -99,7 +99,7 @@ async def test_the_engines_id_is_known_until_the_container_is_removed(tmp_path: 
         await later.close()
 
 
-async def test_a_container_is_created_with_exactly_this(tmp_path: Path) -> None:
+async def test_a_launch_becomes_one_create_call_with_all_its_options(tmp_path: Path) -> None:
     async with driver_on(tmp_path) as (engine, driver):
         launch = make_launch(
             tmp_path,
@@ -117,7 +117,7 @@ async def test_a_container_is_created_with_exactly_this(tmp_path: Path) -> None:
             pids=100,
         )
         await driver.start(launch)
-    (call,) = [each for each in engine.calls if each.line == "POST /containers/create"]
+    (call,) = [call for call in engine.calls if call.line == "POST /containers/create"]
     folder, host = str(launch.folder.path), call.body.pop("HostConfig")
     assert call.query == f"name=detent-{launch.folder.path.name}"
     assert call.body == {
@@ -138,12 +138,12 @@ async def test_a_container_is_created_with_exactly_this(tmp_path: Path) -> None:
         "Labels": {"detent.task": "7.abc", **LABELS},
     }
     binds = host.pop("Mounts")
-    assert [(each["Source"], each["Target"], each["ReadOnly"]) for each in binds] == [
+    assert [(mount["Source"], mount["Target"], mount["ReadOnly"]) for mount in binds] == [
         (folder, folder, False),
         ("/shim", "/opt/detent/shim", True),
         ("/host/data", "/data", True),
     ]
-    assert [each["BindOptions"]["Propagation"] for each in binds] == ["rprivate", "rprivate", "rslave"]
+    assert [mount["BindOptions"]["Propagation"] for mount in binds] == ["rprivate", "rprivate", "rslave"]
     assert host == {
         "NetworkMode": "bridge",
         "Init": True,
@@ -167,14 +167,14 @@ async def test_a_container_is_created_with_exactly_this(tmp_path: Path) -> None:
 async def test_a_container_that_does_not_run_as_root_cannot_become_root(
     tmp_path: Path, user: str, options: list[str] | None
 ) -> None:
-    """An image may hold programs that make their caller root, beside folders that only their owners may read."""
+    """An image may hold setuid programs, beside folders that only their owners may read."""
     async with driver_on(tmp_path, user=user) as (engine, driver):
         await driver.start(make_launch(tmp_path))
-    (call,) = [each for each in engine.calls if each.line == "POST /containers/create"]
+    (call,) = [call for call in engine.calls if call.line == "POST /containers/create"]
     assert call.body["HostConfig"].get("SecurityOpt") == options
 
 
-async def test_a_folder_that_nobody_looks_at_again_is_not_mounted(tmp_path: Path) -> None:
+async def test_a_named_folder_is_not_mounted_without_a_second_check(tmp_path: Path) -> None:
     async with driver_on(tmp_path) as (engine, driver):
         launch = make_launch(tmp_path)
         named = launch.mounts[0]._replace(named_by="bind_mounts[0].host_path")
@@ -183,7 +183,7 @@ async def test_a_folder_that_nobody_looks_at_again_is_not_mounted(tmp_path: Path
     assert engine.calls == []
 
 
-async def test_an_engine_that_does_not_see_the_mounts_of_its_agent_is_answered_with_what_to_do(tmp_path: Path) -> None:
+async def test_an_engine_that_does_not_see_the_agents_mounts_fails_the_start_with_the_remedy(tmp_path: Path) -> None:
     mounts = HostMounts(HostAccess(Settings(data=tmp_path), ClusterFolders), tmp_path)
     refuses = answering("POST /containers/create", 400, f"bind source path does not exist: {tmp_path}/mounts/c/0")
     async with driver_on(tmp_path, rules=[refuses], host_mounts=mounts) as (_, driver):
@@ -214,7 +214,7 @@ def answering(line: str, status: int, message: str, times: int = 100) -> Any:
         ("POST /containers/detent-", 500, "could not select device driver with capabilities: [[gpu]]"),
     ],
 )
-async def test_a_refusal_of_the_engine_is_named_and_leaves_nothing(
+async def test_a_refusal_of_the_engine_is_named_and_leaves_no_container(
     tmp_path: Path, line: str, status: int, message: str
 ) -> None:
     async with driver_on(tmp_path) as (engine, driver):
@@ -225,14 +225,14 @@ async def test_a_refusal_of_the_engine_is_named_and_leaves_nothing(
         assert not engine.exists
 
 
-async def test_a_full_disk_of_the_engine_is_one_for_which_the_container_waits(tmp_path: Path) -> None:
+async def test_a_full_disk_of_the_engine_is_raised_as_enospc_and_a_later_start_succeeds(tmp_path: Path) -> None:
     async with driver_on(tmp_path) as (engine, driver):
         engine.rules = [answering("POST /containers/create", 500, "write /var/lib: no space left on device", times=1)]
         launch = make_launch(tmp_path)
         with pytest.raises(OSError, match="no space left on device") as caught:
             await driver.start(launch)
         assert caught.value.errno == errno.ENOSPC
-        await driver.start(launch)  # as the agent does, until there is space
+        await driver.start(launch)  # the agent retries until there is space
         assert engine.exists
 
 
@@ -244,7 +244,7 @@ async def test_a_container_of_an_attempt_that_failed_is_replaced(tmp_path: Path)
         assert [line.split("/")[0] for line in engine.lines] == ["POST ", "DELETE ", "POST ", "POST ", "POST "]
 
 
-async def test_podmans_answer_to_a_name_in_use_counts_too(tmp_path: Path) -> None:
+async def test_podmans_answer_to_a_name_in_use_replaces_the_container_too(tmp_path: Path) -> None:
     async with driver_on(tmp_path, exists=True) as (engine, driver):
         message = 'creating container storage: the container name "detent-1" is already in use by 0a1b'
         engine.rules = [answering("POST /containers/create", 500, message, times=1)]
@@ -252,7 +252,7 @@ async def test_podmans_answer_to_a_name_in_use_counts_too(tmp_path: Path) -> Non
         assert [line.split("/")[0] for line in engine.lines] == ["POST ", "DELETE ", "POST ", "POST ", "POST "]
 
 
-async def test_podman_is_asked_again_about_a_container_that_is_just_ending(
+async def test_podmans_error_about_a_container_that_is_just_ending_is_retried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(docker, "RETRY_SECONDS", 0.01)
@@ -282,15 +282,15 @@ async def test_a_container_that_podman_is_stopping_has_not_ended(tmp_path: Path)
         assert (await waiting).kind == "stopped"
 
 
-async def test_a_slow_engine_is_a_failure_of_the_system(tmp_path: Path) -> None:
+async def test_a_slow_engine_is_a_system_failure(tmp_path: Path) -> None:
     async with driver_on(tmp_path, seconds=1) as (engine, driver):
         engine.slow = "/containers/create"
         with pytest.raises(SystemFailure, match="does not answer"):
             await driver.start(make_launch(tmp_path))
 
 
-async def test_an_end_is_found_while_the_engine_is_away(tmp_path: Path) -> None:
-    """The record of the shim is enough: it is written after everything of the task has ended."""
+async def test_an_end_is_read_from_the_shims_record_while_the_engine_is_away(tmp_path: Path) -> None:
+    """The record of the shim is enough: it is written after all processes of the task have ended."""
     async with driver_on(tmp_path) as (engine, driver):
         launch = make_launch(tmp_path)
         await driver.start(launch)
@@ -299,8 +299,8 @@ async def test_an_end_is_found_while_the_engine_is_away(tmp_path: Path) -> None:
         assert await driver.wait(launch.folder) == Ended("exited", code=0)
 
 
-async def test_an_end_with_the_engine_is_a_failure_of_the_system(tmp_path: Path) -> None:
-    """An engine without live-restore that is stopped ends its containers orderly, and then answers nobody."""
+async def test_a_stop_by_the_engine_is_a_system_failure(tmp_path: Path) -> None:
+    """An engine without live-restore stops its containers in order when it is stopped, and then answers no call."""
     async with driver_on(tmp_path) as (engine, driver):
         launch = make_launch(tmp_path)
         await driver.start(launch)
@@ -335,7 +335,7 @@ async def test_a_container_is_removed_when_its_engine_is_back(tmp_path: Path, mo
         ({"Status": "dead", "OOMKilled": False, "ExitCode": 137, "Error": "lost"}, None, ("system", "")),
     ],
 )
-async def test_how_a_container_ended_is_told_from_the_engine_and_the_shims_record(
+async def test_the_end_of_a_container_is_derived_from_the_engine_and_the_shims_record(
     tmp_path: Path, state: dict[str, Any], record: dict[str, Any] | None, ended: tuple[str, str]
 ) -> None:
     async with driver_on(tmp_path) as (engine, driver):
@@ -343,13 +343,13 @@ async def test_how_a_container_ended_is_told_from_the_engine_and_the_shims_recor
         engine.exists, engine.status = True, state
         if record is not None:
             write_end(launch, **record)
-        found = await driver.wait(launch.folder)
-        assert (found.kind, found.cause) == ended
+        result = await driver.wait(launch.folder)
+        assert (result.kind, result.cause) == ended
         await eventually(lambda: not engine.exists)
-        assert await driver.wait(launch.folder) == found, "the same answer after the container is gone"
+        assert await driver.wait(launch.folder) == result, "the same answer after the container is gone"
 
 
-async def test_a_container_that_ignores_everything_is_killed(tmp_path: Path) -> None:
+async def test_a_container_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     async with driver_on(tmp_path) as (engine, driver):
         launch = make_launch(tmp_path)
         await driver.start(launch)
@@ -359,12 +359,12 @@ async def test_a_container_that_ignores_everything_is_killed(tmp_path: Path) -> 
         )
 
 
-async def test_an_agent_removes_its_own_unknown_containers_only(tmp_path: Path) -> None:
+async def test_remove_others_removes_only_unknown_containers_of_the_same_agent(tmp_path: Path) -> None:
     known, names = uuid.uuid4().hex, ["/detent-left", "/detent-known"]
 
     def listing(call: Call) -> Any:
-        found = [{"Names": [name.replace("known", known)]} for name in names]
-        return (200, found) if call.line == "GET /containers/json" else None
+        containers = [{"Names": [name.replace("known", known)]} for name in names]
+        return (200, containers) if call.line == "GET /containers/json" else None
 
     async with driver_on(tmp_path, exists=True) as (engine, driver):
         engine.rules = [listing]

@@ -1,4 +1,4 @@
-"""Tasks are ended from their run folders alone, and the next agent reports them as killed."""
+"""Ending tasks by their run folders alone; the next agent reports them as killed."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from determined_agent.end_tasks import end_tasks, is_running
 
 
 @pytest.mark.parametrize("is_hung", [False, True])
-async def test_a_task_is_ended_also_when_its_shim_is_hung(tmp_path: Path, is_hung: bool) -> None:
+async def test_end_tasks_ends_a_task_even_if_its_shim_is_hung(tmp_path: Path, is_hung: bool) -> None:
     master, desired = FakeLinkMaster(), make_desired("setsid sleep 1000 & echo up; sleep 1000")
     data = tmp_path / "data"
     async with serving(master.app()) as url:

@@ -1,4 +1,4 @@
-"""The command of a container, and the rendezvous of one that is alone."""
+"""The command of a container, and the rendezvous of a container without peers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,21 +27,21 @@ def draft(tmp_path: Path, **spec: object) -> Draft:
     return Draft("c", created, folder, "10.0.0.7", bash="/bin/bash")
 
 
-def test_one_that_is_alone_is_given_its_rendezvous(tmp_path):
+def test_boot_command_writes_the_rendezvous_of_a_container_without_peers(tmp_path):
     created = draft(tmp_path, is_alone=True)
     boot_command(created)
-    known = rendezvous.read({"DET_RUN_DIR": str(created.folder.run)})
-    assert known == RendezvousFacts(("10.0.0.7",), 0, (2,))
+    facts = rendezvous.read({"DET_RUN_DIR": str(created.folder.run)})
+    assert facts == RendezvousFacts(("10.0.0.7",), 0, (2,))
 
 
 @pytest.mark.parametrize("spec", [{}, {"is_alone": True, "startup_hook": "sleep 1"}])
-def test_one_with_peers_or_hooks_meets_at_the_master(tmp_path, spec):
+def test_a_container_with_peers_or_a_startup_hook_meets_at_the_master(tmp_path, spec):
     created = draft(tmp_path, **spec)
     boot_command(created)
     assert not rendezvous.is_known({"DET_RUN_DIR": str(created.folder.run)})
 
 
-def test_one_whose_context_has_a_hook_meets_at_the_master(tmp_path):
+def test_a_container_whose_context_has_a_hook_meets_at_the_master(tmp_path):
     created = draft(tmp_path, is_alone=True)
     (created.folder.workdir / "startup-hook.sh").write_text("sleep 1")
     boot_command(created)
@@ -49,14 +49,14 @@ def test_one_whose_context_has_a_hook_meets_at_the_master(tmp_path):
 
 
 @pytest.mark.parametrize("is_alone", [True, False])
-async def test_the_agent_reports_which_need_no_rendezvous_also_after_its_restart(tmp_path, is_alone):
+async def test_a_container_without_rendezvous_is_reported_ready_also_after_a_restart_of_the_agent(tmp_path, is_alone):
     master = FakeLinkMaster()
     desired = make_desired("sleep 60")
 
-    def boot(of: Draft) -> tuple[str, ...]:
+    def boot(draft: Draft) -> tuple[str, ...]:
         if is_alone:
-            rendezvous.write(RendezvousFacts(("127.0.0.1",), 0, (1,)), {"DET_RUN_DIR": str(of.folder.run)})
-        return plain_boot(of)
+            rendezvous.write(RendezvousFacts(("127.0.0.1",), 0, (1,)), {"DET_RUN_DIR": str(draft.folder.run)})
+        return plain_boot(draft)
 
     def is_running() -> Callable[[], bool]:
         return lambda: (
@@ -75,5 +75,5 @@ async def test_the_agent_reports_which_need_no_rendezvous_also_after_its_restart
         async with agent_on(url, tmp_path / "data", boot=boot):
             await master.set_desired(desired.model_copy(update={"state": "stopped", "spec": None}))
             await eventually(
-                lambda: (found := master.report_of(desired.container_id)) is not None and found.output_done
+                lambda: (report := master.report_of(desired.container_id)) is not None and report.output_done
             )

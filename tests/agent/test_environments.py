@@ -1,4 +1,4 @@
-"""The environments that an agent keeps: who waits, who uses them, and which are removed."""
+"""The Python environments that an agent stores: waiting for a build, use by containers, and removal."""
 
 import asyncio
 import json
@@ -29,8 +29,8 @@ DAY = 86400.0
 
 
 def environments(data: Path, **settings: Any) -> Environments:
-    found = {"unused_environment_seconds": 30 * DAY, "unused_environment_bytes": 1 << 40, **settings}
-    return Environments(SimpleNamespace(data=data, **found))  # type: ignore[arg-type]
+    values = {"unused_environment_seconds": 30 * DAY, "unused_environment_bytes": 1 << 40, **settings}
+    return Environments(SimpleNamespace(data=data, **values))  # type: ignore[arg-type]
 
 
 def draft(name: str, folder: Path) -> Draft:
@@ -40,14 +40,14 @@ def draft(name: str, folder: Path) -> Draft:
 
 
 def make(known: Environments, key: str) -> Path:
-    """A complete environment without packages, as a build leaves it."""
+    """Creates a complete environment without packages, as a build leaves it."""
     built = known.make(key)
     venv.create(built / VENV, symlinks=True)
     (built / RESULT).write_text(json.dumps(asdict(Result(True, bytes=1 << 20))))
     return built / VENV
 
 
-async def test_a_container_waits_until_the_build_has_ended_and_says_what_it_needs(tmp_path: Path):
+async def test_a_container_waits_for_its_build_and_reports_the_environment_it_needs(tmp_path: Path):
     known, waiting = environments(tmp_path), draft("one", tmp_path)
     reports: list[str] = []
     waiting.on_change = lambda: reports.append(waiting.needed_environment)
@@ -61,7 +61,7 @@ async def test_a_container_waits_until_the_build_has_ended_and_says_what_it_need
     assert await known.wait(KEY, draft("two", tmp_path)) == folder
 
 
-async def test_a_build_that_was_killed_ends_the_wait(tmp_path: Path):
+async def test_waiting_for_a_build_that_was_killed_raises_not_started(tmp_path: Path):
     known, waiting = environments(tmp_path), draft("one", tmp_path)
     task = asyncio.create_task(known.wait(KEY, waiting))
     await asyncio.sleep(0)
@@ -71,7 +71,7 @@ async def test_a_build_that_was_killed_ends_the_wait(tmp_path: Path):
         await task
 
 
-async def test_a_container_that_is_stopped_needs_nothing_any_more(tmp_path: Path):
+async def test_a_container_that_is_stopped_no_longer_needs_its_environment(tmp_path: Path):
     known, waiting = environments(tmp_path), draft("one", tmp_path)
     task = asyncio.create_task(known.wait(KEY, waiting))
     await asyncio.sleep(0)
@@ -81,7 +81,7 @@ async def test_a_container_that_is_stopped_needs_nothing_any_more(tmp_path: Path
     assert waiting.needed_environment == ""
 
 
-async def test_what_a_container_uses_is_not_removed(tmp_path: Path):
+async def test_clean_up_does_not_remove_an_environment_that_a_container_uses(tmp_path: Path):
     known = environments(tmp_path)
     folder = make(known, KEY)
     await known.wait(KEY, draft("one", tmp_path))
@@ -94,7 +94,7 @@ async def test_what_a_container_uses_is_not_removed(tmp_path: Path):
     assert not (tmp_path / "environments" / KEY).exists()
 
 
-async def test_a_container_that_is_gone_does_not_count(tmp_path: Path):
+async def test_clean_up_removes_an_environment_whose_container_is_gone(tmp_path: Path):
     known = environments(tmp_path)
     folder = make(known, KEY)
     await known.wait(KEY, draft("one", tmp_path))
@@ -104,7 +104,7 @@ async def test_a_container_that_is_gone_does_not_count(tmp_path: Path):
     assert not folder.exists()
 
 
-def test_the_largest_unused_go_beyond_the_size(tmp_path: Path):
+def test_clean_up_removes_unused_environments_beyond_the_total_size(tmp_path: Path):
     known = environments(tmp_path, unused_environment_bytes=0)
     for number, name in enumerate(("a" * 16, "b" * 16)):
         make(known, name)
@@ -114,7 +114,7 @@ def test_the_largest_unused_go_beyond_the_size(tmp_path: Path):
     assert not list((tmp_path / "environments").iterdir())
 
 
-def test_facts_come_from_the_files_alone(tmp_path: Path):
+def test_facts_of_an_environment_are_read_from_its_files(tmp_path: Path):
     folder = make(environments(tmp_path), KEY)
     facts = facts_of(folder)
     assert (facts.prefix, facts.official) == (folder, None)
@@ -123,17 +123,17 @@ def test_facts_come_from_the_files_alone(tmp_path: Path):
 
 
 @pytest.mark.parametrize("linked", ["bin", "site-packages"])
-def test_folders_behind_links_are_refused(tmp_path: Path, linked: str):
+def test_an_environment_whose_folders_are_links_is_refused(tmp_path: Path, linked: str):
     """The user who built it could lead the agent to files that only the agent may read."""
     folder = make(environments(tmp_path), KEY)
-    moved = folder / "bin" if linked == "bin" else facts_of(folder).site_folders[0]
-    moved.rename(tmp_path / "elsewhere")
-    moved.symlink_to(tmp_path / "elsewhere")
+    linked_folder = folder / "bin" if linked == "bin" else facts_of(folder).site_folders[0]
+    linked_folder.rename(tmp_path / "elsewhere")
+    linked_folder.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(NotStarted, match="is a link"):
         facts_of(folder)
 
 
-def test_programs_behind_links_are_not_read(tmp_path: Path):
+def test_built_base_does_not_read_programs_behind_links(tmp_path: Path):
     folder = make(environments(tmp_path), KEY)
     secret = tmp_path / "secret"
     secret.write_text("#!/usr/bin/python\nsecret\n")
@@ -147,7 +147,7 @@ def test_programs_behind_links_are_not_read(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root opens folders for other users")
-async def test_the_python_link_of_a_users_environment_opens_no_folder_that_is_closed_to_them(tmp_path: Path):
+async def test_the_python_link_of_a_users_environment_mounts_no_folder_that_is_closed_to_the_user(tmp_path: Path):
     """The task would see the folders of its Python even if their parents are closed to its user."""
     (tmp_path / "closed" / "open" / "bin").mkdir(parents=True)
     folder = make(environments(tmp_path), KEY)

@@ -1,4 +1,4 @@
-"""The exit record of a container: the rank that failed first, where, how, and its last lines."""
+"""The exit record of a container: the rank that failed first, its host, its code and its last lines."""
 
 import json
 from pathlib import Path
@@ -14,8 +14,8 @@ from determined_agent.log_segments import AGENT, STDERR, STDOUT, SegmentWriter
 
 def record(folder: RunFolder, rank: int, **values: object) -> None:
     folder.exits.mkdir(parents=True, exist_ok=True)
-    whole = {"rank": rank, "code": 1, "signal": None, "host": "node-a", "last_lines": [], "time": 0.0, "cause": ""}
-    (folder.exits / f"rank-{rank}.json").write_text(json.dumps(whole | values))
+    defaults = {"rank": rank, "code": 1, "signal": None, "host": "node-a", "last_lines": [], "time": 0.0, "cause": ""}
+    (folder.exits / f"rank-{rank}.json").write_text(json.dumps(defaults | values))
 
 
 @pytest.fixture
@@ -23,25 +23,25 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder(tmp_path / "container")
 
 
-def test_the_first_that_failed_is_the_cause(folder: RunFolder) -> None:
+def test_the_rank_that_failed_first_is_the_cause(folder: RunFolder) -> None:
     record(folder, 0, code=1, time=20.4, last_lines=["lost its peer"])
     record(folder, 1, code=137, signal=9, time=20.0, last_lines=["step 7"])
     record(folder, 2, code=0, time=19.0)
-    found = exit_of(Ended("exited", code=137), folder)
-    assert found.message == "rank 1 on node-a was killed by signal 9 (SIGKILL):\nstep 7"
-    assert [rank.rank for rank in found.ranks] == [2, 1, 0]
+    result = exit_of(Ended("exited", code=137), folder)
+    assert result.message == "rank 1 on node-a was killed by signal 9 (SIGKILL):\nstep 7"
+    assert [rank.rank for rank in result.ranks] == [2, 1, 0]
 
 
 @pytest.mark.parametrize(
-    ("cause", "words"),
+    ("cause", "text"),
     [("out_of_memory", "out of memory"), ("hang", "no rank completed a step in time")],
 )
-def test_what_the_wrapper_knows_is_said(folder: RunFolder, cause: str, words: str) -> None:
+def test_the_message_names_the_cause_that_the_wrapper_recorded(folder: RunFolder, cause: str, text: str) -> None:
     record(folder, 0, code=137, signal=9, time=1.0, cause=cause)
-    assert exit_of(Ended("exited", code=137), folder).message.endswith(f"(SIGKILL), {words}")
+    assert exit_of(Ended("exited", code=137), folder).message.endswith(f"(SIGKILL), {text}")
 
 
-def test_without_an_exit_record_the_containers_own_code_is_reported(folder: RunFolder) -> None:
+def test_an_exit_without_a_record_reports_the_code_of_the_container(folder: RunFolder) -> None:
     assert exit_of(Ended("exited", code=3), folder).message == "the process exited with code 3"
     assert exit_of(Ended("exited", code=0), folder).message == ""
 
@@ -53,25 +53,25 @@ def test_the_last_line_on_standard_error_is_reported(folder: RunFolder) -> None:
         writer.add(stream, line)
     writer.flush()
     writer.close()
-    found = exit_of(Ended("exited", code=1), folder)
-    assert found.last_stderr == "no key in data.yaml"
-    assert found.message == "the process exited with code 1:\nno key in data.yaml\n \nloss 1"
-    assert masked(found, lambda text: text.replace("key", "****")).last_stderr == "no **** in data.yaml"
+    result = exit_of(Ended("exited", code=1), folder)
+    assert result.last_stderr == "no key in data.yaml"
+    assert result.message == "the process exited with code 1:\nno key in data.yaml\n \nloss 1"
+    assert masked(result, lambda text: text.replace("key", "****")).last_stderr == "no **** in data.yaml"
 
 
-def test_a_file_that_detignore_left_out_is_a_hint_of_the_exit(folder: RunFolder) -> None:
+def test_the_exit_hints_at_a_missing_file_that_detignore_left_out(folder: RunFolder) -> None:
     folder.workdir.mkdir(parents=True)
     folder.ignored.write_text("*.csv")
     line = "FileNotFoundError: [Errno 2] No such file or directory: '/run/determined/workdir/x.csv'"
     record(folder, 0, last_lines=[f"[rank=0] {line}"])
-    found = exit_of(Ended("exited", code=1), folder)
-    assert found.hint == ".detignore leaves x.csv out of the context (line 1: *.csv)"
-    assert log_text(found).splitlines()[-1] == found.hint
+    result = exit_of(Ended("exited", code=1), folder)
+    assert result.hint == ".detignore leaves x.csv out of the context (line 1: *.csv)"
+    assert log_text(result).splitlines()[-1] == result.hint
     folder.ignored.unlink()
     assert exit_of(Ended("exited", code=1), folder).hint == ""
 
 
-def test_the_log_does_not_repeat_the_output(folder: RunFolder) -> None:
+def test_the_log_text_of_an_exit_does_not_repeat_the_output(folder: RunFolder) -> None:
     message = "the process exited with code 1:\nTraceback\nthere is no module x in this task's environment"
-    found = log_text(ContainerExit(kind="exited", code=1, message=message))
-    assert found == "the process exited with code 1\nthere is no module x in this task's environment"
+    text = log_text(ContainerExit(kind="exited", code=1, message=message))
+    assert text == "the process exited with code 1\nthere is no module x in this task's environment"

@@ -1,4 +1,4 @@
-"""The agent's disk is full: starts wait, output waits, and a stop still ends the task."""
+"""An agent whose disk is full: starts wait, output waits, and a stop still ends the task."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container, "DISK_RETRY_SECONDS", 0.05)
 
 
-def test_lines_wait_in_memory_until_there_is_space(disk: SmallDisk) -> None:
+def test_lines_of_a_segment_writer_wait_in_memory_until_there_is_space(disk: SmallDisk) -> None:
     writer = SegmentWriter(disk.path)
     writer.add(STDOUT, b"before", 0.0)
     writer.flush()
@@ -55,7 +55,9 @@ async def test_a_container_desired_on_a_full_disk_starts_when_there_is_space(dis
         assert (report.exit.kind, report.exit.code) == ("exited", 3)
 
 
-async def test_a_task_that_prints_waits_and_a_stop_ends_it_all_the_same(disk: SmallDisk, tmp_path: Path) -> None:
+async def test_a_task_that_prints_on_a_full_disk_waits_and_can_still_be_stopped(
+    disk: SmallDisk, tmp_path: Path
+) -> None:
     counted, go_on = tmp_path / "counted", tmp_path / "go_on"
     count = f"i=$((i+1)); echo $i; printf '%010000d\\n' 0; echo $i > {counted}"
     loop = f"i=0; {count}; until [ -e {go_on} ]; do sleep 0.01; done; while :; do {count}; done"
@@ -77,9 +79,9 @@ async def test_a_task_that_prints_waits_and_a_stop_ends_it_all_the_same(disk: Sm
         assert report.exit.kind == "killed"
     numbers = [int(line) for line in master.text_of(desired.container_id) if len(line) < 10 and line.strip("0")]
     assert numbers == list(range(1, len(numbers) + 1)), "no line is missing"
-    assert len(numbers) >= count_in(counted), "what was printed on the full disk is there"
+    assert len(numbers) >= count_in(counted), "the lines that were printed on the full disk are there"
 
 
 def count_in(file: Path) -> int:
-    """The number in a file that the task is just writing; 0 while it is empty."""
+    """Returns the number in a file that the task is writing, or 0 while the file is empty."""
     return int(file.read_text() or 0)

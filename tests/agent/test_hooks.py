@@ -1,4 +1,4 @@
-"""What a task finds when it starts, asked of real tasks of a real agent."""
+"""The environment of a task at its start, with real tasks of a real agent."""
 
 import functools
 import json
@@ -41,7 +41,7 @@ def make_venv(folder: Path, *, official: bool) -> Path:
     return folder
 
 
-async def test_the_environment_is_clean_the_users_and_the_clusters(
+async def test_a_task_gets_the_users_and_the_clusters_variables_and_none_of_the_agents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_PASSWORD", "secret")
@@ -73,15 +73,15 @@ async def test_the_environment_is_clean_the_users_and_the_clusters(
     assert any("library: determined of this cluster" in note for note in notes)
 
 
-async def test_the_chief_of_a_trial_has_its_run_of_wandb(tmp_path: Path) -> None:
+async def test_the_chief_of_a_trial_gets_the_wandb_run_of_the_trial(tmp_path: Path) -> None:
     trial = {"DET_CLUSTER_ID": "c", "DET_TRIAL_ID": "7", "DET_EXPERIMENT_ID": "2"}
-    given = {"WANDB_RUN_ID": "trial-7-c", "WANDB_RESUME": "allow", "WANDB_RUN_GROUP": "experiment-2-c"}
+    chief_variables = {"WANDB_RUN_ID": "trial-7-c", "WANDB_RESUME": "allow", "WANDB_RUN_GROUP": "experiment-2-c"}
 
     async def variables(folder: str, **spec: Any) -> dict[str, str]:
         environment, _, _ = await environment_of(tmp_path / folder, environment=trial, **spec)
         return {name: value for name, value in environment.items() if name.startswith("WANDB_")}
 
-    assert await variables("chief") == given
+    assert await variables("chief") == chief_variables
     assert await variables("other", rank=1) == {}
     assert await variables("named", user_environment=["WANDB_RUN_ID=mine"]) == {
         "WANDB_RUN_ID": "mine",
@@ -89,7 +89,7 @@ async def test_the_chief_of_a_trial_has_its_run_of_wandb(tmp_path: Path) -> None
     }
 
 
-async def test_slots_share_the_machine_unless_the_user_says_otherwise(
+async def test_slots_share_the_cores_unless_the_user_sets_omp_num_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(devices, "cores", lambda: 12)
@@ -101,9 +101,7 @@ async def test_slots_share_the_machine_unless_the_user_says_otherwise(
     assert environment["OMP_NUM_THREADS"] == "7"
 
 
-async def test_an_agent_that_is_started_with_a_number_of_threads_gives_it_to_its_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_task_inherits_omp_num_threads_of_its_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "cores", lambda: 12)
     settings = {"base_environment": base_environment({"OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"]})}
     environment, _, _ = await environment_of(tmp_path / "a", settings=settings)
@@ -112,7 +110,7 @@ async def test_an_agent_that_is_started_with_a_number_of_threads_gives_it_to_its
     assert environment["OMP_NUM_THREADS"] == "7"
 
 
-async def test_an_image_chooses_an_environment_or_is_ignored_aloud(tmp_path: Path) -> None:
+async def test_a_venv_image_chooses_an_environment_and_any_other_is_ignored_with_a_note(tmp_path: Path) -> None:
     folder = make_venv(tmp_path / "venv", official=False)
     environment, _, _ = await environment_of(tmp_path / "a", image=f"venv:{folder}")
     assert environment["VIRTUAL_ENV"] == environment["DET_RUN_DIR"] + "/venv"
@@ -125,7 +123,7 @@ async def test_an_image_chooses_an_environment_or_is_ignored_aloud(tmp_path: Pat
     assert "none/bin/python" in exit_.message
 
 
-async def test_an_installed_library_wins_and_gets_its_own_paths(tmp_path: Path) -> None:
+async def test_an_installed_library_is_used_and_gets_its_own_paths(tmp_path: Path) -> None:
     if not can_mount():
         pytest.skip("this machine allows no namespaces")
     folder = make_venv(tmp_path / "venv", official=True)
@@ -144,7 +142,9 @@ async def test_an_installed_library_wins_and_gets_its_own_paths(tmp_path: Path) 
     assert environment["DET_SHARED_FS"] == storage["host_path"]
 
 
-async def test_an_installed_library_finds_the_model_definition_where_it_copies_it_from(tmp_path: Path) -> None:
+async def test_the_context_is_mounted_where_an_installed_library_copies_the_model_definition_from(
+    tmp_path: Path,
+) -> None:
     if not can_mount():
         pytest.skip("this machine allows no namespaces")
     master = FakeLinkMaster()
@@ -157,7 +157,7 @@ async def test_an_installed_library_finds_the_model_definition_where_it_copies_i
     assert not list(tmp_path.glob("a/data/runs/*/run/train/model"))
 
 
-async def test_installed_without_one_is_not_started(tmp_path: Path) -> None:
+async def test_harness_installed_without_an_installed_library_fails_the_start(tmp_path: Path) -> None:
     folder = make_venv(tmp_path / "venv", official=False)
     exit_, _, notes = await outcome(tmp_path, "true", image=f"venv:{folder}", harness="installed")
     assert exit_.kind == "failed_to_start"
@@ -165,7 +165,7 @@ async def test_installed_without_one_is_not_started(tmp_path: Path) -> None:
     assert exit_.message in notes
 
 
-async def test_the_context_is_fetched_once_and_lies_in_the_workdir(tmp_path: Path) -> None:
+async def test_the_context_of_several_containers_is_fetched_once(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     context = make_context(master, file="text", folder__deep="more")
     containers = [make_desired("cat file folder/deep", context=context) for _ in range(3)]
@@ -178,7 +178,7 @@ async def test_the_context_is_fetched_once_and_lies_in_the_workdir(tmp_path: Pat
     assert master.fetched == [context.hash]
 
 
-async def test_a_context_that_escapes_or_is_gone_is_not_started(tmp_path: Path) -> None:
+async def test_a_context_that_escapes_its_folder_or_is_gone_fails_the_start(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     context = make_context(master, **{"..__evil": "x"})
     exit_, _, _ = await outcome(tmp_path / "a", "true", master=master, context=context)
@@ -201,7 +201,7 @@ async def test_a_context_that_arrives_damaged_is_fetched_again(tmp_path: Path) -
         await eventually(lambda: master.text_of(desired.container_id) == ["good"])
 
 
-async def test_hooks_are_sourced_in_order_and_may_export(tmp_path: Path) -> None:
+async def test_startup_hooks_are_sourced_in_order_and_may_export(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     context = make_context(master, startup_hook_sh="export A=${A}user\ncd /\n")
     exit_, lines, _ = await outcome(
@@ -214,7 +214,7 @@ async def test_hooks_are_sourced_in_order_and_may_export(tmp_path: Path) -> None
     assert "x" not in switches
 
 
-async def test_a_hook_that_fails_aborts(tmp_path: Path) -> None:
+async def test_a_failing_startup_hook_ends_the_task_with_its_exit_code(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     context = make_context(master, startup_hook_sh="(exit 9)\n")
     exit_, lines, _ = await outcome(tmp_path, "echo never", master=master, context=context)
@@ -222,7 +222,7 @@ async def test_a_hook_that_fails_aborts(tmp_path: Path) -> None:
     assert "never" not in lines
 
 
-async def test_bind_mounts_are_real_or_refused_never_ignored(tmp_path: Path) -> None:
+async def test_a_bind_mount_is_mounted_or_refused_but_never_ignored(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "file").write_text("text")
@@ -248,10 +248,10 @@ LISTEN = (
 )
 
 
-async def test_two_tasks_with_the_same_proxy_port_get_one_each(tmp_path: Path) -> None:
-    with socket.socket() as found:
-        found.bind(("", 0))
-        port = found.getsockname()[1]
+async def test_two_tasks_with_the_same_proxy_port_get_different_ports(tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        port = listener.getsockname()[1]
     os.mkfifo(tmp_path / "gate")
     script = LISTEN.format(port=port, folder=tmp_path)
     containers = [make_desired(["python3", "-c", script], proxy_ports=[port]) for _ in range(2)]
@@ -267,11 +267,11 @@ async def test_two_tasks_with_the_same_proxy_port_get_one_each(tmp_path: Path) -
     assert first == [port]
     assert second != [port]
     assert len(second) == 1
-    said = master.text_of(containers[1].container_id, "agent")
-    assert any(f"port {port} of this machine is taken; listen on {second[0]} instead" in line for line in said)
+    notes = master.text_of(containers[1].container_id, "agent")
+    assert any(f"port {port} of this machine is taken; listen on {second[0]} instead" in line for line in notes)
 
 
-async def test_info_files_tell_the_task_about_itself(tmp_path: Path) -> None:
+async def test_info_files_describe_the_trial_and_the_cluster(tmp_path: Path) -> None:
     _, lines, _ = await outcome(
         tmp_path,
         "cat $DET_RUN_DIR/info/trial.json; echo; cat $DET_RUN_DIR/info/cluster.json; stat -c %a $DET_RUN_DIR",
@@ -285,7 +285,7 @@ async def test_info_files_tell_the_task_about_itself(tmp_path: Path) -> None:
 
 READ_CONFIG = (
     "import os; from determined.core import get_cluster_info as info; from determined_launch import settings; "
-    "found = info().trial; print(len(found._config['data']['x']), len(found.hparams['x']), "
+    "trial = info().trial; print(len(trial._config['data']['x']), len(trial.hparams['x']), "
     "settings.read(os.environ).hang_seconds, 'DET_EXPERIMENT_CONFIG' in os.environ)"
 )
 
@@ -307,7 +307,7 @@ async def test_a_configuration_too_long_for_a_variable_reaches_the_task_in_a_fil
     assert (exit_.code, lines) == (0, [f"{100 << 10} {100 << 10} 7.0 True"]), exit_
 
 
-async def test_what_cannot_be_passed_is_refused_by_name(tmp_path: Path) -> None:
+async def test_a_variable_or_configuration_that_is_too_long_fails_the_start_and_is_named(tmp_path: Path) -> None:
     exit_, _, _ = await outcome(tmp_path / "a", "true", user_environment=["LONG=" + "x" * (200 << 10)])
     assert exit_.kind == "failed_to_start"
     assert "environment_variables: LONG is 200 KiB long" in exit_.message
@@ -318,7 +318,7 @@ async def test_what_cannot_be_passed_is_refused_by_name(tmp_path: Path) -> None:
         assert "the experiment configuration is 600 KiB long, and the installed determined library" in exit_.message
 
 
-async def test_the_rank_that_failed_is_named(tmp_path: Path) -> None:
+async def test_the_exit_names_the_rank_that_failed(tmp_path: Path) -> None:
     record = {"rank": 1, "code": None, "signal": 9, "host": "h", "last_lines": ["a", "b"]}
     script = f"cd $DET_RUN_DIR/exits; echo '{json.dumps(record)}' > rank-1.json; exit 1"
     exit_, _, notes = await outcome(tmp_path, script)
@@ -327,7 +327,7 @@ async def test_the_rank_that_failed_is_named(tmp_path: Path) -> None:
     assert notes[-3:] == ["rank 1 on h was killed by signal 9 (SIGKILL):", "a", "b"]
 
 
-async def test_a_stop_while_the_context_is_fetched_starts_nothing(tmp_path: Path) -> None:
+async def test_a_container_that_is_stopped_while_its_context_is_fetched_never_starts(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     master.contexts["0" * 64] = b"never the right bytes"
     desired = make_desired("true", context=ContextRef(hash="0" * 64, size=1))
@@ -340,7 +340,7 @@ async def test_a_stop_while_the_context_is_fetched_starts_nothing(tmp_path: Path
 
 
 @pytest.mark.parametrize("variables", [[], ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1"]])
-async def test_a_trial_with_the_official_library_beside_a_strict_torch_is_warned(
+async def test_a_trial_with_the_official_library_and_a_strict_torch_is_warned(
     tmp_path: Path, variables: list[str]
 ) -> None:
     folder = make_venv(tmp_path / "venv", official=True)

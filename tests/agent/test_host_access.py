@@ -1,4 +1,7 @@
-"""What containers get of their machine: the rules, and the second look right before a mount. No engine is asked."""
+"""The folders, devices and capabilities that containers may use, and the second check right before a mount.
+
+No container engine is used.
+"""
 
 import os
 from collections.abc import Callable
@@ -21,8 +24,8 @@ from determined_agent.mount_probe import can_mount_as_root
 from determined_agent.settings import Settings
 
 ADA = Identity(54001, 54101, (54101,), "ada", "lab")
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run tasks as other users")
-can_hold = pytest.mark.skipif(not can_mount_as_root(), reason="only root can hold a folder by a mount")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run tasks as other users")
+needs_mounts = pytest.mark.skipif(not can_mount_as_root(), reason="only root can hold a folder by a mount")
 
 
 def access_of(tmp_path: Path, folders: ClusterFolders = ClusterFolders(), **settings: Any) -> HostAccess:
@@ -33,9 +36,9 @@ def access_of(tmp_path: Path, folders: ClusterFolders = ClusterFolders(), **sett
 def draft_of(tmp_path: Path, identity: Identity | None = None, **spec: Any) -> Draft:
     folder = RunFolder(tmp_path / "agent" / "run")
     folder.make()
-    found = make_desired(**spec).spec
-    assert found is not None
-    return Draft("c", found, folder, identity=identity)
+    container_spec = make_desired(**spec).spec
+    assert container_spec is not None
+    return Draft("c", container_spec, folder, identity=identity)
 
 
 def bind(path: object) -> dict[str, Any]:
@@ -75,14 +78,14 @@ RULES = HostRules(
         ("/data/e.sock", False, False),
     ],
 )
-def test_a_folder_is_allowed_if_it_is_named_or_the_users_and_protected_unless_that_very_path_is_named(
+def test_host_rules_allow_named_folders_and_the_users_own_and_refuse_protected_ones(
     path: str, is_allowed: bool, is_allowed_as_own_user: bool
 ) -> None:
     assert (RULES.refusal(path, has_own_user=False) is None) is is_allowed
     assert (RULES.refusal(path, has_own_user=True) is None) is is_allowed_as_own_user
 
 
-def test_the_masters_storage_setting_does_not_open_its_data_folder() -> None:
+def test_a_protected_folder_is_refused_even_if_it_is_the_clusters_storage() -> None:
     rules = HostRules(storage=("/m",), protected={"/m": "the master's data folder"})
     assert rules.refusal("/m", has_own_user=False) == ("/m is the master's data folder", "/m")
 
@@ -111,7 +114,7 @@ def test_a_device_is_allowed_if_a_file_a_folder_or_a_pattern_names_it(
 
 
 @pytest.mark.parametrize("key", [bind, store])
-def test_a_folder_that_nobody_named_is_refused_with_the_line_that_allows_it(
+def test_a_folder_that_no_setting_names_is_refused_with_the_line_that_allows_it(
     tmp_path: Path, key: Callable[[object], dict[str, Any]]
 ) -> None:
     (tmp_path / "data").mkdir()
@@ -123,18 +126,18 @@ def test_a_folder_that_nobody_named_is_refused_with_the_line_that_allows_it(
         assert refusal(allowed, draft_of(tmp_path, **key(tmp_path / "data"))) == ""
 
 
-def test_the_clusters_own_storage_is_allowed_as_the_master_names_it(tmp_path: Path) -> None:
+def test_the_clusters_storage_is_allowed_without_a_setting_of_the_agent(tmp_path: Path) -> None:
     folders = ClusterFolders((str(tmp_path / "storage"),), "")
     assert refusal(access_of(tmp_path, folders), draft_of(tmp_path, **store(tmp_path / "storage"))) == ""
     assert refusal(access_of(tmp_path, folders), draft_of(tmp_path, **store(tmp_path / "other"))) != ""
     earlier = draft_of(tmp_path, is_cluster_storage=True, **store(tmp_path / "storage"))
-    assert refusal(access_of(tmp_path), earlier) == "", "a master of an earlier version says it with the task"
+    assert refusal(access_of(tmp_path), earlier) == "", "a master of an earlier version marks the task"
 
 
 @pytest.mark.parametrize("key", [bind, store])
 @pytest.mark.parametrize("path", ["master", "master/blobs", "master/../master", "link", ".", "agent", "token"])
-@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=as_root)])
-def test_folders_of_master_and_agent_are_refused_although_a_folder_above_them_is_named(
+@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=needs_root)])
+def test_the_data_folders_of_master_and_agent_are_refused_even_if_a_parent_is_allowed(
     tmp_path: Path, key: Callable[[object], dict[str, Any]], path: str, is_users: bool
 ) -> None:
     master = tmp_path / "master"
@@ -153,7 +156,7 @@ def test_folders_of_master_and_agent_are_refused_although_a_folder_above_them_is
     assert refusal(access, draft_of(tmp_path, **key(master / "checkpoints"))) == ""
 
 
-def test_the_data_folder_of_another_master_on_the_machine_is_recognised_by_its_files(tmp_path: Path) -> None:
+def test_the_data_folder_of_another_master_is_recognised_by_its_files(tmp_path: Path) -> None:
     (tmp_path / "data" / "other" / "blobs").mkdir(parents=True)
     for name in ("secret", "agent-token"):
         (tmp_path / "data" / "other" / name).touch()
@@ -163,21 +166,21 @@ def test_the_data_folder_of_another_master_on_the_machine_is_recognised_by_its_f
 
 
 @pytest.mark.parametrize("path", ["/", "/run", "/var/run", "/var/run/docker.sock", "/run/../run", "/proc/self/root"])
-@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=as_root)])
-def test_the_engines_socket_is_refused_with_all_folders_above_it(tmp_path: Path, path: str, is_users: bool) -> None:
+@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=needs_root)])
+def test_the_engines_socket_and_its_parent_folders_are_refused(tmp_path: Path, path: str, is_users: bool) -> None:
     access = access_of(tmp_path, allowed_host_paths=["/"])
     text = refusal(access, draft_of(tmp_path, ADA if is_users else None, **store(path)))
     assert "contains" in text or "is the container engine's socket" in text, text
 
 
-@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=as_root)])
-def test_the_processes_of_the_machine_are_not_shown_to_a_container(tmp_path: Path, is_users: bool) -> None:
+@pytest.mark.parametrize("is_users", [False, pytest.param(True, marks=needs_root)])
+def test_a_bind_mount_of_proc_is_refused(tmp_path: Path, is_users: bool) -> None:
     access = access_of(tmp_path, allowed_host_paths=["/"])
     text = refusal(access, draft_of(tmp_path, ADA if is_users else None, **bind("/proc")))
     assert "/proc is the machine's processes" in text
 
 
-def test_capabilities_are_allowed_with_and_without_prefix_in_any_case(tmp_path: Path) -> None:
+def test_allowed_capabilities_match_with_and_without_prefix_in_any_case(tmp_path: Path) -> None:
     wanted = draft_of(tmp_path, add_capabilities=["CAP_SYS_PTRACE", "sys_admin"])
     text = refusal(access_of(tmp_path, allowed_capabilities=["cap_sys_ptrace"]), wanted)
     assert "environment.add_capabilities: the administrator of this agent does not allow SYS_ADMIN" in text
@@ -186,7 +189,7 @@ def test_capabilities_are_allowed_with_and_without_prefix_in_any_case(tmp_path: 
     assert "does not allow ALL" in refusal(access_of(tmp_path), draft_of(tmp_path, add_capabilities=["ALL"]))
 
 
-def test_a_device_that_is_not_listed_is_refused_also_by_a_link(tmp_path: Path) -> None:
+def test_a_device_that_is_not_allowed_is_refused_also_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "null").symlink_to("/dev/null")
     for path in ("/dev/null", tmp_path / "null"):
         wanted = draft_of(tmp_path, devices=[{"host_path": str(path), "container_path": "/dev/x"}])
@@ -198,23 +201,23 @@ def test_a_device_that_is_not_listed_is_refused_also_by_a_link(tmp_path: Path) -
         assert refusal(access_of(tmp_path, allowed_devices=["/dev/null"]), wanted) == ""
 
 
-def test_settings_in_variables_are_separated_by_commas(tmp_path: Path) -> None:
-    found = Settings(data=tmp_path, allowed_host_paths="/a, /b", allowed_capabilities="SYS_PTRACE")  # type: ignore[arg-type]
-    assert (found.host_paths, found.allowed_capabilities) == ([Path("/a"), Path("/b")], ["SYS_PTRACE"])
+def test_list_settings_in_one_text_are_separated_by_commas(tmp_path: Path) -> None:
+    settings = Settings(data=tmp_path, allowed_host_paths="/a, /b", allowed_capabilities="SYS_PTRACE")  # type: ignore[arg-type]
+    assert (settings.host_paths, settings.allowed_capabilities) == ([Path("/a"), Path("/b")], ["SYS_PTRACE"])
     with pytest.raises(ValueError, match="relative is not an absolute path"):
         Settings(data=tmp_path, allowed_host_paths=[Path("relative")])
 
 
-def test_what_the_master_said_is_known_to_an_agent_that_starts_again(tmp_path: Path) -> None:
+def test_the_cluster_folders_are_known_to_a_restarted_agent(tmp_path: Path) -> None:
     state, folders = AgentState(tmp_path), ClusterFolders(("/storage",), "/master")
     assert state.obey("cluster", 1, folders)
     state.close()
-    again = AgentState(tmp_path)
-    assert again.cluster_folders == folders
-    again.close()
+    restarted = AgentState(tmp_path)
+    assert restarted.cluster_folders == folders
+    restarted.close()
 
 
-async def test_what_is_refused_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+async def test_a_refused_storage_folder_is_not_created(tmp_path: Path) -> None:
     draft = draft_of(tmp_path, **store(tmp_path / "new"))
     with pytest.raises(NotStarted):
         await HostAccessHook(access_of(tmp_path)).do(draft)
@@ -223,21 +226,21 @@ async def test_what_is_refused_is_refused_before_anything_is_made(tmp_path: Path
 
 @pytest.fixture
 def home() -> Any:
-    """A folder of ada's, and one behind a folder that is closed to her, below a place that only root can change."""
+    """Yields a temporary folder that only root can change, with a folder of ada's and one behind a closed folder."""
     import shutil
     import tempfile
 
-    place = Path(tempfile.mkdtemp(prefix="detent-homes-"))
-    place.chmod(0o755)
+    parent = Path(tempfile.mkdtemp(prefix="detent-homes-"))
+    parent.chmod(0o755)
     for name in ("ada", "ada/work", "closed", "closed/open"):
-        (place / name).mkdir()
-    (place / "ada" / "work" / "file").write_text("mine")
-    (place / "closed" / "open" / "file").write_text("secret")
-    (place / "closed").chmod(0o700)
-    for path in (place / "ada", place / "ada" / "work"):
+        (parent / name).mkdir()
+    (parent / "ada" / "work" / "file").write_text("mine")
+    (parent / "closed" / "open" / "file").write_text("secret")
+    (parent / "closed").chmod(0o700)
+    for path in (parent / "ada", parent / "ada" / "work"):
         os.chown(path, ADA.uid, ADA.gid)
-    yield place
-    shutil.rmtree(place)
+    yield parent
+    shutil.rmtree(parent)
 
 
 async def launch_of(access: HostAccess, draft: Draft) -> Launch:
@@ -251,8 +254,8 @@ def swap(folder: Path, target: Path) -> None:
     folder.symlink_to(target)
 
 
-@as_root
-async def test_a_user_gets_a_folder_that_their_own_rights_reach_and_no_other(tmp_path: Path, home: Path) -> None:
+@needs_root
+async def test_a_linked_user_may_mount_only_folders_that_their_own_rights_reach(tmp_path: Path, home: Path) -> None:
     access = access_of(tmp_path)
     assert refusal(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work"))) == ""
     text = refusal(access, draft_of(tmp_path, ADA, **bind(home / "closed" / "open")))
@@ -262,9 +265,9 @@ async def test_a_user_gets_a_folder_that_their_own_rights_reach_and_no_other(tmp
     assert f"uid 54001 may not reach host_path {home}/closed/open" in text
 
 
-@as_root
+@needs_root
 @pytest.mark.parametrize("key", [bind, store])
-async def test_a_link_that_is_swapped_in_before_the_mount_does_not_get_through(
+async def test_a_folder_that_becomes_a_link_before_the_mount_is_refused(
     tmp_path: Path, home: Path, key: Callable[[object], dict[str, Any]]
 ) -> None:
     access = access_of(tmp_path)
@@ -275,9 +278,9 @@ async def test_a_link_that_is_swapped_in_before_the_mount_does_not_get_through(
             pytest.fail("the engine is asked to mount a link")
 
 
-@as_root
+@needs_root
 async def test_a_folder_that_is_no_longer_allowed_is_refused_right_before_the_mount(tmp_path: Path) -> None:
-    """The folder is the same, but the agent's administrator or the master now say that nobody gets it."""
+    """The folder is the same, but the rules have changed since the first check."""
     (tmp_path / "data").mkdir()
     launch = await launch_of(
         access_of(tmp_path, allowed_host_paths=[tmp_path / "data"]), draft_of(tmp_path, **bind(tmp_path / "data"))
@@ -287,20 +290,22 @@ async def test_a_folder_that_is_no_longer_allowed_is_refused_right_before_the_mo
             pytest.fail("the engine is asked to mount it")
 
 
-@can_hold
-async def test_a_link_that_is_swapped_in_during_the_mount_does_not_get_through(tmp_path: Path, home: Path) -> None:
+@needs_mounts
+async def test_a_folder_that_becomes_a_link_during_the_mount_still_mounts_the_checked_folder(
+    tmp_path: Path, home: Path
+) -> None:
     access = access_of(tmp_path)
     launch = await launch_of(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work")))
     async with HostMounts(access, tmp_path / "agent").held(launch) as (mount,):
         swap(home / "ada" / "work", home / "closed" / "open")
         assert (Path(mount.source) / "file").read_text() == "mine"
-        place = Path(mount.source).parent
-    assert not place.exists()
+        held_folder = Path(mount.source).parent
+    assert not held_folder.exists()
     assert (home / "ada" / "former" / "file").read_text() == "mine", "the end of the mount removes no file"
 
 
-@can_hold
-async def test_a_single_file_is_held_as_well_and_leftovers_are_removed(tmp_path: Path, home: Path) -> None:
+@needs_mounts
+async def test_a_single_file_is_held_too_and_remove_leftovers_releases_it(tmp_path: Path, home: Path) -> None:
     access = access_of(tmp_path)
     mounts = HostMounts(access, tmp_path / "agent")
     launch = await launch_of(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work" / "file")))
@@ -311,8 +316,8 @@ async def test_a_single_file_is_held_as_well_and_leftovers_are_removed(tmp_path:
     assert (home / "ada" / "work" / "file").read_text() == "mine"
 
 
-@can_hold
-async def test_a_folder_that_is_named_itself_is_mounted_by_its_own_path_unless_users_can_exchange_it(
+@needs_mounts
+async def test_a_named_folder_is_mounted_by_its_own_path_unless_users_can_replace_it(
     tmp_path: Path, home: Path
 ) -> None:
     (tmp_path / "link").symlink_to(home)
@@ -323,10 +328,8 @@ async def test_a_folder_that_is_named_itself_is_mounted_by_its_own_path_unless_u
             assert (mount.source == str(named)) is is_its_own
 
 
-@as_root
-def test_a_user_who_exchanges_a_listed_folder_for_a_link_does_not_choose_what_is_listed(
-    tmp_path: Path, home: Path
-) -> None:
+@needs_root
+def test_a_listed_folder_that_a_user_replaces_by_a_link_is_refused(tmp_path: Path, home: Path) -> None:
     access = access_of(tmp_path, allowed_host_paths=[home / "ada" / "work"])
     assert refusal(access, draft_of(tmp_path, **bind(home / "ada" / "work"))) == ""
     swap(home / "ada" / "work", home / "closed" / "open")
@@ -334,7 +337,7 @@ def test_a_user_who_exchanges_a_listed_folder_for_a_link_does_not_choose_what_is
     assert f"does not allow {home}/closed/open" in text
 
 
-async def test_an_agent_that_cannot_hold_a_folder_mounts_named_ones_and_those_that_only_root_can_exchange(
+async def test_an_agent_without_mount_rights_allows_named_folders_and_those_that_only_root_can_replace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host_access, "can_mount_as_root", lambda: False)
@@ -347,7 +350,7 @@ async def test_an_agent_that_cannot_hold_a_folder_mounts_named_ones_and_those_th
         tmp_path.chmod(0o755)
         for folder in (tmp_path / "data", tmp_path / "data" / "deep"):
             folder.chmod(0o755)
-        # Whether ada passes the folders above tmp_path is not the question here.
+        # Not ``check``: ada may lack access to the folders above tmp_path.
         access.refuse(str(tmp_path / "data" / "deep"), "bind_mounts[0].host_path", ADA)
         (tmp_path / "data").chmod(0o777)
         with pytest.raises(NotStarted, match="is not named itself"):

@@ -1,4 +1,4 @@
-"""What a task leaves in its run folder stops neither its own end nor the agent."""
+"""Hostile files in a run folder: they stop neither the end of their task nor the agent."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from determined_agent import exit_report
 from determined_agent.drivers.driver import Ended
 from determined_agent.exit_report import exit_of
 
-BAD = {
+BAD_EXIT_RECORDS = {
     "fifo": 'mkfifo "$DET_RUN_DIR/exits/rank-0.json"',
     "link": 'mkfifo fifo; ln -s "$PWD/fifo" "$DET_RUN_DIR/exits/rank-0.json"',
     "large": """(printf '{"rank": 0, "code": 1, "last_lines": ["'; head -c 80000000 /dev/zero | tr '\\0' x; printf '"]}') """
@@ -27,10 +27,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("how", BAD)
-async def test_a_bad_exit_record_ends_its_container_and_no_other(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize("kind", BAD_EXIT_RECORDS)
+async def test_a_bad_exit_record_does_not_disturb_other_containers(tmp_path: Path, kind: str) -> None:
     master = FakeLinkMaster()
-    bad, good = make_desired(f"{BAD[how]}; exit 3"), make_desired("echo fine; exit 4")
+    bad, good = make_desired(f"{BAD_EXIT_RECORDS[kind]}; exit 3"), make_desired("echo fine; exit 4")
     async with serving(master.app()) as url, agent_on(url, tmp_path):
         await master.set_desired(bad)
         assert (await ended(master, bad)).code == 3
@@ -39,44 +39,44 @@ async def test_a_bad_exit_record_ends_its_container_and_no_other(tmp_path: Path,
         assert master.text_of(good.container_id)[:1] == ["fine"]
 
 
-def test_many_long_records_stay_below_the_links_limit(tmp_path: Path) -> None:
+def test_the_exit_of_many_long_records_is_bounded(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "container")
     folder.exits.mkdir(parents=True)
     for rank in range(exit_report.MAX_RECORDS + 10):
         lines = ["x" * 10_000] * 20
         record = {"rank": rank, "code": 1, "signal": 10**30, "time": float(rank + 1), "last_lines": lines}
         (folder.exits / f"rank-{rank}.json").write_text(json.dumps(record))
-    found = exit_of(Ended("exited", code=1), folder)
-    assert len(found.ranks) == exit_report.MAX_RECORDS
-    assert found.ranks[0].signal is None
-    assert len(found.model_dump_json()) < 4 * exit_report.MAX_TEXT_CHARACTERS
-    assert found.message.startswith("rank 0 exited with code 1:")
+    result = exit_of(Ended("exited", code=1), folder)
+    assert len(result.ranks) == exit_report.MAX_RECORDS
+    assert result.ranks[0].signal is None
+    assert len(result.model_dump_json()) < 4 * exit_report.MAX_TEXT_CHARACTERS
+    assert result.message.startswith("rank 0 exited with code 1:")
 
 
-def test_a_stored_exit_of_an_earlier_agent_is_bounded_too() -> None:
-    found = exit_report.bounded(ContainerExit(kind="exited", code=10**20, message="\ud800" + "x" * (1 << 20)))
-    assert found.code is None
+def test_an_exit_that_an_earlier_agent_stored_is_bounded_too() -> None:
+    result = exit_report.bounded(ContainerExit(kind="exited", code=10**20, message="\ud800" + "x" * (1 << 20)))
+    assert result.code is None
     assert (
-        len(ReportedState(containers=[]).model_dump_json() + found.model_dump_json())
+        len(ReportedState(containers=[]).model_dump_json() + result.model_dump_json())
         < 2 * exit_report.MAX_TEXT_CHARACTERS
     )
 
 
-async def test_a_container_that_cannot_be_forgotten_holds_up_no_other(
+async def test_a_container_that_cannot_be_forgotten_does_not_delay_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first step of a reconciliation raises each time; the second is done, and the first is tried again."""
+    """Forgetting the first container raises. The second is forgotten meanwhile, and the first is retried."""
     master, first, second = FakeLinkMaster(), make_desired("exit 1"), make_desired("exit 2")
     is_broken = True
     async with serving(master.app()) as url, agent_on(url, tmp_path) as daemon:
         forget = daemon._forget
 
-        def fails(container_id: str) -> None:
+        def failing_forget(container_id: str) -> None:
             if container_id == first.container_id and is_broken:
                 raise RuntimeError("a test's")
             forget(container_id)
 
-        monkeypatch.setattr(daemon, "_forget", fails)
+        monkeypatch.setattr(daemon, "_forget", failing_forget)
         await master.set_desired(first, second)
         await ended(master, first)
         await ended(master, second)
@@ -96,7 +96,7 @@ async def test_a_container_that_cannot_be_forgotten_holds_up_no_other(
     ],
     ids=["a file of the task's", "a fifo", "no bell"],
 )
-async def test_what_lies_among_the_output_stops_no_other_container(
+async def test_foreign_files_in_an_output_folder_do_not_disturb_other_containers(
     tmp_path: Path, spoil: Callable[[RunFolder], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("determined_agent.output.MAX_UNREADABLE", 2, raising=False)

@@ -1,4 +1,4 @@
-"""The small HTTP client against a server that answers by script."""
+"""The small HTTP client against a server with scripted answers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from determined_agent.http import HttpClient, HttpError
 
 
 class Scripted:
-    """Gives the next of its answers to each request; None closes the connection instead."""
+    """A server that gives its answers in order, one for each request. None closes the connection instead."""
 
     def __init__(self, *answers: bytes | None) -> None:
         self.answers = list(answers)
@@ -49,7 +49,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"
 
 
-async def test_one_connection_is_kept_and_the_token_is_sent() -> None:
+async def test_requests_reuse_one_connection_and_send_the_token() -> None:
     server = Scripted(OK, CHUNKED, OK)
     async with client_of(server) as client:
         assert (await client.request("POST", "/x", b"body")).body == b"ok"
@@ -61,7 +61,7 @@ async def test_one_connection_is_kept_and_the_token_is_sent() -> None:
     assert b"Authorization: Bearer token" in server.requests[0]
 
 
-async def test_a_kept_connection_that_has_gone_is_opened_anew() -> None:
+async def test_a_reused_connection_that_was_closed_is_reopened() -> None:
     server = Scripted(OK, None, OK)
     async with client_of(server) as client:
         await client.request("GET", "/x")
@@ -69,7 +69,7 @@ async def test_a_kept_connection_that_has_gone_is_opened_anew() -> None:
     assert server.connections == 2
 
 
-async def test_a_shared_client_has_a_connection_for_each_caller_and_opens_those_that_have_gone_anew() -> None:
+async def test_a_shared_client_has_a_connection_for_each_caller_and_reopens_closed_ones() -> None:
     answering = asyncio.Barrier(2)
 
     class Together(Scripted):
@@ -79,30 +79,30 @@ async def test_a_shared_client_has_a_connection_for_each_caller_and_opens_those_
 
     server = Together(OK, OK, None, None)
     async with client_of(server, is_shared=True) as client:
-        both = await asyncio.gather(client.request("GET", "/x"), client.request("GET", "/y"))
-        assert [answer.body for answer in both] == [b"ok", b"ok"]
+        answers = await asyncio.gather(client.request("GET", "/x"), client.request("GET", "/y"))
+        assert [answer.body for answer in answers] == [b"ok", b"ok"]
         assert server.connections == 2
         server.answers += [OK, OK]
-        both = await asyncio.gather(client.request("GET", "/x"), client.request("GET", "/y"))
-        assert [answer.body for answer in both] == [b"ok", b"ok"]
+        answers = await asyncio.gather(client.request("GET", "/x"), client.request("GET", "/y"))
+        assert [answer.body for answer in answers] == [b"ok", b"ok"]
     assert server.connections == 4
 
 
 @pytest.mark.parametrize("answer", [None, b"rubbish\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"])
-async def test_no_answer_and_a_broken_one_are_errors(answer: bytes | None) -> None:
+async def test_a_missing_or_broken_answer_raises_an_http_error(answer: bytes | None) -> None:
     server = Scripted(answer)
     async with client_of(server, timeout=0.3) as client:
         with pytest.raises(HttpError, match="GET /x"):
             await client.request("GET", "/x")
 
 
-async def test_nobody_there_is_an_error() -> None:
+async def test_a_refused_connection_raises_an_http_error() -> None:
     async with aclosing(HttpClient("http://127.0.0.1:1", "")) as client:
         with pytest.raises(HttpError):
             await client.request("GET", "/x")
 
 
-async def test_a_sink_gets_the_body_of_a_200_only() -> None:
+async def test_a_sink_receives_only_the_body_of_a_200() -> None:
     failed = b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno"
     pieces: list[bytes] = []
     async with client_of(Scripted(CHUNKED, failed)) as client:

@@ -1,4 +1,4 @@
-"""Images that come from a real registry: pulled with progress, with credentials, and refused in plain words."""
+"""Images from a real registry: pulls with progress, credentials and refusals."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def closed_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A registry that wants a password."""
+    """Yields the address of a registry that requires a password."""
     need_engine()
     with image_registry(tmp_path_factory.mktemp("closed"), has_password=True) as address:
         make_image(SMALL, "RUN echo closed >/which")
@@ -50,7 +50,7 @@ async def run_image(
     return await outcome(tmp_path, script, images={"cpu": image}, settings={"container_runtime": "docker"}, **spec)
 
 
-async def test_a_missing_image_is_pulled_and_the_log_says_so(tmp_path: Path, registry: str) -> None:
+async def test_a_missing_image_is_pulled_with_notes_in_the_log(tmp_path: Path, registry: str) -> None:
     name = f"{registry}/lab/train:1"
     make_image(SMALL, "RUN echo first >/which")
     push(SMALL, name)
@@ -60,7 +60,7 @@ async def test_a_missing_image_is_pulled_and_the_log_says_so(tmp_path: Path, reg
     assert notes[1].startswith(f"pulled {name} in ")
 
 
-async def test_an_image_that_is_there_is_pulled_again_only_if_wanted(tmp_path: Path, registry: str) -> None:
+async def test_a_local_image_is_pulled_again_only_with_force_pull_image(tmp_path: Path, registry: str) -> None:
     name = f"{registry}/lab/again"  # without a tag: the latest
     make_image(SMALL, "RUN echo old >/which")
     push(SMALL, name)
@@ -74,7 +74,9 @@ async def test_an_image_that_is_there_is_pulled_again_only_if_wanted(tmp_path: P
     assert (await run_image(tmp_path / "c", name, force_pull_image=True))[1] == ["new"]
 
 
-async def test_a_registry_that_refuses_is_named(tmp_path: Path, closed_registry: str) -> None:
+async def test_a_pull_without_credentials_from_a_closed_registry_is_refused_without_retry(
+    tmp_path: Path, closed_registry: str
+) -> None:
     name = f"{closed_registry}/lab/train:1"
     exit_, _, notes = await run_image(tmp_path, name)
     assert exit_.kind == "failed_to_start"
@@ -83,7 +85,7 @@ async def test_a_registry_that_refuses_is_named(tmp_path: Path, closed_registry:
     assert [note for note in notes if "trying again" in note] == [], "a refusal does not change by asking again"
 
 
-async def test_the_credentials_of_a_configuration_open_a_registry(tmp_path: Path, closed_registry: str) -> None:
+async def test_registry_auth_of_the_configuration_permits_the_pull(tmp_path: Path, closed_registry: str) -> None:
     remove_image(f"{closed_registry}/lab/train:1")
     auth = {"username": USER, "password": PASSWORD}
     exit_, lines, notes = await run_image(tmp_path, f"{closed_registry}/lab/train:1", registry_auth=auth)
@@ -91,7 +93,9 @@ async def test_the_credentials_of_a_configuration_open_a_registry(tmp_path: Path
     assert PASSWORD not in "".join(notes)
 
 
-async def test_wrong_credentials_are_named_without_the_password(tmp_path: Path, closed_registry: str) -> None:
+async def test_the_error_of_wrong_credentials_does_not_contain_the_password(
+    tmp_path: Path, closed_registry: str
+) -> None:
     remove_image(f"{closed_registry}/lab/train:1")
     auth = {"username": USER, "password": "not-this-one"}
     exit_, _, _ = await run_image(tmp_path, f"{closed_registry}/lab/train:1", registry_auth=auth)
@@ -99,10 +103,10 @@ async def test_wrong_credentials_are_named_without_the_password(tmp_path: Path, 
     assert "not-this-one" not in exit_.message
 
 
-async def test_the_machines_own_credentials_open_a_registry(
+async def test_the_docker_login_of_the_machine_permits_the_pull(
     tmp_path: Path, closed_registry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An administrator's ``docker login`` on the machine of the agent."""
+    """An administrator ran ``docker login`` on the machine of the agent."""
     remove_image(f"{closed_registry}/lab/train:1")
     secret = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
     (tmp_path / "config.json").write_text(json.dumps({"auths": {closed_registry: {"auth": secret}}}))
@@ -111,7 +115,7 @@ async def test_the_machines_own_credentials_open_a_registry(
     assert (exit_.code, lines) == (0, ["closed"]), exit_
 
 
-async def test_a_credential_helper_of_the_machine_opens_a_registry(
+async def test_a_credential_helper_of_the_machine_permits_the_pull(
     tmp_path: Path, closed_registry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remove_image(f"{closed_registry}/lab/train:1")
@@ -129,33 +133,33 @@ async def test_a_credential_helper_of_the_machine_opens_a_registry(
 
 
 async def test_an_agent_removes_the_images_that_it_pulled_when_they_are_unused(tmp_path: Path, registry: str) -> None:
-    """On the real engine: an image that was there before, and one that a container uses, stay."""
-    mine, theirs = f"{registry}/lab/mine:1", f"{registry}/lab/theirs:1"
-    for name in (mine, theirs):
+    """On the real engine. An image that was already there and an image that a container uses stay."""
+    own_image, foreign_image = f"{registry}/lab/mine:1", f"{registry}/lab/theirs:1"
+    for name in (own_image, foreign_image):
         make_image(SMALL, f"RUN echo {name} >/which")
         push(SMALL, name)
-    docker("pull", "--quiet", theirs)
-    for name in (mine, theirs):
+    docker("pull", "--quiet", foreign_image)
+    for name in (own_image, foreign_image):
         assert (await run_image(tmp_path, name))[1] == [name]
     record = tmp_path / "data" / FILE
     (pulled,) = json.loads(record.read_text())
-    assert pulled["names"] == [mine]
+    assert pulled["names"] == [own_image]
     record.write_text(json.dumps([{**pulled, "used": 0}]))
     remove_image(SMALL)
     engine = Engine(ENGINE_URL)
     settings = Settings(data=tmp_path / "data", unused_image_seconds=600)
     cleanup = ImageCleanup(engine, PulledImages(tmp_path / "data"), settings, ())
     try:
-        docker("create", "--name", "detent-test-user", mine)
+        docker("create", "--name", "detent-test-user", own_image)
         await cleanup.tick()
-        assert has_image(mine), "a container uses it"
+        assert has_image(own_image), "a container uses it"
         docker("rm", "detent-test-user")
         record.write_text(json.dumps([{**pulled, "used": 0}]))
         await ImageCleanup(engine, PulledImages(tmp_path / "data"), settings, ()).tick()
-        assert not has_image(mine)
-        assert has_image(theirs), "the agent did not pull it"
+        assert not has_image(own_image)
+        assert has_image(foreign_image), "the agent did not pull it"
     finally:
         engine.close()
         docker("rm", "--force", "detent-test-user", check=False)
-        for name in (mine, theirs):
+        for name in (own_image, foreign_image):
             remove_image(name)

@@ -1,4 +1,4 @@
-"""Lines in the log of a trial with the official library at its start, and the cause of its failure when it is activated."""
+"""Notes about the official determined library: at the start of a trial, and when it cannot load its checkpoint."""
 
 import pytest
 
@@ -10,33 +10,33 @@ TRACEBACK = [
 ]
 
 
-def test_a_trial_with_the_official_library_is_told_what_follows_and_how_to_choose_this_clusters() -> None:
+def test_the_note_on_the_official_library_names_its_effect_and_the_setting_that_replaces_it() -> None:
     assert consequence("0.38.1").startswith("pause and resume are as in determined 0.38.1")
     assert "environment.harness: ours" in consequence("0.38.1")
 
 
 @pytest.mark.parametrize("torch", ["2.6.0", "2.13.0+cpu", "3.0", "2.10.1"])
-def test_torch_that_cannot_read_the_checkpoints_of_the_official_library_is_a_warning(torch: str) -> None:
+def test_torch_2_6_and_newer_is_warned_about_unreadable_checkpoints(torch: str) -> None:
     warning = unreadable_checkpoints("0.38.1", torch, {})
     assert f"determined 0.38.1 cannot read the checkpoint of a PyTorchTrial with torch {torch}" in warning
     assert "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1" in warning
 
 
 @pytest.mark.parametrize("torch", [None, "2.5.1", "1.13.0", "unknown"])
-def test_an_older_torch_or_none_is_no_warning(torch: str | None) -> None:
+def test_an_older_torch_or_none_gives_no_warning(torch: str | None) -> None:
     assert unreadable_checkpoints("0.38.1", torch, {}) == ""
 
 
-def test_the_variable_that_lets_torch_read_all_is_no_warning() -> None:
+def test_the_variable_that_lets_torch_load_everything_prevents_the_warning() -> None:
     assert unreadable_checkpoints("0.38.1", "2.13.0", {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}) == ""
 
 
-def test_the_failure_of_its_load_is_explained_with_the_remedy() -> None:
+def test_a_failed_checkpoint_load_of_the_official_library_is_explained_with_the_remedy() -> None:
     assert explain_failure(TRACEBACK).startswith("the determined library of this environment cannot read its own")
     assert "environment.harness: ours" in explain_failure(TRACEBACK)
 
 
-def test_other_loads_that_fail_are_not_explained_so() -> None:
+def test_other_failed_loads_are_not_explained() -> None:
     own_load = ['  File "/run/workdir/train.py", line 3, in <module>', TRACEBACK[1]]
     assert explain_failure(own_load) == ""
     assert explain_failure(TRACEBACK[:1]) == ""

@@ -1,4 +1,4 @@
-"""Files that a task leaves in its working folder are named in its log before they are removed."""
+"""Files that a task leaves in its working folder are listed in its log before they are removed."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ START = "removed with the working folder: "
 
 
 @pytest.mark.parametrize("settings", RUNTIMES)
-async def test_new_and_changed_files_are_named_with_their_sizes(tmp_path: Path, settings: dict[str, Any]) -> None:
+async def test_new_and_changed_files_are_listed_with_their_sizes(tmp_path: Path, settings: dict[str, Any]) -> None:
     if settings:
         need_engine()
     master = FakeLinkMaster()
@@ -25,19 +25,19 @@ async def test_new_and_changed_files_are_named_with_their_sizes(tmp_path: Path, 
     script = "mkdir -p out __pycache__; head -c 5000 /dev/zero >out/predictions.csv; echo more >>train.py; touch __pycache__/x"
     exit_, _, notes = await outcome(tmp_path, script, master=master, context=context, settings=settings)
     assert exit_.code == 0
-    (note,) = [each for each in notes if each.startswith(START)]
+    (note,) = [line for line in notes if line.startswith(START)]
     assert note.startswith(f"{START}2 files that the task left there, 5.0 KB: out/predictions.csv (5.0 KB), train.py (")
     assert "core_context.checkpoint.store_path" in note
 
 
-async def test_a_task_that_leaves_nothing_has_no_such_line(tmp_path: Path) -> None:
+async def test_a_task_that_leaves_no_file_has_no_note(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     context = make_context(master, train_py="print(1)")
     _, _, notes = await outcome(tmp_path, "cat train.py", master=master, context=context)
-    assert not any(each.startswith(START) for each in notes)
+    assert not any(line.startswith(START) for line in notes)
 
 
-def test_very_many_files_and_hostile_names_are_looked_at_within_bounds(
+def test_the_note_about_many_files_and_hostile_names_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(left_files, "MAX_ENTRIES", 50)
@@ -46,9 +46,9 @@ def test_very_many_files_and_hostile_names_are_looked_at_within_bounds(
     os.mkfifo(tmp_path / "pipe")
     os.symlink("/", tmp_path / "root")
     (tmp_path / ("n" * 200 + "\x1b[31m")).write_text("")
-    found = find_left(tmp_path, 0.0)
-    assert found.is_partial
-    assert found.count <= 50
-    assert "and more than" in found.text()
-    assert "\x1b" not in found.text()
-    assert len(found.text()) < 1000
+    left = find_left(tmp_path, 0.0)
+    assert left.is_partial
+    assert left.count <= 50
+    assert "and more than" in left.text()
+    assert "\x1b" not in left.text()
+    assert len(left.text()) < 1000

@@ -1,4 +1,4 @@
-"""Metric reports that a dead task left on disk are sent in order, with its own token, before its end is reported."""
+"""Metric reports that a dead task left on disk are sent in order, with the task's token, before its end is reported."""
 
 import json
 import os
@@ -29,6 +29,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def leave(folder: RunFolder, steps: range, sent: int = 0) -> list[dict[str, object]]:
+    """Writes one report for each step, of which the first ``sent`` are marked as sent. Returns the others."""
     reports: list[dict[str, object]] = [{"metrics": {"stepsCompleted": step}, "group": "training"} for step in steps]
     lines = [json.dumps(report).encode() + b"\n" for report in reports]
     (folder.spool / FILE_NAME).write_bytes(b"".join(lines) + b'{"metrics": {"steps')
@@ -40,7 +41,7 @@ async def send(folder: RunFolder, master: FakeMaster) -> int:
     return await send_leftover_reports(folder, ENVIRONMENT, master.url)
 
 
-async def test_what_was_not_sent_is_sent_in_order_and_once(folder: RunFolder, master: FakeMaster) -> None:
+async def test_unsent_reports_are_sent_once_and_in_order(folder: RunFolder, master: FakeMaster) -> None:
     left = leave(folder, range(1, 9), sent=3)
     assert await send(folder, master) == 5
     assert master.bodies("/api/v1/trials/7/metrics") == left
@@ -49,9 +50,7 @@ async def test_what_was_not_sent_is_sent_in_order_and_once(folder: RunFolder, ma
     assert len(master.calls) == 5
 
 
-async def test_a_refused_report_stops_no_other_and_a_full_disk_is_waited_for(
-    folder: RunFolder, master: FakeMaster
-) -> None:
+async def test_a_refused_report_is_skipped_and_a_503_is_retried(folder: RunFolder, master: FakeMaster) -> None:
     leave(folder, range(1, 4))
     answers = iter([(503, {}), (200, {}), (400, {}), (200, {})])
     master.on("POST", "/metrics", lambda _: next(answers))
@@ -60,14 +59,14 @@ async def test_a_refused_report_stops_no_other_and_a_full_disk_is_waited_for(
     assert steps == [1, 1, 2, 3]
 
 
-async def test_nothing_more_is_sent_once_the_attempt_is_over(folder: RunFolder, master: FakeMaster) -> None:
+async def test_no_further_report_is_sent_after_a_401(folder: RunFolder, master: FakeMaster) -> None:
     leave(folder, range(1, 4))
     master.on("POST", "/metrics", (401, {}))
     assert await send(folder, master) == 0
     assert len(master.calls) == 1
 
 
-async def test_a_report_that_the_master_fails_at_is_given_up(
+async def test_a_report_that_the_master_always_answers_with_500_is_dropped(
     folder: RunFolder, master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("determined_agent.leftover_reports._LAST_WAIT", 0.01)
@@ -77,7 +76,9 @@ async def test_a_report_that_the_master_fails_at_is_given_up(
     assert len(master.calls) == MAX_FAILURES + 2
 
 
-async def test_whatever_a_task_puts_there_stops_nobody(folder: RunFolder, master: FakeMaster, tmp_path: Path) -> None:
+async def test_missing_and_hostile_report_files_send_nothing_and_raise_nothing(
+    folder: RunFolder, master: FakeMaster, tmp_path: Path
+) -> None:
     assert await send(folder, master) == 0
     os.mkfifo(folder.spool / FILE_NAME)
     assert await send(folder, master) == 0
@@ -90,5 +91,5 @@ async def test_whatever_a_task_puts_there_stops_nobody(folder: RunFolder, master
     assert master.calls == []
 
 
-def test_the_names_are_those_of_the_task(folder: RunFolder) -> None:
+def test_the_agent_and_the_task_use_the_same_file_names(folder: RunFolder) -> None:
     assert (folder.reports.name, folder.reports_sent.name) == (FILE_NAME, SENT_NAME)

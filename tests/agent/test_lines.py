@@ -1,4 +1,4 @@
-"""What the master keeps of a line."""
+"""Parsing of output lines: rank, level, stream and source."""
 
 import pytest
 
@@ -25,10 +25,10 @@ def test_rank_and_level_prefixes_are_parsed_and_removed(line: bytes, rank: int |
     assert (parsed.rank_id, parsed.level, parsed.log, parsed.timestamp) == (rank, level, text, 1.5)
 
 
-def test_a_line_names_its_stream_and_its_source() -> None:
-    error, own = parse(Frame(0, STDERR, b"")), parse(Frame(0, AGENT, b""))
+def test_a_line_has_its_stream_and_its_source() -> None:
+    error, agent_line = parse(Frame(0, STDERR, b"")), parse(Frame(0, AGENT, b""))
     assert (error.stdtype, error.source) == ("stderr", "task")
-    assert (own.stdtype, own.source) == ("stdout", "agent")
+    assert (agent_line.stdtype, agent_line.source) == ("stdout", "agent")
 
 
 def test_missing_bytes_are_reported_in_a_warning_line() -> None:

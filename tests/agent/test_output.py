@@ -1,5 +1,4 @@
-"""When a container's output is sent: with the first lines of the task, at the latest after a moment, and at the end
-with the report of it."""
+"""Sending of a container's output: with the task's first lines, after a time limit, or with the report of its end."""
 
 import asyncio
 import os
@@ -37,7 +36,7 @@ class Master:
 
 
 class Running:
-    """A shipper at work, and the writer of its container."""
+    """A running shipper and the writer of its container."""
 
     def __init__(self, folder: Path) -> None:
         self.takes_last_output = True
@@ -75,18 +74,18 @@ async def test_lines_of_the_agent_are_sent_with_the_first_line_of_the_task(
     reads = 0
     read = running.shipper._read
 
-    def counted(lines: int = output.MAX_LINES) -> log_segments.Chunk:
+    def counting_read(lines: int = output.MAX_LINES) -> log_segments.Chunk:
         nonlocal reads
-        found = read(lines)
+        chunk = read(lines)
         reads += 1
-        return found
+        return chunk
 
     async def is_read(count: int) -> None:
         await eventually(lambda: reads >= count)
-        for _ in range(20):  # what follows the read
+        for _ in range(20):  # lets the shipper act on the read
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(running.shipper, "_read", counted)
+    monkeypatch.setattr(running.shipper, "_read", counting_read)
     running.write(AGENT, "library: this one")
     shipping = asyncio.create_task(running.shipper.run())
     await is_read(1)
@@ -99,9 +98,7 @@ async def test_lines_of_the_agent_are_sent_with_the_first_line_of_the_task(
     assert running.master.lines == [["library: this one", "user: that one", "loss 1"]]
 
 
-async def test_the_first_line_of_a_task_waits_for_those_that_follow_it(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_first_line_of_a_task_waits_for_the_next_lines(running: Running, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(output, "FIRST_LINES_SECONDS", 3600.0)
     shipping = asyncio.create_task(running.shipper.run())
     await asyncio.sleep(0)
@@ -114,7 +111,7 @@ async def test_the_first_line_of_a_task_waits_for_those_that_follow_it(
     assert running.master.lines == [["loss 1", "loss 2"]]
 
 
-async def test_lines_of_the_agent_do_not_wait_long_for_a_task_that_prints_nothing(
+async def test_lines_of_the_agent_are_sent_after_a_time_limit_if_the_task_prints_nothing(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(output, "AGENT_LINES_SECONDS", 0.01)
@@ -126,7 +123,7 @@ async def test_lines_of_the_agent_do_not_wait_long_for_a_task_that_prints_nothin
     await shipping
 
 
-async def test_a_container_that_ends_without_a_line_of_its_task_is_not_waited_for(
+async def test_lines_of_the_agent_are_sent_when_a_container_ends_without_output(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(output, "AGENT_LINES_SECONDS", 3600.0)
@@ -137,7 +134,7 @@ async def test_a_container_that_ends_without_a_line_of_its_task_is_not_waited_fo
 
 
 async def ended(running: Running) -> asyncio.Task[None]:
-    """Ends a container that has written one line, of which its shipper has sent nothing; returns the shipping."""
+    """Ends a container with one unsent line. Returns the task that ships its output."""
     running.write(STDOUT, "loss 1")
     shipping = asyncio.create_task(running.shipper.run())
     await asyncio.sleep(0)
@@ -146,7 +143,7 @@ async def ended(running: Running) -> asyncio.Task[None]:
     return shipping
 
 
-async def test_the_rest_goes_with_the_report_of_the_end(running: Running):
+async def test_the_remaining_output_is_offered_once_for_the_report_of_the_end(running: Running):
     shipping = await ended(running)
     offer = running.shipper.take_offer()
     assert offer is not None
@@ -157,14 +154,16 @@ async def test_the_rest_goes_with_the_report_of_the_end(running: Running):
     assert (running.master.batches, running.shipper.is_done) == ([], True)
 
 
-async def test_what_the_master_does_not_store_with_the_report_is_sent_by_itself(running: Running):
+async def test_output_that_the_master_does_not_store_with_the_report_is_sent_by_itself(running: Running):
     shipping = await ended(running)
     running.shipper.answered(0)
     await shipping
     assert running.master.lines == [["loss 1"]]
 
 
-async def test_a_master_that_does_not_answer_is_not_waited_for_long(running: Running, monkeypatch: pytest.MonkeyPatch):
+async def test_last_output_is_sent_by_itself_if_the_master_does_not_answer_in_time(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(output, "ANSWER_SECONDS", 0.01)
     shipping = await ended(running)
     await shipping
@@ -172,7 +171,7 @@ async def test_a_master_that_does_not_answer_is_not_waited_for_long(running: Run
     running.shipper.answered(0)  # too late
 
 
-async def test_an_earlier_master_gets_all_output_by_itself(running: Running):
+async def test_a_master_of_an_earlier_version_gets_all_output_by_itself(running: Running):
     running.takes_last_output = False
     shipping = await ended(running)
     assert running.shipper.take_offer() is None
@@ -181,7 +180,7 @@ async def test_an_earlier_master_gets_all_output_by_itself(running: Running):
 
 
 @pytest.mark.parametrize("lines", [["loss"] * (output.MAX_LAST_LINES + 1), ["x" * output.MAX_LAST_BYTES], []])
-async def test_much_output_and_none_are_not_sent_with_the_report(running: Running, lines: list[str]):
+async def test_too_much_output_and_no_output_are_not_offered_with_the_report(running: Running, lines: list[str]):
     for line in lines:
         running.write(STDOUT, line)
     shipping = asyncio.create_task(running.shipper.run())
@@ -192,7 +191,7 @@ async def test_much_output_and_none_are_not_sent_with_the_report(running: Runnin
     assert running.master.lines == ([lines] if lines else [])
 
 
-async def test_output_that_is_being_sent_is_not_sent_with_the_report_too(
+async def test_output_that_is_already_being_sent_is_not_offered_with_the_report(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(output, "FIRST_LINES_SECONDS", 0.0)
@@ -215,7 +214,7 @@ async def test_output_that_is_being_sent_is_not_sent_with_the_report_too(
     assert running.master.lines == [["loss 1"]]
 
 
-async def test_output_that_cannot_be_read_is_retried_and_reported(
+async def test_output_that_cannot_be_read_is_dropped_and_logged(
     running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(output, "MAX_UNREADABLE", 1)

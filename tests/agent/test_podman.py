@@ -1,4 +1,4 @@
-"""Podman by its Docker-compatible socket: where the socket is, and a real run where Podman can run anything."""
+"""Podman through its Docker-compatible socket: the address of the socket, and a real run where Podman works."""
 
 import os
 from collections.abc import Iterator
@@ -26,14 +26,14 @@ PODMAN = ["--container-runtime", "podman"]
         (0, {"CONTAINER_HOST": "unix:///mine"}, ["--engine-url", "unix:///flag"], "unix:///flag"),
     ],
 )
-def test_podmans_socket_is_found(
+def test_the_podman_engine_address_follows_user_variables_and_flag(
     monkeypatch: pytest.MonkeyPatch, user: int, environ: dict[str, str], arguments: list[str], address: str
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: user)
     assert read_settings([*PODMAN, *arguments], {"HOME": "/h", **environ}).engine_address == address
 
 
-def test_dockers_socket_is_found() -> None:
+def test_the_docker_engine_address_follows_docker_host() -> None:
     docker = ["--container-runtime", "docker"]
     assert read_settings(docker, {"HOME": "/h"}).engine_address == "unix:///var/run/docker.sock"
     assert read_settings(docker, {"HOME": "/h", "DOCKER_HOST": "tcp://d:1"}).engine_address == "tcp://d:1"
@@ -48,7 +48,7 @@ def podman() -> Iterator[str]:
 
 @pytest.mark.xdist_group("podman")
 async def test_a_real_podman_runs_a_task_as_docker_does(podman: str, tmp_path: Path) -> None:
-    """The whole agent: the image is examined, the library mounted, output, exit code and the clean-up."""
+    """The image is examined, the library is mounted, and output and exit code are reported."""
     settings = {"container_runtime": "podman", "engine_url": podman, "default_images": {"cpu": BASE_IMAGE}}
     script = "python3 -c 'import determined; print(determined.__file__)'; pwd; echo $DET_TASK_ID; exit 7"
     exit_, lines, notes = await outcome(tmp_path, script, settings=settings, shm_bytes=1 << 20)
@@ -57,7 +57,7 @@ async def test_a_real_podman_runs_a_task_as_docker_does(podman: str, tmp_path: P
 
 
 @pytest.mark.xdist_group("podman")
-async def test_a_real_podman_names_an_image_that_there_is_not(
+async def test_an_image_that_podman_cannot_pull_is_named(
     podman: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(images, "PULL_ATTEMPTS", 1)

@@ -1,4 +1,4 @@
-"""The agent as a process of its own: kill -9, SIGTERM, refusals, and the real boot of a container."""
+"""The agent as a process: kill -9, SIGTERM, refusals, and the real start of a container."""
 
 import asyncio
 import functools
@@ -42,7 +42,7 @@ async def agent(url: str, data: Path, *flags: str, environment: dict[str, str] |
         await process.communicate()
 
 
-def is_in(master: FakeLinkMaster, desired: DesiredContainer, state: str) -> Callable[[], bool]:
+def state_is(master: FakeLinkMaster, desired: DesiredContainer, state: str) -> Callable[[], bool]:
     return lambda: (report := master.report_of(desired.container_id)) is not None and report.state == state
 
 
@@ -59,13 +59,13 @@ async def ended(master: FakeLinkMaster, desired: DesiredContainer) -> ContainerE
 
 
 def make_long(url: str, go: Path, script: str = "") -> DesiredContainer:
-    """Counts until it is asked to end."""
+    """Returns a desired container that counts until the file ``go`` exists."""
     loop = f"i=0; while [ ! -e {go} ]; do i=$((i+1)); echo $i; sleep 0.01; done; echo end; {script}"
     return make_desired(loop, environment={"DET_MASTER": url, "DET_RESOURCES_ID": "r", "DET_SESSION_TOKEN": "t"})
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-async def test_tasks_outlive_their_agent_and_the_next_one_takes_them_up(tmp_path: Path, number: signal.Signals) -> None:
+async def test_tasks_outlive_their_agent_and_the_next_agent_adopts_them(tmp_path: Path, number: signal.Signals) -> None:
     master, go = FakeLinkMaster(), tmp_path / "go"
     async with serving(master.app()) as url:
         desired = make_long(url, go, "exit 3")
@@ -86,7 +86,7 @@ async def test_tasks_outlive_their_agent_and_the_next_one_takes_them_up(tmp_path
     assert processes.marked("DET_CONTAINER_ID", desired.container_id) == set()
 
 
-async def test_killed_at_many_moments_no_container_is_started_twice_or_lost(tmp_path: Path) -> None:
+async def test_killing_the_agent_at_any_moment_starts_no_container_twice_and_loses_none(tmp_path: Path) -> None:
     master, log = FakeLinkMaster(), tmp_path / "log"
     async with serving(master.app()) as url:
         for _ in range(6):
@@ -96,9 +96,9 @@ async def test_killed_at_many_moments_no_container_is_started_twice_or_lost(tmp_
             )
             await master.set_desired(*master.desired.values(), desired)
             async with agent(url, tmp_path / "data") as process:
-                # Anywhere between the first message about the container and the report of its end.
-                seen = len(master.reports)
-                await eventually(functools.partial(has_more, master, seen + 2))
+                # The kill falls between the first report about the container and the report of its end.
+                report_count = len(master.reports)
+                await eventually(functools.partial(has_more, master, report_count + 2))
                 process.kill()
         async with agent(url, tmp_path / "data"):
             for desired in list(master.desired.values()):
@@ -108,7 +108,7 @@ async def test_killed_at_many_moments_no_container_is_started_twice_or_lost(tmp_
     assert sorted(started) == sorted(master.desired)
 
 
-async def test_a_final_refusal_is_exit_code_3_with_the_reason(tmp_path: Path) -> None:
+async def test_an_agent_that_is_refused_for_good_exits_with_code_3_and_the_reason(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     master.refuse = Refuse(reason="this pool is not for you", final=True)
     async with serving(master.app()) as url:
@@ -118,16 +118,14 @@ async def test_a_final_refusal_is_exit_code_3_with_the_reason(tmp_path: Path) ->
     assert b"this pool is not for you" in errors
 
 
-def test_without_tasks_as_me_an_ordinary_user_is_told_why_no_agent_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_of_an_ordinary_user_needs_tasks_as_me(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(DeterminedError, match=r"only an agent that runs as root .* add --tasks-as-me"):
         check_user(Settings(data=tmp_path))
     check_user(Settings(data=tmp_path, tasks_as_me=True))
 
 
-async def test_nothing_of_the_agents_own_environment_reaches_a_task(tmp_path: Path) -> None:
+async def test_variables_of_the_agents_own_environment_do_not_reach_a_task(tmp_path: Path) -> None:
     master = FakeLinkMaster()
     async with serving(master.app()) as url:
         desired = make_desired(

@@ -1,4 +1,4 @@
-"""On a machine with NVIDIA GPUs: their real program is understood, and a process sees the GPU that it is given."""
+"""Real NVIDIA GPUs: the output of nvidia-smi is parsed, and a process sees only the GPU of its slot."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from determined_agent.hooks.hook import Draft
 pytestmark = pytest.mark.skipif("GPU " not in ask(["nvidia-smi", "-L"]).text, reason="nvidia-smi lists no GPU here")
 
 
-def test_every_listed_device_is_a_slot_with_its_figures():
+def test_every_device_that_nvidia_smi_lists_is_a_slot_with_figures():
     listed = ask(["nvidia-smi", "-L"]).text
     devices, problem = nvidia.read_devices(ask)
     assert problem == ""
@@ -29,7 +29,7 @@ def test_every_listed_device_is_a_slot_with_its_figures():
         assert device.problem == ""
 
 
-async def test_a_process_sees_the_gpu_of_its_slot_alone(tmp_path):
+async def test_a_process_sees_only_the_gpu_of_its_slot(tmp_path):
     slot = find_slots(None, slot_type="cuda")[-1]
     folder = RunFolder(tmp_path / "run")
     folder.make()

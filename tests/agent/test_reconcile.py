@@ -1,4 +1,4 @@
-"""Steps from the desired and the reported containers: a table of cases, and properties that hold for all of them."""
+"""Steps of ``reconcile``: a table of desired and known states, and properties that hold for all of them."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ RUNNING, STOPPED = make_container("running"), make_container("stopped")
         (None, DONE, (Forget("c"),)),
     ],
 )
-def test_each_pair_of_desired_and_known_state_gives_its_steps(
+def test_reconcile_returns_the_steps_of_each_pair_of_desired_and_known_state(
     container: DesiredContainer | None, known: Known | None, steps: tuple[Step, ...]
 ) -> None:
     desired = make_desired(*([container] if container else []))
@@ -82,13 +82,13 @@ def apply(steps: tuple[Step, ...], known: dict[str, Known]) -> dict[str, Known]:
 
 
 @given(desired=desired_list, known=reports)
-def test_its_own_steps_leave_nothing_to_do(desired: DesiredState, known: dict[str, Known]) -> None:
+def test_applying_the_steps_of_reconcile_leaves_no_further_step(desired: DesiredState, known: dict[str, Known]) -> None:
     after = apply(reconcile(desired, known, newest_epoch=3), known)
     assert reconcile(desired, after, newest_epoch=3) == ()
 
 
 @given(desired=desired_list, known=reports)
-def test_nothing_that_is_known_is_started(desired: DesiredState, known: dict[str, Known]) -> None:
+def test_reconcile_starts_no_known_container(desired: DesiredState, known: dict[str, Known]) -> None:
     steps = reconcile(desired, known, newest_epoch=3)
     started = [step.desired.container_id for step in steps if isinstance(step, Start)]
     assert not set(started) & set(known)
@@ -96,7 +96,9 @@ def test_nothing_that_is_known_is_started(desired: DesiredState, known: dict[str
 
 
 @given(desired=desired_list, known=reports, newer=st.integers(4, 9))
-def test_an_older_master_moves_nothing(desired: DesiredState, known: dict[str, Known], newer: int) -> None:
+def test_the_desired_state_of_an_older_master_gives_no_steps(
+    desired: DesiredState, known: dict[str, Known], newer: int
+) -> None:
     assert reconcile(desired, known, newest_epoch=newer) == ()
 
 

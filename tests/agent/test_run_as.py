@@ -1,4 +1,4 @@
-"""Tasks that run as the users with whom their owners are linked; needs root, which gives up its rights."""
+"""Tasks that run as the linked users of their owners. These tests need root, which gives up its rights."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def runtime(request: pytest.FixtureRequest) -> dict[str, Any]:
     return DOCKER
 
 
-async def test_a_task_is_its_owners_and_can_become_nobody_else(tmp_path: Path, runtime: dict[str, Any]) -> None:
+async def test_a_task_runs_as_its_owners_user_without_any_privilege(tmp_path: Path, runtime: dict[str, Any]) -> None:
     master = FakeLinkMaster()
     context = make_context(master, **{"facts.py": FACTS})
     script = "python3 facts.py && echo again > /dev/stdout && echo x > made && stat -c %a made"
@@ -64,13 +64,15 @@ async def test_a_task_is_its_owners_and_can_become_nobody_else(tmp_path: Path, r
     assert facts["umask"] == 0o077
     assert len(facts["pids"]) <= 5, "only the task's own processes are listed"
     assert facts["shm"] == []
-    assert set(facts["tmp"]) <= (set(tmp_path.parts) if runtime else set()), "the way to the run folder is there"
+    assert set(facts["tmp"]) <= (set(tmp_path.parts) if runtime else set()), "the parents of the run folder are visible"
     assert facts["cwd"] == "/run/determined/workdir"
     assert lines[1:] == ["again", "600"]
     assert any("this task runs as ada (uid 54001, gid 54101)" in line for line in notes)
 
 
-async def test_a_user_without_a_link_is_refused_or_somebody_by_setting(tmp_path: Path, runtime: dict[str, Any]) -> None:
+async def test_a_user_without_a_link_is_refused_or_mapped_by_unmapped_users(
+    tmp_path: Path, runtime: dict[str, Any]
+) -> None:
     ended, _, _ = await outcome(tmp_path / "a", "id -u", owner="bob", settings=runtime | {"unmapped_users": "refuse"})
     assert ended.kind == "failed_to_start"
     assert "bob is linked with no user of this machine" in ended.message
@@ -78,13 +80,13 @@ async def test_a_user_without_a_link_is_refused_or_somebody_by_setting(tmp_path:
     assert lines == ["54002", "54102"]
 
 
-async def test_a_setuid_program_gives_no_rights(tmp_path: Path, runtime: dict[str, Any]) -> None:
-    """A task mounts its own files over those that su and sudo trust, and an image may hold any program."""
+async def test_a_task_runs_with_no_new_privileges(tmp_path: Path, runtime: dict[str, Any]) -> None:
+    """A task may mount its own files over those that su and sudo trust, and an image may hold setuid programs."""
     ended, lines, _ = await outcome(tmp_path, "grep NoNewPrivs /proc/self/status", run_as=ADA, settings=runtime)
     assert (ended.code, lines) == (0, ["NoNewPrivs:\t1"])
 
 
-async def test_a_path_that_is_closed_to_the_user_is_not_mounted(tmp_path: Path, runtime: dict[str, Any]) -> None:
+async def test_a_path_that_the_user_cannot_reach_is_not_mounted(tmp_path: Path, runtime: dict[str, Any]) -> None:
     secret = tmp_path / "closed" / "open"
     secret.mkdir(parents=True)
     (secret / "file").write_text("secret")
@@ -103,31 +105,31 @@ async def test_a_path_that_is_closed_to_the_user_is_not_mounted(tmp_path: Path, 
     assert f"uid 54001 cannot use {secret}" in ended.message
 
 
-async def test_the_processes_of_the_machine_are_not_mounted(tmp_path: Path, runtime: dict[str, Any]) -> None:
-    """A task sees its own processes only; the command lines of others may hold their keys."""
+async def test_a_task_cannot_mount_the_machines_proc(tmp_path: Path, runtime: dict[str, Any]) -> None:
+    """A task sees only its own processes. The command lines of others may hold their keys."""
     bind = [{"host_path": "/proc", "container_path": "/stolen"}]
     ended, lines, _ = await outcome(tmp_path, "cat /stolen/*/cmdline", run_as=ADA, bind_mounts=bind, settings=runtime)
     assert (ended.kind, lines) == ("failed_to_start", [])
     assert "machine's processes" in ended.message
 
 
-async def test_the_clusters_storage_is_open_to_all_and_its_checkpoints_to_their_owners(
+async def test_all_users_write_to_the_clusters_storage_and_only_owners_read_their_checkpoints(
     tmp_path: Path, runtime: dict[str, Any]
 ) -> None:
     storage = {"type": "shared_fs", "host_path": str(tmp_path / "storage")}
-    given: dict[str, Any] = {"checkpoint_storage": storage, "is_cluster_storage": True, "settings": runtime}
+    options: dict[str, Any] = {"checkpoint_storage": storage, "is_cluster_storage": True, "settings": runtime}
     script = "mkdir /determined_shared_fs/one && echo weights > /determined_shared_fs/one/file"
-    ended, lines, _ = await outcome(tmp_path / "a", script, run_as=ADA, **given)
+    ended, lines, _ = await outcome(tmp_path / "a", script, run_as=ADA, **options)
     assert ended.code == 0, (ended, lines)
     assert (tmp_path / "storage" / "one" / "file").stat().st_uid == 54001
     bob = {"uid": 54002, "gid": 54101}
     script = "cat /determined_shared_fs/one/file 2>/dev/null || rm -r /determined_shared_fs/one 2>/dev/null || echo no"
-    _, lines, _ = await outcome(tmp_path / "b", script, run_as=bob, **given)
+    _, lines, _ = await outcome(tmp_path / "b", script, run_as=bob, **options)
     assert lines == ["no"]
 
 
-async def test_links_that_a_task_left_lead_its_agent_nowhere(tmp_path: Path) -> None:
-    """The agent is root: it must not read, write or delete for a task what the task may not."""
+async def test_the_agent_does_not_follow_links_that_a_task_left_in_its_run_folder(tmp_path: Path) -> None:
+    """The agent is root: it must not access for a task files that the task itself cannot access."""
     victim = tmp_path / "victim"
     (victim / "model").mkdir(parents=True)
     (victim / "metrics.jsonl").write_text('{"secret": 1}\n')
@@ -142,7 +144,9 @@ async def test_links_that_a_task_left_lead_its_agent_nowhere(tmp_path: Path) -> 
     assert sorted(path.name for path in victim.iterdir()) == ["metrics.jsonl", "model", "rank-0.json"]
 
 
-async def test_an_agent_that_is_not_root_refuses_a_linked_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_agent_that_is_not_root_refuses_another_linked_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(os, "getegid", lambda: 100)
     hook = IdentityHook(Settings(data=tmp_path, tasks_as_me=True))

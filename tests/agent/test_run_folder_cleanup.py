@@ -1,4 +1,4 @@
-"""Stale run folders go by age and size; what is in use, is a link, or bears another name stays."""
+"""Removal of stale run folders by age and total size; folders in use, links and foreign names stay."""
 
 import os
 import time
@@ -63,7 +63,7 @@ async def test_beyond_the_total_size_the_oldest_run_folders_are_removed_first(tm
     state.close()
 
 
-async def test_a_folder_whose_task_lives_stays(tmp_path: Path) -> None:
+async def test_the_run_folder_of_a_running_task_stays(tmp_path: Path) -> None:
     master, desired = FakeLinkMaster(), make_desired("echo up; sleep 1000", container_id=str(uuid.uuid4()))
     data = tmp_path / "data"
     async with serving(master.app()) as url:

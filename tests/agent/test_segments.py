@@ -1,4 +1,4 @@
-"""The framed stream on disk."""
+"""The framed output stream on disk: writing, reading, dropping and damaged segments."""
 
 import math
 import os
@@ -15,12 +15,12 @@ from determined_agent.log_segments import STDERR, STDOUT, SegmentWriter
 
 
 def read_all(folder: Path, position: int = 0, lines: int = 1000) -> list[bytes]:
-    found: list[bytes] = []
+    lines_read: list[bytes] = []
     while (chunk := log_segments.read(folder, position, lines=lines)).end != position:
         assert chunk.start == position
-        found += [frame.line for frame in chunk.frames]
+        lines_read += [frame.line for frame in chunk.frames]
         position = chunk.end
-    return found
+    return lines_read
 
 
 def end_of(folder: Path) -> int:
@@ -38,7 +38,7 @@ def make_written(folder: Path, count: int, **options: int) -> SegmentWriter:
     return writer
 
 
-def test_times_and_streams_are_kept(tmp_path: Path) -> None:
+def test_a_frame_has_its_time_its_stream_and_its_line(tmp_path: Path) -> None:
     writer = SegmentWriter(tmp_path)
     writer.add(STDOUT, b"one", 1.25)
     writer.add(STDERR, b"", 2.5)
@@ -48,7 +48,7 @@ def test_times_and_streams_are_kept(tmp_path: Path) -> None:
 
 
 @given(lines=st.lists(st.binary(max_size=40), max_size=60), at_a_time=st.integers(1, 7), size=st.integers(20, 200))
-def test_every_line_comes_back_once_and_in_order(
+def test_every_line_is_read_once_and_in_order(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], at_a_time: int, size: int
 ) -> None:
     folder = tmp_path_factory.mktemp("segments")
@@ -61,14 +61,14 @@ def test_every_line_comes_back_once_and_in_order(
     assert end_of(folder) == sum(13 + len(line) for line in lines)
 
 
-def test_a_line_larger_than_the_read_comes_whole(tmp_path: Path) -> None:
+def test_a_line_larger_than_the_read_size_is_read_whole(tmp_path: Path) -> None:
     writer = SegmentWriter(tmp_path)
     writer.add(STDOUT, b"x" * 5000, 0.0)
     writer.close()
     assert len(log_segments.read(tmp_path, 0, size=100).frames[0].line) == 5000
 
 
-def test_half_a_frame_is_not_read_and_the_next_writer_takes_it_away(tmp_path: Path) -> None:
+def test_half_a_frame_is_not_read_and_the_next_writer_removes_it(tmp_path: Path) -> None:
     make_written(tmp_path, 3).close()
     [path] = tmp_path.iterdir()
     with path.open("ab") as file:
@@ -80,7 +80,7 @@ def test_half_a_frame_is_not_read_and_the_next_writer_takes_it_away(tmp_path: Pa
     assert read_all(tmp_path) == [b"0", b"1", b"2", b"after"]
 
 
-def test_acknowledged_segments_go_and_offsets_stay(tmp_path: Path) -> None:
+def test_dropping_acknowledged_segments_does_not_change_offsets(tmp_path: Path) -> None:
     make_written(tmp_path, 100, segment_bytes=100).close()
     before = end_of(tmp_path)
     position = log_segments.read(tmp_path, 0, lines=50).end
@@ -94,7 +94,7 @@ def test_acknowledged_segments_go_and_offsets_stay(tmp_path: Path) -> None:
     assert end_of(tmp_path) == before
 
 
-def test_beyond_the_limit_the_middle_goes_and_the_reader_hears_how_much(tmp_path: Path) -> None:
+def test_beyond_the_limit_the_middle_is_dropped_and_its_size_is_reported(tmp_path: Path) -> None:
     make_written(tmp_path, 1000, segment_bytes=100, limit=2000).close()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2300
     position, missing, lines = 0, 0, 0
@@ -131,7 +131,7 @@ def frame(length: int, *, stream: int = STDOUT, when: float = 1.0, line: bytes =
     [frame(0, stream=0), frame(0xFFFF_FFFF), frame(0, when=math.nan), frame(0, when=-1.0), frame(1, stream=9)],
     ids=["zeros", "length of 4 GiB", "no time", "negative time", "no such stream"],
 )
-def test_a_sparse_segment_that_begins_with_no_frame_is_skipped_and_counted(tmp_path: Path, bad: bytes) -> None:
+def test_a_sparse_segment_without_a_frame_is_skipped_and_counted(tmp_path: Path, bad: bytes) -> None:
     segment, size = tmp_path / f"{0:020d}.seg", 3 << 30
     segment.write_bytes(bad)
     os.truncate(segment, size)
@@ -143,13 +143,13 @@ def test_a_sparse_segment_that_begins_with_no_frame_is_skipped_and_counted(tmp_p
     assert peak < 8 << 20
 
 
-def test_frames_before_and_after_bytes_that_are_no_frames_are_read(tmp_path: Path) -> None:
+def test_frames_before_and_after_damaged_bytes_are_read(tmp_path: Path) -> None:
     (tmp_path / f"{0:020d}.seg").write_bytes(frame(3, line=b"one") + b"\0" * 100)
     (tmp_path / f"{116:020d}.seg").write_bytes(frame(3, line=b"two"))
     chunks = []
     position = 0
     while (chunk := log_segments.read(tmp_path, position)).end != position:
-        chunks.append((chunk.unreadable, [each.line for each in chunk.frames]))
+        chunks.append((chunk.unreadable, [frame.line for frame in chunk.frames]))
         position = chunk.end
     assert chunks == [(0, [b"one"]), (100, [b"two"])]
 
@@ -161,7 +161,7 @@ def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path) -> None:
         log_segments.read(tmp_path, 0)
 
 
-def test_one_read_passes_a_bounded_number_of_segments_without_frames(tmp_path: Path) -> None:
+def test_one_read_skips_a_bounded_number_of_segments_without_frames(tmp_path: Path) -> None:
     for number in range(200):
         (tmp_path / f"{number:020d}.seg").write_bytes(b"\0")
     assert log_segments.read(tmp_path, 0).end == log_segments.MAX_PASSED

@@ -1,4 +1,4 @@
-"""Flags before environment before file, and every problem named."""
+"""The agent's settings from flags, environment and file, and the errors of invalid ones."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from determined.errors import ConfigError
 from determined_agent.settings import base_environment, read_settings
 
 
-def test_flags_win_over_environment_over_file(tmp_path: Path) -> None:
+def test_flags_override_the_environment_and_the_environment_overrides_the_file(tmp_path: Path) -> None:
     file = tmp_path / "agent.yaml"
     file.write_text("pool: from-file\nslots: 1\nid: from-file\ntasks-as-me: true\n")
     environ = {"DET_AGENT_SLOTS": "2", "DET_AGENT_ID": "from-environment", "DET_MASTER": "http://m:1", "HOME": "/h"}
@@ -27,7 +27,9 @@ def test_every_invalid_setting_is_named_in_one_error(tmp_path: Path) -> None:
         read_settings(["--config", str(tmp_path / "nowhere")], {"HOME": "/h"})
 
 
-def test_paths_are_made_whole_and_wrong_ones_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths_become_absolute_and_invalid_paths_and_urls_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert read_settings(["--data", "here"], {}).data == tmp_path / "here"
     with pytest.raises(ConfigError, match="no Python at /no/python"):

@@ -1,4 +1,4 @@
-"""Shims that are forked instead of started: the server's end, its restart, and the program that needs no other Python."""
+"""Shims that a fork server starts: the end of the server, its restart, and programs that run without another Python."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ def forks(tmp_path: Path) -> Iterator[ShimForks]:
 
 
 def server_of(folder: Path) -> list[int]:
-    """The fork servers of an agent whose data folder this is."""
+    """Returns the pids of the fork servers of an agent with this data folder."""
     return [
         pid
         for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
@@ -43,7 +43,7 @@ def server_of(folder: Path) -> list[int]:
 
 
 def boot(folder: Path, entrypoint: object, **variables: str) -> Launch:
-    """The launch of a task by the product's own start-up program; its Python would fail at once."""
+    """Returns the launch of a task by the product's own start-up program. Its argv would fail immediately."""
     launch = make_launch(folder, "", argv=("/nowhere/python", "-c", "raise SystemExit(9)"))
     environment = {**launch.environment, "DET_ENTRYPOINT_JSON": json.dumps(entrypoint), **variables}
     return Launch(launch.folder, launch.argv, environment, launch.workdir, program=RUN_TASK)
@@ -56,7 +56,7 @@ async def test_the_start_up_program_runs_without_another_python(forks: ShimForks
     assert text_of(launch.folder) == ["variable", "1", str(launch.workdir), f"sh -c {script} "]
 
 
-async def test_an_error_of_the_start_up_program_is_in_the_log(forks: ShimForks, tmp_path: Path) -> None:
+async def test_an_error_of_the_start_up_program_is_written_to_the_log(forks: ShimForks, tmp_path: Path) -> None:
     launch = boot(tmp_path, None)
     assert await run(ProcessDriver(forks=forks), launch) == Ended("exited", code=1)
     assert text_of(launch.folder) == ["determined: the experiment configuration has no entrypoint"]
@@ -65,7 +65,9 @@ async def test_an_error_of_the_start_up_program_is_in_the_log(forks: ShimForks, 
     assert text_of(broken.folder)[0] == "Traceback (most recent call last):"
 
 
-async def test_signals_are_those_of_a_program_that_python_has_started(forks: ShimForks, tmp_path: Path) -> None:
+async def test_a_forked_program_ignores_the_same_signals_as_one_that_python_started(
+    forks: ShimForks, tmp_path: Path
+) -> None:
     script = "grep SigIgn /proc/self/status"
     launch = boot(tmp_path, script)
     await run(ProcessDriver(forks=forks), launch)
@@ -75,7 +77,7 @@ async def test_signals_are_those_of_a_program_that_python_has_started(forks: Shi
     assert text_of(launch.folder) == text_of(plain.folder)
 
 
-async def test_a_shim_is_shown_with_its_own_words(forks: ShimForks, tmp_path: Path) -> None:
+async def test_a_forked_shim_has_the_command_line_of_a_shim(forks: ShimForks, tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "sleep 1000")
     driver = ProcessDriver(forks=forks)
     await driver.start(launch)
@@ -87,7 +89,7 @@ async def test_a_shim_is_shown_with_its_own_words(forks: ShimForks, tmp_path: Pa
     assert (await driver.wait(launch.folder)).kind == "stopped"
 
 
-async def test_a_server_that_was_killed_is_started_again_and_costs_no_task(
+async def test_a_killed_fork_server_is_restarted_and_no_task_is_lost(
     forks: ShimForks, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     driver = ProcessDriver(forks=forks)
@@ -103,14 +105,14 @@ async def test_a_server_that_was_killed_is_started_again_and_costs_no_task(
     assert [record.message for record in caplog.records] == [
         "the fork server of this agent was ended by another program; it is started again"
     ]
-    (again,) = await eventually(lambda: server_of(tmp_path / "data"))
-    assert again != server
+    (second_server,) = await eventually(lambda: server_of(tmp_path / "data"))
+    assert second_server != server
     (running.workdir / "go").write_text("now\n")
     async with asyncio.timeout(20):
         assert await driver.wait(running.folder) == Ended("exited", code=3)
 
 
-async def test_the_server_ends_with_its_agent_and_its_shims_continue(tmp_path: Path) -> None:
+async def test_the_fork_server_ends_with_its_agent_and_its_shims_continue(tmp_path: Path) -> None:
     forks = ShimForks(tmp_path / "data")
     forks.open()
     launch = make_launch(tmp_path, "read line < go; exit 3")
@@ -124,7 +126,7 @@ async def test_the_server_ends_with_its_agent_and_its_shims_continue(tmp_path: P
         assert await ProcessDriver().wait(launch.folder) == Ended("exited", code=3)
 
 
-async def test_a_server_that_does_not_keep_up_holds_up_no_task(tmp_path: Path) -> None:
+async def test_a_task_starts_while_the_fork_servers_socket_is_full(tmp_path: Path) -> None:
     forks = ShimForks(tmp_path)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
@@ -138,11 +140,11 @@ async def test_a_server_that_does_not_keep_up_holds_up_no_task(tmp_path: Path) -
         forks._socket = None
 
 
-async def test_without_a_server_each_shim_is_a_python_of_its_own(tmp_path: Path) -> None:
+async def test_without_a_fork_server_a_shim_starts_in_its_own_python(tmp_path: Path) -> None:
     assert (await run(ProcessDriver(forks=ShimForks(tmp_path)), make_launch(tmp_path, "exit 4"))).code == 4
 
 
-async def test_a_stopped_server_is_killed_and_holds_up_no_task(
+async def test_a_suspended_fork_server_is_replaced_and_delays_no_task(
     forks: ShimForks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "FORK_SECONDS", 0.2)
@@ -151,5 +153,5 @@ async def test_a_stopped_server_is_killed_and_holds_up_no_task(
     os.kill(server, signal.SIGSTOP)
     async with asyncio.timeout(60):
         assert await run(driver, make_launch(tmp_path, "echo done")) == Ended("exited", code=0)
-    (again,) = await eventually(lambda: [pid for pid in server_of(tmp_path / "data") if pid != server])
-    assert again != server
+    (second_server,) = await eventually(lambda: [pid for pid in server_of(tmp_path / "data") if pid != server])
+    assert second_server != server

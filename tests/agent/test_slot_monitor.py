@@ -1,4 +1,4 @@
-"""What an agent says of its accelerators: used by others, broken, idle; and what a task sees of them."""
+"""Statuses of accelerators (occupied, unhealthy, idle), and the devices that a task sees."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ A, B = SlotFacts(id=0, type="cuda", uuid="GPU-a"), SlotFacts(id=1, type="cuda", 
 
 
 class Tasks:
-    """Of a daemon what the monitor asks and tells it."""
+    """The part of the daemon that the monitor uses."""
 
     def __init__(self) -> None:
         self.container_ids: Set[str] = set()
@@ -50,8 +50,8 @@ def monitor(tmp_path):
     return SlotMonitor([A, B], seconds=1, busy_mib=1024, idle_seconds=60, kernel_log=KernelLog(log))
 
 
-def said(tasks):
-    """The last report: slot → status and reason."""
+def last_statuses(tasks):
+    """Returns the status and the reason of each slot in the last report."""
     return {status.id: (status.status, status.reason) for status in tasks.reports[-1]}
 
 
@@ -59,15 +59,15 @@ async def test_a_slot_is_occupied_while_a_program_outside_the_cluster_computes_o
     tasks = Tasks()
     smi.show(Gpu("GPU-a", processes=[(os.getpid(), "C", "N/A")]), Gpu("GPU-b"))
     await monitor.tick(tasks)
-    assert said(tasks) == {0: ("occupied", f"process {os.getpid()} of {ME} uses it, outside the cluster")}
+    assert last_statuses(tasks) == {0: ("occupied", f"process {os.getpid()} of {ME} uses it, outside the cluster")}
     await monitor.tick(tasks)
     assert len(tasks.reports) == 1
     smi.show(Gpu("GPU-a"), Gpu("GPU-b"))
     await monitor.tick(tasks)
-    assert said(tasks) == {}
+    assert last_statuses(tasks) == {}
 
 
-async def test_a_process_of_a_task_is_none_of_others(smi, monitor):
+async def test_a_process_of_a_running_task_does_not_occupy_its_slot(smi, monitor):
     task = await asyncio.create_subprocess_exec("sleep", "60", env={"DET_CONTAINER_ID": "c1"})
     try:
         tasks = Tasks()
@@ -77,14 +77,14 @@ async def test_a_process_of_a_task_is_none_of_others(smi, monitor):
         assert tasks.reports == []
         tasks.container_ids = {"c2"}
         await monitor.tick(tasks)
-        assert said(tasks)[0][0] == "occupied"
+        assert last_statuses(tasks)[0][0] == "occupied"
         assert await monitor.occupation([0]) == "", "the last task's process alone, without memory, hinders nobody"
     finally:
         task.kill()
         await task.wait()
 
 
-async def test_a_child_of_a_task_is_none_of_others_whatever_its_environment(smi, monitor):
+async def test_a_child_of_a_task_with_an_empty_environment_does_not_occupy_the_slot(smi, monitor):
     script = "env -i sleep 60 & echo $!; wait"
     task = await asyncio.create_subprocess_exec(
         *("/bin/sh", "-c", script),
@@ -104,65 +104,65 @@ async def test_a_child_of_a_task_is_none_of_others_whatever_its_environment(smi,
         await task.wait()
 
 
-async def test_a_slot_is_free_when_its_memory_is_free(smi, monitor):
+async def test_a_slot_is_occupied_while_its_memory_is_in_use(smi, monitor):
     tasks = Tasks()
     smi.show(Gpu("GPU-a", used="1024 MiB"), Gpu("GPU-b", used="30000 MiB"))
     await monitor.tick(tasks)
-    assert said(tasks) == {1: ("occupied", "30,000 MiB of its memory are still in use")}
+    assert last_statuses(tasks) == {1: ("occupied", "30,000 MiB of its memory are still in use")}
     assert await monitor.occupation([0]) == ""
     assert await monitor.occupation([0, 1]) == "slot 1: 30,000 MiB of its memory are still in use"
     tasks.held_slots = {1}
     await monitor.tick(tasks)
-    assert said(tasks) == {}
+    assert last_statuses(tasks) == {}
 
 
 async def test_a_lost_gpu_is_unhealthy_until_it_is_back(smi, monitor):
     tasks = Tasks()
     smi.show(Gpu("GPU-a"))
     await monitor.tick(tasks)
-    assert said(tasks) == {1: ("unhealthy", "its driver no longer lists it")}
+    assert last_statuses(tasks) == {1: ("unhealthy", "its driver no longer lists it")}
     smi.say("Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.", 15)
     await monitor.tick(tasks)
     assert len(tasks.reports) == 1, "it may have been busy"
     await monitor.tick(tasks)
     lost = "its driver no longer lists it (nvidia-smi failed with exit code 15: Unable to determine the device handle"
-    assert {text.startswith(lost) for _, text in said(tasks).values()} == {True}
+    assert {text.startswith(lost) for _, text in last_statuses(tasks).values()} == {True}
     smi.show(Gpu("GPU-a"), Gpu("GPU-b", used="[GPU is lost]"))
     await monitor.tick(tasks)
-    assert said(tasks) == {1: ("unhealthy", "GPU is lost")}
+    assert last_statuses(tasks) == {1: ("unhealthy", "GPU is lost")}
     smi.show(Gpu("GPU-a"), Gpu("GPU-b"))
     await monitor.tick(tasks)
-    assert said(tasks) == {}
+    assert last_statuses(tasks) == {}
 
 
-async def test_new_errors_and_hardware_faults_disable_a_slot_for_good(smi, monitor, tmp_path):
+async def test_new_memory_errors_and_hardware_faults_keep_a_slot_unhealthy(smi, monitor, tmp_path):
     tasks = Tasks()
     smi.show(Gpu("GPU-a", uncorrected="5"), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
-    assert tasks.reports == [], "errors of earlier days are no news"
+    assert tasks.reports == [], "errors from before the start of the agent do not count"
     smi.show(Gpu("GPU-a", uncorrected="7"), Gpu("GPU-b", "00000000:5E:00.0"))
     with (tmp_path / "kmsg").open("a") as log:
         log.write("4,3,3,-;NVRM: Xid (PCI:0000:5E:00): 79, pid=1, GPU has fallen off the bus.\n")
     await monitor.tick(tasks)
     smi.show(Gpu("GPU-a", uncorrected="0"), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
-    assert said(tasks) == {
+    assert last_statuses(tasks) == {
         0: ("unhealthy", "2 uncorrected errors of its memory (ECC) since the agent started"),
         1: ("unhealthy", "the driver reported hardware fault Xid 79: pid=1, GPU has fallen off the bus."),
     }
 
 
-async def test_one_lost_gpu_leaves_the_others_as_they_are(smi, monitor):
+async def test_one_lost_gpu_does_not_change_the_status_of_the_others(smi, monitor):
     tasks = Tasks()
     smi.show(Gpu("GPU-a"))
     smi.fail(15)
     await monitor.tick(tasks)
-    assert said(tasks) == {
+    assert last_statuses(tasks) == {
         1: ("unhealthy", 'its driver no longer lists it (nvidia-smi failed with exit code 15: <?xml version="1.0" ?>)')
     }
 
 
-async def test_a_fault_of_a_gpu_that_is_gone_at_once_is_remembered(smi, monitor, tmp_path):
+async def test_a_fault_of_a_gpu_that_disappears_is_remembered(smi, monitor, tmp_path):
     tasks = Tasks()
     smi.show(Gpu("GPU-a"), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
@@ -171,24 +171,26 @@ async def test_a_fault_of_a_gpu_that_is_gone_at_once_is_remembered(smi, monitor,
     smi.show(Gpu("GPU-a"))
     await monitor.tick(tasks)
     fault = ("unhealthy", "the driver reported hardware fault Xid 79: pid=1, GPU has fallen off the bus.")
-    assert said(tasks) == {1: fault}
+    assert last_statuses(tasks) == {1: fault}
     smi.show(Gpu("GPU-a"), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
-    assert said(tasks) == {1: fault}
+    assert last_statuses(tasks) == {1: fault}
 
 
-async def test_errors_count_anew_after_the_driver_was_loaded_again(smi, monitor):
+async def test_memory_errors_count_from_zero_after_a_reload_of_the_driver(smi, monitor):
     tasks = Tasks()
     for count in ("5", "0", "3"):
         smi.show(Gpu("GPU-a", uncorrected=count), Gpu("GPU-b"))
         await monitor.tick(tasks)
-    assert said(tasks) == {0: ("unhealthy", "3 uncorrected errors of its memory (ECC) since the agent started")}
+    assert last_statuses(tasks) == {
+        0: ("unhealthy", "3 uncorrected errors of its memory (ECC) since the agent started")
+    }
 
 
 def statuses(watch, now, utilization, held=frozenset({0})):
     device = Device("GPU-a", "cuda", utilization=utilization)
-    found = watch.statuses([device], held=held, ours=(), owner=str, faults={}, problem="", now=now)
-    return [(status.status, status.reason) for status in found]
+    slot_statuses = watch.statuses([device], held=held, ours=(), owner=str, faults={}, problem="", now=now)
+    return [(status.status, status.reason) for status in slot_statuses]
 
 
 def test_a_held_slot_is_idle_after_some_time_without_computation():
@@ -201,7 +203,7 @@ def test_a_held_slot_is_idle_after_some_time_without_computation():
     assert statuses(never, 0, 0) == statuses(never, 1e9, 0) == []
 
 
-def test_at_most_three_programs_are_named():
+def test_an_occupation_names_at_most_three_processes():
     watch = SlotWatch([A], busy_mib=0, idle_seconds=0)
     reason = watch.occupation(
         Device("GPU-a", "cuda", processes=(1, 2, 3, 4, 5, 6)), ours={1}, owner=lambda pid: None if pid == 6 else "ann"
@@ -265,7 +267,7 @@ async def test_a_container_gets_the_files_of_its_own_cards(tmp_path):
         await DevicesHook(slots).do(draft_of(tmp_path, [1], container=True))
 
 
-async def test_a_task_waits_until_the_memory_of_the_last_one_is_free(tmp_path, monkeypatch):
+async def test_a_task_waits_until_the_memory_of_the_previous_task_is_free(tmp_path, monkeypatch):
     monkeypatch.setattr(devices_hook, "LOOK_SECONDS", 0.01)
     reasons = iter(["slot 0: 9,000 MiB of its memory are still in use", "slot 0: 8,000 MiB …", ""])
 
@@ -279,7 +281,7 @@ async def test_a_task_waits_until_the_memory_of_the_last_one_is_free(tmp_path, m
     assert output.count(b"waiting until it is free: slot 0: 9,000 MiB of its memory are still in use") == 1
 
 
-async def test_a_task_whose_gpu_others_keep_is_tried_elsewhere(tmp_path, monkeypatch):
+async def test_a_task_whose_gpu_stays_occupied_fails_as_a_system_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(devices_hook, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(devices_hook, "WAIT_SECONDS", 0.02)
 

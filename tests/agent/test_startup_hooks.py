@@ -1,4 +1,4 @@
-"""Start-up hooks as users write them: the same in a process and in a container."""
+"""Start-up hooks as users write them, in a process and in a container."""
 
 import base64
 import io
@@ -18,8 +18,8 @@ from determined_agent.known_secrets import MAX_SECRETS, mask_of
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A hook, the task after it, and what is seen; the line that names the place of a failure is left out."""
+class HookCase:
+    """A hook, the task after it, and the expected lines and exit code."""
 
     hook: str
     task: str | list[str] = "echo task"
@@ -28,7 +28,7 @@ class Kind:
 
 
 def _wheel() -> str:
-    """A package of one module, as base64: hooks install it without any index."""
+    """Returns a wheel with one module as base64. Hooks install it without any index."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as wheel:
         wheel.writestr("tinypackage.py", "VALUE = 7\n")
@@ -41,61 +41,61 @@ def _wheel() -> str:
     return base64.b64encode(data.getvalue()).decode()
 
 
-PLACE = re.compile(r"startup-hook\.sh, line \d+: exit code \d+$")
+FAILURE_PLACE = re.compile(r"startup-hook\.sh, line \d+: exit code \d+$")
 WHEEL = "tinypackage-1-py3-none-any.whl"
 PIP = "python3 -m pip install --quiet --no-index --break-system-packages --disable-pip-version-check --root-user-action=ignore"
-KINDS = {
-    "export": Kind("export GREETING='hello world'", 'echo "$GREETING"', ("hello world",)),
-    "export-quotes": Kind("export ODD='a \"b\"  c'", 'echo "$ODD"', ('a "b"  c',)),
-    "path": Kind(
+HOOK_CASES = {
+    "export": HookCase("export GREETING='hello world'", 'echo "$GREETING"', ("hello world",)),
+    "export-quotes": HookCase("export ODD='a \"b\"  c'", 'echo "$ODD"', ('a "b"  c',)),
+    "path": HookCase(
         "mkdir -p tools; printf '#!/bin/sh\\necho mine\\n' >tools/tool; chmod +x tools/tool; export PATH=$PWD/tools:$PATH",
         "tool",
         ("mine",),
     ),
-    "unset": Kind("unset FROM_CONFIG", 'echo "${FROM_CONFIG-gone}"', ("gone",)),
-    "override": Kind("export FROM_CONFIG=changed", 'echo "$FROM_CONFIG"', ("changed",)),
-    "pip-wheel": Kind(
+    "unset": HookCase("unset FROM_CONFIG", 'echo "${FROM_CONFIG-gone}"', ("gone",)),
+    "override": HookCase("export FROM_CONFIG=changed", 'echo "$FROM_CONFIG"', ("changed",)),
+    "pip-wheel": HookCase(
         f"base64 -d payload >{WHEEL}; {PIP} ./{WHEEL}",
         "python3 -c 'import tinypackage; print(tinypackage.VALUE)'",
         ("7",),
     ),
-    "pip-fails": Kind(f"{PIP} no-such-package-anywhere 2>/dev/null", lines=(), code=1),
-    "pip-fails-forgiven": Kind(
+    "pip-fails": HookCase(f"{PIP} no-such-package-anywhere 2>/dev/null", lines=(), code=1),
+    "pip-fails-forgiven": HookCase(
         f"{PIP} no-such-package-anywhere 2>/dev/null || echo without it", lines=("without it", "task")
     ),
-    "apt": Kind("command -v apt-get >/dev/null && echo apt is here", lines=("apt is here", "task")),
-    "conda-absent": Kind(
+    "apt": HookCase("command -v apt-get >/dev/null && echo apt is here", lines=("apt is here", "task")),
+    "conda-absent": HookCase(
         "if command -v conda; then conda activate lab; else echo no conda; fi", lines=("no conda", "task")
     ),
-    "conda-demanded": Kind("conda activate lab 2>/dev/null", lines=(), code=127),
-    "fails": Kind("echo before; false; echo after", lines=("before",), code=1),
-    "exit-code": Kind("exit 7", lines=(), code=7),
-    "exit-zero": Kind("echo enough; exit 0", lines=("enough",)),
-    "forgiving": Kind("set +e; false; echo on", lines=("on", "task")),
-    "changes-folder": Kind(
+    "conda-demanded": HookCase("conda activate lab 2>/dev/null", lines=(), code=127),
+    "fails": HookCase("echo before; false; echo after", lines=("before",), code=1),
+    "exit-code": HookCase("exit 7", lines=(), code=7),
+    "exit-zero": HookCase("echo enough; exit 0", lines=("enough",)),
+    "forgiving": HookCase("set +e; false; echo on", lines=("on", "task")),
+    "changes-folder": HookCase(
         "mkdir -p below; cd below; touch made", "ls below/made; basename $PWD", ("below/made", "workdir")
     ),
-    "background": Kind("sleep 600 &", lines=("task",)),
-    "background-prints": Kind(
+    "background": HookCase("sleep 600 &", lines=("task",)),
+    "background-prints": HookCase(
         "mkfifo wait; (read -r _ <wait; echo from behind; touch said) &",
         "echo go >wait; until [ -e said ]; do sleep 0.01; done; echo task",
         ("from behind", "task"),
     ),
-    "function": Kind(
+    "function": HookCase(
         "greet() { echo hi from a function; }; export -f greet", ["bash", "-c", "greet"], ("hi from a function",)
     ),
-    "umask": Kind("umask 027", "umask", ("0027",)),
-    "limit": Kind("ulimit -n 97", "ulimit -n", ("97",)),
-    "trap": Kind("trap 'echo never seen' EXIT; trap - EXIT", lines=("task",)),
-    "environment": Kind(
+    "umask": HookCase("umask 027", "umask", ("0027",)),
+    "limit": HookCase("ulimit -n 97", "ulimit -n", ("97",)),
+    "trap": HookCase("trap 'echo never seen' EXIT; trap - EXIT", lines=("task",)),
+    "environment": HookCase(
         "python3 -m venv --without-pip own; source own/bin/activate",
         "python3 -c 'import sys; print(sys.prefix.endswith(\"/own\"))'",
         ("True",),
     ),
-    "reads-input": Kind('read -r line || echo "nothing to read"', lines=("nothing to read", "task")),
-    "here-document": Kind("cat <<'END'\n$NOT expanded\nEND", lines=("$NOT expanded", "task")),
-    "windows-line-ends": Kind("echo one\r\necho two", lines=("one", "two", "task")),
-    "no-newline-at-end": Kind("echo last", lines=("last", "task")),
+    "reads-input": HookCase('read -r line || echo "nothing to read"', lines=("nothing to read", "task")),
+    "here-document": HookCase("cat <<'END'\n$NOT expanded\nEND", lines=("$NOT expanded", "task")),
+    "windows-line-ends": HookCase("echo one\r\necho two", lines=("one", "two", "task")),
+    "no-newline-at-end": HookCase("echo last", lines=("last", "task")),
 }
 
 RUNTIMES = [
@@ -109,23 +109,23 @@ RUNTIMES = [
 
 
 @pytest.mark.parametrize("settings", RUNTIMES)
-@pytest.mark.parametrize("name", KINDS)
-async def test_a_hook_does_the_same_in_a_process_and_in_a_container(
+@pytest.mark.parametrize("name", HOOK_CASES)
+async def test_a_startup_hook_has_the_same_effect_in_a_process_and_in_a_container(
     tmp_path: Path, name: str, settings: dict[str, Any]
 ) -> None:
     if settings:
         need_engine()
-    kind, master = KINDS[name], FakeLinkMaster()
-    context = make_context(master, startup_hook_sh=kind.hook, payload=_wheel())
+    case, master = HOOK_CASES[name], FakeLinkMaster()
+    context = make_context(master, startup_hook_sh=case.hook, payload=_wheel())
     exit_, lines, _ = await outcome(
-        tmp_path, kind.task, master=master, context=context, user_environment=["FROM_CONFIG=1"], settings=settings
+        tmp_path, case.task, master=master, context=context, user_environment=["FROM_CONFIG=1"], settings=settings
     )
-    seen = tuple(line.rstrip("\r") for line in lines if not PLACE.match(line))
-    assert (exit_.code, seen) == (kind.code, kind.lines), exit_.message
+    printed = tuple(line.rstrip("\r") for line in lines if not FAILURE_PLACE.match(line))
+    assert (exit_.code, printed) == (case.code, case.lines), exit_.message
 
 
 @pytest.mark.parametrize("settings", RUNTIMES)
-async def test_the_log_of_a_hook_has_none_of_its_commands_and_the_place_of_its_failure(
+async def test_the_log_of_a_failed_startup_hook_names_the_line_but_no_command(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     """All users may read the log."""
@@ -163,7 +163,7 @@ async def test_secrets_of_the_configuration_that_a_task_prints_are_masked_in_its
     assert not any(secret in line for secret in secrets for line in [*lines, exit_.model_dump_json()])
 
 
-def test_words_and_more_secrets_than_the_bound_are_not_masked() -> None:
+def test_short_values_and_secrets_beyond_the_limit_are_not_masked() -> None:
     variables = ["A_TOKEN=short", *(f"KEY_{number}_TOKEN={number:08}" + "x" * (number % 7) for number in range(300))]
     mask = mask_of({"user_environment": variables})
     assert mask("short 00000006xxxxxx") == "short ********"

@@ -1,4 +1,4 @@
-"""Which packages of the product's environment tasks see."""
+"""The packages of the product's environment that tasks can import."""
 
 from importlib import metadata
 from pathlib import Path
@@ -8,10 +8,10 @@ from determined_agent.task_base import packages_for_tasks
 
 
 class Installed(metadata.Distribution):
-    """A distribution of which only the requirements matter."""
+    """A distribution that only has requirements."""
 
     def __init__(self, *requires: str) -> None:
-        self._lines = [f"Requires-Dist: {one}" for one in requires]
+        self._lines = [f"Requires-Dist: {requirement}" for requirement in requires]
 
     def read_text(self, filename: str) -> str | None:
         return "\n".join(["Metadata-Version: 2.1", "Name: x", *self._lines, "", ""]) if filename == "METADATA" else None
@@ -20,7 +20,7 @@ class Installed(metadata.Distribution):
         return Path(path)
 
 
-def test_tasks_see_what_is_meant_for_them_and_what_the_user_added() -> None:
+def test_tasks_see_the_task_packages_and_those_that_the_user_added() -> None:
     installed = {
         "detent-cluster": Installed(
             "fastapi>=0.115", "PyYAML>=6", "pytest; extra == 'dev'", 'torch==2.13.0; extra == "pytorch"'
@@ -43,5 +43,5 @@ def test_tasks_see_what_is_meant_for_them_and_what_the_user_added() -> None:
     assert "pydantic" in packages_for_tasks(installed)
 
 
-def test_without_the_products_metadata_everything_is_the_users() -> None:
+def test_without_the_products_metadata_tasks_see_every_package() -> None:
     assert packages_for_tasks({"numpy": Installed()}) == {"numpy"}

@@ -1,4 +1,4 @@
-"""Each attempt has a Python environment of its own; neither the product's nor the user's changes by it."""
+"""The Python environment of each attempt. Attempts change neither the product's nor the user's environment."""
 
 import asyncio
 import functools
@@ -18,11 +18,11 @@ from determined_agent.drivers.driver import NotStarted
 from determined_agent.mount_probe import can_mount
 from determined_agent.task_python import PythonProbe
 
-# Stops before pip can touch an environment that is not the attempt's own.
+# Exits before pip can change an environment that is not the attempt's own.
 ONLY_IN_THE_ATTEMPT = 'case $(python -c "import sys; print(sys.prefix)") in "$DET_RUN_DIR"/*) ;; *) exit 77 ;; esac\n'
 
 
-async def test_two_trials_do_not_see_each_others_installs(tmp_path: Path) -> None:
+async def test_two_containers_do_not_see_each_others_installed_packages(tmp_path: Path) -> None:
     wheels = [make_wheel(tmp_path / "wheels", "tiny", version) for version in ("1.0", "2.0", "3.0")]
     base = make_environment(tmp_path / "base", wheels[0])
     before = listing(site_packages(base))
@@ -35,7 +35,7 @@ async def test_two_trials_do_not_see_each_others_installs(tmp_path: Path) -> Non
         containers.append(make_desired(["python3", "-c", script], context=context, image=f"venv:{base}"))
     containers.append(make_desired(["python", "-c", "import tiny; print(tiny.version)"], image=f"venv:{base}"))
     async with serving(master.app()) as url, agent_on(url, tmp_path / "data"):
-        for desired in containers:  # one after the other: what the first left behind is there for the next
+        for desired in containers:  # in sequence, so that the next could see what the previous one installed
             await master.set_desired(*containers[: containers.index(desired) + 1])
             await eventually(functools.partial(is_done, master, desired))
         await eventually(lambda: not list(tmp_path.glob("data/runs/*/run/venv")))
@@ -43,7 +43,7 @@ async def test_two_trials_do_not_see_each_others_installs(tmp_path: Path) -> Non
     assert listing(site_packages(base)) == before
 
 
-async def test_pip_leaves_the_base_alone(tmp_path: Path) -> None:
+async def test_pip_in_a_task_does_not_change_the_base_environment(tmp_path: Path) -> None:
     one, two = (make_wheel(tmp_path / "wheels", "tiny", version) for version in ("1.0", "2.0"))
     base = make_environment(tmp_path / "base", one)
     before = listing(site_packages(base))
@@ -59,7 +59,7 @@ async def test_pip_leaves_the_base_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -> None:
+async def test_tasks_on_the_products_python_do_not_change_its_environment(tmp_path: Path) -> None:
     product = Path(sys.prefix)
     before = listing(product)
     wheel = make_wheel(tmp_path / "wheels", "pydantic", "1.0")
@@ -86,7 +86,7 @@ async def test_tasks_of_the_products_own_python_run_outside_it(tmp_path: Path) -
     assert [path.is_symlink() for path in created] == [True]  # not on the disk a second time
 
 
-async def test_without_a_pip_in_the_base_no_other_is_taken(tmp_path: Path) -> None:
+async def test_without_pip_in_the_base_a_pip_command_fails_with_the_reason(tmp_path: Path) -> None:
     venv.create(tmp_path / "base", symlinks=True)
     exit_, lines, _ = await outcome(tmp_path, "pip install x; python -m pip --version", image=f"venv:{tmp_path}/base")
     assert exit_.code == 1
@@ -113,7 +113,7 @@ async def test_programs_of_the_base_run_under_the_attempts_python(tmp_path: Path
     assert own.endswith("/run/venv")
 
 
-async def test_the_base_is_read_only_where_the_task_may_have_mounts(tmp_path: Path) -> None:
+async def test_the_base_environment_is_read_only_if_the_task_has_mounts(tmp_path: Path) -> None:
     if os.geteuid() != 0 or not can_mount():
         pytest.skip("a mount of its own would cost this task a user namespace")
     base = make_environment(tmp_path / "base")
@@ -135,7 +135,7 @@ async def test_the_base_is_read_only_where_the_task_may_have_mounts(tmp_path: Pa
         (["python", "-m", "determined.launch.wrap_rank", "0", "--", "python", "-c", "import nosuch"], "pip: [nosuch]"),
     ],
 )
-async def test_a_missing_module_is_answered_with_the_command_that_adds_it(
+async def test_a_missing_module_is_reported_with_the_setting_that_adds_it(
     tmp_path: Path, command: list[str], text: str
 ) -> None:
     exit_, _, notes = await outcome(tmp_path, command)
@@ -144,7 +144,7 @@ async def test_a_missing_module_is_answered_with_the_command_that_adds_it(
     assert exit_.message.splitlines()[-1] in notes[-1]
 
 
-async def test_no_command_is_named_for_what_no_index_has(tmp_path: Path) -> None:
+async def test_no_remedy_is_named_for_a_module_that_no_index_has(tmp_path: Path) -> None:
     for script in ("import own.nosuch", "import determined.nosuch", "print(\"No module named 'x'\"); exit(3)"):
         master = FakeLinkMaster()
         context = make_context(master, **{"own__x.py": ""})
@@ -155,7 +155,7 @@ async def test_no_command_is_named_for_what_no_index_has(tmp_path: Path) -> None
         assert "pip install" not in exit_.message, (script, lines)
 
 
-async def test_a_python_that_hangs_delays_nobody_else_and_is_named(tmp_path: Path) -> None:
+async def test_a_python_that_hangs_delays_no_other_probe_and_is_named(tmp_path: Path) -> None:
     hanging = tmp_path / "python"
     hanging.write_text("#!/bin/sh\nsleep 600\n")
     hanging.chmod(0o755)

@@ -1,3 +1,5 @@
+"""Removal of folder trees that a task left."""
+
 import os
 import subprocess
 from pathlib import Path
@@ -13,7 +15,7 @@ def test_a_folder_deeper_than_the_recursion_limit_is_removed(tmp_path: Path) -> 
     assert not top.exists()
 
 
-def test_a_link_or_a_fifo_is_removed_and_nothing_behind_it(tmp_path: Path) -> None:
+def test_removing_a_link_or_a_fifo_removes_nothing_behind_it(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "kept")
     os.mkfifo(tmp_path / "fifo")
@@ -22,5 +24,5 @@ def test_a_link_or_a_fifo_is_removed_and_nothing_behind_it(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_a_path_that_does_not_exist_is_gone(tmp_path: Path) -> None:
+def test_removing_a_path_that_does_not_exist_succeeds(tmp_path: Path) -> None:
     assert remove_tree(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""A master of canned answers on localhost, and a ``det`` that talks to it."""
+"""A master with prepared answers on localhost, and a ``det`` that uses it."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ Answer = tuple[int, Any]
 
 @dataclass
 class Request:
-    """What the master was sent."""
+    """A request that the master received."""
 
     method: str
     path: str
@@ -34,36 +34,42 @@ class Request:
 
 @dataclass
 class FakeMaster:
-    """``answers["GET /path"]`` is a value, (status, value), a Stream, or a function of the request."""
+    """A master with prepared answers.
+
+    ``answers["GET /path"]`` is a value, (status, value), a Stream, or a function of the request.
+    """
 
     url: str = ""
     answers: dict[str, Any] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
 
-    def asked(self, line: str) -> list[Request]:
-        return [each for each in self.requests if f"{each.method} {each.path}" == line]
+    def requests_to(self, line: str) -> list[Request]:
+        """Returns the requests to "METHOD /path"."""
+        return [request for request in self.requests if f"{request.method} {request.path}" == line]
 
     def answer(self, request: Request) -> Any:
-        found = self.answers.get(f"{request.method} {request.path}")
+        prepared = self.answers.get(f"{request.method} {request.path}")
         if request.path.startswith("/detent/ids/"):
             return {"ids": request.query["prefix"]}
-        if found is None and request.path.startswith("/detent/trials/") and request.path.endswith("/logs"):
+        if prepared is None and request.path.startswith("/detent/trials/") and request.path.endswith("/logs"):
             return {"lines": []}
-        if found is None:
+        if prepared is None:
             return error(404, 5, f"no {request.path}")
-        return found(request) if callable(found) else found
+        return prepared(request) if callable(prepared) else prepared
 
 
 def error(status: int, code: int, text: str, **more: Any) -> Answer:
+    """Returns an error answer."""
     return status, {"error": {"code": code, "reason": "X", "error": text}, **more}
 
 
 class Stream(list[dict[str, Any]]):
-    """Lines that are sent one by one."""
+    """Lines that are sent one after the other."""
 
 
 @pytest.fixture
 def fake() -> Iterator[FakeMaster]:
+    """Yields a master with prepared answers that serves on localhost."""
     master = FakeMaster()
 
     class Handler(BaseHTTPRequestHandler):
@@ -74,11 +80,11 @@ def fake() -> Iterator[FakeMaster]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             request = Request(self.command, parts.path, parse_qs(parts.query), body, self.headers.get("Authorization"))
             master.requests.append(request)
-            found = master.answer(request)
-            if isinstance(found, Stream):
-                self.stream(found)
+            answer = master.answer(request)
+            if isinstance(answer, Stream):
+                self.stream(answer)
                 return
-            status, value = found if isinstance(found, tuple) else (200, found)
+            status, value = answer if isinstance(answer, tuple) else (200, answer)
             data = value if isinstance(value, bytes) else json.dumps(value).encode()
             self.send_response(status)
             kind = "application/octet-stream" if isinstance(value, bytes) else "application/json"
@@ -100,7 +106,7 @@ def fake() -> Iterator[FakeMaster]:
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = handle_one
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Quiet."""
+            """Logs nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -117,7 +123,7 @@ def fake() -> Iterator[FakeMaster]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user who never used ``det`` before."""
+    """Returns the folder of a user who never used ``det``."""
     for name in ("DET_MASTER", "DET_USER", "DET_PASS", "DET_USER_TOKEN", "DET_DEBUG", "VIRTUAL_ENV"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -127,7 +133,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dataclass
 class Outcome:
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -139,7 +145,7 @@ Det = Callable[..., Outcome]
 
 @pytest.fixture
 def det(fake: FakeMaster, home: Path, capsys: pytest.CaptureFixture[str]) -> Det:
-    """``det("e", "list")``, logged in as ``ann``."""
+    """Returns a function that runs ``det`` in this process, signed in as ``ann``: ``det("e", "list")``."""
     auth_store.remember(fake.url, "ann", "T")
     auth_store.set_default_master(fake.url)
 

@@ -1,4 +1,4 @@
-"""Who asks whom: the remembered logins, the order of sources, and passwords that are never sent as typed."""
+"""Sign-in of the command line: the stored tokens, the order of sources, and hashed passwords."""
 
 import hashlib
 import json
@@ -18,12 +18,12 @@ URL = "http://h:1"
 
 
 def options(master: str | None = None, user: str | None = None) -> Globals:
-    found = Globals()
-    found.master, found.user = master, user
-    return found
+    flags = Globals()
+    flags.master, flags.user = master, user
+    return flags
 
 
-def test_the_file_is_private_and_has_the_agreed_form(home: Path) -> None:
+def test_the_auth_file_is_private_and_holds_tokens_by_master(home: Path) -> None:
     auth_store.remember("h:1", "ann", "T1")
     auth_store.remember("http://h:1/", "bob", "T2")
     auth_store.set_default_master("h:1")
@@ -43,7 +43,7 @@ def test_the_file_is_private_and_has_the_agreed_form(home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"masters": 3}', '{"masters": {"u": 1}}'])
-def test_a_damaged_file_is_an_empty_one(home: Path, text: str) -> None:
+def test_a_damaged_auth_file_is_read_as_empty(home: Path, text: str) -> None:
     file = auth_store.path()
     file.parent.mkdir(parents=True)
     file.write_text(text)
@@ -62,25 +62,31 @@ def test_the_master_is_taken_from_flag_then_environment_then_login(home: Path) -
         connection.master_url(options("ftp://x"), {})
 
 
-def test_login_sends_the_salted_hash_and_remembers(fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_sends_the_salted_hash_and_stores_the_token(
+    fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake.answers["POST /api/v1/auth/login"] = {"token": "new", "user": {"username": "bob"}}
     monkeypatch.setenv("DET_PASS", "Secret12")
     assert det("user", "login", "bob").code == 0
-    sent = fake.asked("POST /api/v1/auth/login")[0].json
+    sent = fake.requests_to("POST /api/v1/auth/login")[0].json
     expected = hashlib.sha512(b"GubPEmmotfiK9TMD6ZdwSecret12").hexdigest()
     assert sent == {"username": "bob", "password": expected, "isHashed": True}
     store = auth_store.read()
     assert (auth_store.active_user(store, fake.url), auth_store.token(store, fake.url, "bob")) == ("bob", "new")
 
 
-def test_a_wrong_password_is_one_line_and_code_5(fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_password_prints_one_line_and_exits_with_5(
+    fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fake.answers["POST /api/v1/auth/login"] = error(401, 16, "invalid credentials")
     monkeypatch.setenv("DET_PASS", "x")
     outcome = det("user", "login", "bob")
     assert (outcome.code, outcome.out, outcome.err) == (5, "", "det: invalid credentials\n")
 
 
-def test_the_user_flag_wins_over_the_environment_and_that_over_the_stored_login(fake: FakeMaster, det: Det) -> None:
+def test_the_user_flag_overrides_the_environment_and_that_overrides_the_stored_login(
+    fake: FakeMaster, det: Det
+) -> None:
     fake.answers["POST /api/v1/auth/login"] = lambda request: {"token": f"by password of {request.json['username']}"}
     fake.answers["GET /api/v1/me"] = {"user": {"username": "x"}}
 
@@ -108,13 +114,13 @@ def test_without_a_login_a_command_exits_with_5_and_names_det_user_login(fake: F
         connection.connect(options(fake.url, "bob"), {})
 
 
-def test_logout_forgets_even_if_the_master_is_away(det: Det, fake: FakeMaster) -> None:
+def test_logout_forgets_the_token_even_if_the_master_does_not_accept_it(det: Det, fake: FakeMaster) -> None:
     assert det("user", "logout").code == 0
     assert auth_store.token(auth_store.read(), fake.url, "ann") is None
     assert "not logged in to" in det("user", "logout").err
 
 
-def test_an_unreachable_master_is_code_6(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_master_prints_one_line_and_exits_with_6(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     auth_store.remember("http://127.0.0.1:1", "ann", "T")
     assert main(["-m", "127.0.0.1:1", "user", "whoami"]) == 6
     captured = capsys.readouterr().err
@@ -122,7 +128,7 @@ def test_an_unreachable_master_is_code_6(home: Path, capsys: pytest.CaptureFixtu
     assert "http://127.0.0.1:1 does not answer" in captured
 
 
-def test_whoami_list_create_and_change_password(fake: FakeMaster, det: Det) -> None:
+def test_user_whoami_list_create_and_change_password_send_their_requests(fake: FakeMaster, det: Det) -> None:
     user = {"username": "ann", "id": 3, "admin": True, "active": True, "displayName": None, "remote": False}
     fake.answers.update(
         {
@@ -137,11 +143,11 @@ def test_whoami_list_create_and_change_password(fake: FakeMaster, det: Det) -> N
     assert "ann" in det("u", "ls").out
     assert det("user", "create", "bob", "--password", "weak").code == 1
     assert det("user", "create", "bob", "--password", "Strong123").code == 0
-    created = fake.asked("POST /api/v1/users")[0].json
+    created = fake.requests_to("POST /api/v1/users")[0].json
     assert created == {
         "user": {"username": "bob", "admin": False, "active": True},
         "password": sign_in.hashed("Strong123"),
         "isHashed": True,
     }
     assert det("user", "change-password", "bob", "--password", "Strong123").code == 0
-    assert fake.asked("PATCH /api/v1/users/4")[0].json["isHashed"] is True
+    assert fake.requests_to("PATCH /api/v1/users/4")[0].json["isHashed"] is True

@@ -1,4 +1,4 @@
-"""The best trial of a search in describe, wait and create -f, and the best checkpoints that are still stored."""
+"""The best trial of a search in describe, wait and create -f, and the best stored checkpoints."""
 
 import json
 from typing import Any
@@ -55,7 +55,7 @@ def test_wait_ends_with_the_best_trial(master: FakeMaster, det: Det) -> None:
     assert max(map(len, done.err.splitlines())) <= 80
 
 
-def test_describe_ends_with_the_best_trial_in_its_table_only(master: FakeMaster, det: Det) -> None:
+def test_only_the_table_of_describe_ends_with_the_best_trial(master: FakeMaster, det: Det) -> None:
     assert " ".join(det("e", "describe", "7").out.split()).endswith(BEST)
     assert "best trial" not in det("e", "describe", "7", "--csv").out
     assert json.loads(det("e", "describe", "7", "--json").out)[0]["best_trial_id"] == 9
@@ -78,12 +78,14 @@ def test_the_exit_code_of_wait_does_not_depend_on_the_best_trial(master: FakeMas
 
 
 @pytest.mark.parametrize("words", [("e", "lc", "7", "--best", "2"), ("checkpoint", "list", "7", "--best", "2")])
-def test_the_best_checkpoints_are_those_that_are_stored(master: FakeMaster, det: Det, words: tuple[str, ...]) -> None:
-    assert [each["uuid"] for each in json.loads(det(*words, "--json").out)] == ["u2", "u3"]
+def test_the_list_of_best_checkpoints_leaves_out_deleted_ones(
+    master: FakeMaster, det: Det, words: tuple[str, ...]
+) -> None:
+    assert [row["uuid"] for row in json.loads(det(*words, "--json").out)] == ["u2", "u3"]
 
 
 def search_with_goals(master: FakeMaster, goals: dict[str, str]) -> None:
-    """Serves a search whose checkpoints and trials have two metrics beside the searcher's."""
+    """Prepares a search whose checkpoints and trials have two metrics beside the searcher's."""
     config = {**EXPERIMENT["config"], "metric_goals": goals}
     reports = {"u2": {"val/top5": 0.5, "wer": 3.0}, "u3": {"val/top5": 0.75, "wer": 9.0}}
     checkpoints = [
@@ -112,8 +114,8 @@ def test_the_best_checkpoints_of_another_metric_follow_its_configured_goal(
     search_with_goals(master, {"val/top5": "maximize", "wer": "minimize"})
 
     def best(metric: str, *more: str) -> list[tuple[str, float]]:
-        found = json.loads(det(*words, "--best", "2", "--metric", metric, *more, "--json").out)
-        return [(each["uuid"], each["metric"]) for each in found]
+        rows = json.loads(det(*words, "--best", "2", "--metric", metric, *more, "--json").out)
+        return [(row["uuid"], row["metric"]) for row in rows]
 
     assert best("val/top5") == [("u3", 0.75), ("u2", 0.5)]
     assert best("wer") == [("u2", 3.0), ("u3", 9.0)]
@@ -124,7 +126,7 @@ def test_the_best_checkpoints_of_another_metric_follow_its_configured_goal(
 
 
 @pytest.mark.parametrize("words", [("e", "lc", "7"), ("e", "download", "7")], ids=" ".join)
-def test_the_best_by_a_metric_without_a_goal_is_an_error_that_says_what_to_add(
+def test_best_by_a_metric_without_a_goal_is_an_error_with_the_remedy(
     master: FakeMaster, det: Det, words: tuple[str, ...]
 ) -> None:
     search_with_goals(master, {"wer": "minimize"})
@@ -137,6 +139,6 @@ def test_the_best_by_a_metric_without_a_goal_is_an_error_that_says_what_to_add(
 
 def test_describe_shows_the_best_value_of_each_metric_with_a_goal(master: FakeMaster, det: Det) -> None:
     search_with_goals(master, {"val/top5": "maximize", "never": "minimize"})
-    shown = det("e", "describe", "7").out
-    assert shown.endswith("best val/top5: 0.625 (largest), trial 10\n")
-    assert "never" not in shown
+    output = det("e", "describe", "7").out
+    assert output.endswith("best val/top5: 0.625 (largest), trial 10\n")
+    assert "never" not in output

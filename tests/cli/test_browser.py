@@ -1,4 +1,4 @@
-"""The link to the page: printed always, shown in a browser only where somebody sits in front of one."""
+"""The sign-in link to the web page: it is printed always and opened in a browser only on a desktop."""
 
 import webbrowser
 from typing import Any
@@ -11,7 +11,7 @@ from .conftest import Det, FakeMaster
 
 
 @pytest.mark.parametrize(
-    ("environ", "platform", "shown"),
+    ("environ", "platform", "expected"),
     [
         ({}, "linux", False),
         ({"DISPLAY": ""}, "linux", False),
@@ -20,11 +20,11 @@ from .conftest import Det, FakeMaster
         ({}, "darwin", True),
     ],
 )
-def test_a_desktop_is_recognized_by_its_environment(environ: dict[str, str], platform: str, shown: bool) -> None:
-    assert browser.has_desktop(environ, platform) is shown
+def test_a_desktop_is_recognized_by_its_environment(environ: dict[str, str], platform: str, expected: bool) -> None:
+    assert browser.has_desktop(environ, platform) is expected
 
 
-def test_a_browser_that_fails_is_no_concern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_browser_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_url: str) -> bool:
         raise webbrowser.Error("no browser")
 
@@ -32,14 +32,14 @@ def test_a_browser_that_fails_is_no_concern(monkeypatch: pytest.MonkeyPatch) -> 
     browser.show("http://m/sign-in#T")
 
 
-def test_master_open_prints_a_link_and_opens_nothing_without_a_terminal(
+def test_master_open_without_a_terminal_prints_a_link_and_opens_no_browser(
     fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown: list[Any] = []
-    monkeypatch.setattr(webbrowser, "open_new_tab", shown.append)
+    opened: list[Any] = []
+    monkeypatch.setattr(webbrowser, "open_new_tab", opened.append)
     monkeypatch.setenv("DISPLAY", ":0")
     fake.answers["POST /detent/sign-in/links"] = {"path": "/sign-in#T", "expiresAt": "2030-01-01T00:00:00Z"}
     done = det("master", "open")
     assert (done.code, done.out) == (0, f"{fake.url}/sign-in#T\n")
-    assert fake.asked("POST /detent/sign-in/links")[0].json == {}
-    assert shown == []
+    assert fake.requests_to("POST /detent/sign-in/links")[0].json == {}
+    assert opened == []

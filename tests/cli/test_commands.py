@@ -1,4 +1,4 @@
-"""``det command``: what it sends, and what it makes of the answers."""
+"""``det command``: the requests that it sends, and its output."""
 
 import json
 from pathlib import Path
@@ -26,12 +26,12 @@ C = "/api/v1/commands"
 
 
 @pytest.fixture(autouse=True)
-def served(fake: FakeMaster) -> None:
-    every = [COMMAND, {**COMMAND, "id": OTHER}]
+def prepared_answers(fake: FakeMaster) -> None:
+    commands = [COMMAND, {**COMMAND, "id": OTHER}]
     fake.answers.update(
         {
             f"POST {C}": {"command": COMMAND, "config": {}},
-            f"GET {C}": {"commands": every, "pagination": {"total": 2, "endIndex": 2}},
+            f"GET {C}": {"commands": commands, "pagination": {"total": 2, "endIndex": 2}},
             f"GET {C}/{ID}": {"command": ENDED, "config": {"entrypoint": ["ls"]}},
             f"GET /api/v1/tasks/{ID}/logs": Stream([{"id": "1", "message": "a line\n"}]),
             f"POST {C}/{ID}/kill": {"command": ENDED},
@@ -41,30 +41,30 @@ def served(fake: FakeMaster) -> None:
     )
 
 
-def sent(fake: FakeMaster) -> Any:
-    return fake.asked(f"POST {C}")[-1].json
+def sent_body(fake: FakeMaster) -> Any:
+    return fake.requests_to(f"POST {C}")[-1].json
 
 
-def test_run_prints_the_log_and_gives_the_exit_code(det: Det, fake: FakeMaster):
+def test_command_run_prints_the_log_and_exits_with_the_code_of_the_command(det: Det, fake: FakeMaster):
     done = det("command", "run", "python3", "work.py", "--fast")
     assert (done.code, done.out) == (7, "a line\n")
     assert f"Launched command {ID} (Command (quiet-owl))" in done.err
     assert "ended: exited with code 7" in done.err
-    assert sent(fake) == {"config": {"entrypoint": ["python3", "work.py", "--fast"]}}
+    assert sent_body(fake) == {"config": {"entrypoint": ["python3", "work.py", "--fast"]}}
 
 
-def test_a_command_without_an_exit_code_is_a_failure(det: Det, fake: FakeMaster):
+def test_command_run_exits_with_1_if_the_command_has_no_exit_code(det: Det, fake: FakeMaster):
     fake.answers[f"GET {C}/{ID}"] = {"command": {**ENDED, "exitCode": None, "exitStatus": "killed by a user"}}
     assert det("cmd", "run", "ls").code == 1
 
 
-def test_a_detached_command_prints_its_id_alone(det: Det, fake: FakeMaster):
+def test_command_run_detached_prints_only_the_id(det: Det, fake: FakeMaster):
     done = det("cmd", "run", "-d", "ls")
     assert (done.code, done.out) == (0, f"{ID}\n")
-    assert fake.asked(f"GET {C}/{ID}") == []
+    assert fake.requests_to(f"GET {C}/{ID}") == []
 
 
-def test_file_flags_and_volumes_make_the_configuration(det: Det, fake: FakeMaster, tmp_path: Path):
+def test_command_run_joins_file_flags_and_volumes_to_one_configuration(det: Det, fake: FakeMaster, tmp_path: Path):
     file = tmp_path / "c.yaml"
     file.write_text(
         "description: mine\nentrypoint: [old]\nresources: {slots: 4}\nbind_mounts: [{host_path: /a, container_path: /b}]\n"
@@ -85,7 +85,7 @@ def test_file_flags_and_volumes_make_the_configuration(det: Det, fake: FakeMaste
     )
     assert done.code == 0, done.err
     mounts = [{"host_path": "/a", "container_path": "/b"}, {"host_path": "/data", "container_path": "/in"}]
-    assert sent(fake)["config"] == {
+    assert sent_body(fake)["config"] == {
         "description": "mine",
         "entrypoint": ["ls", "-l"],
         "resources": {"slots": 0},
@@ -93,7 +93,7 @@ def test_file_flags_and_volumes_make_the_configuration(det: Det, fake: FakeMaste
     }
 
 
-def test_a_context_is_sent_once(det: Det, fake: FakeMaster, tmp_path: Path):
+def test_command_run_sends_an_unchanged_context_once(det: Det, fake: FakeMaster, tmp_path: Path):
     (tmp_path / "a.txt").write_text("a")
     uploads: list[Request] = []
 
@@ -115,7 +115,9 @@ def test_a_context_is_sent_once(det: Det, fake: FakeMaster, tmp_path: Path):
     assert len(uploads) == 1
 
 
-def test_links_of_a_context_that_are_followed_are_named(det: Det, fake: FakeMaster, tmp_path: Path):
+def test_command_run_names_links_of_the_context_that_are_followed_or_left_out(
+    det: Det, fake: FakeMaster, tmp_path: Path
+):
     (tmp_path / ".git").mkdir()
     (tmp_path / "context").mkdir()
     (tmp_path / "shared.py").write_text("x = 1")
@@ -140,26 +142,28 @@ def test_links_of_a_context_that_are_followed_are_named(det: Det, fake: FakeMast
         (("--config-file", "absent.yaml", "ls"), "absent.yaml: no such file or directory"),
     ],
 )
-def test_wrong_flags_are_refused_before_anything_is_sent(det: Det, fake: FakeMaster, words: tuple[str, ...], text: str):
+def test_command_run_refuses_invalid_flags_and_sends_no_request(
+    det: Det, fake: FakeMaster, words: tuple[str, ...], text: str
+):
     done = det("cmd", "run", *words)
     assert done.code not in (0, None)
     assert text in done.err
-    assert fake.asked(f"POST {C}") == []
+    assert fake.requests_to(f"POST {C}") == []
 
 
-def test_the_masters_reason_is_shown(det: Det, fake: FakeMaster):
+def test_command_run_prints_the_reason_of_the_master(det: Det, fake: FakeMaster):
     fake.answers[f"POST {C}"] = error(400, 3, 'unknown field "slot" in resources')
     done = det("cmd", "run", "ls")
     assert done.code != 0
     assert 'unknown field "slot" in resources' in done.err
 
 
-def test_the_list_is_of_the_users_own_commands(det: Det, fake: FakeMaster):
+def test_command_list_shows_the_users_own_commands_unless_all_is_given(det: Det, fake: FakeMaster):
     rows = json.loads(det("cmd", "list", "--json").out)
     assert [(row["id"], row["state"], row["slots"]) for row in rows] == [(ID, "RUNNING", 1), (OTHER, "RUNNING", 1)]
-    assert fake.asked(f"GET {C}")[-1].query["users"] == ["admin"]
+    assert fake.requests_to(f"GET {C}")[-1].query["users"] == ["admin"]
     assert det("command", "ls", "-a", "--csv").out.startswith("ID,Description,Owner,State,")
-    assert "users" not in fake.asked(f"GET {C}")[-1].query
+    assert "users" not in fake.requests_to(f"GET {C}")[-1].query
 
 
 def test_a_command_is_named_by_the_beginning_of_its_id(det: Det, fake: FakeMaster):
@@ -170,7 +174,7 @@ def test_a_command_is_named_by_the_beginning_of_its_id(det: Det, fake: FakeMaste
     assert det("cmd", "logs", "3f2b").out == "a line\n"
     assert det("cmd", "kill", "3f2b").code == 0
     assert det("cmd", "set", "priority", "3f2b", "7").code == 0
-    assert fake.asked(f"POST {C}/{ID}/set_priority")[-1].json["priority"] == 7
+    assert fake.requests_to(f"POST {C}/{ID}/set_priority")[-1].json["priority"] == 7
     absent = det("cmd", "kill", "ffff")
     assert "command 'ffff' not found" in absent.err
     fake.answers[f"GET {C}"]["commands"][1]["id"] = "3f2c0000-0000-4000-8000-000000000002"

@@ -1,4 +1,4 @@
-"""Completion scripts, run in their shells: bash, zsh on a terminal of its own, and fish."""
+"""Completion scripts in their shells: bash, zsh in a terminal, and fish."""
 
 import os
 import pty
@@ -20,8 +20,8 @@ Complete = Callable[..., list[str]]
 
 def in_bash(script: Path, words: list[str], environment: Mapping[str, str]) -> str:
     typed = " ".join(map(repr, words))
-    ask = f'. "{script}"; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _det; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env=environment, timeout=SECONDS)
+    code = f'. "{script}"; COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _det; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, env=environment, timeout=SECONDS)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -31,7 +31,7 @@ def in_zsh(script: Path, words: list[str], environment: Mapping[str, str]) -> st
     shutil.copy(ZSHRC, folder / ".zshrc")
     capture = folder / "offered"
     capture.write_text("")
-    ours = {"ZDOTDIR": str(folder), "SCRIPT": str(script), "CAPTURE": str(capture), "LINE": " ".join(words)}
+    variables = {"ZDOTDIR": str(folder), "SCRIPT": str(script), "CAPTURE": str(capture), "LINE": " ".join(words)}
     master, terminal = pty.openpty()
     try:
         subprocess.run(
@@ -39,7 +39,7 @@ def in_zsh(script: Path, words: list[str], environment: Mapping[str, str]) -> st
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
-            env={**environment, **ours, "TERM": "dumb"},
+            env={**environment, **variables, "TERM": "dumb"},
             cwd=folder,
             start_new_session=True,
             timeout=SECONDS,
@@ -52,9 +52,9 @@ def in_zsh(script: Path, words: list[str], environment: Mapping[str, str]) -> st
 
 
 def in_fish(script: Path, words: list[str], environment: Mapping[str, str]) -> str:
-    ask = f"source '{script}'; complete -C '{' '.join(words)}'"
+    code = f"source '{script}'; complete -C '{' '.join(words)}'"
     done = subprocess.run(
-        ["fish", "--no-config", "-c", ask], capture_output=True, text=True, env=environment, timeout=SECONDS
+        ["fish", "--no-config", "-c", code], capture_output=True, text=True, env=environment, timeout=SECONDS
     )
     assert (done.returncode, done.stderr) == (0, "")
     return "\n".join(line.partition("\t")[0] for line in done.stdout.splitlines())
@@ -73,7 +73,7 @@ def shell(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def complete(shell: str, fake: FakeMaster, det: Det, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Complete:
-    """Completes the last word, with a real ``det`` that asks the fake master and has time enough for a busy machine."""
+    """Returns a function that completes the last word with a real ``det`` and a time limit for a busy machine."""
     folder = tmp_path / "shell"
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "det"
@@ -90,7 +90,7 @@ def complete(shell: str, fake: FakeMaster, det: Det, tmp_path: Path, monkeypatch
 
     def run(*words: str) -> list[str]:
         offered = RUNS[shell](script, ["det", *words], dict(os.environ)).split()
-        return sorted(each for each in offered if each.startswith(words[-1]))
+        return sorted(word for word in offered if word.startswith(words[-1]))
 
     return run
 
@@ -105,7 +105,7 @@ def test_nouns_verbs_values_and_flags_are_completed(complete: Complete) -> None:
     assert complete("e", "set", "gc-policy", "--save-e") == ["--save-experiment-best"]
 
 
-def test_options_before_the_noun_are_no_nouns(complete: Complete) -> None:
+def test_options_before_the_noun_are_skipped_in_completion(complete: Complete) -> None:
     assert complete("-m", "user", "t", "logs", "--fo") == ["--follow"]
     assert "describe" in complete("--user", "ann", "e", "d")
     assert complete("-m", "user", "exp") == ["experiment"]
@@ -120,12 +120,12 @@ def test_ids_of_the_master_are_completed(complete: Complete, fake: FakeMaster) -
     assert complete("e", "set", "name", "1") == ["12"]
     fake.answers.clear()
     assert complete("t", "logs", "4") == ["40"]  # from the cache
-    with socket.create_server(("127.0.0.1", 0)) as away:
-        url = f"http://127.0.0.1:{away.getsockname()[1]}"
-    assert complete("-m", url, "t", "logs", "4") == []  # this master has named none
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    assert complete("-m", url, "t", "logs", "4") == []  # the cache has no ids of this master
 
 
-def test_paths_are_left_to_the_shell(complete: Complete, shell: str) -> None:
+def test_paths_are_completed_by_the_shell(complete: Complete, shell: str) -> None:
     Path("config.yaml").touch()
     # Bash itself completes paths if the function offers nothing.
     assert complete("e", "create", "conf") == ([] if shell == "bash" else ["config.yaml"])

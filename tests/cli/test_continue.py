@@ -1,4 +1,4 @@
-"""``det experiment continue``: what is sent, and how a refusal is shown."""
+"""``det experiment continue``: the request that it sends, and the error about a refusal."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from .conftest import Det, FakeMaster, Request
 PATH = "POST /api/v1/experiments/continue"
 
 
-def test_it_sends_the_settings_to_change_or_none(fake: FakeMaster, det: Det, tmp_path: Path) -> None:
+def test_continue_sends_the_settings_to_change(fake: FakeMaster, det: Det, tmp_path: Path) -> None:
     fake.answers[PATH] = {"experiment": {"id": 3}}
     longer = tmp_path / "longer.yaml"
     longer.write_text("max_restarts: 2  # more\n")
@@ -16,7 +16,7 @@ def test_it_sends_the_settings_to_change_or_none(fake: FakeMaster, det: Det, tmp
     det("e", "continue", "3", "--config-file", str(longer))
     det("e", "continue", "3", "--config-file", str(longer), "--config", "name=b")
     det("e", "continue", "3", "--config", "searcher.max_length.batches=9")
-    assert [request.json for request in fake.asked(PATH)] == [
+    assert [request.json for request in fake.requests_to(PATH)] == [
         {"id": 3, "overrideConfig": text}
         for text in (
             "",
@@ -27,7 +27,9 @@ def test_it_sends_the_settings_to_change_or_none(fake: FakeMaster, det: Det, tmp
     ]
 
 
-def test_a_setting_that_cannot_change_is_shown_with_its_place(fake: FakeMaster, det: Det, tmp_path: Path) -> None:
+def test_continue_prints_the_position_of_a_setting_that_cannot_change(
+    fake: FakeMaster, det: Det, tmp_path: Path
+) -> None:
     problem = {
         "severity": "error",
         "code": "E211",

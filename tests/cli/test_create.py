@@ -1,4 +1,4 @@
-"""``det experiment create``: checked here, sent once, followed to the end."""
+"""``det experiment create``: the local check, the upload of the context, and following the experiment."""
 
 import hashlib
 from pathlib import Path
@@ -24,7 +24,7 @@ def files(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def store(fake: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The contexts that the master knows."""
+    """Returns the hashes of the contexts that the master has."""
     known: set[str] = set()
 
     def answer(request: Request) -> Any:
@@ -36,7 +36,9 @@ def store(fake: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return {}
 
     plain = fake.answer
-    monkeypatch.setattr(fake, "answer", lambda each: answer(each) if "/contexts/" in each.path else plain(each))
+    monkeypatch.setattr(
+        fake, "answer", lambda request: answer(request) if "/contexts/" in request.path else plain(request)
+    )
     fake.answers["POST /api/v1/experiments"] = lambda request: (
         {"experiment": {"id": 7}, "config": {}, "warnings": []}
         if request.json.get("parentId") or request.json["contextHash"] in known
@@ -45,10 +47,10 @@ def store(fake: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return known
 
 
-def test_create_sends_the_context_once(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+def test_create_sends_an_unchanged_context_once(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
     first = det("experiment", "create", "exp.yaml", "ctx", "--paused", "--project_id", "3")
     assert (first.code, first.out) == (0, "Created experiment 7\n")
-    body = fake.asked("POST /api/v1/experiments")[0].json
+    body = fake.requests_to("POST /api/v1/experiments")[0].json
     assert body == {
         "config": CONFIG,
         "configName": "exp.yaml",
@@ -57,7 +59,7 @@ def test_create_sends_the_context_once(fake: FakeMaster, det: Det, files: Path, 
         "contextHash": store.copy().pop(),
     }
     assert det("e", "create", "exp.yaml", "ctx").code == 0
-    assert [each.method for each in fake.requests if "/contexts/" in each.path] == ["HEAD", "PUT", "HEAD"]
+    assert [request.method for request in fake.requests if "/contexts/" in request.path] == ["HEAD", "PUT", "HEAD"]
 
 
 def test_a_configuration_without_findings_is_not_checked_again_by_the_client(
@@ -73,21 +75,28 @@ def test_a_configuration_without_findings_is_not_checked_again_by_the_client(
     assert len(checks) == 2
 
 
-def test_warnings_are_printed_each_time(det: Det, files: Path, store: set[str]) -> None:
+def test_create_prints_the_warnings_of_an_unchanged_configuration_each_time(
+    det: Det, files: Path, store: set[str]
+) -> None:
     (files / "exp.yaml").write_text(CONFIG + "min_checkpoint_period: {batches: 1}\nsecurity: {}\n")
     first, second = (det("e", "create", "exp.yaml", "ctx") for _ in range(2))
     assert "warning[" in first.err
     assert second.err == first.err
 
 
-def test_a_project_that_the_cluster_does_not_have_is_a_warning_each_time(
+def test_an_unknown_workspace_is_warned_about_each_time(
     fake: FakeMaster, det: Det, files: Path, store: set[str]
 ) -> None:
     (files / "home.yaml").write_text(CONFIG + "workspace: Vision\nproject: Digits\n")
-    found = {"severity": "warning", "code": "W507", "message": 'workspace "Vision" does not exist', "path": "workspace"}
+    warning = {
+        "severity": "warning",
+        "code": "W507",
+        "message": 'workspace "Vision" does not exist',
+        "path": "workspace",
+    }
     fake.answers["POST /detent/config/check"] = {
         "ok": True,
-        "diagnostics": [{**found, "line": 3, "column": 12, "hint": None}],
+        "diagnostics": [{**warning, "line": 3, "column": 12, "hint": None}],
     }
     for _ in range(2):
         created = det("e", "create", "home.yaml", "ctx")
@@ -97,7 +106,7 @@ def test_a_project_that_the_cluster_does_not_have_is_a_warning_each_time(
 
 
 @pytest.mark.parametrize("where", [(), ("--local", "--test-mode")], ids=["master", "local"])
-def test_a_link_that_leaves_the_context_is_an_error_unless_it_is_to_be_followed(
+def test_a_link_that_leaves_the_context_is_an_error_without_follow_links(
     det: Det, files: Path, store: set[str], where: tuple[str, ...]
 ) -> None:
     (files / "outside.py").touch()
@@ -113,21 +122,28 @@ def test_a_link_that_leaves_the_context_is_an_error_unless_it_is_to_be_followed(
     assert followed.code == 0 or where
 
 
-def test_a_context_that_was_dropped_is_sent_again(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+def test_a_context_that_the_master_has_deleted_is_sent_again(
+    fake: FakeMaster, det: Det, files: Path, store: set[str]
+) -> None:
     assert det("e", "create", "exp.yaml", "ctx").code == 0
     plain = fake.answers["POST /api/v1/experiments"]
 
-    def dropped(request: Request) -> Any:
+    def delete_contexts(request: Request) -> Any:
         fake.answers["POST /api/v1/experiments"] = plain
         store.clear()
         return plain(request)
 
-    fake.answers["POST /api/v1/experiments"] = dropped
+    fake.answers["POST /api/v1/experiments"] = delete_contexts
     assert det("e", "create", "exp.yaml", "ctx").code == 0
-    assert [each.method for each in fake.requests if "/contexts/" in each.path] == ["HEAD", "PUT", "HEAD", "PUT"]
+    assert [request.method for request in fake.requests if "/contexts/" in request.path] == [
+        "HEAD",
+        "PUT",
+        "HEAD",
+        "PUT",
+    ]
 
 
-def test_config_errors_are_found_before_anything_is_sent(fake: FakeMaster, det: Det, files: Path) -> None:
+def test_create_prints_configuration_errors_and_sends_no_request(fake: FakeMaster, det: Det, files: Path) -> None:
     (files / "exp.yaml").write_text(CONFIG + "max_restart: 3\nresources: {slots_per_trial: x}\n")
     outcome = det("e", "create", "exp.yaml", "ctx")
     assert outcome.code == 4
@@ -163,7 +179,9 @@ def test_create_refuses_invalid_files_and_flags_with_a_code_and_a_text(
     assert "Traceback" not in outcome.err
 
 
-def test_the_masters_findings_look_like_ours(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+def test_diagnostics_of_the_master_are_printed_like_local_ones(
+    fake: FakeMaster, det: Det, files: Path, store: set[str]
+) -> None:
     finding = {"severity": "error", "code": "E303", "message": "no pool holds 9 slots", "path": "resources"}
     place = {"line": 1, "column": 1, "hint": "ask for fewer"}
     fake.answers["POST /api/v1/experiments"] = error(400, 3, "bad", diagnostics=[{**finding, **place}])
@@ -172,9 +190,11 @@ def test_the_masters_findings_look_like_ours(fake: FakeMaster, det: Det, files: 
     assert "exp.yaml:1:1: error[E303]: no pool holds 9 slots\n  entrypoint: python3" in outcome.err
 
 
-def test_overrides_are_in_what_is_sent(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+def test_create_sends_the_configuration_with_its_overrides(
+    fake: FakeMaster, det: Det, files: Path, store: set[str]
+) -> None:
     assert det("e", "create", "exp.yaml", "ctx", "--config", "resources.slots_per_trial=2").code == 0
-    assert "slots_per_trial: 2" in fake.asked("POST /api/v1/experiments")[0].json["config"]
+    assert "slots_per_trial: 2" in fake.requests_to("POST /api/v1/experiments")[0].json["config"]
 
 
 @pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("ERROR", 1), ("CANCELED", 1)])
@@ -193,7 +213,7 @@ def test_create_with_follow_prints_the_log_and_exits_by_the_final_state(
     assert outcome.code == code
     assert outcome.out == "Created experiment 7\n[t] one\n[t] two\n"
     assert outcome.err.endswith(f"experiment 7 ended: {state}\n")
-    assert fake.asked("GET /api/v1/trials/9/logs")[0].query["follow"] == ["true"]
+    assert fake.requests_to("GET /api/v1/trials/9/logs")[0].query["follow"] == ["true"]
 
 
 def test_create_with_follow_ends_with_the_best_trial_of_a_search(
@@ -226,13 +246,15 @@ def test_ctrl_c_while_following_leaves_the_experiment_running(
     outcome = det("e", "create", "exp.yaml", "ctx", "-f")
     assert outcome.code == 130
     assert "det e logs -f 7" in outcome.err
-    assert not fake.asked("POST /api/v1/experiments/7/kill")
+    assert not fake.requests_to("POST /api/v1/experiments/7/kill")
 
 
-def test_fork_takes_the_parents_config_and_code(fake: FakeMaster, det: Det, files: Path, store: set[str]) -> None:
+def test_fork_uses_the_configuration_and_code_of_the_parent(
+    fake: FakeMaster, det: Det, files: Path, store: set[str]
+) -> None:
     fake.answers["GET /api/v1/experiments/3"] = {"experiment": {"id": 3, "originalConfig": CONFIG, "config": {}}}
     assert det("e", "fork", "3", "--config", "max_restarts=1").out == "Created experiment 7\n"
-    body = fake.asked("POST /api/v1/experiments")[0].json
+    body = fake.requests_to("POST /api/v1/experiments")[0].json
     assert body["parentId"] == 3
     assert "max_restarts: 1" in body["config"]
     assert "contextHash" not in body

@@ -1,4 +1,4 @@
-"""Where the data may live, and that one supervisor holds it."""
+"""The data folder of ``det up``: allowed file systems, and its lock."""
 
 import os
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_network_file_systems_are_refused_with_a_local_folder_to_use(folder: str
         data_folder.check_file_system(Path(folder), MOUNTS)
 
 
-def test_local_file_systems_are_taken():
+def test_local_file_systems_are_accepted():
     data_folder.check_file_system(Path("/var/lib/detent"), MOUNTS)
     data_folder.check_file_system(Path("/home/me/fast/detent"), MOUNTS)
 

@@ -1,4 +1,4 @@
-"""``det trial describe``: a summary by default, every report with ``--metrics``, and lines that fit the terminal."""
+"""``det trial describe``: the summary, every report with ``--metrics``, and lines that fit the terminal."""
 
 import io
 import json
@@ -81,29 +81,29 @@ def master(fake: FakeMaster) -> FakeMaster:
     return fake
 
 
-def test_the_summary_has_state_metrics_and_attempts_but_no_reports(master: FakeMaster, det: Det) -> None:
-    shown = det("t", "describe", "9").out
-    fields = dict(line.split(None, 1) for line in shown.splitlines()[:6] if not line.startswith(("Trial ID", "# of")))
+def test_describe_prints_state_metrics_and_attempts_but_no_reports(master: FakeMaster, det: Det) -> None:
+    output = det("t", "describe", "9").out
+    fields = dict(line.split(None, 1) for line in output.splitlines()[:6] if not line.startswith(("Trial ID", "# of")))
     assert fields["State"] == "COMPLETED"
-    assert "Searcher Metric  0.9\n" in shown
-    rows = [[cell.strip() for cell in line.split("|")] for line in shown.splitlines() if line.count("|") == 6]
+    assert "Searcher Metric  0.9\n" in output
+    rows = [[cell.strip() for cell in line.split("|")] for line in output.splitlines() if line.count("|") == 6]
     assert rows[1:] == [
         ["validation", "accuracy", "0.875", "0.1", "0.9", "0.9", "3"],
         ["validation", "top5", "0.5", "0.25", "0.75", "", "3"],
         ["validation", "wer", "0.5", "0.25", "0.75", "0.25", "3"],
         ["training", "loss", "0.25", "0.125", "2.5", "", "30"],
     ]
-    assert "ValueError" in shown
-    assert [[cell.strip() for cell in line.split("|")][1:] for line in shown.splitlines() if "CUDA OOM" in line] == [
+    assert "ValueError" in output
+    assert [[cell.strip() for cell in line.split("|")][1:] for line in output.splitlines() if "CUDA OOM" in line] == [
         ['"CUDA OOM"', "RuntimeError: CUDA out of memory", "the trial is not restarted if it fails"]
     ]
-    assert REASON in shown
-    assert "reported" not in shown
-    assert master.asked("GET /api/v1/trials/9/workloads") == []
+    assert REASON in output
+    assert "reported" not in output
+    assert master.requests_to("GET /api/v1/trials/9/workloads") == []
     assert "reported" in det("t", "describe", "9", "--metrics").out
 
 
-def test_no_line_is_wider_than_the_terminal_and_times_are_local_and_relative(
+def test_describe_fits_the_terminal_and_prints_local_and_relative_times(
     master: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = Screen()
@@ -122,24 +122,24 @@ def test_no_line_is_wider_than_the_terminal_and_times_are_local_and_relative(
         "wandb: \N{ROCKET} View run \x1b[33mlively-sun-1\x1b[0m at: \x1b[34m\x1b[4mhttps://wandb.ai/ann/digits/runs/trial-9-ab\x1b[0m",
     ],
 )
-def test_the_address_of_the_wandb_run_is_that_of_the_log(master: FakeMaster, det: Det, line: str) -> None:
+def test_describe_shows_the_address_of_the_wandb_run_from_the_log(master: FakeMaster, det: Det, line: str) -> None:
     others = ["View runtime at 5", "wandb: View project at https://wandb.ai/ann/digits"]
-    master.answers["GET /detent/trials/9/logs"] = {"lines": [{"text": each} for each in (*others, line)]}
+    master.answers["GET /detent/trials/9/logs"] = {"lines": [{"text": text} for text in (*others, line)]}
     assert "W&B run: https://wandb.ai/ann/digits/runs/trial-9-ab\n" in det("t", "describe", "9").out
     assert json.loads(det("t", "describe", "9", "--json").out)["wandb_run"].endswith("runs/trial-9-ab")
-    (asked, _) = master.asked("GET /detent/trials/9/logs")
-    assert asked.query["search"] == ["View run"]
+    (request, _) = master.requests_to("GET /detent/trials/9/logs")
+    assert request.query["search"] == ["View run"]
 
 
-def test_json_has_every_report_and_exact_times(master: FakeMaster, det: Det) -> None:
-    found = json.loads(det("t", "describe", "9", "--json").out)
-    assert found["start_time"] == "2026-01-01T09:00:00Z"
-    assert found["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"reported": 1.5}
-    assert found["summary_metrics"] == SUMMARY
-    assert found["decisions"][0]["reason"] == REASON
+def test_describe_as_json_has_every_report_and_exact_times(master: FakeMaster, det: Det) -> None:
+    described = json.loads(det("t", "describe", "9", "--json").out)
+    assert described["start_time"] == "2026-01-01T09:00:00Z"
+    assert described["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"reported": 1.5}
+    assert described["summary_metrics"] == SUMMARY
+    assert described["decisions"][0]["reason"] == REASON
 
 
-def test_reports_of_own_groups_are_shown_beside_the_workloads(master: FakeMaster, det: Det) -> None:
+def test_reports_of_the_users_own_groups_are_listed_with_the_workloads(master: FakeMaster, det: Det) -> None:
     master.answers["GET /api/v1/trials/9"] = {"trial": {**TRIAL, "summaryMetrics": {**SUMMARY, "speed": {}}}}
 
     def page(request: Request) -> Any:
@@ -150,9 +150,9 @@ def test_reports_of_own_groups_are_shown_beside_the_workloads(master: FakeMaster
 
     master.answers["GET /api/v1/trials/9/workloads"] = page
     lines = det("t", "describe", "9", "--metrics").out.splitlines()
-    (own,) = [line for line in lines if '"records"' in line]
-    assert [cell.strip() for cell in own.split("|")] == ["speed", "10", "", '{"records": 1.5}']
+    (own_line,) = [line for line in lines if '"records"' in line]
+    assert [cell.strip() for cell in own_line.split("|")] == ["speed", "10", "", '{"records": 1.5}']
     training, validation = (line for line in lines if '"loss"' in line)
     assert training.index('{"loss"') < validation.index('{"loss"')
-    (other,) = json.loads(det("t", "describe", "9", "--json").out)["other_reports"]
-    assert (other["group"], other["metrics"]["avg_metrics"]) == ("speed", {"records": 1.5})
+    (own_report,) = json.loads(det("t", "describe", "9", "--json").out)["other_reports"]
+    assert (own_report["group"], own_report["metrics"]["avg_metrics"]) == ("speed", {"records": 1.5})

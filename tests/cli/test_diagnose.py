@@ -8,7 +8,7 @@ from .conftest import Det, FakeMaster, Stream, error
 LOG = {"timestamp": "2026-11-23T07:00:00Z", "level": "LOG_LEVEL_INFO", "message": "token=hunter2secret"}
 
 
-def test_the_archive_has_every_part_and_no_secret(fake: FakeMaster, det: Det, tmp_path: Path) -> None:
+def test_the_archive_of_diagnose_has_every_part_and_no_secret(fake: FakeMaster, det: Det, tmp_path: Path) -> None:
     fake.answers.update(
         {
             "GET /api/v1/master": {"version": "0.38.1"},
@@ -28,7 +28,7 @@ def test_the_archive_has_every_part_and_no_secret(fake: FakeMaster, det: Det, tm
     assert "health.json: the disk is full" in outcome.err
     with tarfile.open(outcome.out.strip()) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
-    parts = {each.name: each.read_text() for each in (tmp_path / "unpacked").rglob("*") if each.is_file()}
+    parts = {path.name: path.read_text() for path in (tmp_path / "unpacked").rglob("*") if path.is_file()}
     assert sorted(parts) == [
         "agents.json",
         "config.json",

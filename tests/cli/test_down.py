@@ -1,4 +1,4 @@
-"""What `det down` says and its exit code, by what became of the tasks."""
+"""``det down``: its message and exit code, by the outcome of ending the tasks."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ from determined_launch import pid_lock
         ((2, []), "could not check whether tasks still run"),
     ],
 )
-def test_the_exit_code_is_zero_only_if_all_tasks_have_ended(
+def test_down_exits_with_0_only_if_all_tasks_have_ended(
     outcome: tuple[int, list[str]],
     text: str,
     tmp_path: Path,

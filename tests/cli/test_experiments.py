@@ -1,4 +1,4 @@
-"""Lists in every format, steering verbs, waiting, logs, downloads; and one line for each way to fail."""
+"""Experiments and trials on the command line: lists, life cycle, waiting, logs, downloads and errors."""
 
 import base64
 import csv
@@ -73,38 +73,38 @@ def test_list_shows_the_experiments_of_all_pages(master: FakeMaster, det: Det) -
     outcome = det("e", "list", "--csv")
     rows = list(csv.DictReader(io.StringIO(outcome.out)))
     assert [int(row["ID"]) for row in rows] == list(range(450, 0, -1))
-    query = master.asked("GET /api/v1/experiments")[0].query
+    query = master.requests_to("GET /api/v1/experiments")[0].query
     assert (query["users"], query["archived"]) == (["ann"], ["false"])
     assert len(json.loads(det("e", "list", "--json", "--limit", "3").out)) == 3
 
 
-def test_table_json_and_yaml_say_the_same(master: FakeMaster, det: Det) -> None:
+def test_list_prints_the_same_rows_as_table_json_and_yaml(master: FakeMaster, det: Det) -> None:
     table = det("e", "ls", "--limit", "2").out.splitlines()
     assert table[0].split("|")[0].strip() == "ID"
     assert set(table[1]) == {"-", "+"}
     assert "RUNNING" in table[2]
     assert "50.0%" in table[2]
-    found = json.loads(det("e", "ls", "--limit", "2", "--json").out)
-    assert found == yaml.safe_load(det("e", "ls", "--limit", "2", "--yaml").out)
-    assert found[0]["start_time"] == "2026-01-01T00:00:00Z"
-    assert found[0]["progress"] == 0.5
+    rows = json.loads(det("e", "ls", "--limit", "2", "--json").out)
+    assert rows == yaml.safe_load(det("e", "ls", "--limit", "2", "--yaml").out)
+    assert rows[0]["start_time"] == "2026-01-01T00:00:00Z"
+    assert rows[0]["progress"] == 0.5
 
 
-def test_describe_keeps_the_users_own_spelling(master: FakeMaster, det: Det) -> None:
-    found = json.loads(det("e", "describe", "7", "--json", "--metrics").out)
-    assert found[0]["num_trials"] == 1
-    assert found[0]["config"]["camelCase"] == 1
-    assert found[0]["trials"][0]["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"lossVal": 1.5}
-    assert (found[0]["waited_seconds"], found[0]["ran_seconds"]) == (65.2, 3723)
+def test_describe_keeps_the_spelling_of_the_users_own_keys(master: FakeMaster, det: Det) -> None:
+    described = json.loads(det("e", "describe", "7", "--json", "--metrics").out)
+    assert described[0]["num_trials"] == 1
+    assert described[0]["config"]["camelCase"] == 1
+    assert described[0]["trials"][0]["workloads"][0]["training"]["metrics"]["avg_metrics"] == {"lossVal": 1.5}
+    assert (described[0]["waited_seconds"], described[0]["ran_seconds"]) == (65.2, 3723)
     assert det("e", "describe", "7").code == 0
     assert "u20" in det("e", "describe", "7").out
 
 
 def test_describe_shows_how_long_an_experiment_waited_and_ran(master: FakeMaster, det: Det) -> None:
-    shown = det("e", "describe", "7")
-    assert shown.code == 0
+    outcome = det("e", "describe", "7")
+    assert outcome.code == 0
     for part in ("Submitted", "Waited", "0:01:05", "Ran", "1:02:03"):
-        assert part in shown.out
+        assert part in outcome.out
 
 
 def test_describe_names_the_wandb_runs_of_a_few_trials_but_not_of_many(master: FakeMaster, det: Det) -> None:
@@ -112,7 +112,7 @@ def test_describe_names_the_wandb_runs_of_a_few_trials_but_not_of_many(master: F
     trials = [{"id": number, "state": "STATE_ERROR", "hparams": {}} for number in range(9)]
     master.answers["GET /api/v1/experiments/7/trials"] = lambda request: page(request, "trials", trials)
     assert "W&B" not in det("e", "describe", "7").out
-    assert len(master.asked("GET /detent/trials/9/logs")) == 1
+    assert len(master.requests_to("GET /detent/trials/9/logs")) == 1
 
 
 def test_describe_shows_the_decisions_of_a_search_and_why_it_failed(master: FakeMaster, det: Det) -> None:
@@ -121,16 +121,16 @@ def test_describe_shows_the_decisions_of_a_search_and_why_it_failed(master: Fake
     status = master.answers["GET /detent/experiments/7/status"]
     master.answers["GET /detent/experiments/7/status"] = {**status, "text": f"failed: {reason}", "failure": None}
     master.answers["GET /detent/experiments/7/search"] = {"decisions": [decision]}
-    shown = det("e", "describe", "7", "--decisions")
-    assert "stopped at rung 1: 2nd of 2" in shown.out
-    assert f"experiment 7 failed: {reason}" in shown.err
-    (found,) = json.loads(det("e", "describe", "7", "--decisions", "--json").out)
-    assert (found["decisions"][0]["trial_id"], found["failure"]) == (9, reason)
+    outcome = det("e", "describe", "7", "--decisions")
+    assert "stopped at rung 1: 2nd of 2" in outcome.out
+    assert f"experiment 7 failed: {reason}" in outcome.err
+    (described,) = json.loads(det("e", "describe", "7", "--decisions", "--json").out)
+    assert (described["decisions"][0]["trial_id"], described["failure"]) == (9, reason)
 
 
 def test_checkpoints_are_listed_by_uuid_or_best_first(master: FakeMaster, det: Det) -> None:
-    assert [each["uuid"] for each in json.loads(det("e", "lc", "7", "--json").out)] == ["u10", "u20", "u30"]
-    assert [each["uuid"] for each in json.loads(det("e", "lc", "7", "--best", "2", "--json").out)] == ["u20", "u10"]
+    assert [row["uuid"] for row in json.loads(det("e", "lc", "7", "--json").out)] == ["u10", "u20", "u30"]
+    assert [row["uuid"] for row in json.loads(det("e", "lc", "7", "--best", "2", "--json").out)] == ["u20", "u10"]
     assert json.loads(det("e", "lc", "7", "--json").out)[0]["size"] == 5
 
 
@@ -144,7 +144,7 @@ def test_a_lifecycle_command_acts_on_every_id_and_returns_the_first_failure(
     outcome = det("e", verb, "1", "2", "3")
     assert outcome.code == 7
     assert "det: experiment 2 has ended\n" in outcome.err
-    assert len(fake.asked(f"POST /api/v1/experiments/3/{verb}")) == 1
+    assert len(fake.requests_to(f"POST /api/v1/experiments/3/{verb}")) == 1
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,9 @@ def test_a_lifecycle_command_acts_on_every_id_and_returns_the_first_failure(
         ((200, {"strange": 1}), 1),
     ],
 )
-def test_each_failure_is_one_line_with_its_code(fake: FakeMaster, det: Det, answer: Any, code: int) -> None:
+def test_each_failure_prints_one_line_and_exits_with_its_code(
+    fake: FakeMaster, det: Det, answer: Any, code: int
+) -> None:
     fake.answers["GET /api/v1/experiments/7"] = answer
     outcome = det("e", "wait", "7")
     assert outcome.code == code
@@ -194,7 +196,7 @@ def test_delete_needs_yes_without_a_terminal(fake: FakeMaster, det: Det) -> None
     assert det("e", "delete", "7", "--yes").code == 0
 
 
-def test_labels_are_added_and_removed(fake: FakeMaster, det: Det) -> None:
+def test_label_add_and_remove_print_the_remaining_labels(fake: FakeMaster, det: Det) -> None:
     fake.answers["PUT /api/v1/experiments/7/labels/a%20b"] = {"labels": ["a b"]}
     fake.answers["DELETE /api/v1/experiments/7/labels/x"] = {"labels": []}
     assert "a b" in det("e", "label", "add", "7", "a b").err
@@ -215,7 +217,7 @@ def test_logs_are_filtered_and_ordered_by_their_flags(master: FakeMaster, det: D
     master.answers["GET /api/v1/trials/9/logs"] = Stream(lines)
     assert det("e", "logs", "7").out == "b\na\n"
     assert det("t", "logs", "9", "--tail", "2", "--level", "ERROR", "--rank-id", "-1").out == "a\nb\n"
-    query = master.asked("GET /api/v1/trials/9/logs")[-1].query
+    query = master.requests_to("GET /api/v1/trials/9/logs")[-1].query
     assert query["limit"] == ["2"]
     assert query["orderBy"] == ["ORDER_BY_DESC"]
     assert query["levels"] == ["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"]
@@ -224,7 +226,9 @@ def test_logs_are_filtered_and_ordered_by_their_flags(master: FakeMaster, det: D
     assert det("t", "logs", "9", "--tail", "0").out == ""
 
 
-def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_path: Path) -> None:
+def test_a_trial_is_described_killed_and_its_checkpoints_are_downloaded(
+    master: FakeMaster, det: Det, tmp_path: Path
+) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         info = tarfile.TarInfo("state.pt")
@@ -244,12 +248,12 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
     }
     master.answers["GET /detent/trials/9/attempts"] = {"attempts": [failed]}
     master.answers["GET /detent/trials/9/decisions"] = {"decisions": []}
-    shown = det("t", "describe", "9").out
-    assert "lossVal" not in shown
+    output = det("t", "describe", "9").out
+    assert "lossVal" not in output
     assert "lossVal" in det("t", "describe", "9", "--metrics").out
-    assert "a (2), b (2)" in shown
-    assert "failed: rank 3 on node-b was killed by signal 9 (SIGKILL), out of memory\n" in shown
-    assert "last words" in shown
+    assert "a (2), b (2)" in output
+    assert "failed: rank 3 on node-b was killed by signal 9 (SIGKILL), out of memory\n" in output
+    assert "last words" in output
     described = json.loads(det("t", "describe", "9", "--json").out)
     assert described["workloads"]
     assert described["attempts"][0]["code"] == 137
@@ -260,7 +264,7 @@ def test_trial_describe_kill_and_checkpoint(master: FakeMaster, det: Det, tmp_pa
         assert (target / "state.pt").read_bytes() == b"ok"
 
 
-def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
+def test_agents_and_slots_are_listed_and_agents_are_enabled_and_disabled(fake: FakeMaster, det: Det) -> None:
     slot = {"id": "0", "enabled": True, "draining": False, "device": {"type": "TYPE_CPU", "brand": "x"}}
     lost = {"status": "unhealthy", "reason": "the driver lost it"}
     slots = {
@@ -286,14 +290,14 @@ def test_agents_and_slots_are_listed(fake: FakeMaster, det: Det) -> None:
         }
     )
     assert json.loads(det("agent", "list", "--json").out)[0]["slots"] == 3
-    found = json.loads(det("slot", "list", "--json").out)
-    assert [(row["slot_id"], row["container_id"], row["task"], row["reason"]) for row in found] == [
+    rows = json.loads(det("slot", "list", "--json").out)
+    assert [(row["slot_id"], row["container_id"], row["task"], row["reason"]) for row in rows] == [
         ("0", "c1", "Trial 9", ""),
         ("2", "FREE", "", ""),
         ("10", "FREE", "", "the driver lost it"),
     ]
     assert det("a", "disable", "box", "--drain").code == 0
-    assert fake.asked("POST /api/v1/agents/box/disable")[0].json == {"drain": True}
+    assert fake.requests_to("POST /api/v1/agents/box/disable")[0].json == {"drain": True}
     assert det("a", "enable", "--all").code == 0
     assert det("a", "enable").code == 1
 
@@ -317,18 +321,18 @@ def test_a_silent_trial_is_noted_below_a_list_and_a_description(master: FakeMast
     assert (described["notes"], described["trials"][0]["note"]) == ("my own", note)
 
 
-def test_the_first_error_is_that_of_the_page_with_its_traceback(master: FakeMaster, det: Det) -> None:
+def test_first_error_prints_the_traceback_of_the_first_error(master: FakeMaster, det: Det) -> None:
     texts = ["Traceback (most recent call last):", '  File "x.py", line 1', "step 7", "ValueError: x", "more"]
     ranks = [2, 2, 1, 2, 2]
     lines = [
-        {"id": at, "text": text, "rank": rank, "allocationId": "t.2", "containerId": "c", "source": "task"}
-        for at, (text, rank) in enumerate(zip(texts, ranks, strict=True), start=40)
+        {"id": line_id, "text": text, "rank": rank, "allocationId": "t.2", "containerId": "c", "source": "task"}
+        for line_id, (text, rank) in enumerate(zip(texts, ranks, strict=True), start=40)
     ]
     master.answers["GET /detent/trials/9/logs/first-error"] = {"line": lines[0]}
     master.answers["GET /detent/trials/9/logs"] = {"lines": lines}
-    shown = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: x\n'
-    assert det("t", "logs", "9", "--first-error").out == shown
-    assert master.asked("GET /detent/trials/9/logs")[-1].query["after"] == ["39"]
+    expected = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: x\n'
+    assert det("t", "logs", "9", "--first-error").out == expected
+    assert master.requests_to("GET /detent/trials/9/logs")[-1].query["after"] == ["39"]
     assert [json.loads(line)["id"] for line in det("t", "logs", "9", "--first-error", "--json").out.splitlines()] == [
         40,
         41,
@@ -356,7 +360,7 @@ CAUSE = "rank 3 on node-2: RuntimeError: mat1 and mat2 shapes cannot be multipli
 
 
 def test_failure_texts_fit_into_80_columns(master: FakeMaster, det: Det) -> None:
-    """In lists below the table, one line each; in descriptions wrapped, with the attempt."""
+    """A list has one line for each failure below the table. A description wraps the failure of the last attempt."""
     failed = {**EXPERIMENT, "id": 7, "state": "STATE_ERROR", "failure": CAUSE, "config": {"max_restarts": 5}}
     trial = {"id": 9, "state": "STATE_ERROR", "hparams": {}, "restarts": 5, "failure": CAUSE}
     master.answers["GET /api/v1/experiments"] = lambda request: page(request, "experiments", [failed])
@@ -369,6 +373,6 @@ def test_failure_texts_fit_into_80_columns(master: FakeMaster, det: Det) -> None
     assert line == f"experiment 7 failed: {CAUSE}"[:79] + "…"
     described = det("e", "describe", "7").out
     lines = described[described.index("trial 9 failed") :].splitlines()
-    assert all(len(each) <= 80 for each in lines)
+    assert all(len(line) <= 80 for line in lines)
     assert " ".join(" ".join(lines).split()) == f"trial 9 failed on attempt 6 of 6: {CAUSE}"
     assert json.loads(det("e", "describe", "7", "--json").out)[0]["failure"] == CAUSE

@@ -1,4 +1,4 @@
-"""Help texts of ``det``: they fit a terminal of 80 columns, and every option is described."""
+"""Help texts of ``det``: their width, and a description of every option."""
 
 import argparse
 from importlib import import_module
@@ -11,20 +11,20 @@ from determined_cli.main import main
 
 
 def _commands() -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
+    commands: list[tuple[str, ...]] = []
 
     def add(prefix: tuple[str, ...], verbs: tuple[Command, ...]) -> None:
         for verb in verbs:
             path = (*prefix, verb.name)
-            found.append(path)
+            commands.append(path)
             add(path, tuple(verb.verbs))
 
     for noun, (name, _, _) in command_table.NOUNS.items():
         module = import_module(name)
-        found.append((noun,))
+        commands.append((noun,))
         if noun not in module.BARE:
             add((noun,), tuple(module.VERBS))
-    return found
+    return commands
 
 
 COMMANDS = _commands()
@@ -42,14 +42,16 @@ def test_help_fits_80_columns(
     assert [line for line in lines if argparse.SUPPRESS in line] == []
 
 
-def test_names_and_descriptions_of_verbs_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_and_descriptions_of_verbs_are_separated_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     main(["trial", "--help"])
     line = next(line for line in capsys.readouterr().out.splitlines() if "download" in line)
     assert "download-checkpoint, download  " in line
 
 
 @pytest.mark.parametrize(("verb", "missing"), [("check", "SCRIPT"), ("run", "SCRIPT"), ("continue", "FOLDER")])
-def test_only_what_is_required_is_named_as_missing(verb: str, missing: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_required_arguments_are_named_as_missing(
+    verb: str, missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["hydra", verb]) == 2
     assert capsys.readouterr().err.splitlines()[-1].endswith(f"arguments are required: {missing}")
 

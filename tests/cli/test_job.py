@@ -1,4 +1,4 @@
-"""``det job``: the queue as a table, and changes of it."""
+"""``det job``: the queue as a table, and changes of jobs."""
 
 from typing import Any
 
@@ -30,13 +30,13 @@ def master(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield server
 
 
-def test_the_queue_is_a_table(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+def test_job_list_prints_the_queue_as_a_table(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
     master.on("GET", "/job-queues-v2", (200, {"jobs": [{"full": JOB}], "pagination": {}}))
     assert main(["job", "list", "--csv", "--columns", "place,job_id,type,entity_id,slots,state"]) == 0
     assert capsys.readouterr().out.splitlines()[1] == "1,a1,experiment,7,2/4,scheduled"
 
 
-def test_a_job_is_changed(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+def test_job_update_sends_the_change_and_prints_its_effect(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
     changes = [{"jobId": "a1", "fields": ["priority", "position"], "passed": ["b", "c"]}]
     master.on("POST", "/detent/job-queues", (200, {"changes": changes}))
     assert main(["job", "update", "a1", "-p", "60", "--ahead-of", "b"]) == 0
@@ -47,7 +47,7 @@ def test_a_job_is_changed(master: FakeMaster, capsys: pytest.CaptureFixture[str]
     assert "changed priority, position of job a1; it passed 2 jobs" in "".join(capsys.readouterr())
 
 
-def test_a_batch_is_one_request(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+def test_job_update_batch_sends_one_request(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
     master.on("POST", "/detent/job-queues", (200, {"changes": [{"jobId": "a1", "fields": ["weight"], "passed": []}]}))
     assert main(["job", "update-batch", "a1.weight=2.5", "b2.behind=a1", "a1.priority=3", "--dry-run"]) == 0
     assert master.bodies("/job-queues")[-1] == {
@@ -66,7 +66,7 @@ def test_a_batch_is_one_request(master: FakeMaster, capsys: pytest.CaptureFixtur
         (["update-batch", "a1.priority=high"], "'high' is not a number"),
     ],
 )
-def test_a_wrong_change_is_named_before_anything_is_sent(
+def test_an_invalid_job_update_is_refused_and_sends_no_request(
     master: FakeMaster, capsys: pytest.CaptureFixture[str], words: list[str], expected: str
 ):
     assert main(["job", *words]) != 0

@@ -1,4 +1,4 @@
-"""List flags: columns, order, filters, pages; and tables that fit a terminal."""
+"""List flags (columns, order, filters, pages), and tables that fit a terminal."""
 
 import io
 import json
@@ -29,13 +29,13 @@ def master(fake: FakeMaster) -> FakeMaster:
         offset, limit = int(request.query["offset"][0]), int(request.query["limit"][0])
         return {"experiments": ROWS[offset : offset + limit], "pagination": {"total": len(ROWS)}}
 
-    def found(request: Request) -> Any:
+    def search(request: Request) -> Any:
         offset, limit = request.json["offset"], request.json["limit"]
         rows = [{"experiment": row} for row in ROWS[offset : offset + limit]]
         return {"experiments": rows, "pagination": {"total": len(ROWS)}}
 
     fake.answers["GET /api/v1/experiments"] = page
-    fake.answers["POST /api/v1/experiments-search"] = found
+    fake.answers["POST /api/v1/experiments-search"] = search
     fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1}}
     return fake
 
@@ -53,28 +53,30 @@ def ids(det: Det, *words: str) -> list[int]:
         (("--limit", "1", "--pages", "all"), [3, 2, 1]),
         (("--limit", "1", "--pages", "one", "--offset", "2"), [1]),
         (("--sort", "name", "--limit", "1", "--offset", "1"), [2]),
-        (("--sort", "name"), [3, 2, 1]),  # in the master's order
+        (("--sort", "name"), [3, 2, 1]),  # the master's order
     ],
 )
-def test_lists_are_paged(master: FakeMaster, det: Det, words: tuple[str, ...], expected: list[int]) -> None:
+def test_list_flags_select_a_part_of_the_experiments(
+    master: FakeMaster, det: Det, words: tuple[str, ...], expected: list[int]
+) -> None:
     assert ids(det, *words) == expected
 
 
-def question(master: FakeMaster, det: Det, *words: str) -> tuple[list[Any], dict[str, Any]]:
-    """Returns the conditions that the master was asked for, and the rest of the question."""
+def search_request(master: FakeMaster, det: Det, *words: str) -> tuple[list[Any], dict[str, Any]]:
+    """Lists experiments. Returns the conditions of the search request, and its other fields."""
     assert det("e", "list", "--json", *words).code == 0
-    (request,) = master.asked("POST /api/v1/experiments-search")
-    assert master.asked("GET /api/v1/experiments") == []
+    (request,) = master.requests_to("POST /api/v1/experiments-search")
+    assert master.requests_to("GET /api/v1/experiments") == []
     filtered = json.loads(request.json["filter"])
     children = filtered["filterGroup"]["children"]
-    conditions = [(each["columnName"], each["operator"], each["value"]) for each in children]
+    conditions = [(child["columnName"], child["operator"], child["value"]) for child in children]
     return conditions, {**request.json, "filter": filtered["showArchived"]}
 
 
 def test_experiments_are_filtered_and_sorted_by_the_master(master: FakeMaster, det: Det) -> None:
     words = ("--filter", "State != ERROR", "--filter", "name~AMM", "--filter", "progress>=50%", "--filter", "end_time=")
     words += ("--filter", "labels=b", "--sort", "start_time:desc", "--limit", "2", "--offset", "1")
-    conditions, rest = question(master, det, *words)
+    conditions, rest = search_request(master, det, *words)
     assert conditions == [
         ("state", "!=", "ERROR"),
         ("name", "contains", "AMM"),
@@ -87,8 +89,8 @@ def test_experiments_are_filtered_and_sorted_by_the_master(master: FakeMaster, d
     assert rest == {"filter": False, "sort": "startTime=desc", "offset": 1, "limit": 2}
 
 
-def test_all_experiments_are_filtered_with_those_of_others_and_archived_ones(master: FakeMaster, det: Det) -> None:
-    conditions, rest = question(master, det, "--all", "--filter", "archived=true", "--filter", "end_time!=")
+def test_all_with_a_filter_includes_other_users_and_archived_experiments(master: FakeMaster, det: Det) -> None:
+    conditions, rest = search_request(master, det, "--all", "--filter", "archived=true", "--filter", "end_time!=")
     assert conditions == [("archived", "=", "true"), ("endTime", "notEmpty", None)]
     assert rest == {"filter": True, "offset": 0, "limit": 200}
 
@@ -112,14 +114,14 @@ TRIALS = [
         (("--filter", "restarts=1"), [2]),
     ],
 )
-def test_lists_without_a_search_on_the_master_are_filtered_here(
+def test_lists_without_a_search_on_the_master_are_filtered_and_sorted_locally(
     fake: FakeMaster, det: Det, words: tuple[str, ...], expected: list[int]
 ) -> None:
     fake.answers["GET /api/v1/experiments/7/trials"] = {"trials": TRIALS, "pagination": {"total": len(TRIALS)}}
     assert [row["id"] for row in json.loads(det("e", "list-trials", "7", "--json", *words).out)] == expected
 
 
-def test_a_part_of_a_list_is_announced(master: FakeMaster, det: Det) -> None:
+def test_a_limited_list_notes_that_it_is_a_part(master: FakeMaster, det: Det) -> None:
     assert det("e", "list", "--limit", "2").err == "showing the newest 2; omit --limit to show all\n"
     assert det("e", "list", "--limit", "2", "--sort", "name").err == "showing 2 of 3; omit --limit to show all\n"
     assert det("e", "list", "--limit", "3", "--sort", "name").err == ""
@@ -142,7 +144,7 @@ def test_columns_are_chosen_by_key_or_header(master: FakeMaster, det: Det) -> No
         (("--filter", "id~1"), "~ (contains) needs a column of text: labels, name, resource_pool, state, username"),
     ],
 )
-def test_a_wrong_list_flag_names_the_valid_ones(
+def test_an_invalid_list_flag_names_the_valid_values(
     master: FakeMaster, det: Det, words: tuple[str, ...], text: str
 ) -> None:
     outcome = det("e", "list", *words)
@@ -152,7 +154,7 @@ def test_a_wrong_list_flag_names_the_valid_ones(
 
 COLUMNS = (("ID", "id"), ("Name", "name"), ("Started", "start"), ("Metrics", "metrics"))
 STARTED = (datetime.now(UTC) - timedelta(days=330, hours=3)).isoformat()
-"""The width of a column with it does not depend on the day of the test."""
+"""A start whose column width does not depend on the day of the test."""
 WIDE = {"id": 1, "name": "n" * 60, "start": STARTED, "metrics": {"loss": 0.1}}
 
 
@@ -179,14 +181,14 @@ def test_columns_that_do_not_fit_the_terminal_are_named(
     assert "too narrow for start, metrics" in capsys.readouterr().err
 
 
-def test_a_pipe_gets_whole_cells_and_exact_times(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_in_a_pipe_has_whole_cells_and_exact_times(capsys: pytest.CaptureFixture[str]) -> None:
     render.show("table", COLUMNS, [WIDE])
     line = capsys.readouterr().out.splitlines()[2]
     assert "n" * 60 in line
     assert STARTED in line
 
 
-def test_the_command_that_adds_an_agent_is_printed_if_there_is_none_or_on_a_terminal(
+def test_agent_list_prints_the_command_that_adds_an_agent_if_there_is_none_or_on_a_terminal(
     fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = f"add an agent: det-agent --master {fake.url} --token-file agent-token --tasks-as-me"
@@ -200,12 +202,12 @@ def test_the_command_that_adds_an_agent_is_printed_if_there_is_none_or_on_a_term
     assert command in det("agent", "list").err
 
 
-def test_an_agent_whose_clock_is_wrong_is_warned_about(fake: FakeMaster, det: Det) -> None:
+def test_agent_list_prints_the_warnings_of_agents(fake: FakeMaster, det: Det) -> None:
     fake.answers["GET /api/v1/agents"] = {"agents": [{"id": "box", "warning": "the clock of agent box is 3 h behind"}]}
     assert det("agent", "list").err == "warning: the clock of agent box is 3 h behind\n"
 
 
-def test_an_empty_list_names_the_flag_that_shows_those_of_others(fake: FakeMaster, det: Det) -> None:
+def test_an_empty_list_names_the_flag_that_shows_all_users(fake: FakeMaster, det: Det) -> None:
     fake.answers["GET /api/v1/experiments"] = {"experiments": [], "pagination": {"total": 0}}
     fake.answers["POST /api/v1/experiments-search"] = {"experiments": [], "pagination": {"total": 0}}
     fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1}}
@@ -214,7 +216,7 @@ def test_an_empty_list_names_the_flag_that_shows_those_of_others(fake: FakeMaste
     assert det("e", "list", "--all").err == det("e", "list", "--json").err == ""
 
 
-def test_only_failures_of_the_last_hour_are_repeated_under_a_list(fake: FakeMaster, det: Det) -> None:
+def test_only_failures_of_the_last_hour_are_printed_below_a_list(fake: FakeMaster, det: Det) -> None:
     now = datetime.now(UTC)
     rows = [
         {"id": number, "state": "STATE_ERROR", "failure": f"cause {number}", "endTime": (now - ago).isoformat()}

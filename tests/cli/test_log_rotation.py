@@ -1,4 +1,4 @@
-"""Logs of `det up` are bounded, while the programs go on writing into the same descriptor."""
+"""Rotation of the logs of `det up` while programs write to the same file descriptor."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from determined_cli.up.data_folder import open_log
 from determined_cli.up.log_rotation import rotate
 
 
-def test_a_log_is_rotated_and_its_writer_goes_on(tmp_path: Path):
+def test_a_log_is_rotated_while_its_writer_continues(tmp_path: Path):
     log = tmp_path / "master.log"
     with open_log(log) as file:
         for number in range(5):
@@ -28,7 +28,7 @@ def test_a_log_is_rotated_and_its_writer_goes_on(tmp_path: Path):
     assert sorted(os.listdir(tmp_path)) == ["master.log", *(path.name for path in older)]
 
 
-def test_on_a_full_disk_the_log_is_emptied(tmp_path: Path):
+def test_a_log_on_a_full_disk_is_emptied(tmp_path: Path):
     with small_disk(tmp_path / "disk", "4m") as disk:
         log = disk.path / "master.log"
         log.write_bytes(bytes(1 << 20))
@@ -38,7 +38,7 @@ def test_on_a_full_disk_the_log_is_emptied(tmp_path: Path):
         assert disk.free_bytes > 0
 
 
-def test_a_link_is_left_alone(tmp_path: Path):
+def test_a_log_that_is_a_link_is_not_rotated(tmp_path: Path):
     (tmp_path / "mine").write_bytes(bytes(5000))
     (tmp_path / "master.log").symlink_to(tmp_path / "mine")
     assert not rotate(tmp_path / "master.log", 1000, 3)

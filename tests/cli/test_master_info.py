@@ -1,11 +1,11 @@
-"""`det master info` says that the master's disk is full."""
+"""`det master info` on a master whose disk is full."""
 
 from tests.cli.conftest import Det, FakeMaster
 
 FULL = {"status": "down", "storage": [{"name": "data", "status": "full"}, {"name": "checkpoints-1", "status": "up"}]}
 
 
-def test_a_full_disk_is_named_on_stderr(det: Det, fake: FakeMaster):
+def test_master_info_warns_about_a_full_disk_on_standard_error(det: Det, fake: FakeMaster):
     fake.answers["GET /api/v1/master"] = {"clusterName": "one"}
     fake.answers["GET /health"] = (503, FULL)
     done = det("-m", fake.url, "master", "info")
@@ -14,7 +14,7 @@ def test_a_full_disk_is_named_on_stderr(det: Det, fake: FakeMaster):
     assert done.err == "the master's disk is full or cannot be written (data); trials wait until it can be written\n"
 
 
-def test_nothing_is_said_while_there_is_space_or_by_an_older_master(det: Det, fake: FakeMaster):
+def test_master_info_gives_no_warning_with_free_space_or_an_older_master(det: Det, fake: FakeMaster):
     fake.answers["GET /api/v1/master"] = {"clusterName": "one"}
     for health in ({"status": "up", "storage": [{"name": "data", "status": "low"}]}, {"status": "up"}, (404, {})):
         fake.answers["GET /health"] = health

@@ -1,4 +1,4 @@
-"""What the web page tells people to type has to exist."""
+"""The commands that the web page shows: each exists."""
 
 import re
 from importlib import import_module
@@ -10,7 +10,7 @@ from determined_cli import command, command_table
 
 PAGE = Path(__file__).parents[2] / "webui" / "src"
 COMMAND = re.compile(r"\bdet ([a-z][a-z-]+) ([a-z][a-z-]+)\b")
-FOUND = sorted(
+SHOWN_COMMANDS = sorted(
     {
         match.groups()
         for path in PAGE.rglob("*.tsx")
@@ -21,12 +21,12 @@ FOUND = sorted(
 )
 
 
-@pytest.mark.parametrize(("noun", "verb"), FOUND, ids=lambda word: word)
+@pytest.mark.parametrize(("noun", "verb"), SHOWN_COMMANDS, ids=lambda word: word)
 def test_each_command_that_the_page_shows_exists(noun: str, verb: str):
-    found = command_table.find(noun)
-    assert found is not None
-    assert command.find(import_module(command_table.NOUNS[found][0]).VERBS, verb) is not None
+    name = command_table.find(noun)
+    assert name is not None
+    assert command.find(import_module(command_table.NOUNS[name][0]).VERBS, verb) is not None
 
 
-def test_the_page_shows_commands():
-    assert ("experiment", "create") in FOUND
+def test_the_page_shows_experiment_create():
+    assert ("experiment", "create") in SHOWN_COMMANDS

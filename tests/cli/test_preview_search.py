@@ -1,4 +1,4 @@
-"""``det preview-search`` prints a plan without asking a master."""
+"""``det preview-search``: it prints a plan without a request to a master."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_brackets_rungs_and_trials_by_length(det: Det, fake: FakeMaster, config: Path):
+def test_preview_search_prints_brackets_rungs_and_trials_by_length(det: Det, fake: FakeMaster, config: Path):
     done = det("preview-search", str(config))
     lines = [[cell.strip() for cell in line.split("|")] for line in done.out.splitlines()]
     assert ["1", "12", "8", "4, 16, 64 batches"] in lines
@@ -33,15 +33,15 @@ def test_brackets_rungs_and_trials_by_length(det: Det, fake: FakeMaster, config:
     assert fake.requests == []
 
 
-def test_a_plan_as_json_with_another_number_of_trials(det: Det, config: Path):
+def test_preview_search_as_json_uses_overrides(det: Det, config: Path):
     done = det("preview-search", str(config), "--config", "searcher.max_trials=32", "--json")
-    found = json.loads(done.out)
-    assert (found["searcher"], found["unit"]) == ("adaptive_asha", "batches")
-    assert found["brackets"][0] == {"bracket": 1, "trials": 24, "concurrent": 8, "rungs": [4, 16, 64]}
-    assert sum(each["trials"] for each in found["lengths"]) == 32
+    plan = json.loads(done.out)
+    assert (plan["searcher"], plan["unit"]) == ("adaptive_asha", "batches")
+    assert plan["brackets"][0] == {"bracket": 1, "trials": 24, "concurrent": 8, "rungs": [4, 16, 64]}
+    assert sum(length["trials"] for length in plan["lengths"]) == 32
 
 
-def test_a_search_without_rungs_and_an_invalid_one(det: Det, tmp_path: Path):
+def test_preview_search_of_a_random_and_of_an_invalid_search(det: Det, tmp_path: Path):
     path = tmp_path / "random.yaml"
     path.write_text(BASE + "searcher: {name: random, metric: m, max_trials: 7}")
     assert "7 | as long as their code does" in det("preview-search", str(path)).out
@@ -51,7 +51,7 @@ def test_a_search_without_rungs_and_an_invalid_one(det: Det, tmp_path: Path):
     assert "error[E311]" in done.err
 
 
-def test_of_a_search_in_a_task_only_its_limit_is_known(det: Det, tmp_path: Path):
+def test_preview_search_of_a_search_in_a_task_names_only_its_limit(det: Det, tmp_path: Path):
     path = tmp_path / "own.yaml"
     path.write_text(BASE + 'searcher: {name: search_method, method: "a:B", metric: m, max_trials: 7}')
     done = det("preview-search", str(path))

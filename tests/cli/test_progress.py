@@ -1,4 +1,4 @@
-"""The progress line, and how it gives way to what is printed."""
+"""The progress line, and the output of other lines around it."""
 
 import io
 
@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_the_line_steps_aside() -> None:
+def test_a_progress_line_on_a_terminal_is_redrawn_below_other_output() -> None:
     terminal = Terminal()
     line = Line(terminal, terminal)
     line.show("one")
@@ -49,7 +49,7 @@ def test_on_a_terminal_the_line_steps_aside() -> None:
     assert terminal.getvalue() == "\rone\x1b[K\r\x1b[Klog\none\r\x1b[K"
 
 
-def test_without_a_terminal_each_update_is_a_line() -> None:
+def test_a_progress_line_without_a_terminal_prints_each_update_as_a_line() -> None:
     err, out = io.StringIO(), io.StringIO()
     line = Line(err, out)
     line.show("one")

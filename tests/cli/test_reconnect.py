@@ -1,4 +1,4 @@
-"""Commands that follow something outlive a restart of the master: one line about it, nothing lost, nothing twice."""
+"""Commands that follow something across a restart of the master: one note, and every line once."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -44,17 +44,17 @@ def entry(number: int) -> dict[str, Any]:
 
 
 def stopping_after(master: RestartingMaster, answer: Any) -> Callable[[], Any]:
-    """Answers once, and the master is gone by then."""
+    """Returns a function that stops the master before its first answer."""
 
-    def answered() -> Any:
+    def stop_and_answer() -> Any:
         master.stop()
         return answer
 
-    return answered
+    return stop_and_answer
 
 
 def log_of_two_lives(master: RestartingMaster) -> Callable[[], Iterator[dict[str, Any]]]:
-    """Three lines in the first life, in the middle of which the master stops; five in the second."""
+    """Returns a log: three lines before the master stops, and all five after its restart."""
 
     def lines() -> Iterator[dict[str, Any]]:
         if master.lives > 1:
@@ -72,7 +72,7 @@ def state_by_life(master: RestartingMaster) -> str:
 
 @pytest.mark.parametrize("cuts", [False, True], ids=["stream ends", "stream breaks inside a line"])
 @pytest.mark.parametrize("words", [("t", "logs", "9", "-f"), ("e", "logs", "7", "-f")])
-def test_followed_logs_continue_where_they_were(
+def test_followed_logs_continue_after_a_restart_without_repeated_lines(
     master: RestartingMaster,
     err: RestartWhenToldLost,
     capsys: pytest.CaptureFixture[str],
@@ -87,7 +87,7 @@ def test_followed_logs_continue_where_they_were(
     assert err.getvalue().count(LOST) == 1
 
 
-def test_a_stream_that_ends_before_its_trial_is_opened_again(
+def test_a_log_stream_that_ends_before_its_trial_is_reopened(
     master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lengths = iter([2, 3])
@@ -99,10 +99,10 @@ def test_a_stream_that_ends_before_its_trial_is_opened_again(
     assert err.getvalue() == ""
 
 
-def test_the_rest_of_a_log_is_fetched_if_the_trial_ended_while_the_master_was_away(
+def test_the_rest_of_a_log_is_fetched_if_the_trial_ended_during_the_outage(
     master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The stream ends properly, and only the question for the trial's state meets the outage."""
+    """The stream ends properly. Only the request for the trial's state meets the outage."""
     master.answers["GET /api/v1/trials/9/logs"] = log_of_two_lives(master)
     master.answers["GET /api/v1/trials/9"] = lambda: {"trial": {"id": 9, "state": "STATE_COMPLETED"}}
     assert det(err, "t", "logs", "9", "-f") == 0
@@ -141,7 +141,7 @@ def test_create_with_follow_continues_after_a_restart_of_the_master(
     assert err.getvalue().count(LOST) == 1
 
 
-def test_a_master_that_was_never_there_is_an_error_at_once(
+def test_following_a_master_that_never_answered_exits_with_6(
     master: RestartingMaster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     master.stop()
@@ -150,7 +150,7 @@ def test_a_master_that_was_never_there_is_an_error_at_once(
     assert LOST not in capsys.readouterr().err
 
 
-def test_wait_keeps_its_timeout_while_the_master_is_away(
+def test_wait_observes_its_timeout_during_an_outage(
     master: RestartingMaster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     active = {"experiment": {"id": 7, "state": "STATE_ACTIVE"}}
@@ -159,7 +159,7 @@ def test_wait_keeps_its_timeout_while_the_master_is_away(
     assert "has not ended after 0.5 s" in capsys.readouterr().err
 
 
-def test_following_gives_up_in_the_end_and_reports_each_outage_once() -> None:
+def test_the_reconnector_reports_each_outage_once_and_stops_after_its_limit() -> None:
     notes: list[str] = []
     seconds = [0.0]
 
@@ -175,15 +175,15 @@ def test_following_gives_up_in_the_end_and_reports_each_outage_once() -> None:
     )
     calls = iter([True, False, False, True])
 
-    def away_twice() -> str:
+    def unavailable_twice() -> str:
         if not next(calls, False):
             raise MasterUnreachable("refused")
         return "here"
 
-    assert reconnector.call(away_twice) == "here"
-    assert reconnector.call(away_twice) == "here"
+    assert reconnector.call(unavailable_twice) == "here"
+    assert reconnector.call(unavailable_twice) == "here"
     assert len(notes) == 1
     with pytest.raises(MasterUnreachable, match="refused; gave up after 2 minutes"):
-        reconnector.call(away_twice)
+        reconnector.call(unavailable_twice)
     assert len(notes) == 2
     assert 120.0 <= seconds[0] < 125.0

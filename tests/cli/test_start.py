@@ -1,4 +1,4 @@
-"""Finding noun and verb, help, typos, and what starting costs."""
+"""The start of ``det``: nouns and verbs, help, typing errors, completion, and the modules that it imports."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ COSTLY = ("pydantic", "yaml", "http", "ssl", "email", "typing", "json", "pathspe
 
 
 def loaded(*words: str) -> set[str]:
-    """The modules that a command imports, in an interpreter of its own."""
+    """Returns the modules that a command imports, in its own interpreter."""
     code = (
         "import sys; from determined_cli.main import main; main(sys.argv[1:]); sys.stderr.write('|'.join(sys.modules))"
     )
@@ -31,13 +31,13 @@ def loaded(*words: str) -> set[str]:
     return set(done.stderr.strip().split("\n")[-1].split("|"))
 
 
-def test_version_imports_next_to_nothing() -> None:
+def test_the_version_flag_imports_no_module_of_determined_and_no_slow_one() -> None:
     modules = loaded("--version")
     assert {name for name in modules if name.partition(".")[0] == "determined"} == set()
     assert not {*COSTLY, "argparse", "re"} & modules
 
 
-def test_help_imports_argparse_and_no_more() -> None:
+def test_help_imports_no_slow_module() -> None:
     modules = loaded("experiment", "create", "--help")
     assert not {*COSTLY, "shutil", "determined_cli.experiment.create"} & modules
 
@@ -82,17 +82,17 @@ def test_help_prints_an_overview_of_the_commands(capsys: pytest.CaptureFixture[s
     assert main([]) == 2
 
 
-def test_up_and_down_take_their_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_up_and_down_parse_their_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     from types import ModuleType
 
-    seen: list[Any] = []
+    calls: list[Any] = []
     module = ModuleType("determined_cli.up.local_cluster")
-    vars(module).update(run_up=seen.append, run_down=seen.append)
+    vars(module).update(run_up=calls.append, run_down=calls.append)
     monkeypatch.setitem(sys.modules, "determined_cli.up.local_cluster", module)
     flags = "--host 0.0.0.0 --port 0 --data /d --slots 2 --task-python py --grace 3 --detach".split()  # noqa: SIM905
     assert main(["up", *flags]) == 0
     assert main(["down", "--data", "/d", "--now"]) == 0
-    up, down = seen
+    up, down = calls
     assert (up.host, up.port, up.data, up.slots, up.task_python, up.grace, up.detach) == (
         "0.0.0.0",
         0,
@@ -116,7 +116,7 @@ def test_completion_scripts_are_valid_and_name_the_commands(shell: str, capsys: 
 
 @pytest.fixture
 def completed(fake: FakeMaster, det: Det, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Completes a line in bash, with a real ``det`` that asks the fake master and has time enough for a busy machine."""
+    """Returns a function that completes a line in bash with a real ``det`` and a time limit for a busy machine."""
     monkeypatch.setenv("DET_COMPLETION_SECONDS", "20")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     program = tmp_path / "det"
@@ -126,8 +126,8 @@ def completed(fake: FakeMaster, det: Det, tmp_path: Path, monkeypatch: pytest.Mo
 
     def complete(*words: str) -> list[str]:
         typed = " ".join(map(repr, (str(program), *words)))
-        ask = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _det; echo ${{COMPREPLY[@]}}"
-        done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=True)
+        code = f"COMP_WORDS=({typed}); COMP_CWORD={len(words)}; _det; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", f"{script}\n{code}"], capture_output=True, text=True, check=True)
         assert done.stderr == ""
         return done.stdout.split()
 
@@ -151,20 +151,20 @@ def test_bash_completion_offers_ids_of_the_master(fake: FakeMaster, completed: C
     assert completed("agent", "disable", "b") == ["box"]
     assert completed("cmd", "kill", "") == ["3f2b"]
     assert completed("user", "rename", "") == ["ann"]
-    assert {each.authorization for each in fake.requests} == {"Bearer T"}
+    assert {request.authorization for request in fake.requests} == {"Bearer T"}
     fake.answers.clear()
     assert completed("e", "logs", "") == ["12", "3"]  # from the cache
     assert completed("e", "create", "") == []  # the shell completes paths
     assert completed("t", "download", "7", "-o", "") == []
 
 
-def test_completion_of_ids_is_silent_on_errors(fake: FakeMaster, completed: Callable[..., list[str]]) -> None:
+def test_completion_of_ids_prints_no_error(fake: FakeMaster, completed: Callable[..., list[str]]) -> None:
     fake.answers["GET /api/v1/experiments"] = (500, {"error": {"error": "broken"}})
     assert completed("e", "logs", "") == []
     assert completed("-m", "http://127.0.0.1:1", "e", "logs", "") == []
 
 
-def test_completion_of_ids_gives_up_if_the_master_does_not_answer(
+def test_completion_of_ids_offers_none_if_the_master_does_not_answer(
     completed: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DET_COMPLETION_SECONDS", "0.05")

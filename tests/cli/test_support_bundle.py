@@ -1,4 +1,4 @@
-"""``det trial support-bundle``: everything about a trial in one archive, with secrets masked."""
+"""``det trial support-bundle``: all data about a trial in one archive, with secrets masked."""
 
 import json
 import tarfile
@@ -32,7 +32,7 @@ def test_a_support_bundle_has_every_part_and_no_secret(fake: FakeMaster, det: De
     assert "attempts.json: broken" in outcome.err
     with tarfile.open(outcome.out.strip()) as archive:
         archive.extractall(tmp_path / "unpacked", filter="data")
-    parts = {each.name: each.read_text() for each in (tmp_path / "unpacked").rglob("*") if each.is_file()}
+    parts = {path.name: path.read_text() for path in (tmp_path / "unpacked").rglob("*") if path.is_file()}
     assert sorted(parts) == [
         "attempts.json.error",
         "experiment.json",

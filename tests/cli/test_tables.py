@@ -1,6 +1,6 @@
-"""The tables of the command line on terminals of 80, 100 and 160 columns, as they are in ``tables/``.
+"""The tables of the command line on terminals of 80, 100 and 160 columns. ``tables/`` holds the expected texts.
 
-``python -m pytest tests/cli/test_tables.py`` compares; with ``DETENT_WRITE_TABLES=1`` it writes the files.
+With ``DETENT_WRITE_TABLES=1``, ``python -m pytest tests/cli/test_tables.py`` writes these files.
 """
 
 import os
@@ -58,7 +58,7 @@ def experiments() -> list[dict[str, Any]]:
 
 
 def search() -> list[dict[str, Any]]:
-    """Trials with ten hyperparameters that vary, and two that do not."""
+    """Returns trials with ten hyperparameters that vary, and two that do not."""
     return [
         {
             "id": 20518 + number,
@@ -186,8 +186,8 @@ def metrics() -> list[dict[str, Any]]:
     values = {"last": 0.718281828, "min": 0.11, "max": 0.72, "count": 18}
     names = ("top5_accuracy_on_the_validation_split_of_imagenet_v2", "loss")
     bests = (None, 0.11)
-    found = zip(names, bests, strict=True)
-    return [{"group": "validation", "name": name, **values, "best": best} for name, best in found]
+    pairs = zip(names, bests, strict=True)
+    return [{"group": "validation", "name": name, **values, "best": best} for name, best in pairs]
 
 
 def workloads() -> list[dict[str, Any]]:
@@ -240,7 +240,7 @@ def fixed_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", CASES)
-def test_a_table_looks_as_in_its_file(
+def test_a_table_equals_its_file_and_fits_the_terminal(
     name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     columns, make = CASES[name]
@@ -251,16 +251,16 @@ def test_a_table_looks_as_in_its_file(
     monkeypatch.setattr("sys.stdout", screen)
     monkeypatch.setenv("COLUMNS", str(width))
     render.show("table", columns, rows)
-    shown = screen.getvalue() + capsys.readouterr().err
+    output = screen.getvalue() + capsys.readouterr().err
     file = TABLES / f"{name}-{width}.txt"
     if os.environ.get("DETENT_WRITE_TABLES"):
-        file.write_text(shown, encoding="utf-8")
-    assert shown == file.read_text(encoding="utf-8")
+        file.write_text(output, encoding="utf-8")
+    assert output == file.read_text(encoding="utf-8")
     assert max(map(len, screen.getvalue().splitlines())) <= width
     for row in rows:
         for key in ("id", "uuid", "task_id", "job_id", "state", "searcher_metric_value"):
             if row.get(key) is not None:
-                assert render.Terminal(width).cell(row[key]) in shown, key
+                assert render.Terminal(width).cell(row[key]) in output, key
 
 
 LINES = (
@@ -270,7 +270,7 @@ LINES = (
 )
 
 
-def test_lines_of_a_log_are_short_on_a_terminal_and_whole_elsewhere() -> None:
+def test_log_lines_are_shortened_only_for_a_terminal() -> None:
     lines = [{**line, "timestamp": "2026-11-27T11:59:01.123456789Z", "message": "whole"} for line in LINES]
     assert [logs.message(line, short=True) for line in lines] == [
         "11:59:01 epoch 1\n",

@@ -1,4 +1,4 @@
-"""``det task``: what runs, of every kind, and its end."""
+"""``det task``: the list of running tasks of every kind, and killing a task."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def test_tasks_are_listed_oldest_first(master: FakeMaster, capsys: pytest.Captur
     assert lines[2].endswith(",one")
 
 
-def test_a_task_is_killed(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+def test_task_kill_sends_the_request(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
     master.on("POST", "/kill", (200, {}))
     assert main(["task", "kill", "b"]) == 0
     assert [path for method, path, *_rest in master.calls if method == "POST"] == ["/api/v1/tasks/b/kill"]

@@ -1,4 +1,4 @@
-"""``det experiment create --test-mode`` on a cluster: checked as it is, run reduced, passed or failed."""
+"""``det experiment create --test-mode`` on a cluster: the check, the reduced run, and its verdict."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def files(fake: FakeMaster, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     (home / "exp.yaml").write_text(CONFIG)
     monkeypatch.chdir(home)
     plain = fake.answer
-    monkeypatch.setattr(fake, "answer", lambda each: {} if "/contexts/" in each.path else plain(each))
+    monkeypatch.setattr(fake, "answer", lambda request: {} if "/contexts/" in request.path else plain(request))
     return home
 
 
@@ -39,26 +39,28 @@ def serve(fake: FakeMaster, end: str) -> None:
         return {key: list(rows), "pagination": {"total": len(rows)}}
 
     trial = {"id": 9, "state": f"STATE_{end}", "runnerState": "training", "totalBatchesProcessed": 1}
-    kept = {"uuid": "u1", "state": "STATE_COMPLETED"}
+    checkpoint = {"uuid": "u1", "state": "STATE_COMPLETED"}
     fake.answers.update(
         {
             "POST /api/v1/experiments": {"experiment": {"id": 7}, "config": {}},
             "GET /api/v1/experiments/7": experiment,
             "GET /api/v1/experiments/7/trials": page("trials", trial),
-            "GET /api/v1/experiments/7/checkpoints": page("checkpoints", kept),
+            "GET /api/v1/experiments/7/checkpoints": page("checkpoints", checkpoint),
             "GET /api/v1/trials/9/logs": Stream([{"message": "ValueError: bad shape\n"}]),
             "DELETE /api/v1/checkpoints": {},
         }
     )
 
 
-def test_a_test_is_validated_as_it_is_and_created_with_one_batch(fake: FakeMaster, det: Det, files: Path) -> None:
+def test_test_mode_validates_the_whole_configuration_and_creates_a_run_of_one_batch(
+    fake: FakeMaster, det: Det, files: Path
+) -> None:
     serve(fake, "COMPLETED")
     outcome = det("e", "create", "--test-mode", "exp.yaml", "ctx")
     assert (outcome.code, outcome.out) == (0, "Created experiment 7\n")
     assert outcome.err.endswith("test passed\n")
     assert "trial 9: completed, training, 1 batches" in outcome.err
-    checked, created = (each.json for each in fake.asked("POST /api/v1/experiments"))
+    checked, created = (request.json for request in fake.requests_to("POST /api/v1/experiments"))
     assert checked["validateOnly"] is True
     assert checked["config"] == CONFIG
     assert created["activate"] is True
@@ -77,18 +79,20 @@ def test_a_test_is_validated_as_it_is_and_created_with_one_batch(fake: FakeMaste
     assert config["hyperparameters"]["width"] == 8
     storage = config["checkpoint_storage"]
     assert (storage["host_path"], storage["save_trial_best"], storage["save_trial_latest"]) == ("/data", 0, 0)
-    assert fake.asked("DELETE /api/v1/checkpoints")[0].json == {"checkpointUuids": ["u1"]}
+    assert fake.requests_to("DELETE /api/v1/checkpoints")[0].json == {"checkpointUuids": ["u1"]}
 
 
-def test_a_failed_test_prints_the_log_and_exits_with_1(fake: FakeMaster, det: Det, files: Path) -> None:
+def test_test_mode_of_a_failing_trial_prints_the_log_and_exits_with_1(fake: FakeMaster, det: Det, files: Path) -> None:
     serve(fake, "ERROR")
     outcome = det("e", "create", "--test-mode", "exp.yaml", "ctx")
     assert (outcome.code, outcome.out) == (1, "Created experiment 7\nValueError: bad shape\n")
     assert outcome.err.endswith("test failed: experiment 7 ended: ERROR\n")
-    assert fake.asked("DELETE /api/v1/checkpoints") == []
+    assert fake.requests_to("DELETE /api/v1/checkpoints") == []
 
 
-def test_a_configuration_that_the_master_refuses_creates_no_test(fake: FakeMaster, det: Det, files: Path) -> None:
+def test_test_mode_creates_no_run_if_the_master_refuses_the_configuration(
+    fake: FakeMaster, det: Det, files: Path
+) -> None:
     fake.answers["POST /api/v1/experiments"] = error(400, 3, "unknown pool")
     assert det("e", "create", "--test-mode", "exp.yaml", "ctx").code != 0
-    assert len(fake.asked("POST /api/v1/experiments")) == 1
+    assert len(fake.requests_to("POST /api/v1/experiments")) == 1

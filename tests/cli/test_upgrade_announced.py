@@ -1,4 +1,4 @@
-"""`det up` waits for a master that upgrades its database for as long as that takes."""
+"""`det up` and a master that upgrades its database: the time limit for the start does not apply."""
 
 import os
 import sys
@@ -18,22 +18,22 @@ print("ready: here", flush=True)
 """
 
 
-def test_the_deadline_does_not_hold_during_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_start_deadline_does_not_apply_during_an_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     child = Child("master", [sys.executable, "-c", MASTER, str(gate)], tmp_path / "log", announced=True)
-    said: list[str] = []
+    messages: list[str] = []
     now = time.monotonic
 
     def on_upgrade(text: str) -> None:
-        said.append(text)
+        messages.append(text)
         monkeypatch.setattr(supervisor.time, "monotonic", lambda: now() + 3600)
         gate.write_text("go")
 
     child.start()
     try:
         assert child.announcement("ready: ", 60, on_upgrade) == "here"
-        assert said == ["upgrading: the database"]
+        assert messages == ["upgrading: the database"]
     finally:
         child.signal(9)
         assert child.process is not None

@@ -60,7 +60,7 @@ def serve(fake: FakeMaster, *checkpoints: dict[str, Any]) -> None:
             "GET /api/v1/experiments/7/checkpoints": page,
             "GET /api/v1/trials/9/checkpoints": page,
             "GET /api/v1/trials/9": {"trial": {"id": 9, "experimentId": 7, "state": "STATE_COMPLETED"}},
-            **{f"GET /checkpoints/{each['uuid']}": archive() for each in checkpoints},
+            **{f"GET /checkpoints/{stored['uuid']}": archive() for stored in checkpoints},
         }
     )
 
@@ -80,43 +80,45 @@ def serve(fake: FakeMaster, *checkpoints: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_set_sends_the_changed_setting_only(
+def test_set_sends_only_the_changed_setting(
     fake: FakeMaster, det: Det, words: tuple[str, ...], body: dict[str, Any]
 ) -> None:
     fake.answers["PATCH /api/v1/experiments/7"] = {"experiment": EXPERIMENT}
     fake.answers["GET /experiments/7/preview_gc"] = {"checkpoints": [], "metric_name": "loss"}
     assert det("e", "set", *words).code == 0
-    assert fake.asked("PATCH /api/v1/experiments/7")[0].json == body
+    assert fake.requests_to("PATCH /api/v1/experiments/7")[0].json == body
 
 
-def test_a_policy_that_deletes_checkpoints_is_confirmed(fake: FakeMaster, det: Det) -> None:
-    doomed = {"TrialID": 9, "StepsCompleted": 4, "UUID": "u-1", "ValidationMetrics": {"loss": 0.25}}
-    fake.answers["GET /experiments/7/preview_gc"] = {"checkpoints": [doomed], "metric_name": "loss"}
+def test_a_gc_policy_that_deletes_checkpoints_needs_a_confirmation(fake: FakeMaster, det: Det) -> None:
+    to_remove = {"TrialID": 9, "StepsCompleted": 4, "UUID": "u-1", "ValidationMetrics": {"loss": 0.25}}
+    fake.answers["GET /experiments/7/preview_gc"] = {"checkpoints": [to_remove], "metric_name": "loss"}
     fake.answers["PATCH /api/v1/experiments/7"] = {"experiment": EXPERIMENT}
     refused = det("e", "set", "gc-policy", "7", "--save-trial-latest", "0")
     assert refused.code == 1
     assert (
         "deleting 1 checkpoint of experiment 7 cannot be undone; without a terminal, confirm with --yes" in refused.err
     )
-    assert fake.asked("PATCH /api/v1/experiments/7") == []
+    assert fake.requests_to("PATCH /api/v1/experiments/7") == []
     for value in ("Trial ID", "u-1", "0.25"):
         assert value in refused.out
     assert det("e", "set", "gc-policy", "7", "--save-trial-latest", "0", "-y").code == 0
-    (asked, _again) = fake.asked("GET /experiments/7/preview_gc")
-    assert asked.query == {"save_experiment_best": ["0"], "save_trial_best": ["1"], "save_trial_latest": ["0"]}
-    assert fake.asked("PATCH /api/v1/experiments/7")[0].json["checkpointStorage"]["saveTrialLatest"] == 0
+    (preview, _again) = fake.requests_to("GET /experiments/7/preview_gc")
+    assert preview.query == {"save_experiment_best": ["0"], "save_trial_best": ["1"], "save_trial_latest": ["0"]}
+    assert fake.requests_to("PATCH /api/v1/experiments/7")[0].json["checkpointStorage"]["saveTrialLatest"] == 0
 
 
 @pytest.mark.parametrize(
     ("verb", "field"), [("max-trials", "maxTrials"), ("max-concurrent-trials", "maxConcurrentTrials")]
 )
-def test_limits_of_a_running_search_are_set(fake: FakeMaster, det: Det, verb: str, field: str) -> None:
+def test_set_max_trials_and_max_concurrent_trials_send_the_limit(
+    fake: FakeMaster, det: Det, verb: str, field: str
+) -> None:
     fake.answers["PATCH /api/v1/experiments/7"] = {"experiment": EXPERIMENT}
     assert det("e", "set", verb, "7", "12").code == 0
-    assert fake.asked("PATCH /api/v1/experiments/7")[0].json == {"searcher": {field: 12}}
+    assert fake.requests_to("PATCH /api/v1/experiments/7")[0].json == {"searcher": {field: 12}}
 
 
-def test_a_refused_setting_and_a_wrong_number_are_errors(
+def test_set_with_a_refused_value_or_an_invalid_number_is_an_error(
     fake: FakeMaster, det: Det, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake.answers["PATCH /api/v1/experiments/7"] = error(400, 3, "a priority must be between 1 and 99")
@@ -132,7 +134,7 @@ def test_config_prints_the_effective_or_the_submitted_configuration(fake: FakeMa
     assert det("e", "config", "7", "--original").out == "name: digits  # mine\n"
 
 
-def test_experiment_download_takes_the_best_checkpoints(
+def test_experiment_download_downloads_the_best_or_the_latest_checkpoints(
     fake: FakeMaster, det: Det, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
@@ -144,7 +146,7 @@ def test_experiment_download_takes_the_best_checkpoints(
 
 
 @pytest.mark.parametrize("words", [("e", "download", "7"), ("t", "download", "9", "--best")], ids=" ".join)
-def test_a_download_of_the_best_without_a_best_says_why(
+def test_a_download_of_the_best_checkpoint_without_metric_values_is_an_error(
     fake: FakeMaster, det: Det, words: tuple[str, ...], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
@@ -156,7 +158,7 @@ def test_a_download_of_the_best_without_a_best_says_why(
     assert not (home / "checkpoints").exists()
 
 
-def test_a_download_without_flags_falls_back_to_the_newest_and_says_so(
+def test_a_trial_download_without_metric_values_downloads_the_newest_with_a_note(
     fake: FakeMaster, det: Det, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
@@ -185,11 +187,11 @@ def test_checkpoints_are_listed_described_downloaded_and_deleted(
     fake.answers[f"GET /api/v1/checkpoints/{UUID}"] = {"checkpoint": {"uuid": UUID, "state": "STATE_DELETED"}}
     done = det("checkpoint", "rm", UUID, "-y")
     assert (done.code, done.err) == (0, f"deleted checkpoint {UUID}\n")
-    assert [each.json for each in fake.asked("DELETE /api/v1/checkpoints")] == [{"checkpointUuids": [UUID]}]
+    assert [request.json for request in fake.requests_to("DELETE /api/v1/checkpoints")] == [{"checkpointUuids": [UUID]}]
 
 
 @pytest.mark.parametrize(
-    ("found", "code", "said"),
+    ("fields", "code", "message"),
     [
         ({"state": "STATE_DELETED", "displayState": "STATE_DELETED"}, 0, f"deleted checkpoint {UUID}\n"),
         (
@@ -211,13 +213,13 @@ def test_checkpoints_are_listed_described_downloaded_and_deleted(
         ),
     ],
 )
-def test_what_came_of_a_deletion_is_said(
-    fake: FakeMaster, det: Det, found: dict[str, str], code: int, said: str
+def test_checkpoint_rm_prints_the_outcome_of_the_deletion(
+    fake: FakeMaster, det: Det, fields: dict[str, str], code: int, message: str
 ) -> None:
     fake.answers["DELETE /api/v1/checkpoints"] = {}
-    fake.answers[f"GET /api/v1/checkpoints/{UUID}"] = {"checkpoint": {"uuid": UUID, **found}}
+    fake.answers[f"GET /api/v1/checkpoints/{UUID}"] = {"checkpoint": {"uuid": UUID, **fields}}
     done = det("checkpoint", "rm", UUID, "-y")
-    assert (done.code, done.err) == (code, said)
+    assert (done.code, done.err) == (code, message)
 
 
 @pytest.mark.parametrize(
@@ -230,11 +232,13 @@ def test_what_came_of_a_deletion_is_said(
         (("deactivate", "bob"), {"active": False}),
     ],
 )
-def test_users_are_changed(fake: FakeMaster, det: Det, words: tuple[str, ...], body: dict[str, Any]) -> None:
+def test_user_verbs_send_the_changed_fields(
+    fake: FakeMaster, det: Det, words: tuple[str, ...], body: dict[str, Any]
+) -> None:
     fake.answers["GET /api/v1/users/bob/by-username"] = {"user": {"id": 5, "username": "bob"}}
     fake.answers["PATCH /api/v1/users/5"] = {"user": {"id": 5}}
     assert det("user", *words).code == 0
-    assert fake.asked("PATCH /api/v1/users/5")[0].json == body
+    assert fake.requests_to("PATCH /api/v1/users/5")[0].json == body
 
 
 def test_user_edit_without_a_change_is_an_error(fake: FakeMaster, det: Det) -> None:
@@ -247,7 +251,7 @@ def test_dev_curl_sends_the_stored_sign_in_but_not_on_the_command_line(
 ) -> None:
     fake.answers["GET /api/v1/me"] = {"user": {"username": "ann"}}
     assert det("dev", "curl", "/api/v1/me", "-H", "X-Mine: 1").code == 0
-    assert fake.asked("GET /api/v1/me")[0].authorization == "Bearer T"
+    assert fake.requests_to("GET /api/v1/me")[0].authorization == "Bearer T"
     program = home / "bin" / "curl"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\necho "$@" > {home}/arguments\n')
@@ -282,23 +286,23 @@ def test_a_refused_connection_names_the_command_that_starts_a_master(
 
 
 @pytest.mark.parametrize("noun", ["run", "ssh", "secret", "artifact", "logs"])
-def test_a_noun_that_does_not_exist_says_what_to_use(det: Det, noun: str) -> None:
+def test_a_noun_of_determined_that_is_missing_names_the_substitute(det: Det, noun: str) -> None:
     outcome = det(noun)
     assert outcome.code != 0
     assert command_table.NOT_OFFERED[noun] in outcome.err
 
 
-def test_a_user_who_is_no_admin_is_told_before_a_password_is_asked_for(
+def test_user_create_of_a_user_who_is_no_admin_is_refused_before_the_password_prompt(
     fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1, "admin": False}}
     outcome = det("user", "create", "kim")
     assert outcome.code == 5
     assert "only admins create users, and ann is none" in outcome.err
-    assert fake.asked("POST /api/v1/users") == []
+    assert fake.requests_to("POST /api/v1/users") == []
 
 
-def test_a_master_that_det_up_starts_again_is_not_to_be_started(
+def test_an_unreachable_master_that_det_up_supervises_is_reported_as_restarting(
     det: Det, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))

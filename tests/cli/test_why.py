@@ -1,4 +1,4 @@
-"""``det why``: the explanation as sentences that fit a terminal."""
+"""``det why``: the explanation of waiting, failed and slow tasks as sentences."""
 
 from typing import Any
 
@@ -42,7 +42,9 @@ def master(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield server
 
 
-def test_what_waits_is_explained(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+def test_why_of_a_waiting_experiment_names_blockers_start_and_changes(
+    master: FakeMaster, capsys: pytest.CaptureFixture[str]
+):
     master.on("GET", "/experiments/3/why", (200, {"waiting": 2, "first": FIRST}))
     assert main(["why", "3"]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -59,13 +61,13 @@ def test_what_waits_is_explained(master: FakeMaster, capsys: pytest.CaptureFixtu
     ]
 
 
-def test_of_what_has_ended_the_cause_is_printed(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+def test_why_of_a_failed_experiment_prints_the_cause(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
     master.on("GET", "/experiments/3/why", (200, {"waiting": 0, "first": None}))
     assert main(["why", "3"]) == 0
     assert capsys.readouterr().out == "experiment 3: failed: out of memory\n"
 
 
-def test_a_start_that_nobody_can_estimate_says_so(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+def test_why_names_the_reason_if_the_start_cannot_be_estimated(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
     none = {"slots": None, "priority": None, "maxSlots": None}
     none |= {key: [] for key in ("pools", "agents", "slotIds", "pausedJobs")}
     first = {**FIRST, "startsInSeconds": None, "unknown": "nobody knows how long 1.1.1 will run", "changes": none}
@@ -75,7 +77,7 @@ def test_a_start_that_nobody_can_estimate_says_so(master: FakeMaster, capsys: py
     assert lines[-2:] == ["expected start: nobody knows how long 1.1.1 will run", "no single change starts it now"]
 
 
-def test_slow_starts_of_what_runs_are_explained(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
+def test_why_of_a_running_task_explains_slow_starts(master: FakeMaster, capsys: pytest.CaptureFixture[str]):
     note = "image mine holds no byte code of torch: each start compiles the modules that it imports"
     master.on("GET", "/tasks/b7/why", (200, {"waiting": 0, "first": None, "notes": [note]}))
     assert main(["why", "b7"]) == 0

@@ -1,4 +1,4 @@
-"""Each command that a text names exists, with the flags that the text gives it."""
+"""The commands in texts: each exists, with the flags that the text names."""
 
 import re
 import shlex
@@ -37,37 +37,37 @@ def commands_in(text: str) -> Iterator[str]:
     yield from (" ".join(code.split()) for code in _INLINE.findall(_FENCE.sub("", text)))
 
 
-def known() -> dict[str, set[str]]:
+def flags_by_command() -> dict[str, set[str]]:
     """Returns the flags of each command, by all of its names."""
-    found: dict[str, set[str]] = {}
+    flags_of: dict[str, set[str]] = {}
     for words, verb in command_line.commands():
         flags = {*command_line.flags(verb), "--help"}
         names = [words, *(f"{words.rpartition(' ')[0]} {alias}" for alias in verb.aliases)]
         for name in names:
             noun, _, rest = name.removeprefix("det ").partition(" ")
             for short in (noun, *command_line.command_table.NOUNS[noun][2]):
-                found[f"det {short} {rest}".strip()] = flags
-    return found
+                flags_of[f"det {short} {rest}".strip()] = flags
+    return flags_of
 
 
-KNOWN = known()
+FLAGS_BY_COMMAND = flags_by_command()
 
 
 def problem(command: str) -> str | None:
-    """Returns what is wrong with a command, or None."""
+    """Returns the problem of a command, or None."""
     words = re.sub(r" (-[mu]) \S+", "", command).replace("[", " ").replace("]", " ")
     tokens = shlex.split(words.replace("…", "").replace("'", ""), comments=True)
     if tokens[0] != "det":
         return None
-    name = next((" ".join(tokens[:n]) for n in (4, 3, 2) if " ".join(tokens[:n]) in KNOWN), None)
+    name = next((" ".join(tokens[:n]) for n in (4, 3, 2) if " ".join(tokens[:n]) in FLAGS_BY_COMMAND), None)
     if name is None:
-        nouns = {each.split()[1] for each in KNOWN} | {"help", "--version"}
+        nouns = {known.split()[1] for known in FLAGS_BY_COMMAND} | {"help", "--version"}
         return None if len(tokens) == 2 and tokens[1] in nouns else f"{command}: no such command"
-    unknown = {token.partition("=")[0] for token in tokens if token.startswith("-")} - KNOWN[name]
+    unknown = {token.partition("=")[0] for token in tokens if token.startswith("-")} - FLAGS_BY_COMMAND[name]
     return f"{command}: {name} has no {', '.join(sorted(unknown))}" if unknown else None
 
 
-def missing_here(text: str) -> str:
+def without_missing_verbs(text: str) -> str:
     """Returns the text without the table of verbs that only Determined has."""
     head, found, rest = text.partition("| verb | instead |")
     return head + rest.partition("\n\n")[2] if found else text
@@ -75,9 +75,9 @@ def missing_here(text: str) -> str:
 
 @pytest.mark.parametrize("path", TEXTS)
 def test_each_command_of_a_text_exists_with_its_flags(path: str) -> None:
-    text = missing_here((ROOT / path).read_text(encoding="utf-8"))
-    named = [each for each in commands_in(text) if not each.startswith(MISSPELT_ON_PURPOSE)]
-    assert [found for each in named if (found := problem(each))] == []
+    text = without_missing_verbs((ROOT / path).read_text(encoding="utf-8"))
+    named = [command for command in commands_in(text) if not command.startswith(MISSPELT_ON_PURPOSE)]
+    assert [reason for command in named if (reason := problem(command))] == []
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_each_command_of_a_text_exists_with_its_flags(path: str) -> None:
         ("`det up --detatch`", "det up --detatch: det up has no --detatch"),
     ],
 )
-def test_a_command_that_does_not_exist_is_found(text: str, expected: str | None) -> None:
+def test_problem_reports_a_command_or_flag_that_does_not_exist(text: str, expected: str | None) -> None:
     (command,) = commands_in(text)
     assert problem(command) == expected

@@ -1,4 +1,4 @@
-"""Each experiment that a page creates passes `det experiment create --local --test-mode` as well."""
+"""The experiments that a page creates pass `det experiment create --local --test-mode`."""
 
 import os
 import shlex
@@ -24,7 +24,7 @@ PAGES = (
 )
 CREATE = ("det experiment create ", "det e create ")
 REFUSED_ON_PURPOSE = "|| echo"
-"""Ends a command whose failure is what the page shows."""
+"""The end of a command whose failure the page shows."""
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -46,7 +46,7 @@ def test_each_experiment_of_a_page_passes_a_local_test(page: str, tmp_path: Path
         elif command.startswith(("det ", "det-agent ")):
             continue
         else:
-            is_create = False  # it makes or changes files, or shows what a run on a cluster left
+            is_create = False  # it changes files or shows the results of a run on a cluster
         done = typed(command, tmp_path, environ)
         assert done.returncode == 0 or not is_create, f"{command}\n{done.stdout}"
     assert count, "the page creates no experiment"

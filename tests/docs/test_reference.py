@@ -1,4 +1,4 @@
-"""The generated reference names everything that the code has, and the documentation's examples are what they say."""
+"""The generated reference covers flags, keys, settings, errors and names, and its examples are accepted."""
 
 import re
 import sys
@@ -33,7 +33,7 @@ def test_each_missing_command_of_determined_is_in_the_reference():
     assert [words for words, _instead in missing if f"| `{words}` |" not in page] == []
 
 
-def test_each_key_of_the_configuration_is_explained():
+def test_each_key_of_the_configuration_is_in_the_reference():
     page = experiment_config.page()
     assert page.count("\n| `") > 80
     assert "| `searcher.max_concurrent_trials` |" in page
@@ -91,10 +91,12 @@ def test_each_public_name_is_in_the_python_reference():
 @pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: str(path.relative_to(DOCS)))
 def test_configurations_in_the_documentation_are_accepted(path):
     for name, text in _BLOCK.findall(path.read_text(encoding="utf-8")):
-        # The grid of `det runner`, and what a Hydra project composes: the pages are followed by tests of their own.
+        # The grid of `det runner` and the parts of a Hydra project. Other tests follow these pages.
         if name == "params.yaml" or name.startswith("configs/"):
             continue
         lines = text.splitlines()
         indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
         checked = check("\n".join(line[indent:] for line in lines), name=name, defaults=[_STORAGE])
-        assert not [each for each in checked.diagnostics if each.severity == "error"], checked.render()
+        assert not [diagnostic for diagnostic in checked.diagnostics if diagnostic.severity == "error"], (
+            checked.render()
+        )

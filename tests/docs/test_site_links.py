@@ -1,4 +1,5 @@
-"""Links, anchors and images of the built site lead to something: ``make docs`` first. Addresses outside are not asked."""
+"""Links, anchors and images of the built site lead to something. ``make docs`` builds it; other sites are not
+requested."""
 
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,7 +12,7 @@ LINKS = {"a": "href", "link": "href", "img": "src", "script": "src"}
 
 
 class Page(HTMLParser):
-    """Collects the links of a page and what can be linked to."""
+    """Collects the links and the anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -28,7 +29,7 @@ class Page(HTMLParser):
 
 
 def broken_links(site: Path) -> list[str]:
-    """Returns each link that leads nowhere, after the page that has it."""
+    """Returns each broken link, after the page that has it."""
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     broken = []
     for path, page in pages.items():
@@ -50,7 +51,7 @@ def test_each_link_of_the_site_leads_to_a_page_an_anchor_or_a_file() -> None:
     assert broken_links(SITE.resolve()) == []
 
 
-def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+def test_broken_links_returns_missing_pages_anchors_and_files(tmp_path: Path) -> None:
     good = '<h1 id="top">x</h1><a href="b.html#part">1</a><a href="#top">2</a><img src="a%20b.png"><a href="http://x/">3</a>'
     bad = '<h1 id="part">y</h1><a href="none.html">1</a><a href="a.html#none">2</a><img src="none.png">'
     (tmp_path / "a.html").write_text(good, encoding="utf-8")

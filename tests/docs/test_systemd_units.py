@@ -1,4 +1,4 @@
-"""The units for systemd: systemd accepts them, and they start our programs with settings that exist."""
+"""The units for systemd: systemd accepts them, and they start our programs with existing settings."""
 
 import configparser
 import re
@@ -24,16 +24,16 @@ def read(unit: Path) -> configparser.ConfigParser:
     return parser
 
 
-def test_there_is_a_unit_for_each_program() -> None:
+def test_each_program_has_a_systemd_unit() -> None:
     assert [unit.stem for unit in UNITS] == ["det-agent", "det-master"]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="this machine has no systemd-analyze")
 def test_systemd_accepts_the_unit(unit: Path, tmp_path: Path) -> None:
-    here = tmp_path / unit.name
-    here.write_text(unit.read_text().replace("/opt/detent/bin", str(Path(sys.executable).parent)))
-    done = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True, check=False)
+    file = tmp_path / unit.name
+    file.write_text(unit.read_text().replace("/opt/detent/bin", str(Path(sys.executable).parent)))
+    done = subprocess.run(["systemd-analyze", "verify", file], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -51,6 +51,6 @@ def test_a_unit_starts_our_program_with_settings_that_exist(unit: Path) -> None:
     assert file in documented
 
 
-def test_tasks_survive_a_restart_of_the_agent() -> None:
+def test_the_agents_unit_does_not_stop_its_tasks() -> None:
     (agent,) = [unit for unit in UNITS if unit.stem == "det-agent"]
     assert read(agent)["Service"]["KillMode"] == "process"

@@ -1,4 +1,4 @@
-"""The page about users who do not trust each other: its settings are real, and what it says is refused is refused."""
+"""The page about users who do not trust each other: its settings are valid, and its refusals happen."""
 
 import os
 import re
@@ -37,19 +37,19 @@ def agent_of(tmp_path: Path, text: str) -> agent_settings.Settings:
 
 
 def effective(name: str) -> dict[str, Any]:
-    found = check(
+    checked = check(
         BLOCKS[name],
         defaults=[{"checkpoint_storage": {"type": "shared_fs", "host_path": "/mnt/c"}}],
         has_containers=True,
     )
-    assert found.config is not None, found.render()
-    assert found.diagnostics == (), found.render()
-    config: dict[str, Any] = found.config.to_json()
+    assert checked.config is not None, checked.render()
+    assert checked.diagnostics == (), checked.render()
+    config: dict[str, Any] = checked.config.to_json()
     return config
 
 
 def refusal(tmp_path: Path, agent: str, configuration: str) -> str:
-    """Returns why a container as root does not start with a configuration of the page, on an agent of the page."""
+    """Returns the reason why a container as root does not start, with a configuration and an agent of the page."""
     config = effective(configuration)
     storage = config["checkpoint_storage"]
     spec = make_desired(checkpoint_storage=storage, **container_settings(config)).spec
@@ -79,7 +79,7 @@ def test_each_configuration_of_the_page_is_accepted_by_the_master(name: str) -> 
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_the_page_says_is_refused_is_refused_with_these_words(tmp_path: Path, name: str) -> None:
+def test_each_refusal_of_the_page_happens_with_the_text_of_the_page(tmp_path: Path, name: str) -> None:
     if name == "refused-storage" and os.path.realpath("/var/run") != "/run":
         pytest.skip("/var/run of this machine is no link to /run")
     assert refusal(tmp_path, FIRST, f"{name}.yaml") == " ".join(BLOCKS[f"{name}.txt"].split())
@@ -89,11 +89,11 @@ def test_what_the_page_says_is_refused_is_refused_with_these_words(tmp_path: Pat
     ("agent", "configuration", "devices"),
     [(INFINIBAND, "infiniband.yaml", 1), (PROFILERS, "profiled.yaml", 0)],
 )
-def test_the_lines_for_infiniband_and_profilers_open_what_they_are_for(
+def test_the_settings_for_infiniband_and_profilers_allow_their_configurations(
     tmp_path: Path, agent: str, configuration: str, devices: int
 ) -> None:
     text = refusal(tmp_path, agent, configuration)
-    # The device may be missing on the machine of the test, and is the only thing that may be.
+    # Only the device may be missing on the machine of the test.
     assert text in ("", "resources.devices[0].host_path: /dev/infiniband does not exist on this machine" * devices)
     assert "does not allow" in refusal(tmp_path, FIRST, configuration)
 
@@ -108,6 +108,6 @@ def test_each_default_of_the_page_is_that_of_the_code() -> None:
         ]
     assert len(rows) == 19
     for settings, name, default in rows:
-        found = settings.model_fields[name].get_default(call_default_factory=True)  # type: ignore[attr-defined]
-        written = "" if default == "empty" else yaml.safe_load(default)
-        assert (found or "") == ("" if written in ("none", False) else written), name
+        default_value = settings.model_fields[name].get_default(call_default_factory=True)  # type: ignore[attr-defined]
+        documented = "" if default == "empty" else yaml.safe_load(default)
+        assert (default_value or "") == ("" if documented in ("none", False) else documented), name

@@ -43,7 +43,7 @@ TorchWriter()
 
 
 @pytest.mark.torch
-def test_a_torch_writer_writes_where_the_event_files_of_the_trial_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_torch_writer_writes_to_the_folder_of_the_trials_event_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     from determined.tensorboard.metric_writers import event_folder
@@ -53,19 +53,19 @@ def test_a_torch_writer_writes_where_the_event_files_of_the_trial_are(tmp_path: 
     assert event_folder().resolve() == tmp_path / "tensorboard"
     monkeypatch.setenv("DET_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("DET_ALLOCATION_ID", "1.a.1")
-    created = TorchWriter()
-    assert isinstance(created, MetricWriter)
-    created.add_scalar("loss", 0.5, 3)
-    created.writer.add_scalar("loss", 0.25, 4)
-    created.flush()
-    read = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
-    read.Reload()
-    assert [(each.step, each.value) for each in read.Scalars("loss")] == [(3, 0.5), (4, 0.25)]
-    created.reset()
+    writer = TorchWriter()
+    assert isinstance(writer, MetricWriter)
+    writer.add_scalar("loss", 0.5, 3)
+    writer.writer.add_scalar("loss", 0.25, 4)
+    writer.flush()
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    assert [(scalar.step, scalar.value) for scalar in events.Scalars("loss")] == [(3, 0.5), (4, 0.25)]
+    writer.reset()
 
 
 @pytest.mark.torch
-def test_without_tensorboard_the_error_says_what_to_install():
+def test_torch_writer_without_tensorboard_names_the_install_command():
     done = subprocess.run([sys.executable, "-c", WITHOUT_TENSORBOARD], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
@@ -75,7 +75,7 @@ def test_without_tensorboard_the_error_says_what_to_install():
     assert "pip install torch tensorboard" in last
 
 
-def test_functions_of_determined_util(tmp_path: Path):
+def test_functions_of_determined_util_behave_as_documented(tmp_path: Path):
     assert calculate_batch_sizes({"global_batch_size": 65}, 2, "T") == (32, 64)
     with pytest.raises(ValueError, match="T needs the hyperparameter global_batch_size"):
         calculate_batch_sizes({}, 2, "T")
@@ -87,9 +87,9 @@ def test_functions_of_determined_util(tmp_path: Path):
     assert (tmp_path / "newest").readlink() == Path("b")
     assert get_member_func([1], "pop")() == 1
     assert get_member_func([], "nothing") is None
-    assert [has_param(lambda a, b: 0, *asked) for asked in (("b",), ("c",), ("c", 1), ("c", 2))] == [1, 0, 1, 0]
-    assert [humanize_float(each) for each in (1234.5, 0.123456, 0)] == [1234.0, 0.123, 0]
-    assert [is_numerical_scalar(each) for each in (1, np.float32(2), np.zeros(1), np.zeros(2), "1", True)] == [
+    assert [has_param(lambda a, b: 0, *arguments) for arguments in (("b",), ("c",), ("c", 1), ("c", 2))] == [1, 0, 1, 0]
+    assert [humanize_float(value) for value in (1234.5, 0.123456, 0)] == [1234.0, 0.123, 0]
+    assert [is_numerical_scalar(value) for value in (1, np.float32(2), np.zeros(1), np.zeros(2), "1", True)] == [
         *(True, True, True, False, False, False)
     ]
 
@@ -107,9 +107,9 @@ def test_functions_of_determined_util(tmp_path: Path):
     assert base == {"a": {"x": 1}, "b": 1}
 
 
-def test_functions_of_determined_common_util(tmp_path: Path):
+def test_functions_of_determined_common_util_behave_as_documented(tmp_path: Path):
     assert ["".join(part) for part in chunks("abcde", 2)] == ["ab", "cd", "e"]
-    assert [sizeof_fmt(each) for each in (10, 2048, 3 << 30)] == ["10.0B", "2.0KB", "3.0GB"]
+    assert [sizeof_fmt(size) for size in (10, 2048, 3 << 30)] == ["10.0B", "2.0KB", "3.0GB"]
     assert (strtobool("TRUE"), strtobool("n")) == (True, False)
     with pytest.raises(ValueError, match="invalid truth value: 'maybe'"):
         strtobool("maybe")
@@ -131,7 +131,7 @@ def test_functions_of_determined_common_util(tmp_path: Path):
 
 
 @pytest.mark.torch
-def test_callbacks_of_keras_are_callbacks():
+def test_determined_keras_callbacks_are_callbacks_of_keras():
     keras = pytest.importorskip("keras")
     from determined.keras import callbacks
 

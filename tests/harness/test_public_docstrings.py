@@ -85,12 +85,12 @@ WITHOUT_PACKAGE = {
     )
     if importlib.util.find_spec(package) is None
 }
-"""Modules whose package is not installed here; the tests of the frameworks' pages have them."""
+"""Modules whose package is not installed here. The tests of the frameworks' pages install them."""
 for _name in WITHOUT_PACKAGE:
     del PUBLIC[_name]
 _FOR_US = (["launch"], ["config"], ["context"], ["environments"], ["local"])
 FOR_USERS = tuple(name for name in PUBLIC if name.split(".")[1:2] not in _FOR_US)
-"""Packages that code inside a task imports; the others serve the command line and the master."""
+"""Packages that code inside a task imports. The others serve the command line and the master."""
 NOT_INCLUDED = frozenset(
     [
         "determined.common.api",
@@ -100,7 +100,7 @@ NOT_INCLUDED = frozenset(
         "determined.pytorch.experimental",
     ]
 )
-"""Modules of Determined whose import raises; test_public_names.py shows what they say."""
+"""Modules of Determined whose import raises. test_public_names.py tests their messages."""
 MADE_BY_INIT = re.compile(r":func:`[\w.]+\.init` makes it\.")
 VAGUE_START = re.compile(r"^(What|Whether|Who|Where|How|When|Like|One way|Kept)\b")
 ALIASES = {("determined.pytorch", "TorchData"), ("determined", "LOG_FORMAT"), ("determined.context", "LIMIT")} | {
@@ -112,7 +112,7 @@ ALIASES = {("determined.pytorch", "TorchData"), ("determined", "LOG_FORMAT"), ("
 
 
 def modules() -> list[str]:
-    """Returns all modules except those that only say that they are not included."""
+    """Returns all modules except those whose import raises."""
     root = Path(determined.__file__).parent
     files = [file.relative_to(root.parent).with_suffix("") for file in root.rglob("*.py")]
     names = {".".join(file.parts).removesuffix(".__init__") for file in files}
@@ -124,12 +124,12 @@ def listed(packages: tuple[str, ...] = tuple(PUBLIC)) -> list[tuple[str, str]]:
 
 
 def test_the_list_names_exactly_the_public_names():
-    found = {}
+    names_by_module = {}
     for name in modules():
         module = importlib.import_module(name)
         if hasattr(module, "__all__"):
-            found[name] = sorted(module.__all__)
-    assert found == {module: sorted(names.split()) for module, names in PUBLIC.items()}
+            names_by_module[name] = sorted(module.__all__)
+    assert names_by_module == {module: sorted(names.split()) for module, names in PUBLIC.items()}
 
 
 def documented(thing: object) -> str:
@@ -143,9 +143,10 @@ def documented(thing: object) -> str:
 
 def parameters(function: object) -> list[str]:
     return [
-        each.name
-        for each in inspect.signature(function).parameters.values()
-        if each.name not in ("self", "cls") and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name not in ("self", "cls")
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     ]
 
 
@@ -166,12 +167,12 @@ def check_members(kind: type) -> None:
 
 def own_text(kind: type) -> str:
     """Returns the docstrings of a class, its constructor and its bases, which may document inherited parameters."""
-    own = [each for each in kind.__mro__ if each.__module__.startswith("determined")]
-    return "\n".join(filter(None, (part for each in own for part in (each.__doc__, each.__init__.__doc__))))
+    own = [base for base in kind.__mro__ if base.__module__.startswith("determined")]
+    return "\n".join(filter(None, (part for base in own for part in (base.__doc__, base.__init__.__doc__))))
 
 
 @pytest.mark.parametrize(("module", "name"), listed(FOR_USERS))
-def test_a_public_name_says_what_it_is_and_documents_every_parameter(module, name):
+def test_a_public_name_has_a_docstring_that_documents_every_parameter(module, name):
     if (module, name) in ALIASES:
         return
     thing = getattr(importlib.import_module(module), name)
@@ -179,12 +180,12 @@ def test_a_public_name_says_what_it_is_and_documents_every_parameter(module, nam
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return
     if inspect.isclass(thing):
-        for each in thing.__mro__:
-            if each.__module__.startswith("determined"):
-                check_members(each)
-        made_elsewhere = any(MADE_BY_INIT.search(each.__doc__ or "") for each in thing.__mro__)
+        for base in thing.__mro__:
+            if base.__module__.startswith("determined"):
+                check_members(base)
+        made_elsewhere = any(MADE_BY_INIT.search(base.__doc__ or "") for base in thing.__mro__)
         if not made_elsewhere and not issubclass(thing, Enum) and "__init__" in dir(thing):
-            public = [each for each in parameters(thing) if not each.startswith("_")]
+            public = [parameter for parameter in parameters(thing) if not parameter.startswith("_")]
             missing = undocumented(own_text(thing), public)
             assert not missing, f"{name} does not document {missing}"
     elif inspect.isfunction(thing):
@@ -211,5 +212,5 @@ def test_a_public_name_is_used_by_a_test_or_an_example(module, name):
 
 
 @pytest.mark.parametrize("name", modules())
-def test_the_examples_of_docstrings_give_what_they_show(name):
+def test_the_examples_in_docstrings_are_correct(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0

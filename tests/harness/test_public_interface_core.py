@@ -1,4 +1,4 @@
-"""The Core API, storage, configuration and context by the names that user code and the command line import."""
+"""The Core API, storage, configuration and context, used by the names that user code imports."""
 
 import io
 import uuid
@@ -11,15 +11,15 @@ from determined import config, context, core, storage
 
 
 def test_init_offers_one_context_for_each_part(master):
-    with core.init(tensorboard_mode=core.TensorboardMode.MANUAL) as created:
-        assert type(created) is core.Context
-        assert type(created.train) is core.TrainContext
-        assert type(created.checkpoint) is core.CheckpointContext
-        assert type(created.preempt) is core.PreemptContext
-        assert type(created.profiler) is core.ProfilerContext
-        assert type(created.searcher) is core.SearcherContext
-        assert type(created.distributed) is core.DummyDistributedContext
-        assert created.info == det.get_cluster_info()
+    with core.init(tensorboard_mode=core.TensorboardMode.MANUAL) as core_context:
+        assert type(core_context) is core.Context
+        assert type(core_context.train) is core.TrainContext
+        assert type(core_context.checkpoint) is core.CheckpointContext
+        assert type(core_context.preempt) is core.PreemptContext
+        assert type(core_context.profiler) is core.ProfilerContext
+        assert type(core_context.searcher) is core.SearcherContext
+        assert type(core_context.distributed) is core.DummyDistributedContext
+        assert core_context.info == det.get_cluster_info()
 
 
 def test_the_cluster_information_has_public_types(master):
@@ -31,14 +31,14 @@ def test_the_cluster_information_has_public_types(master):
 
 def test_init_off_the_cluster_offers_a_dummy_for_each_part(monkeypatch, tmp_path):
     monkeypatch.delenv("DET_MASTER", raising=False)
-    with core.init(checkpoint_storage=str(tmp_path)) as created:
+    with core.init(checkpoint_storage=str(tmp_path)) as core_context:
         parts = (
-            created.train,
-            created.checkpoint,
-            created.preempt,
-            created.profiler,
-            created.searcher,
-            created.distributed,
+            core_context.train,
+            core_context.checkpoint,
+            core_context.preempt,
+            core_context.profiler,
+            core_context.searcher,
+            core_context.distributed,
         )
     assert [type(part) for part in parts] == [
         core.DummyTrainContext,
@@ -51,14 +51,14 @@ def test_init_off_the_cluster_offers_a_dummy_for_each_part(monkeypatch, tmp_path
 
 
 def test_a_trial_can_report_its_own_early_exit(master):
-    with core.init() as created:
-        created.train.report_early_exit(core.EarlyExitReason.INIT_INVALID_HP)
+    with core.init() as core_context:
+        core_context.train.report_early_exit(core.EarlyExitReason.INIT_INVALID_HP)
     assert master.bodies("/early_exit") == [{"reason": "EXITED_REASON_INIT_INVALID_HP"}]
 
 
 def test_a_searcher_operation_reports_its_share_of_the_length_and_completes_once(master):
-    with core.init() as created:
-        searcher = core.SearcherContext({"searcher": {"max_length": {"epochs": 4}}}, created.train, is_chief=True)
+    with core.init() as core_context:
+        searcher = core.SearcherContext({"searcher": {"max_length": {"epochs": 4}}}, core_context.train, is_chief=True)
         assert searcher.get_configured_units() is core.Unit.EPOCHS
         (operation,) = searcher.operations()
         assert type(operation) is core.SearcherOperation
@@ -71,20 +71,22 @@ def test_a_searcher_operation_reports_its_share_of_the_length_and_completes_once
 
 
 def test_only_the_chief_reports_progress_of_an_operation(master):
-    with core.init() as created:
-        operation = core.SearcherOperation(4, created.train, is_chief=False)
+    with core.init() as core_context:
+        operation = core.SearcherOperation(4, core_context.train, is_chief=False)
         with pytest.raises(RuntimeError, match="chief"):
             operation.report_progress(1)
 
 
 def test_a_storage_of_a_configuration_keeps_a_checkpoint_until_it_is_deleted(tmp_path):
-    created: storage.Storage = storage.from_config({"type": "directory", "container_path": str(tmp_path)}, {})
+    checkpoint_storage: storage.Storage = storage.from_config(
+        {"type": "directory", "container_path": str(tmp_path)}, {}
+    )
     name = str(uuid.uuid4())
-    with created.store_path(name, lambda folder: None) as folder:
+    with checkpoint_storage.store_path(name, lambda folder: None) as folder:
         (folder / "weights").write_bytes(b"1")
-    assert created.read(name, "weights") == b"1"
-    assert created.resources(name)["weights"] == 1
-    created.delete(name)
+    assert checkpoint_storage.read(name, "weights") == b"1"
+    assert checkpoint_storage.resources(name)["weights"] == 1
+    checkpoint_storage.delete(name)
     assert not (tmp_path / name).exists()
 
 

@@ -1,4 +1,4 @@
-"""What ``import determined`` offers, and what imports of the older product's other modules say."""
+"""The names of ``import determined``, and the errors of imports that Detent does not include."""
 
 import importlib
 import subprocess
@@ -24,18 +24,18 @@ PARTS = {
 
 
 @pytest.mark.parametrize("module", NOT_INCLUDED)
-def test_a_module_that_is_not_included_says_what_to_use(module):
+def test_importing_a_module_that_is_not_included_names_the_replacement(module):
     with pytest.raises(ImportError, match=f"is not part of Detent: .*{NOT_INCLUDED[module]}"):
         importlib.import_module(module)
 
 
 @pytest.mark.parametrize("line", PARTS)
-def test_a_name_that_is_not_included_says_what_to_use(line):
+def test_importing_a_name_that_is_not_included_names_the_replacement(line):
     with pytest.raises(ImportError, match=f"is not part of Detent: .*{PARTS[line]}"):
         exec(line, {})
 
 
-def test_both_forms_of_import_name_the_replacement():
+def test_every_form_of_importing_estimator_names_the_replacement():
     for line in (
         "from determined import estimator",
         "import determined.estimator",
@@ -48,13 +48,13 @@ def test_both_forms_of_import_name_the_replacement():
     assert not hasattr(det, "nothing")
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_of_determined_exists():
     for name in det.__all__:
         assert getattr(det, name) is not None
     assert det.LOG_FORMAT % {"levelname": "INFO", "process": 1, "name": "a", "message": "b"} == "INFO: [1] a: b"
 
 
-def test_the_package_and_the_refusals_load_no_torch():
+def test_importing_determined_does_not_import_torch():
     lines = [
         "import sys, determined",
         "determined.LOG_FORMAT, determined.import_from_path, hasattr(determined, 'estimator')",
@@ -64,7 +64,7 @@ def test_the_package_and_the_refusals_load_no_torch():
     assert ran.stdout == "False\n"
 
 
-def test_import_from_path_takes_the_folders_own_modules(tmp_path, monkeypatch):
+def test_import_from_path_imports_the_folders_own_modules(tmp_path, monkeypatch):
     for folder, value in (("now", 1), ("then", 2)):
         package = tmp_path / folder / "parts_of_model"
         package.mkdir(parents=True)
@@ -85,7 +85,7 @@ def test_import_from_path_takes_the_folders_own_modules(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_import_from_path_tidies_up_after_an_error(tmp_path):
+def test_import_from_path_restores_path_and_modules_after_an_error(tmp_path):
     (tmp_path / "broken_of_test.py").write_text("1 / 0")
     path = list(sys.path)
     with pytest.raises(ZeroDivisionError), det.import_from_path(tmp_path):

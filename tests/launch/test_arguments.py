@@ -1,4 +1,4 @@
-"""Launch lines: what is an override, what is run, and what is refused with the line as it was meant."""
+"""Parsing of launch lines: overrides, the command, and refusals that show the corrected line."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from determined_launch.errors import UsageError
 HARNESS = ("py", "-m", "determined.exec.harness", "m:C")
 
 
-def line(*words):
+def parse_words(*words):
     return parse(words, module="determined.launch.torch_distributed", python="py")
 
 
@@ -34,8 +34,8 @@ def line(*words):
         (["-m", "x", "--", "train.py", "--", "y"], ("-m", "x"), ("py", "train.py", "--", "y")),
     ],
 )
-def test_each_launch_line_gives_overrides_and_command(words, overrides, command):
-    assert line(*words) == LaunchLine(overrides, command)
+def test_parse_splits_a_launch_line_into_overrides_and_command(words, overrides, command):
+    assert parse_words(*words) == LaunchLine(overrides, command)
 
 
 @pytest.mark.parametrize(
@@ -56,5 +56,5 @@ def test_each_launch_line_gives_overrides_and_command(words, overrides, command)
 )
 def test_an_invalid_launch_line_is_refused(words, text):
     with pytest.raises(UsageError, match=r".*") as refused:
-        line(*words)
+        parse_words(*words)
     assert text in str(refused.value)

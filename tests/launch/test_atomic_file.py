@@ -1,4 +1,4 @@
-"""A file is replaced whole or not at all."""
+"""``write_atomic``: a file is replaced as a whole or not at all."""
 
 import os
 import stat
@@ -8,7 +8,7 @@ import pytest
 from determined_launch.atomic_file import write_atomic
 
 
-def test_a_private_file_with_the_text(tmp_path):
+def test_write_atomic_creates_a_private_file_with_text_and_time(tmp_path):
     path = tmp_path / "a"
     write_atomic(path, "é", modified=12.0)
     assert path.read_text(encoding="utf-8") == "é"
@@ -17,7 +17,7 @@ def test_a_private_file_with_the_text(tmp_path):
     assert os.listdir(tmp_path) == ["a"]
 
 
-def test_a_failure_keeps_the_old_content_and_leaves_no_draft(tmp_path):
+def test_a_failed_write_keeps_the_old_content_and_leaves_no_temporary_file(tmp_path):
     path = tmp_path / "a"
     write_atomic(path, "old")
     with pytest.raises(UnicodeEncodeError):
@@ -25,7 +25,7 @@ def test_a_failure_keeps_the_old_content_and_leaves_no_draft(tmp_path):
     assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["a"])
 
 
-def test_a_link_is_replaced_and_not_followed(tmp_path):
+def test_write_atomic_replaces_a_link_and_does_not_follow_it(tmp_path):
     (tmp_path / "victim").write_text("kept")
     (tmp_path / "a").symlink_to("victim")
     write_atomic(tmp_path / "a", "new")

@@ -1,4 +1,4 @@
-"""The command channel: only who proves the key is heard, and nothing that it started outlives its caller."""
+"""The command channel: mutual proof of the key, requests, commands that end with their caller, and the remote shell."""
 
 import os
 import select
@@ -28,13 +28,13 @@ def echo(connection, request):
 
 
 @pytest.fixture
-def listening(tmp_path):
+def running_server(tmp_path):
     ended = []
     run = Run({"PATH": os.environ["PATH"], "HOME": str(tmp_path)}, str(tmp_path))
-    created = Server("127.0.0.1", 0, PROOF, {"echo": echo, "run": run, "attend": Attend(ended.append)})
-    created.ended = ended
-    yield created
-    created.close()
+    server_under_test = Server("127.0.0.1", 0, PROOF, {"echo": echo, "run": run, "attend": Attend(ended.append)})
+    server_under_test.ended = ended
+    yield server_under_test
+    server_under_test.close()
 
 
 def run(port, command):
@@ -48,96 +48,98 @@ def run(port, command):
         output[kind] += body
 
 
-def test_a_request_gets_the_answer_of_the_server(listening):
-    assert client.ask("127.0.0.1", listening.port, PROOF, {"verb": "echo", "x": 1}, patience=5)["x"] == 1
+def test_a_request_gets_the_answer_of_the_server(running_server):
+    assert client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "echo", "x": 1}, patience=5)["x"] == 1
 
 
-def test_a_client_with_another_key_is_refused(listening):
+def test_a_client_with_another_key_is_refused(running_server):
     with pytest.raises(ConnectionError, match="rejected this connection"):
-        client.ask("127.0.0.1", listening.port, b"other", {"verb": "echo"}, patience=5)
+        client.ask("127.0.0.1", running_server.port, b"other", {"verb": "echo"}, patience=5)
 
 
-def test_a_server_that_does_not_know_the_key_is_not_trusted():
-    other = Server("127.0.0.1", 0, b"other", {"echo": echo})
+def test_a_client_refuses_a_server_without_the_key():
+    untrusted = Server("127.0.0.1", 0, b"other", {"echo": echo})
     with pytest.raises(ConnectionError):
-        client.ask("127.0.0.1", other.port, PROOF, {"verb": "echo"}, patience=5)
-    other.close()
+        client.ask("127.0.0.1", untrusted.port, PROOF, {"verb": "echo"}, patience=5)
+    untrusted.close()
 
 
-def test_a_workers_proof_does_not_serve_here(listening):
-    with socket.create_connection(("127.0.0.1", listening.port), timeout=5) as peer:
+def test_the_proof_of_a_worker_is_refused_by_the_command_channel(running_server):
+    with socket.create_connection(("127.0.0.1", running_server.port), timeout=5) as peer:
         with pytest.raises(ConnectionError):
             handshake.prove(peer, PROOF, b"", ends=(b"worker", b"chief"), patience=5)
 
 
-def test_who_says_nothing_or_drips_is_dropped_in_time(monkeypatch):
+def test_a_peer_that_is_silent_or_too_slow_is_disconnected_in_time(monkeypatch):
     monkeypatch.setattr(handshake, "SECONDS", 0.5)
     created = Server("127.0.0.1", 0, PROOF, {"echo": echo})
     with socket.create_connection(("127.0.0.1", created.port), timeout=5) as silent:
-        with socket.create_connection(("127.0.0.1", created.port), timeout=5) as dripping:
+        with socket.create_connection(("127.0.0.1", created.port), timeout=5) as slow:
             began = time.monotonic()
             silent.recv(32)
             assert silent.recv(1) == b""
             try:
                 while time.monotonic() - began < 5:
-                    dripping.send(b"x")
-                    select.select([dripping], [], [], 0.05)  # readable as soon as the server hangs up
+                    slow.send(b"x")
+                    select.select([slow], [], [], 0.05)  # readable as soon as the server hangs up
             except OSError:
                 pass
             assert time.monotonic() - began < 3
     created.close()
 
 
-def test_many_silent_peers_do_not_keep_others_out(listening):
-    silent = [socket.create_connection(("127.0.0.1", listening.port)) for _ in range(server._UNPROVED + 40)]
+def test_many_silent_peers_do_not_block_other_clients(running_server):
+    silent = [socket.create_connection(("127.0.0.1", running_server.port)) for _ in range(server._UNPROVED + 40)]
     began = time.monotonic()
-    assert client.ask("127.0.0.1", listening.port, PROOF, {"verb": "echo"}, patience=5)
+    assert client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "echo"}, patience=5)
     assert time.monotonic() - began < 3
     for peer in silent:
         peer.close()
 
 
-def test_a_frame_over_the_limit_ends_the_connection(listening):
-    with socket.create_connection(("127.0.0.1", listening.port), timeout=5) as peer:
+def test_a_frame_over_the_limit_ends_the_connection(running_server):
+    with socket.create_connection(("127.0.0.1", running_server.port), timeout=5) as peer:
         handshake.prove(peer, PROOF, b"", ends=server.ENDS, patience=5)
         peer.settimeout(5)
         peer.sendall(struct.pack("!BI", frames.REQUEST, frames.LIMIT + 1))
         assert peer.recv(1) == b""
 
 
-def test_an_unknown_verb_is_refused(listening):
+def test_an_unknown_verb_is_refused(running_server):
     with pytest.raises(Closed, match="no such verb"):
-        client.ask("127.0.0.1", listening.port, PROOF, {"verb": "x"}, patience=5)
+        client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "x"}, patience=5)
 
 
-def test_a_command_gives_its_output_and_code(listening):
-    body, output = run(listening.port, "echo out; echo err >&2; exit 7")
+def test_the_verb_run_returns_output_and_exit_code(running_server):
+    body, output = run(running_server.port, "echo out; echo err >&2; exit 7")
     assert (body, output) == (b'{"code": 7}', {frames.STDOUT: b"out\n", frames.STDERR: b"err\n"})
 
 
-def test_a_command_ends_with_its_caller(listening, tmp_path):
+def test_a_command_is_killed_when_its_caller_disconnects(running_server, tmp_path):
     command = "trap '' TERM; sleep 300 & echo $!; wait"
-    connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "run", "command": command}, patience=5)
+    connection = client.connect(
+        "127.0.0.1", running_server.port, PROOF, {"verb": "run", "command": command}, patience=5
+    )
     pid = int(connection.receive()[1])
     connection.close()
     wait_until(lambda: not process_table.command_line(pid))
 
 
-def test_attendance_ends_with_a_code_or_a_lost_connection(listening):
-    connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
+def test_attend_reports_the_exit_code_or_none_for_a_lost_connection(running_server):
+    connection = client.connect("127.0.0.1", running_server.port, PROOF, {"verb": "attend"}, patience=5)
     connection.receive_json(frames.ANSWER)
     connection.send_json(frames.EXIT, {"code": 3})
-    wait_until(lambda: listening.ended == [3])
+    wait_until(lambda: running_server.ended == [3])
     connection.close()
-    connection = client.connect("127.0.0.1", listening.port, PROOF, {"verb": "attend"}, patience=5)
+    connection = client.connect("127.0.0.1", running_server.port, PROOF, {"verb": "attend"}, patience=5)
     connection.receive_json(frames.ANSWER)
     connection.close()
-    wait_until(lambda: listening.ended == [3, None])
+    wait_until(lambda: running_server.ended == [3, None])
 
 
-def test_a_port_in_use_names_its_holder(listening):
-    with pytest.raises(LaunchError, match=rf"port {listening.port} .* in use .* by process {os.getpid()} "):
-        Server("127.0.0.1", listening.port, PROOF, {})
+def test_the_error_about_a_port_in_use_names_the_process_that_holds_it(running_server):
+    with pytest.raises(LaunchError, match=rf"port {running_server.port} .* in use .* by process {os.getpid()} "):
+        Server("127.0.0.1", running_server.port, PROOF, {})
 
 
 @pytest.mark.parametrize(
@@ -154,9 +156,9 @@ def test_ssh_arguments_are_split_into_host_and_command(words, host, command):
 
 
 @pytest.fixture
-def shell(listening, tmp_path):
+def shell(running_server, tmp_path):
     worker_environment.keep(tmp_path, {"DET_ALLOCATION_KEY": KEY}, {}, sys.executable)
-    folder = remote_shell.write(tmp_path, {"far": ("127.0.0.1", listening.port)}, sys.executable)
+    folder = remote_shell.write(tmp_path, {"far": ("127.0.0.1", running_server.port)}, sys.executable)
     return str(folder / "ssh")
 
 
@@ -166,7 +168,7 @@ def test_the_remote_shell_returns_output_and_exit_code(shell):
     assert (done.returncode, done.stdout, done.stderr) == (9, "out\n", "err\n")
 
 
-def test_the_remote_shell_passes_signals_on(shell):
+def test_the_remote_shell_forwards_signals(shell):
     command = "trap 'echo caught; exit 5' TERM; echo up; while :; do sleep 0.05; done"
     child = subprocess.Popen([shell, "far", command], stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "up\n"
@@ -175,28 +177,28 @@ def test_the_remote_shell_passes_signals_on(shell):
     assert (child.returncode, output) == (5, "caught\n")
 
 
-def test_the_remote_shell_knows_only_this_allocations_hosts(shell):
+def test_the_remote_shell_refuses_hosts_outside_of_the_allocation(shell):
     done = subprocess.run([shell, "example.invalid", "true"], capture_output=True, text=True, timeout=90)
     assert done.returncode == 255
     assert "not a container of this allocation; its containers are: far" in done.stderr
 
 
-def test_the_kept_environment_is_its_owners_alone(tmp_path):
+def test_the_stored_worker_environment_is_private_and_restored_without_overriding_set_variables(tmp_path):
     worker_environment.keep(tmp_path, {"DET_SESSION_TOKEN": "t", "A": "kept", "PATH": "/mine"}, {"P": "pinned"}, "py")
     path = tmp_path / "info" / "worker-environment.json"
     assert path.stat().st_mode & 0o777 == 0o600
     before = os.getcwd()
     try:
-        got = worker_environment.restore(str(tmp_path), {"PATH": "/launchers", "A": "set", "P": "set", "H": "1"})
+        restored = worker_environment.restore(str(tmp_path), {"PATH": "/launchers", "A": "set", "P": "set", "H": "1"})
     finally:
         os.chdir(before)
-    assert got == {"DET_SESSION_TOKEN": "t", "A": "set", "PATH": "/mine", "P": "pinned", "H": "1"}
+    assert restored == {"DET_SESSION_TOKEN": "t", "A": "set", "PATH": "/mine", "P": "pinned", "H": "1"}
     assert (
         "t" not in worker_environment.bare({"DET_SESSION_TOKEN": "t", "SECRET": "t", "PATH": "/p"}, tmp_path).values()
     )
 
 
-def test_each_container_runs_a_worker_by_its_own_python():
+def test_each_container_runs_a_worker_with_its_own_python():
     line = worker_environment.command("RANK", ["/chief/python", "-m", "m"], "/chief/python")
     assert "/chief/python" not in line
     sent = line[line.index("--") + 1 :]

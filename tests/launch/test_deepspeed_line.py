@@ -1,4 +1,4 @@
-"""The line for deepspeed's runner, and which machines its filters leave."""
+"""The command line for DeepSpeed's runner, and the machines that its filters select."""
 
 import os
 
@@ -10,9 +10,9 @@ from determined_launch.deepspeed_hosts import Part
 from determined_launch.environment import RendezvousFacts
 from determined_launch.errors import LaunchError
 
-ONE = RendezvousFacts(("10.0.0.1",), 0, (2,))
-TWO = RendezvousFacts(("10.0.0.1", "10.0.0.2"), 1, (2, 4))
-SAME = RendezvousFacts(("10.0.0.1", "10.0.0.1"), 1, (1, 1))
+ONE_MACHINE = RendezvousFacts(("10.0.0.1",), 0, (2,))
+TWO_MACHINES = RendezvousFacts(("10.0.0.1", "10.0.0.2"), 1, (2, 4))
+TWO_CONTAINERS_OF_ONE_MACHINE = RendezvousFacts(("10.0.0.1", "10.0.0.1"), 1, (1, 1))
 
 
 def argv(*words):
@@ -20,7 +20,7 @@ def argv(*words):
     return deepspeed.build(line, Part(1, "10.0.0.1"), hostfile="/run/hosts", port="29400", python="py").argv
 
 
-def test_the_command_line_names_hosts_rank_and_program():
+def test_the_deepspeed_command_line_names_hostfile_rank_and_program():
     assert argv("train.py", "a b", "") == (
         *("py", "-m", "deepspeed.launcher.runner", "--hostfile", "/run/hosts", "--no_ssh", "--node_rank", "1"),
         *("--master_addr", "10.0.0.1", "--master_port", "29400", "--no_python", "--no_local_rank"),
@@ -30,8 +30,8 @@ def test_the_command_line_names_hosts_rank_and_program():
 
 def test_overrides_follow_our_own_arguments():
     words = argv("--master_port", "1", "--num_gpus=3", "--", "train.py")
-    at = words.index("--no_local_rank")
-    assert words[at + 1 : at + 4] == ("--master_port", "1", "--num_gpus=3")
+    position = words.index("--no_local_rank")
+    assert words[position + 1 : position + 4] == ("--master_port", "1", "--num_gpus=3")
 
 
 @pytest.mark.parametrize(
@@ -42,19 +42,19 @@ def test_overrides_follow_our_own_arguments():
     ],
 )
 def test_the_start_flags_choose_how_the_command_is_run(words, command):
-    found = argv(*words)
-    assert found[found.index("RANK") + 2 :] == command
-    assert "--module" not in found
+    arguments = argv(*words)
+    assert arguments[arguments.index("RANK") + 2 :] == command
+    assert "--module" not in arguments
 
 
 def test_a_hostfile_names_hosts_and_slots():
-    assert deepspeed_hosts.hostfile(TWO) == "10.0.0.1 slots=2\n10.0.0.2 slots=4\n"
-    assert deepspeed_hosts.hostfile(ONE) == "localhost slots=2\n"
-    assert deepspeed_hosts.names(SAME) == ["10.0.0.1-container-0", "10.0.0.1-container-1"]
+    assert deepspeed_hosts.hostfile(TWO_MACHINES) == "10.0.0.1 slots=2\n10.0.0.2 slots=4\n"
+    assert deepspeed_hosts.hostfile(ONE_MACHINE) == "localhost slots=2\n"
+    assert deepspeed_hosts.names(TWO_CONTAINERS_OF_ONE_MACHINE) == ["10.0.0.1-container-0", "10.0.0.1-container-1"]
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("filters", "expected"),
     [
         ({}, Part(1, "10.0.0.1")),
         ({"include": "10.0.0.2:0,1"}, Part(0, "10.0.0.2")),
@@ -65,36 +65,36 @@ def test_a_hostfile_names_hosts_and_slots():
         ({"num_nodes": "2"}, Part(1, "10.0.0.1")),
     ],
 )
-def test_filters_select_the_machines_that_take_part(given, expected):
-    assert deepspeed_hosts.part(given, TWO) == expected
+def test_filters_select_the_machines_that_take_part(filters, expected):
+    assert deepspeed_hosts.part(filters, TWO_MACHINES) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "texts"),
+    ("filters", "texts"),
     [
         ({"num_nodes": "3"}, ("--num_nodes 3", "2 machines")),
         ({"include": "worker-0"}, ("host worker-0 is not in this allocation", "10.0.0.1, 10.0.0.2")),
     ],
 )
-def test_filters_that_contradict_the_allocation_are_refused(given, texts):
+def test_filters_that_contradict_the_allocation_are_refused(filters, texts):
     with pytest.raises(LaunchError) as refused:
-        deepspeed_hosts.part(given, TWO)
+        deepspeed_hosts.part(filters, TWO_MACHINES)
     assert all(text in str(refused.value) for text in texts)
 
 
-def test_a_users_hostfile_must_fit(tmp_path):
+def test_a_hostfile_with_another_number_of_hosts_is_refused(tmp_path):
     path = tmp_path / "hosts"
     path.write_text("a slots=1\nb slots=1\n# c\nd slots=1\n")
     with pytest.raises(LaunchError, match="names 3 hosts, but this allocation has 2 machines"):
-        deepspeed_hosts.part({"hostfile": str(path)}, TWO)
+        deepspeed_hosts.part({"hostfile": str(path)}, TWO_MACHINES)
 
 
 @pytest.mark.parametrize(
-    ("own", "numbers", "expected"),
+    ("container_devices", "numbers", "expected"),
     [("GPU-c,GPU-d", "0,1", "GPU-c,GPU-d"), ("GPU-c,GPU-d", "1", "GPU-d"), ("", "0", ""), ("3", "0,1", "3")],
 )
-def test_a_worker_sees_its_containers_devices(own, numbers, expected):
-    environ = {"DET_CONTAINER_DEVICES": own, "CUDA_VISIBLE_DEVICES": numbers, "DET_RUN_DIR": os.devnull}
+def test_a_worker_sees_only_devices_of_its_container(container_devices, numbers, expected):
+    environ = {"DET_CONTAINER_DEVICES": container_devices, "CUDA_VISIBLE_DEVICES": numbers, "DET_RUN_DIR": os.devnull}
     assert wrap_rank._variables(environ, 0)["CUDA_VISIBLE_DEVICES"] == expected
 
 

@@ -1,4 +1,4 @@
-"""One grammar of durations, in the configuration and in tasks."""
+"""Parsing of durations, which is the same in the configuration and in tasks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A hang: who is named, and how long a rank may be silent. See tests/e2e/launchers/test_hangs.py for real ones."""
+"""Hangs: the rank that is named, and the time limit. tests/e2e/launchers/test_hangs.py tests real hangs."""
 
 import json
 
@@ -31,10 +31,10 @@ ELSEWHERE = """Current thread 0x02 (most recent call first):
         ((3,), {0: ELSEWHERE}, 0, "rank 0 is at train.py:7"),
     ],
 )
-def test_the_rank_that_caused_a_hang_is_found(counts, stacks, rank, text):
-    found = hang_diagnosis.find([Steps(number, count, 1.0) for number, count in enumerate(counts)], stacks)
-    assert found.rank == rank
-    assert text in found.text
+def test_the_diagnosis_names_the_rank_that_caused_a_hang(counts, stacks, rank, text):
+    diagnosis = hang_diagnosis.find([Steps(number, count, 1.0) for number, count in enumerate(counts)], stacks)
+    assert diagnosis.rank == rank
+    assert text in diagnosis.text
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_step_files_hold_rank_count_and_age(tmp_path):
     assert step_counter.read(tmp_path / "none") == []
     path = step_counter.make(tmp_path, 3)
     (tmp_path / "rank-3.stack").touch()
-    assert [(one.rank, one.count, one.age < 5) for one in step_counter.read(tmp_path)] == [(3, 0, True)]
+    assert [(steps.rank, steps.count, steps.age < 5) for steps in step_counter.read(tmp_path)] == [(3, 0, True)]
     path.write_bytes((7).to_bytes(8, "little"))
-    assert [one.count for one in step_counter.read(tmp_path)] == [7]
+    assert [steps.count for steps in step_counter.read(tmp_path)] == [7]
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_step_files_hold_rank_count_and_age(tmp_path):
     ],
 )
 def test_a_hang_timeout_is_read_under_its_new_and_its_earlier_name(config, seconds, name):
-    found = settings.read({"DET_EXPERIMENT_CONFIG": json.dumps(config)})
-    assert (found.hang_seconds, found.hang_setting) == (seconds, name)
+    launch_settings = settings.read({"DET_EXPERIMENT_CONFIG": json.dumps(config)})
+    assert (launch_settings.hang_seconds, launch_settings.hang_setting) == (seconds, name)

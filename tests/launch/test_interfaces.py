@@ -1,4 +1,4 @@
-"""Which interface reaches the others, and what is said where a configured one does not exist."""
+"""The network interface that reaches the other machines, and the error about a configured one that does not exist."""
 
 import socket
 
@@ -8,7 +8,7 @@ from determined_launch import interfaces
 from determined_launch.errors import LaunchError
 
 
-def test_the_interface_that_bears_an_address():
+def test_bearing_returns_the_interface_with_an_address_or_none():
     assert interfaces.bearing("127.0.0.1") == "lo"
     assert interfaces.bearing("localhost") == "lo"
     assert interfaces.bearing("192.0.2.77") is None

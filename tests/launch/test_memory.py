@@ -1,4 +1,4 @@
-"""A worker that the kernel kills for want of memory, in a real control group; and what is not one."""
+"""Detection of a worker that the kernel kills because it is out of memory, in a real control group."""
 
 import json
 import os
@@ -14,7 +14,7 @@ GROUPS = Path("/sys/fs/cgroup/memory")
 LIMIT = 96 << 20
 
 
-def why_not():
+def skip_reason():
     if os.geteuid() != 0:
         return "a control group needs root"
     return None if (GROUPS / "memory.limit_in_bytes").exists() else "no memory controller of version 1 is mounted"
@@ -29,9 +29,9 @@ def group():
     folder.rmdir()
 
 
-@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@pytest.mark.skipif(skip_reason() is not None, reason=str(skip_reason()))
 @pytest.mark.parametrize("through_a_shell", [False, True])
-def test_a_worker_killed_by_the_kernel(tmp_path, group, through_a_shell):
+def test_a_worker_that_the_kernel_kills_is_recorded_as_out_of_memory(tmp_path, group, through_a_shell):
     worker = [sys.executable, "-c", "data = [bytearray(1 << 20) for _ in range(400)]"]
     if through_a_shell:
         worker = ["sh", "-c", '"$@"; exit $?', "sh", *worker]
@@ -73,7 +73,7 @@ def test_out_of_memory_is_recognized_by_code_lines_and_counter(code, lines, has_
     assert out_of_memory.is_cause(code, lines, Kills()) is expected
 
 
-def test_version_2_counts_in_memory_events(tmp_path, monkeypatch):
+def test_kernel_kills_are_counted_in_memory_events_of_cgroup_version_2(tmp_path, monkeypatch):
     (tmp_path / "own").write_text("0::/task\n")
     (tmp_path / "task").mkdir()
     events = tmp_path / "task" / "memory.events"
@@ -86,7 +86,7 @@ def test_version_2_counts_in_memory_events(tmp_path, monkeypatch):
     assert kills.have_risen()
 
 
-def test_the_root_group_goes_by_the_machine(tmp_path, monkeypatch):
+def test_kernel_kills_of_the_root_group_are_counted_in_vmstat(tmp_path, monkeypatch):
     (tmp_path / "own").write_text("4:memory:/\n0::/\n")
     (tmp_path / "vmstat").write_text("oom_kill 4\n")
     monkeypatch.setattr(out_of_memory, "_CGROUPS", tmp_path)

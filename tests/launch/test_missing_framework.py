@@ -1,4 +1,4 @@
-"""A launch layer in a Python that does not have the layer's framework."""
+"""A launch layer in a Python without the layer's framework."""
 
 import os
 import subprocess
@@ -14,10 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_framework_that_is_not_installed_is_named(tmp_path, layer):
     bare = tmp_path / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
     done = subprocess.run(
         [bare / "bin" / "python", "-m", f"determined.launch.{layer}", "train.py"],
-        env={**kept, "PYTHONPATH": f"{ROOT / 'launch'}{os.pathsep}{ROOT / 'harness'}", "DET_RUN_DIR": str(tmp_path)},
+        env={
+            **environment,
+            "PYTHONPATH": f"{ROOT / 'launch'}{os.pathsep}{ROOT / 'harness'}",
+            "DET_RUN_DIR": str(tmp_path),
+        },
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""A lock names the process that holds it, and ends with that process."""
+"""``PidLock``: it names the process that holds it, and is released when that process ends."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ sys.stdin.read()
 """
 
 
-def test_one_holder_at_a_time(tmp_path):
+def test_a_held_lock_is_refused_and_names_its_holder(tmp_path):
     path = tmp_path / "lock"
     assert holder(path) is None
     with PidLock(path):
@@ -28,18 +28,18 @@ def test_one_holder_at_a_time(tmp_path):
     assert holder(path) is None
 
 
-def test_the_lock_of_a_killed_process_is_free(tmp_path):
+def test_the_lock_of_a_killed_process_can_be_taken_again(tmp_path):
     path = tmp_path / "lock"
-    other = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    with other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
-        assert holder(path) == other.pid
-        with pytest.raises(LockHeld, match=str(other.pid)):
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        assert holder(path) == process.pid
+        with pytest.raises(LockHeld, match=str(process.pid)):
             PidLock(path)
-        other.kill()
+        process.kill()
     assert holder(path) is None
     with PidLock(path):
         assert holder(path) == os.getpid()

@@ -1,4 +1,4 @@
-"""Signals of a launcher reach its child, whenever they come."""
+"""Forwarding of a launcher's signals to its child, before and after the child starts."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import sys
 from determined_launch import process
 
 
-def test_a_signal_that_comes_before_the_child_is_sent_when_the_child_is_known():
+def test_a_signal_before_the_start_of_the_child_is_sent_when_the_child_is_known():
     received: list[int] = []
     with process.SignalForwarder() as signals:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -19,7 +19,7 @@ def test_a_signal_that_comes_before_the_child_is_sent_when_the_child_is_known():
     assert received == [signal.SIGTERM, signal.SIGUSR1]
 
 
-def test_the_handlers_from_before_come_back():
+def test_the_signal_forwarder_restores_the_previous_handlers():
     before = signal.getsignal(signal.SIGTERM)
     with process.SignalForwarder():
         assert signal.getsignal(signal.SIGTERM) is not before

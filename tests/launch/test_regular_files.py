@@ -1,4 +1,4 @@
-"""Only regular files of a bounded size are read, and nothing is waited for."""
+"""``read_regular``: it reads only regular files of a bounded size and never blocks."""
 
 import os
 from collections.abc import Callable
@@ -18,11 +18,11 @@ def test_a_file_up_to_the_limit_is_read_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
+    "create",
     [os.mkfifo, os.mkdir, lambda path: os.symlink("/etc/hostname", path), lambda path: None],
     ids=["fifo", "folder", "link", "missing"],
 )
-def test_anything_else_is_an_error_at_once(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    make(tmp_path / "thing")
+def test_a_path_that_is_no_regular_file_raises_an_error(tmp_path: Path, create: Callable[[Path], None]) -> None:
+    create(tmp_path / "thing")
     with pytest.raises(OSError):
         read_regular(tmp_path / "thing", 100)

@@ -1,4 +1,4 @@
-"""``launch.remote_shell: ssh``: the programs that it needs. tests/e2e/launchers/test_machines.py runs a real sshd."""
+"""The programs that ``launch.remote_shell: ssh`` needs. tests/e2e/launchers/test_machines.py runs a real sshd."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Real children: prefixes, exit records, codes, signals, and arguments that arrive as given."""
+"""Real worker processes: rank prefixes, exit records, exit codes, signals and arguments."""
 
 import json
 import os
@@ -24,12 +24,12 @@ def run(argv, tmp_path, **options):
 _SHORTENED = b"x" * 16384 + b" ... [7232 bytes cut here] ... " + b"y" * 16384
 
 
-def test_a_long_line_is_the_same_with_and_without_a_rank():
+def test_a_long_line_is_shortened_equally_with_and_without_a_rank_prefix():
     data = bytes(97 + number % 26 for number in range(100_000)) + b"\n"
     agent, prefixer = LineSplitter(), Prefixer(1)
-    (alone,) = agent.feed(data, 0.0)
+    (unprefixed,) = agent.feed(data, 0.0)
     (line,) = prefixer.feed(data)
-    assert LineSplitter().feed(line, 0.0) == [b"[rank=1] " + alone]
+    assert LineSplitter().feed(line, 0.0) == [b"[rank=1] " + unprefixed]
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_a_long_line_is_the_same_with_and_without_a_rank():
 )
 def test_output_is_split_into_lines_with_the_rank_prefix(chunks, lines):
     prefixer = Prefixer(3)
-    got = [line for chunk in chunks for line in prefixer.feed(chunk)]
-    assert got + prefixer.close() == lines
+    prefixed = [line for chunk in chunks for line in prefixer.feed(chunk)]
+    assert prefixed + prefixer.close() == lines
 
 
-def test_the_rank_is_a_number_or_the_first_set_variable():
+def test_find_rank_returns_the_number_or_the_first_variable_that_is_set():
     assert find_rank("4", {}) == 4
     assert find_rank("A,B", {"B": "2"}) == 2
     assert find_rank("A", {}) == 0
@@ -69,7 +69,7 @@ def test_an_exit_record_holds_code_and_last_lines(tmp_path):
     assert (tmp_path / "exits" / "rank-2.json").stat().st_mtime == pytest.approx(record["time"], abs=0.01)
 
 
-def test_the_text_of_an_exit_is_recorded_although_later_lines_follow_it(tmp_path):
+def test_the_text_of_sys_exit_is_recorded_as_the_last_line_of_standard_error(tmp_path):
     code = "import sys; print('loss 1', file=sys.stderr); print('x\\n' * 50); sys.exit('no key in data.yaml\\n ')"
     run(["determined_launch.wrap_rank", "0", "--", sys.executable, "-c", code], tmp_path)
     record = RankExit.model_validate(json.loads((tmp_path / "exits" / "rank-0.json").read_text()))
@@ -83,8 +83,8 @@ def test_a_killed_worker_exits_with_137_and_records_the_signal(tmp_path):
     assert json.loads((tmp_path / "exits" / "rank-0.json").read_text())["signal"] == 9
 
 
-def test_the_agent_reads_the_record(tmp_path):
-    """Its parser drops what it does not understand, so a record of another shape would be lost without a word."""
+def test_the_agent_accepts_the_exit_record(tmp_path):
+    """The agent's parser silently ignores a record of another shape."""
     run(
         ["determined_launch.wrap_rank", "0", "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], tmp_path
     )
@@ -92,7 +92,7 @@ def test_the_agent_reads_the_record(tmp_path):
     assert (record.code, record.signal, record.cause, record.time > 1e9) == (137, 9, "", True)
 
 
-def test_the_record_of_an_earlier_try_is_gone_while_the_next_one_runs(tmp_path):
+def test_the_exit_record_of_an_earlier_run_is_removed_before_the_next_one(tmp_path):
     path = tmp_path / "exits" / "rank-0.json"
     path.parent.mkdir()
     path.write_text("{}")
@@ -121,13 +121,13 @@ def test_signals_are_forwarded_to_the_worker(tmp_path):
     assert child.returncode == 7
 
 
-def test_autohorovod_is_a_plain_process_for_one_slot(tmp_path):
+def test_the_autohorovod_layer_runs_a_plain_process_for_one_slot(tmp_path):
     (tmp_path / "show.py").write_text("import sys; print(sys.argv[1:])")
     done = run(["determined.launch.autohorovod", "show.py", "a b", "--", "é"], tmp_path)
     assert done.stdout == "['a b', '--', 'é']\n"
 
 
-def test_the_tensorflow_layer_says_what_to_use(tmp_path):
+def test_the_tensorflow_layer_is_refused_with_the_alternative(tmp_path):
     done = run(["determined.launch.tensorflow", "--port", "1", "--", "train.py"], tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "determined.launch.tensorflow is not supported; start the program without a layer" in done.stderr

@@ -1,4 +1,4 @@
-"""The comparison of OpenAPI documents sees every kind of difference and nothing else."""
+"""The comparison of OpenAPI documents: the differences that it reports and those that it ignores."""
 
 import copy
 import importlib.util
@@ -48,6 +48,7 @@ OLD: dict[str, Any] = {
 
 
 def compared(change: Any) -> list[str]:
+    """Returns the differences after a change of the document."""
     spec = importlib.util.spec_from_file_location("compare_openapi", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
@@ -56,7 +57,7 @@ def compared(change: Any) -> list[str]:
     spec.loader.exec_module(module)
     new = copy.deepcopy(OLD)
     change(new)
-    return [str(each) for each in module.compare(OLD, new)]
+    return [str(difference) for difference in module.compare(OLD, new)]
 
 
 def _get(document: dict[str, Any]) -> Any:
@@ -87,7 +88,7 @@ def _schema(document: dict[str, Any]) -> Any:
         (lambda d: _schema(d).update(required=[]), "POST /a/{id}: body: field name was required string, is string"),
     ],
 )
-def test_each_difference_is_a_line(change, line):
+def test_each_kind_of_difference_is_one_line(change, line):
     assert line in compared(change)
 
 
@@ -99,7 +100,7 @@ def test_ids_and_descriptions_are_not_compared():
     assert compared(change) == []
 
 
-def test_a_request_body_may_be_added():
+def test_an_added_request_body_is_no_difference():
     def change(document: dict[str, Any]) -> None:
         _get(document)["requestBody"] = {"content": {"application/json": {"schema": {"type": "object"}}}}
 

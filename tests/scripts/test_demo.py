@@ -1,4 +1,4 @@
-"""``make demo`` into a file: lines without progress bars."""
+"""``make demo``: its output into a file has no progress bars."""
 
 import importlib.util
 from pathlib import Path
@@ -9,7 +9,7 @@ from determined.client.session import Session
 
 
 class HalfWay(Session):
-    """A session whose trial has passed the half."""
+    """A session whose trial is at 60 percent."""
 
     def __init__(self) -> None:
         super().__init__("http://127.0.0.1:1")

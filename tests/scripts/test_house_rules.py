@@ -1,4 +1,4 @@
-"""Rules of the project that no linter knows."""
+"""The rules of the project that no linter checks."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from scripts.house_rules import problems
         "writer = request.app.state.services.writer",
     ],
 )
-def test_no_endpoint_takes_the_container_of_services(tmp_path: Path, line: str) -> None:
+def test_an_endpoint_that_uses_the_container_of_services_is_reported(tmp_path: Path, line: str) -> None:
     folder = tmp_path / "determined_master" / "api" / "v1"
     folder.mkdir(parents=True)
     endpoint = folder / "nouns.py"

@@ -1,4 +1,4 @@
-"""The project rule that keeps real launchers in tests/e2e."""
+"""The rule that allows real launchers only in tests/e2e."""
 
 import importlib.util
 from pathlib import Path
@@ -17,8 +17,8 @@ def problems(folder: Path, path: str, text: str, monkeypatch: pytest.MonkeyPatch
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     (folder / path).write_text(text)
     monkeypatch.chdir(folder)
-    found: list[str] = module.problems(Path(path))
-    return found
+    reported: list[str] = module.problems(Path(path))
+    return reported
 
 
 STARTS = [
@@ -34,15 +34,15 @@ STARTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), STARTS)
-def test_a_launcher_outside_the_end_to_end_tests_is_reported(tmp_path, monkeypatch, text, said):
-    (found,) = problems(tmp_path, "tests/harness/test_it.py", text, monkeypatch)
-    assert found.startswith("tests/harness/test_it.py: ")
-    assert said in found
+@pytest.mark.parametrize(("text", "message"), STARTS)
+def test_a_launcher_outside_the_end_to_end_tests_is_reported(tmp_path, monkeypatch, text, message):
+    (problem,) = problems(tmp_path, "tests/harness/test_it.py", text, monkeypatch)
+    assert problem.startswith("tests/harness/test_it.py: ")
+    assert message in problem
 
 
-@pytest.mark.parametrize(("text", "said"), STARTS)
-def test_end_to_end_tests_may_start_launchers(tmp_path, monkeypatch, text, said):
+@pytest.mark.parametrize(("text", "message"), STARTS)
+def test_end_to_end_tests_may_start_launchers(tmp_path, monkeypatch, text, message):
     assert problems(tmp_path, "tests/e2e/launchers/test_it.py", text, monkeypatch) == []
 
 

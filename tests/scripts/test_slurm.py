@@ -1,4 +1,4 @@
-"""``scripts/slurm.sh``: starts once, ends with all of its jobs, and removes nothing that it did not make."""
+"""``scripts/slurm.sh``: a repeated start, the end of all jobs, and folders that it must not remove."""
 
 import os
 import subprocess
@@ -18,7 +18,9 @@ def script(verb: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", SCRIPT, verb, folder], capture_output=True, text=True, check=False)
 
 
-def test_a_second_start_changes_nothing_and_the_end_leaves_no_process(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_second_start_keeps_the_daemons_and_the_end_leaves_no_process(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     folder = tmp_path_factory.mktemp("again")
     with running_slurm(folder) as slurm:
         daemons = _pids(folder)
@@ -29,7 +31,7 @@ def test_a_second_start_changes_nothing_and_the_end_leaves_no_process(tmp_path_f
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in [*daemons, task]), what="all have ended")
 
 
-def test_a_folder_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
+def test_slurm_down_does_not_remove_a_folder_with_other_files(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     refused = script("down", tmp_path)
     assert (refused.returncode, "is not a folder that slurm.sh made" in refused.stderr) == (1, True)
@@ -37,7 +39,7 @@ def test_a_folder_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
     assert script("down", tmp_path / "absent").returncode == 0
 
 
-def test_a_folder_too_deep_for_sockets_is_refused(tmp_path: Path) -> None:
+def test_slurm_up_refuses_a_folder_whose_path_is_too_long_for_sockets(tmp_path: Path) -> None:
     folder = tmp_path / ("deep" * 20)
     refused = script("up", folder)
     assert (refused.returncode, "has more than 70 characters" in refused.stderr) == (1, True)
@@ -49,9 +51,9 @@ def _pids(folder: Path) -> list[int]:
 
 
 def _long_task(slurm: Slurm) -> int:
-    """Returns the process of a task that would run for an hour."""
+    """Returns the pid of a task that would run for an hour."""
     job = slurm.command("sbatch", "--parsable", "--output=/dev/null", "--wrap", "srun sleep 3600").strip()
-    # Slurm lists its own process beside the task while that starts.
+    # Slurm also lists its own process while the task starts.
     (pid,) = wait_until(lambda: [pid for pid in slurm.pids(job) if _name(pid) == "sleep"], what="the task")
     return pid
 

@@ -1,4 +1,4 @@
-"""The check that finds modules too small to be files of their own."""
+"""The check for modules that are too small to be files of their own."""
 
 import importlib.util
 from pathlib import Path
@@ -11,7 +11,7 @@ LARGE = "x = 1\n" * 25
 
 @pytest.fixture
 def check(tmp_path):
-    """Returns the problems of a tree of these files, under ``agent/pack``."""
+    """Returns a function that reports the problems of a tree of files under ``agent/pack``."""
     spec = importlib.util.spec_from_file_location("small_files", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
@@ -32,25 +32,25 @@ def check(tmp_path):
     "line", ["from pack.small import x", "from pack import small", "import pack.small", "from . import small"]
 )
 def test_a_small_module_with_one_importer_is_reported(check, line):
-    (found,) = check({"small.py": "x = 1\n", "one.py": f"{line}\n{LARGE}"})
-    assert found.startswith("agent/pack/small.py: under 25 lines, and only pack.one imports it")
+    (problem,) = check({"small.py": "x = 1\n", "one.py": f"{line}\n{LARGE}"})
+    assert problem.startswith("agent/pack/small.py: under 25 lines, and only pack.one imports it")
 
 
-def test_a_module_that_only_a_string_names_has_that_importer(check):
-    (found,) = check({"small.py": "x = 1\n", "one.py": f'TABLE = "pack.small:x"\n{LARGE}'})
-    assert "only pack.one imports it" in found
+def test_a_module_name_in_a_string_counts_as_an_import(check):
+    (problem,) = check({"small.py": "x = 1\n", "one.py": f'TABLE = "pack.small:x"\n{LARGE}'})
+    assert "only pack.one imports it" in problem
 
 
 def test_a_module_without_an_importer_is_reported(check):
-    (found,) = check({"small.py": "x = 1\n"})
-    assert "and nothing imports it" in found
+    (problem,) = check({"small.py": "x = 1\n"})
+    assert "and nothing imports it" in problem
 
 
-def test_two_importers_enough_lines_or_a_reason_are_accepted(check):
+def test_a_small_module_with_two_importers_or_a_reason_is_accepted(check):
     files = {"small.py": "x = 1\n", "one.py": f"import pack.small\n{LARGE}", "two.py": f"import pack.small\n{LARGE}"}
     assert check({**files, "three.py": "x = 2\n"}, ["pack.three"]) == []
 
 
 def test_a_reason_that_is_not_needed_is_reported(check):
-    found = check({"one.py": LARGE}, ["pack.one", "pack.gone"])
-    assert found == [f"scripts/small_files.py: pack.{name} needs no reason any more" for name in ("one", "gone")]
+    problems = check({"one.py": LARGE}, ["pack.one", "pack.gone"])
+    assert problems == [f"scripts/small_files.py: pack.{name} needs no reason any more" for name in ("one", "gone")]

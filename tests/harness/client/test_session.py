@@ -1,4 +1,4 @@
-"""The session against a small server: tokens, errors, retries, the kept connection."""
+"""``Session`` against a small server: tokens, errors, retries, streams and the reused connection."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def test_a_request_carries_query_body_and_token(master):
         (418, b"<html>", DeterminedError, "<html>"),
     ],
 )
-def test_an_error_answer_raises_its_own_exception(master, status, body, kind, text):
+def test_each_error_answer_raises_the_matching_exception(master, status, body, kind, text):
     master.on("GET", "/x", (status, body))
     with Session(master.url) as session, pytest.raises(kind) as failed:
         session.get("/x")
@@ -42,7 +42,7 @@ def test_an_error_answer_raises_its_own_exception(master, status, body, kind, te
     assert failed.value.status == status
 
 
-def test_a_get_is_repeated_after_a_503_and_a_lost_connection(master):
+def test_a_get_is_retried_after_a_503_and_a_lost_connection(master):
     answers = iter([(503, {}), (0, None), (200, {"a": 1})])
     master.on("GET", "/x", lambda _: next(answers))
     waits = []
@@ -51,14 +51,14 @@ def test_a_get_is_repeated_after_a_503_and_a_lost_connection(master):
     assert waits == [0.5, 1.0]
 
 
-def test_a_post_that_was_sent_is_not_repeated(master):
+def test_a_post_that_was_sent_is_not_retried(master):
     master.on("POST", "/x", (503, {"message": "later"}))
     with Session(master.url, sleep=lambda _: None) as session, pytest.raises(MasterUnreachable, match="later"):
         session.post("/x")
     assert len(master.calls) == 1
 
 
-def test_a_post_that_a_full_disk_refused_is_repeated(master):
+def test_a_post_that_a_full_disk_refused_is_retried(master):
     answers = iter([(503, {"error": {"code": 14, "error": "the disk is full"}}), (200, {"a": 1})])
     master.on("POST", "/x", lambda _: next(answers))
     master.headers["Retry-After"] = "5"
@@ -67,7 +67,7 @@ def test_a_post_that_a_full_disk_refused_is_repeated(master):
     assert len(master.calls) == 2
 
 
-def test_a_refused_connection_is_retried_and_then_reported():
+def test_a_refused_connection_is_retried_and_then_raised_as_master_unreachable():
     waits = []
     with Session("http://127.0.0.1:9", retry=Retry(attempts=4), sleep=waits.append) as session:
         with pytest.raises(MasterUnreachable, match=r"127\.0\.0\.1:9 does not answer: connection refused"):
@@ -75,7 +75,7 @@ def test_a_refused_connection_is_retried_and_then_reported():
     assert len(waits) == 3
 
 
-def test_a_stream_gives_results_and_raises_its_error(master):
+def test_a_stream_yields_results_and_raises_its_error(master):
     lines = (
         b'{"result": {"n": 1}}\n{"result": {"n": 2}}\n{"error": {"httpCode": 404, "grpcCode": 5, "message": "gone"}}\n'
     )
@@ -87,13 +87,13 @@ def test_a_stream_gives_results_and_raises_its_error(master):
             next(items)
 
 
-def test_infinity_and_nan_survive_the_wire_format():
+def test_infinity_and_nan_are_unchanged_by_the_wire_format():
     value = {"a": [float("inf"), -float("inf"), 1.0], "b": {"c": float("nan")}}
     assert str(from_wire(to_wire(value))) == str(value)
 
 
 @pytest.mark.torch
-def test_importing_determined_loads_nothing_heavy():
+def test_importing_determined_loads_no_heavy_module():
     code = (
         "import sys, determined; "
         "heavy = {'torch', 'numpy', 'pydantic', 'httpx', 'http.client', 'determined.core', 'determined.pytorch'}; "

@@ -1,4 +1,4 @@
-"""What a configuration means once it is accepted: defaults, both dialects, merging."""
+"""Accepted configurations: defaults, old and new dialect, and merging."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ def accepted(text: str, *defaults: dict[str, Any]) -> ExperimentConfig:
     return checked.config
 
 
-def test_small_config_gets_every_default() -> None:
+def test_a_small_configuration_gets_every_default() -> None:
     config = accepted(SMALL).to_json()
     assert config["max_restarts"] == 5
     assert config["scheduling_unit"] == 100
@@ -27,14 +27,14 @@ def test_small_config_gets_every_default() -> None:
     assert config["checkpoint_storage"]["save_trial_best"] == 3
     assert config["checkpoint_storage"]["host_path"] == "/checkpoints"
     assert config["resources"]["slots_per_trial"] == 1
-    assert [each["name"] for each in config["log_policies"]] == ["CUDA OOM", "ECC Error"]
+    assert [policy["name"] for policy in config["log_policies"]] == ["CUDA OOM", "ECC Error"]
     assert config["environment"]["harness"] == "auto"
     assert config["name"] == accepted(SMALL).name
     assert config["name"].startswith("Experiment (")
     json.dumps(config, allow_nan=False)
 
 
-def test_a_config_that_was_written_out_is_accepted_as_it_is() -> None:
+def test_a_completed_configuration_is_accepted_without_changes() -> None:
     first = accepted(
         SMALL + "hyperparameters: {lr: 1e-3, n: {type: int, minval: 1, maxval: 3}, g: {a: [1, null]}}"
     ).to_json()
@@ -111,20 +111,20 @@ def test_a_configuration_is_merged_over_its_defaults(
     assert value == expected
 
 
-def test_a_storage_over_one_of_another_type_takes_none_of_its_fields() -> None:
+def test_a_storage_of_another_type_takes_no_field_of_the_default_storage() -> None:
     config = accepted(SMALL + "checkpoint_storage: {type: directory, container_path: /c}")
     assert "host_path" not in config.to_json()["checkpoint_storage"]
 
 
-def test_wrong_defaults_are_named_as_such() -> None:
+def test_an_error_in_the_defaults_is_marked_as_such() -> None:
     checked = check(SMALL, defaults=[{"max_restarts": -1}, MASTER])
     assert not checked.ok
     assert "from the defaults" in checked.diagnostics[0].message
 
 
-def test_merge_keys_point_where_the_value_stands() -> None:
+def test_an_error_in_a_merged_value_points_at_the_line_of_the_value() -> None:
     checked = check("data: {x: &x {slots_per_trial: no}}\nresources:\n  <<: *x\n" + SMALL, defaults=[MASTER])
-    assert [(each.line, each.code) for each in checked.diagnostics] == [(1, "E201")]
+    assert [(diagnostic.line, diagnostic.code) for diagnostic in checked.diagnostics] == [(1, "E201")]
 
 
 def test_an_accepted_configuration_cannot_be_changed() -> None:
@@ -140,7 +140,7 @@ def test_launch_settings_are_parsed_and_written_out(text: str, seconds: float | 
     assert accepted(SMALL, {"launch": {"hang_timeout": 5}}).launch.hang_timeout == 5
 
 
-def test_a_grid_that_is_too_large_is_an_error_with_its_size_and_a_way_out() -> None:
+def test_a_grid_that_is_too_large_is_refused_with_its_size_and_a_hint() -> None:
     axis = "{type: int, minval: 0, maxval: 299, count: 300}"
     text = f"""entrypoint: a.py
 checkpoint_storage: {{type: shared_fs, host_path: /c}}
@@ -150,16 +150,16 @@ hyperparameters:
   b: {{deep: {axis}}}
   c: {axis}
 """
-    (found,) = check(text).diagnostics
-    assert (found.code, found.line, found.column) == ("E310", 4, 1)
-    assert "27,000,000 points" in found.message
-    assert found.hint is not None
-    assert "count" in found.hint
+    (diagnostic,) = check(text).diagnostics
+    assert (diagnostic.code, diagnostic.line, diagnostic.column) == ("E310", 4, 1)
+    assert "27,000,000 points" in diagnostic.message
+    assert diagnostic.hint is not None
+    assert "count" in diagnostic.hint
     assert check(text.replace("grid, ", "random, max_trials: 3, ")).ok
     assert check(text.replace("300", "46")).ok
 
 
-def test_after_many_errors_the_check_stops() -> None:
-    found = check("".join(f"unknown{number}: 1\n" for number in range(5000))).diagnostics
-    assert len(found) == MAX_ERRORS + 1
-    assert any("there may be more" in each.message for each in found)
+def test_the_check_stops_after_the_maximum_of_errors() -> None:
+    diagnostics = check("".join(f"unknown{number}: 1\n" for number in range(5000))).diagnostics
+    assert len(diagnostics) == MAX_ERRORS + 1
+    assert any("there may be more" in diagnostic.message for diagnostic in diagnostics)

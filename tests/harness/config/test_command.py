@@ -1,4 +1,4 @@
-"""The configuration of a command."""
+"""The configuration of a command: defaults, errors and warnings."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from determined.config.support import WARNED_OF_COMMANDS
 LS = {"entrypoint": ["ls", "-l"]}
 
 
-def test_the_defaults_are_filled_in():
+def test_a_command_configuration_gets_every_default():
     config = check_command(LS, seed=1).config
     assert config is not None
     assert config["entrypoint"] == ["ls", "-l"]
@@ -23,7 +23,7 @@ def test_a_command_without_an_entrypoint_does_nothing_and_warns(config):
     checked = check_command(config)
     assert checked.config is not None
     assert checked.config["entrypoint"] == ["true"]
-    assert [each.message for each in checked.warnings] == ["there is no entrypoint, so the command does nothing"]
+    assert [warning.message for warning in checked.warnings] == ["there is no entrypoint, so the command does nothing"]
 
 
 @pytest.mark.parametrize(
@@ -45,26 +45,26 @@ def test_a_command_without_an_entrypoint_does_nothing_and_warns(config):
         ),
     ],
 )
-def test_a_mistake_is_named(config, text):
+def test_each_invalid_field_of_a_command_is_an_error(config, text):
     checked = check_command(config)
     assert checked.config is None
-    assert text in " ".join(f"{each.message} {each.hint}" for each in checked.errors)
+    assert text in " ".join(f"{error.message} {error.hint}" for error in checked.errors)
 
 
-def test_nulls_mean_unset():
+def test_null_fields_of_a_command_are_accepted():
     assert check_command({**LS, "description": None, "resources": None, "work_dir": None}).config is not None
 
 
-def test_what_has_no_effect_is_warned_about_and_a_plain_command_has_no_warning():
+def test_fields_without_effect_on_a_command_are_warnings():
     assert check_command(LS).warnings == ()
-    own = {**LS, "work_dir": "/x", "idle_timeout": "10m", "resources": {"shm_size": "1g", "weight": 2}}
-    assert sorted(".".join(map(str, each.path)) for each in check_command(own).warnings) == [
+    config = {**LS, "work_dir": "/x", "idle_timeout": "10m", "resources": {"shm_size": "1g", "weight": 2}}
+    assert sorted(".".join(map(str, warning.path)) for warning in check_command(config).warnings) == [
         "idle_timeout",
         "resources.shm_size",
         "work_dir",
     ]
 
 
-def test_every_warning_is_about_a_field_that_exists():
+def test_every_warning_of_commands_names_an_existing_field():
     for row in WARNED_OF_COMMANDS:
         assert row.path[0] in CommandConfig.model_fields

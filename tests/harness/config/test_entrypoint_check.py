@@ -1,4 +1,4 @@
-"""Entrypoints that no launch layer can start are errors of the configuration, before anything is sent."""
+"""Entrypoints that no launch layer can start are errors of the configuration."""
 
 import pytest
 
@@ -9,11 +9,11 @@ MASTER = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/checkpoints
 
 def findings(entrypoint: str) -> list[tuple[str, str]]:
     text = f"entrypoint: {entrypoint}\nsearcher: {{name: single, metric: loss}}\n"
-    return [(each.code, each.message) for each in check(text, defaults=[MASTER]).diagnostics]
+    return [(diagnostic.code, diagnostic.message) for diagnostic in check(text, defaults=[MASTER]).diagnostics]
 
 
 @pytest.mark.parametrize(
-    ("entrypoint", "message"),
+    ("entrypoint", "expected"),
     [
         ("python3 -m determined.launch.torch_distribute --trial m:C", 'unknown launch layer "torch_distribute"'),
         ("python3 -m determined.launch.mpi train.py", 'unknown launch layer "mpi"'),
@@ -31,10 +31,10 @@ def findings(entrypoint: str) -> list[tuple[str, str]]:
         ("python3 -m determined.launch.torch_distributed --nnodes 1 train.py", "separated from the program by ' -- '"),
     ],
 )
-def test_a_line_that_no_layer_accepts_is_an_error(entrypoint: str, message: str) -> None:
-    ((code, found),) = findings(entrypoint)
+def test_an_entrypoint_that_no_launch_layer_accepts_is_an_error(entrypoint: str, expected: str) -> None:
+    ((code, message),) = findings(entrypoint)
     assert code == "E207"
-    assert message in found
+    assert expected in message
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,6 @@ def test_a_line_that_no_layer_accepts_is_an_error(entrypoint: str, message: str)
         "python3 train.py --text 'a",
     ],
 )
-def test_lines_that_run_are_accepted(entrypoint: str) -> None:
+def test_an_entrypoint_that_runs_is_accepted(entrypoint: str) -> None:
     quoted = "'" + entrypoint.replace("'", "''") + "'"
     assert findings(quoted) == []

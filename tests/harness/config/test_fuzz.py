@@ -1,4 +1,4 @@
-"""No input makes the check raise, and what passes it can be used."""
+"""Random configurations: the check raises for no input, and an accepted configuration is usable."""
 
 import json
 from pathlib import Path
@@ -63,24 +63,24 @@ def test_any_text_gives_a_configuration_or_diagnostics(text: str) -> None:
 @given(documents)
 def test_any_document_gives_a_configuration_or_an_error(document: dict[str, object]) -> None:
     checked = check(yaml.dump({**BASE, **document}, allow_unicode=True), defaults=[MASTER])
-    assert checked.ok == (not any(each.severity == "error" for each in checked.diagnostics))
+    assert checked.ok == (not any(diagnostic.severity == "error" for diagnostic in checked.diagnostics))
     if checked.config is not None:
         json.dumps(checked.config.to_json(), allow_nan=False)
 
 
 @relaxed
 @given(documents, documents)
-def test_any_defaults_can_be_rendered(document: dict[str, object], below: dict[str, object]) -> None:
-    checked = check(yaml.dump({**BASE, **document}), defaults=[below, MASTER])
+def test_diagnostics_of_any_defaults_can_be_rendered(document: dict[str, object], defaults: dict[str, object]) -> None:
+    checked = check(yaml.dump({**BASE, **document}), defaults=[defaults, MASTER])
     checked.render()
 
 
 @relaxed
 @given(st.sampled_from(sorted(CASES.glob("*.yaml"))), st.data())
-def test_cut_and_garbled_files_can_be_rendered(path: Path, data: st.DataObject) -> None:
+def test_diagnostics_of_a_garbled_file_can_be_rendered(path: Path, data: st.DataObject) -> None:
     text = path.read_text()
-    at = data.draw(st.integers(0, len(text)))
-    check(text[:at] + data.draw(st.text(max_size=3)) + text[at + data.draw(st.integers(0, 5)) :]).render()
+    position = data.draw(st.integers(0, len(text)))
+    check(text[:position] + data.draw(st.text(max_size=3)) + text[position + data.draw(st.integers(0, 5)) :]).render()
 
 
 @relaxed
@@ -92,7 +92,7 @@ def test_any_override_is_applied_or_refused(change: str) -> None:
         pass
 
 
-def test_aliases_cannot_unfold_without_bound() -> None:
+def test_aliases_that_expand_too_far_are_an_error() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
-    assert "E106" in {each.code for each in check("\n".join(lines)).diagnostics}
+    assert "E106" in {diagnostic.code for diagnostic in check("\n".join(lines)).diagnostics}

@@ -1,4 +1,4 @@
-"""Secrets of a configuration are masked as data and as text, and masked values come back from the configuration of before."""
+"""Masking of secrets in a configuration, as data and as text, and restoring them from the previous configuration."""
 
 import json
 
@@ -46,40 +46,40 @@ environment:
 """
 
 
-def test_every_secret_is_masked_and_the_rest_stays():
-    shown = masked(read(TEXT).data)
-    assert "hunter2" not in json.dumps(shown)
-    assert "4711" not in json.dumps(shown)
-    assert shown["name"] == "ünïcode 🐢"
-    assert shown["data"]["url"] == "/data"
-    assert shown["data"]["secrets"] == {"db": MASK, "nested": {"deep": MASK}, "number": MASK}
+def test_masked_replaces_every_secret_and_nothing_else():
+    masked_config = masked(read(TEXT).data)
+    assert "hunter2" not in json.dumps(masked_config)
+    assert "4711" not in json.dumps(masked_config)
+    assert masked_config["name"] == "ünïcode 🐢"
+    assert masked_config["data"]["url"] == "/data"
+    assert masked_config["data"]["secrets"] == {"db": MASK, "nested": {"deep": MASK}, "number": MASK}
     storage = {
         "bucket": "b",
         "access_key": MASK,
         "secret_key": MASK,
         "endpoint_url": f"https://me:{MASK}@store.example",
     }
-    assert shown["checkpoint_storage"] == {"type": "s3", **storage}
-    assert shown["environment"]["registry_auth"] == {"username": "me", "password": MASK, "identitytoken": MASK}
-    assert shown["environment"]["environment_variables"] == [
+    assert masked_config["checkpoint_storage"] == {"type": "s3", **storage}
+    assert masked_config["environment"]["registry_auth"] == {"username": "me", "password": MASK, "identitytoken": MASK}
+    assert masked_config["environment"]["environment_variables"] == [
         f"WANDB_API_KEY={MASK}",
         "LEVEL=debug",
         f"DB_URL=postgres://me:{MASK}@db/x",
         f"MY_PASSWORD={MASK}",
     ]
-    (container,) = shown["environment"]["pod_spec"]["spec"]["containers"]
+    (container,) = masked_config["environment"]["pod_spec"]["spec"]["containers"]
     assert container["env"] == [{"name": "HF_TOKEN", "value": MASK}, {"name": "LANG", "value": "C"}]
 
 
-def test_the_text_says_the_same_as_the_data_and_keeps_its_lines():
-    shown = masked_text(TEXT)
-    assert "hunter2" not in shown
-    assert read(shown).data == masked(read(TEXT).data)
-    assert shown.splitlines()[:2] == TEXT.splitlines()[:2]
-    assert '    - "LEVEL=debug"' in shown.splitlines()
+def test_the_masked_text_equals_the_masked_data_and_keeps_its_lines():
+    text = masked_text(TEXT)
+    assert "hunter2" not in text
+    assert read(text).data == masked(read(TEXT).data)
+    assert text.splitlines()[:2] == TEXT.splitlines()[:2]
+    assert '    - "LEVEL=debug"' in text.splitlines()
 
 
-def test_what_has_no_secret_is_the_same():
+def test_a_configuration_without_secrets_is_unchanged():
     text = "name: x # my key\nenvironment: {environment_variables: [A=b]}\n"
     assert masked_text(text) is text
     assert masked(read(text).data) == read(text).data
@@ -89,7 +89,7 @@ def test_a_key_that_is_written_with_an_escape_is_masked():
     assert "hunter2" not in masked_text('data: {"\\x73ecrets": {a: hunter2}}')
 
 
-def test_a_text_that_cannot_be_read_is_not_shown():
+def test_a_text_that_is_no_yaml_is_masked_completely():
     assert "hunter2" not in masked_text("data: {secrets: {a: hunter2}")
 
 
@@ -104,12 +104,12 @@ def test_per_device_variables_are_masked():
     assert "hunter2" not in json.dumps(masked(config))
 
 
-def test_nothing_of_a_secret_is_left_for_the_index():
-    left = without_secrets(read(TEXT).data)
-    assert MASK not in json.dumps(left)
-    assert "hunter2" not in json.dumps(left)
-    assert left["checkpoint_storage"] == {"type": "s3", "bucket": "b"}
-    assert left["data"] == {"url": "/data", "secrets": {"nested": {}}}
+def test_without_secrets_removes_secrets_and_masks():
+    rest = without_secrets(read(TEXT).data)
+    assert MASK not in json.dumps(rest)
+    assert "hunter2" not in json.dumps(rest)
+    assert rest["checkpoint_storage"] == {"type": "s3", "bucket": "b"}
+    assert rest["data"] == {"url": "/data", "secrets": {"nested": {}}}
 
 
 @pytest.mark.parametrize(
@@ -127,28 +127,28 @@ def test_nothing_of_a_secret_is_left_for_the_index():
         "MYSQL_PWD",
     ],
 )
-def test_names_of_secrets_are_recognized(name: str):
+def test_is_secret_name_recognizes_names_of_secrets(name: str):
     assert is_secret_name(name)
 
 
 @pytest.mark.parametrize(
     "name", ["PWD", "TOKENIZERS_PARALLELISM", "MAX_TOKENS", "AUTHOR", "PATH", "MONKEY", "KEYBOARD", "COMPASS"]
 )
-def test_names_of_no_secrets_are_left_alone(name: str):
+def test_is_secret_name_refuses_other_names(name: str):
     assert not is_secret_name(name)
 
 
-def test_masked_values_come_back_from_the_configuration_of_before():
+def test_masked_values_are_restored_from_the_previous_configuration():
     sent = masked_text(TEXT).replace("LEVEL=debug", "LEVEL=info")
-    back = unmasked_text(sent, read(TEXT).data, TEXT)
+    restored = unmasked_text(sent, read(TEXT).data, TEXT)
     expected = read(TEXT).data
     expected["environment"]["environment_variables"][1] = "LEVEL=info"
-    assert read(back).data == expected
+    assert read(restored).data == expected
     assert masked_paths(sent)
-    assert masked_paths(back) == []
+    assert masked_paths(restored) == []
 
 
-def test_variables_come_back_wherever_they_are_now_and_from_the_effective_configuration():
+def test_masked_variables_are_restored_by_name_from_the_effective_configuration():
     config = {"environment": {"environment_variables": {"cpu": ["A=b", "A_TOKEN=hunter2"], "cuda": []}}}
     sent = f"environment:\n  environment_variables: ['A_TOKEN={MASK}']\n"
     assert yaml.safe_load(unmasked_text(sent, config, "name: x"))["environment"]["environment_variables"] == [
@@ -156,12 +156,12 @@ def test_variables_come_back_wherever_they_are_now_and_from_the_effective_config
     ]
 
 
-def test_a_masked_value_without_an_original_is_refused():
+def test_unmasking_a_value_without_an_original_is_refused():
     with pytest.raises(StillMasked, match=r"data\.secrets\.other"):
         unmasked_text(f"data: {{secrets: {{other: '{MASK}'}}}}", read(TEXT).data, TEXT)
 
 
-def test_a_mask_that_is_no_secret_stays():
+def test_a_mask_at_a_path_without_a_secret_is_unchanged():
     text = f"name: '{MASK}'\n"
     assert masked_paths(text) == []
     assert unmasked_text(text, {}, "") == text

@@ -1,4 +1,4 @@
-"""Every way to get a configuration wrong, and the text that it gets. ``cases/NAME.yaml`` → ``cases/NAME.txt``."""
+"""The diagnostics of invalid configurations: ``cases/NAME.yaml`` → ``cases/NAME.txt``."""
 
 from pathlib import Path
 
@@ -17,21 +17,23 @@ def test_diagnostics_are_rendered_as_in_the_expected_file(case: str) -> None:
     assert checked.ok == (case == "warnings_only")
 
 
-def test_problems_stand_in_file_order() -> None:
+def test_diagnostics_are_in_the_order_of_the_file() -> None:
     for path in CASES.glob("*.yaml"):
-        found = [(each.line, each.column) for each in check(path.read_text()).diagnostics]
-        assert found == sorted(found)
+        positions = [(diagnostic.line, diagnostic.column) for diagnostic in check(path.read_text()).diagnostics]
+        assert positions == sorted(positions)
 
 
 def test_every_error_code_is_explained_in_the_documentation() -> None:
     text = (Path(__file__).parents[3] / "docs" / "reference" / "error-codes.md").read_text()
     codes = {
-        each.code for path in CASES.glob("*.yaml") for each in check(path.read_text(), defaults=[MASTER]).diagnostics
+        diagnostic.code
+        for path in CASES.glob("*.yaml")
+        for diagnostic in check(path.read_text(), defaults=[MASTER]).diagnostics
     }
     assert {code for code in codes if f"`{code}`" not in text} == set()
 
 
-def test_binary_and_huge_input_are_named() -> None:
-    assert [each.code for each in check("name: a\nb\0c").diagnostics] == ["E101"]
-    assert [each.code for each in check("a" * 2_000_000).diagnostics] == ["E102"]
-    assert [each.code for each in check("[" * 100_000).diagnostics] == ["E106"]
+def test_binary_huge_and_deeply_nested_texts_are_errors() -> None:
+    assert [diagnostic.code for diagnostic in check("name: a\nb\0c").diagnostics] == ["E101"]
+    assert [diagnostic.code for diagnostic in check("a" * 2_000_000).diagnostics] == ["E102"]
+    assert [diagnostic.code for diagnostic in check("[" * 100_000).diagnostics] == ["E106"]

@@ -1,4 +1,4 @@
-"""``--config key.path=value`` by the rules that upstream's users know."""
+"""Overrides by ``--config key.path=value``, with the rules of Determined."""
 
 import pytest
 import yaml
@@ -56,7 +56,7 @@ def test_an_override_changes_the_named_value(change: str, expected: dict[str, ob
         ("slurm.sbatch_args=--a=1,--b", {"slurm": {"sbatch_args": ["--a=1", "--b"]}}),
     ],
 )
-def test_a_value_is_understood_by_its_field(change: str, expected: dict[str, object]) -> None:
+def test_the_field_decides_how_an_override_is_parsed(change: str, expected: dict[str, object]) -> None:
     assert yaml.safe_load(override("{}", [change]).text) == expected
 
 
@@ -74,23 +74,24 @@ resources:
 """
 
 
-def shown(text: str, *changes: str) -> list[str]:
+def error_lines(text: str, *changes: str) -> list[str]:
+    """Returns the rendered errors of a configuration with these overrides."""
     written = override(text, changes)
-    found = check(
+    checked = check(
         written.text, name="c.yaml", defaults=[{"checkpoint_storage": {"type": "directory", "container_path": "/c"}}]
     )
-    return [line for line in written.render("c.yaml", found.diagnostics).splitlines() if "error[" in line]
+    return [line for line in written.render("c.yaml", checked.diagnostics).splitlines() if "error[" in line]
 
 
-def test_an_error_of_the_file_names_its_own_line_whatever_is_overridden() -> None:
-    (alone,) = shown(TYPO)
-    assert alone.startswith("c.yaml:11:3: error[E203]")
+def test_an_error_of_the_file_keeps_its_line_with_any_override() -> None:
+    (line,) = error_lines(TYPO)
+    assert line.startswith("c.yaml:11:3: error[E203]")
     for change in ("name=y", "resources.priority=3", "labels=a,b"):
-        assert shown(TYPO, change) == [alone]
+        assert error_lines(TYPO, change) == [line]
 
 
 def test_an_error_of_an_override_names_the_override() -> None:
-    fine = TYPO.replace("  slots: 1", "  priority: 1")
+    valid = TYPO.replace("  slots: 1", "  priority: 1")
     for change, text in (
         ("resources.slots_per_trial=many", "expected a whole number"),
         ("resources.slot=2", 'unknown field "slot" in resources'),
@@ -98,17 +99,17 @@ def test_an_error_of_an_override_names_the_override() -> None:
         ("searcher.name=singel", 'unknown searcher name "singel"'),
         ("environment.environment_variables==1", "is not NAME=VALUE"),
     ):
-        (line,) = shown(fine, "name=y", change)
+        (line,) = error_lines(valid, "name=y", change)
         assert line.startswith(f'--config "{change}": error[')
         assert text in line
 
 
 def test_a_file_that_is_no_yaml_is_reported_with_its_line() -> None:
-    (line,) = shown("name: x\n\tentrypoint: y\n", "name=y")
+    (line,) = error_lines("name: x\n\tentrypoint: y\n", "name=y")
     assert line.startswith("c.yaml:2:")
 
 
-def test_a_scalar_on_the_way_is_replaced() -> None:
+def test_an_override_below_a_scalar_replaces_the_scalar() -> None:
     assert yaml.safe_load(override("a: 1\nc: 2", ["a.b=3"]).text) == {"a": {"b": 3}, "c": 2}
 
 

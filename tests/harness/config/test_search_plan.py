@@ -1,4 +1,4 @@
-"""Brackets, rungs and planned lengths of searches, and the configurations that describe them."""
+"""Brackets, rungs and planned lengths of searches, and the checks of searcher configurations."""
 
 import json
 
@@ -37,7 +37,7 @@ ASHA = {
         ({"divisor": 3, "max_time": 243, "max_trials": 1000, "max_rungs": 9, "mode": "aggressive"}, [6]),
     ],
 )
-def test_rungs_of_each_bracket(values, expected):
+def test_bracket_rungs_returns_the_rungs_of_each_bracket(values, expected):
     assert bracket_rungs(ASHA | values) == expected
 
 
@@ -51,34 +51,34 @@ def test_rungs_of_each_bracket(values, expected):
         ({"max_trials": 100, "max_concurrent_trials": 0}, [(60, 15), (25, 15), (15, 15)]),
     ],
 )
-def test_trials_and_concurrent_trials_of_each_bracket(values, expected):
-    found = [(each.trials, each.concurrent) for each in brackets(ASHA | values)]
-    assert len(found) == len(expected)
-    assert sum(trials for trials, _ in found) == (ASHA | values)["max_trials"]
+def test_brackets_divide_trials_and_concurrent_trials(values, expected):
+    counts = [(bracket.trials, bracket.concurrent) for bracket in brackets(ASHA | values)]
+    assert len(counts) == len(expected)
+    assert sum(trials for trials, _ in counts) == (ASHA | values)["max_trials"]
     if "max_trials" not in values:
-        assert found == expected
+        assert counts == expected
 
 
 @given(
     trials=st.integers(3, 500),
-    maximum=st.integers(1, 10_000),
+    max_time=st.integers(1, 10_000),
     divisor=st.sampled_from([2, 3, 4, 2.5]),
     mode=st.sampled_from(["aggressive", "standard", "conservative"]),
 )
-def test_every_plan_uses_all_its_trials(trials, maximum, divisor, mode):
-    searcher = ASHA | {"max_trials": trials, "max_time": maximum, "divisor": divisor, "mode": mode}
+def test_every_plan_uses_all_its_trials(trials, max_time, divisor, mode):
+    searcher = ASHA | {"max_trials": trials, "max_time": max_time, "divisor": divisor, "mode": mode}
     planned = brackets(searcher)
     assert sum(bracket.trials for bracket in planned) == trials
     for bracket in planned:
-        assert bracket.units[-1] == maximum
+        assert bracket.units[-1] == max_time
         assert list(bracket.units) == sorted(bracket.units)
         assert 1 <= bracket.concurrent <= bracket.trials
         assert sum(planned_stops(bracket, divisor)) == bracket.trials
     lengths = planned_lengths({"searcher": searcher})
-    assert sum(each.trials for each in lengths) == trials
+    assert sum(length.trials for length in lengths) == trials
 
 
-def test_units_of_rungs():
+def test_rung_units_grow_by_the_divisor_up_to_the_maximum():
     assert rung_units(100, 4, 3) == (6, 25, 100)
     assert rung_units(2, 4, 3) == (1, 1, 2)
     assert rung_units(10, 1000, 100)[0] == 1
@@ -98,7 +98,7 @@ def test_units_of_rungs():
         ),
     ],
 )
-def test_planned_lengths_of_each_searcher(searcher, expected):
+def test_planned_lengths_match_each_searcher(searcher, expected):
     axes = "hyperparameters: {a: {type: int, minval: 1, maxval: 2, count: 2}, b: {type: categorical, vals: [1, 2, 3]}}"
     checked = check(f"{BASE}{axes}\nsearcher: {searcher}")
     assert checked.config is not None, checked.render()
@@ -123,29 +123,29 @@ def test_planned_lengths_of_each_searcher(searcher, expected):
         ("{name: list, metric: m, trials: [{lr: {type: const, val: 2}, more: {a: 1}}]}", []),
     ],
 )
-def test_rules_between_the_fields_of_a_searcher(searcher, codes):
+def test_contradicting_fields_of_a_searcher_are_diagnosed(searcher, codes):
     axes = "hyperparameters: {lr: {type: double, minval: 0, maxval: 1}, net: {depth: 2}}"
     checked = check(f"{BASE}{axes}\nsearcher: {searcher}")
-    assert [each.code for each in checked.diagnostics] == codes, checked.render()
+    assert [diagnostic.code for diagnostic in checked.diagnostics] == codes, checked.render()
 
 
-@pytest.mark.parametrize("gone", ["sync_halving", "adaptive", "adaptive_simple", "custom", "pbt"])
-def test_a_searcher_that_is_gone_names_its_replacement(gone):
-    (found,) = check(f"{BASE}searcher: {{name: {gone}, metric: m, max_trials: 3}}").diagnostics
-    assert found.code == "E402"
-    assert found.hint is not None
-    assert "use a" in found.hint or 'use "search_method"' in found.hint
+@pytest.mark.parametrize("name", ["sync_halving", "adaptive", "adaptive_simple", "custom", "pbt"])
+def test_a_removed_searcher_is_refused_with_its_replacement(name):
+    (diagnostic,) = check(f"{BASE}searcher: {{name: {name}, metric: m, max_trials: 3}}").diagnostics
+    assert diagnostic.code == "E402"
+    assert diagnostic.hint is not None
+    assert "use a" in diagnostic.hint or 'use "search_method"' in diagnostic.hint
 
 
-def test_a_searcher_that_was_written_out_is_accepted_without_warnings():
+def test_a_completed_searcher_is_accepted_without_warnings():
     text = f"{BASE}searcher: {{name: adaptive_asha, metric: m, max_trials: 9, max_length: {{epochs: 9}}, "
     checked = check(text + "bracket_rungs: [2, 1]}")
     assert checked.config is not None, checked.render()
     written = checked.config.to_json()
-    again = check(json.dumps(written))
-    assert [each for each in again.diagnostics if each.path.startswith("searcher")] == []
-    assert again.config is not None
-    assert again.config.to_json() == written
+    second = check(json.dumps(written))
+    assert [diagnostic for diagnostic in second.diagnostics if diagnostic.path.startswith("searcher")] == []
+    assert second.config is not None
+    assert second.config.to_json() == written
 
 
 @pytest.mark.parametrize(
@@ -162,20 +162,20 @@ def test_a_searcher_that_was_written_out_is_accepted_without_warnings():
         ("name: optuna, max_trials: 3, sampler: {name: tpe, seed: 1}", "E206", "follows from reproducibility"),
     ],
 )
-def test_a_search_in_a_task_is_checked_before_it_runs(searcher, code, text):
-    (found,) = check(f"{BASE}searcher: {{metric: m, {searcher}}}").diagnostics
-    assert (found.code, text in found.message) == (code, True), found
+def test_invalid_fields_of_a_search_in_a_task_are_errors(searcher, code, text):
+    (diagnostic,) = check(f"{BASE}searcher: {{metric: m, {searcher}}}").diagnostics
+    assert (diagnostic.code, text in diagnostic.message) == (code, True), diagnostic
 
 
 def test_a_search_in_a_task_has_its_defaults():
     config = check(f"{BASE}searcher: {{metric: m, name: optuna, max_trials: 3}}").config
     assert config is not None
-    found = config.to_json()["searcher"]
-    wanted = {
+    searcher = config.to_json()["searcher"]
+    defaults = {
         "sampler": "tpe",
         "pruner": "none",
         "max_concurrent_trials": 16,
         "event_timeout": 600,
         "time_metric": None,
     }
-    assert {name: found[name] for name in wanted} == wanted
+    assert {name: searcher[name] for name in defaults} == defaults

@@ -1,4 +1,4 @@
-"""Settings files of master and agent: each wrong setting is named with its line."""
+"""Settings files of master and agent: each invalid setting is named with its line."""
 
 from pathlib import Path
 
@@ -13,22 +13,22 @@ from determined_master.settings import read_settings as read_master
 KNOWN = {"port", "log_level"}
 
 
-def written(folder: Path, text: str) -> Path:
+def write_settings(folder: Path, text: str) -> Path:
     path = folder / "settings.yaml"
     path.write_text(text)
     return path
 
 
-def test_values_and_their_places_are_read(tmp_path: Path) -> None:
-    path = written(tmp_path, "# a comment\nport: 80\nlog-level: debug\n")
-    found = settings_file.read(path, KNOWN)
-    assert found.values == {"port": 80, "log_level": "debug"}
-    assert found.where("log_level") == f"{path}:3:12"
+def test_read_returns_values_and_their_positions(tmp_path: Path) -> None:
+    path = write_settings(tmp_path, "# a comment\nport: 80\nlog-level: debug\n")
+    settings = settings_file.read(path, KNOWN)
+    assert settings.values == {"port": 80, "log_level": "debug"}
+    assert settings.where("log_level") == f"{path}:3:12"
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n"])
 def test_an_empty_file_has_no_settings(tmp_path: Path, text: str) -> None:
-    assert settings_file.read(written(tmp_path, text), KNOWN).values == {}
+    assert settings_file.read(write_settings(tmp_path, text), KNOWN).values == {}
 
 
 @pytest.mark.parametrize(
@@ -39,49 +39,49 @@ def test_an_empty_file_has_no_settings(tmp_path: Path, text: str) -> None:
         ("port: 1\nport: 2\n", ":2:1: "),
     ],
 )
-def test_a_wrong_setting_is_named_with_its_line(tmp_path: Path, text: str, expected: str) -> None:
-    path = written(tmp_path, text)
+def test_an_invalid_setting_is_named_with_its_line(tmp_path: Path, text: str, expected: str) -> None:
+    path = write_settings(tmp_path, text)
     (problem,) = settings_file.read(path, KNOWN).problems
     assert problem.startswith(f"{path}{expected}")
 
 
 @pytest.mark.parametrize(("text", "expected"), [("port: [\n", "this is not YAML"), ("- port\n", ":1:1: ")])
 def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str, expected: str) -> None:
-    path = written(tmp_path, text)
+    path = write_settings(tmp_path, text)
     with pytest.raises(ConfigError) as raised:
         settings_file.read(path, KNOWN)
     assert expected in raised.value.message
     assert str(path) in raised.value.message
 
 
-def test_every_wrong_setting_is_named_at_once(tmp_path: Path) -> None:
+def test_all_invalid_settings_are_named_in_one_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as raised:
-        read_master(["--config", str(written(tmp_path, "a1: 1\nport: many\nb2: 2\n"))], {})
+        read_master(["--config", str(write_settings(tmp_path, "a1: 1\nport: many\nb2: 2\n"))], {})
     for expected in (':1:1: unknown setting "a1"', ":2:7: port: ", ':3:1: unknown setting "b2"'):
         assert expected in str(raised.value)
 
 
-def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_settings_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: No such file"):
         settings_file.read(tmp_path / "none.yaml", KNOWN)
 
 
-def test_the_master_names_the_line_of_a_wrong_value_unless_a_flag_replaces_it(tmp_path: Path) -> None:
-    path = written(tmp_path, "cluster_name: lab\nport: many\n")
+def test_the_master_names_the_line_of_an_invalid_value_unless_a_flag_replaces_it(tmp_path: Path) -> None:
+    path = write_settings(tmp_path, "cluster_name: lab\nport: many\n")
     with pytest.raises(SettingsError, match=r"settings\.yaml:2:7: port: "):
         read_master(["--config", str(path)], {})
     settings = read_master(["--config", str(path), "--port", "81"], {})
     assert (settings.port, settings.cluster_name) == (81, "lab")
 
 
-def test_the_master_reads_the_first_password_as_determined_does(tmp_path: Path) -> None:
-    path = written(tmp_path, "security:\n  initial_user_password: Secret123\n")
+def test_the_master_reads_the_initial_password_from_the_key_of_determined(tmp_path: Path) -> None:
+    path = write_settings(tmp_path, "security:\n  initial_user_password: Secret123\n")
     assert read_master(["--config", str(path)], {}).initial_user_password == "Secret123"
 
 
-def test_the_agent_names_the_line_of_a_wrong_value(tmp_path: Path) -> None:
-    path = written(tmp_path, "pool: a\nslots: -1\n")
+def test_the_agent_names_the_line_of_an_invalid_value(tmp_path: Path) -> None:
+    path = write_settings(tmp_path, "pool: a\nslots: -1\n")
     with pytest.raises(ConfigError, match=r"settings\.yaml:2:8: slots: "):
         read_agent(["--config", str(path)], {})
     with pytest.raises(ConfigError, match='unknown setting "base_environment"'):
-        read_agent(["--config", str(written(tmp_path, "base_environment: {}\n"))], {})
+        read_agent(["--config", str(write_settings(tmp_path, "base_environment: {}\n"))], {})

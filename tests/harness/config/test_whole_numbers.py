@@ -1,4 +1,4 @@
-"""Whole numbers that are written with a point or an exponent."""
+"""Whole numbers with a decimal point or an exponent."""
 
 import json
 
@@ -10,8 +10,8 @@ from determined.config.command import check_command
 
 SMALL = "entrypoint: python3 train.py\n"
 SINGLE = SMALL + "searcher: {name: single, metric: loss}\n"
-BELOW = [{"checkpoint_storage": {"type": "shared_fs", "host_path": "/c"}}]
-SAME = [
+DEFAULTS = [{"checkpoint_storage": {"type": "shared_fs", "host_path": "/c"}}]
+EQUAL_CONFIGURATIONS = [
     (SINGLE + "max_restarts: 2.0", SINGLE + "max_restarts: 2"),
     (SINGLE + "scheduling_unit: 1e3", SINGLE + "scheduling_unit: 1000"),
     (SINGLE + "preemption_timeout: 1.2e2", SINGLE + "preemption_timeout: 120"),
@@ -52,19 +52,19 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("written", "meant"), SAME)
-def test_a_whole_number_with_a_point_is_the_whole_number(written: str, meant: str) -> None:
-    first, second = (check(text, defaults=BELOW, seed=1, now=1.0) for text in (written, meant))
+@pytest.mark.parametrize(("written", "plain"), EQUAL_CONFIGURATIONS)
+def test_a_whole_number_with_a_point_or_an_exponent_equals_the_plain_number(written: str, plain: str) -> None:
+    first, second = (check(text, defaults=DEFAULTS, seed=1, now=1.0) for text in (written, plain))
     assert first.config is not None, first.render()
     assert second.config is not None, second.render()
     assert json.dumps(first.config.to_json()) == json.dumps(second.config.to_json())
 
 
-def test_values_of_hyperparameters_stay_as_they_are_written() -> None:
+def test_values_of_hyperparameters_and_data_stay_floating_point() -> None:
     checked = check(
         SINGLE
         + "hyperparameters: {a: 2.0, b: {type: const, val: 3.0}, c: {type: categorical, vals: [1.0, 2]}}\ndata: {a: 1.0}",
-        defaults=BELOW,
+        defaults=DEFAULTS,
     )
     assert checked.config is not None
     values = checked.config.to_json()
@@ -97,19 +97,22 @@ def test_values_of_hyperparameters_stay_as_they_are_written() -> None:
         ),
     ],
 )
-def test_a_fraction_is_refused_with_its_place(line: str, expected: str) -> None:
+def test_a_fraction_for_a_whole_number_is_refused_with_its_position(line: str, expected: str) -> None:
     assert (
-        check(SINGLE + line, name="exp.yaml", defaults=BELOW, has_containers=True).render().splitlines()[0] == expected
+        check(SINGLE + line, name="exp.yaml", defaults=DEFAULTS, has_containers=True).render().splitlines()[0]
+        == expected
     )
 
 
-def test_rules_between_fields_see_the_whole_number() -> None:
-    found = check(SINGLE + "resources: {slots_per_trial: 4.0, max_slots: 2.0}", defaults=BELOW)
-    assert [each.message for each in found.diagnostics] == ["a trial needs 4 slots but max_slots allows at most 2"]
+def test_checks_between_fields_use_the_converted_whole_number() -> None:
+    checked = check(SINGLE + "resources: {slots_per_trial: 4.0, max_slots: 2.0}", defaults=DEFAULTS)
+    assert [diagnostic.message for diagnostic in checked.diagnostics] == [
+        "a trial needs 4 slots but max_slots allows at most 2"
+    ]
 
 
-def test_changed_values_and_commands_follow_the_same_rule() -> None:
+def test_changes_and_commands_accept_whole_numbers_with_a_point() -> None:
     assert check_changes({"resources": {"max_slots": 4.0}}) == []
-    found = check_command({"entrypoint": ["ls"], "resources": {"slots": 2.0}})
-    assert found.config is not None
-    assert json.dumps(found.config["resources"]["slots"]) == "2"
+    checked = check_command({"entrypoint": ["ls"], "resources": {"slots": 2.0}})
+    assert checked.config is not None
+    assert json.dumps(checked.config["resources"]["slots"]) == "2"

@@ -1,4 +1,4 @@
-"""``.detignore`` decides as git does, on random trees and on cases that are easily got wrong."""
+"""``.detignore`` patterns match as git's do, on random trees."""
 
 import os
 import random
@@ -55,6 +55,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 
 
 def grow(rng: random.Random, folder: Path, depth: int = 0) -> None:
+    """Creates random files and folders."""
     for name in rng.sample(NAMES, rng.randint(1, 4)):
         if depth < 3 and rng.random() < 0.5:
             (folder / name).mkdir()
@@ -64,6 +65,7 @@ def grow(rng: random.Random, folder: Path, depth: int = 0) -> None:
 
 
 def pattern(rng: random.Random) -> str:
+    """Returns a random line of ``.detignore``."""
     if rng.random() < 0.15:
         return rng.choice(ODD)
     text = "/".join(rng.choice(PIECES) for _ in range(rng.choice([1, 1, 1, 2, 2, 3])))
@@ -74,8 +76,8 @@ def pattern(rng: random.Random) -> str:
     return f"!{text}" if rng.random() < 0.3 else text
 
 
-def kept_by_git(repository: Path) -> set[str]:
-    """Every entry that is not below, nor itself, something that git ignores."""
+def not_ignored_by_git(repository: Path) -> set[str]:
+    """Returns every entry that git does not ignore, neither itself nor by a folder above it."""
     paths = [
         os.path.relpath(os.path.join(above, name), repository)
         for above, folders, files in os.walk(repository)
@@ -113,5 +115,5 @@ def test_ignore_patterns_match_as_git_does_on_random_trees(tmp_path: Path) -> No
         (repository / ".git" / "info" / "exclude").write_text(text)
         (repository / ".detignore").write_text(text)
         ours = {entry.path for entry in walk(repository).entries}
-        theirs = kept_by_git(repository) - {".detignore"}
+        theirs = not_ignored_by_git(repository) - {".detignore"}
         assert ours == theirs, f"patterns {lines}: only ours {ours - theirs}, only git's {theirs - ours}"

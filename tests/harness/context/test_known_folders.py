@@ -1,4 +1,4 @@
-"""A folder that was packed before and has not changed is known by its hash, without a look into its files."""
+"""Contexts that were packed before: an unchanged folder is recognised by its hash, and its files are not read."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KnownFolders:
-    """Trusts files of a moment ago, so that no test has to wait."""
+    """Returns known folders that trust recently changed files, so that no test has to wait."""
     monkeypatch.setattr(known_folders, "UNTRUSTED_SECONDS", 0.0)
     return KnownFolders.of_user({"XDG_CACHE_HOME": str(tmp_path / "cache")})
 
@@ -31,12 +31,12 @@ def test_an_unchanged_folder_is_not_read_again(
     folder: Path, known: KnownFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = pack(folder, known=known)
-    (folder / "__pycache__").mkdir()  # what is left out does not count
+    (folder / "__pycache__").mkdir()  # an ignored folder does not change the hash
     with monkeypatch.context() as patched:
         patched.setattr(packing, "_read", lambda *_: pytest.fail("a file was read"))
-        again = pack(folder, known=known)
-        assert (again.hash, again.size, again.skipped) == (first.hash, first.size, [])
-    assert again.data == first.data
+        second = pack(folder, known=known)
+        assert (second.hash, second.size, second.skipped) == (first.hash, first.size, [])
+    assert second.data == first.data
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_an_unchanged_folder_is_not_read_again(
     ],
     ids=["added", "removed", "renamed", "mode", "content", "left out"],
 )
-def test_any_change_makes_it_unknown(folder: Path, known: KnownFolders, change) -> None:
+def test_any_change_of_a_known_folder_gives_a_new_hash(folder: Path, known: KnownFolders, change) -> None:
     first = pack(folder, known=known)
     change(folder)
-    again = pack(folder, known=known)
-    assert again.hash == pack(folder).hash != first.hash
+    second = pack(folder, known=known)
+    assert second.hash == pack(folder).hash != first.hash
 
 
-def test_a_change_that_restores_size_and_time_of_modification_is_seen(folder: Path, known: KnownFolders) -> None:
+def test_a_change_with_equal_size_and_modification_time_is_noticed(folder: Path, known: KnownFolders) -> None:
     file = folder / "train.py"
     before = file.stat()
     first = pack(folder, known=known)
@@ -68,7 +68,9 @@ def test_a_change_that_restores_size_and_time_of_modification_is_seen(folder: Pa
     assert pack(folder, known=known).hash != first.hash
 
 
-def test_other_options_make_another_context(folder: Path, known: KnownFolders, tmp_path: Path) -> None:
+def test_included_and_excluded_files_change_the_hash_of_a_known_folder(
+    folder: Path, known: KnownFolders, tmp_path: Path
+) -> None:
     shared = tmp_path / "shared.py"
     shared.write_text("s")
     hashes = {
@@ -79,13 +81,13 @@ def test_other_options_make_another_context(folder: Path, known: KnownFolders, t
     assert len(hashes) == 3
 
 
-def test_files_that_changed_just_now_are_not_trusted(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_with_recently_changed_files_is_not_remembered(folder: Path, tmp_path: Path) -> None:
     known = KnownFolders(UserCache(tmp_path / "cache"))
     pack(folder, known=known)
     assert not known.cache.folder.exists()
 
 
-def test_a_change_between_the_look_and_the_sending_is_an_error(folder: Path, known: KnownFolders) -> None:
+def test_a_change_between_packing_and_sending_is_an_error(folder: Path, known: KnownFolders) -> None:
     pack(folder, known=known)
     packed = pack(folder, known=known)
     (folder / "train.py").write_text("other")
@@ -93,7 +95,7 @@ def test_a_change_between_the_look_and_the_sending_is_an_error(folder: Path, kno
         _ = packed.data
 
 
-def test_a_wrong_hash_is_forgotten_so_that_the_next_submission_is_right(folder: Path, known: KnownFolders) -> None:
+def test_a_wrong_remembered_hash_is_removed_when_it_is_noticed(folder: Path, known: KnownFolders) -> None:
     right = pack(folder, known=known)
     (entry,) = known.cache.folder.iterdir()
     entry.write_text("0" * 64)
@@ -101,11 +103,11 @@ def test_a_wrong_hash_is_forgotten_so_that_the_next_submission_is_right(folder: 
     assert packed.hash == "0" * 64
     with pytest.raises(ContextError, match="submit it again"):
         _ = packed.data
-    again = pack(folder, known=known)
-    assert (again.hash, again.data) == (right.hash, right.data)
+    second = pack(folder, known=known)
+    assert (second.hash, second.data) == (right.hash, right.data)
 
 
-def test_a_folder_with_an_unreadable_file_stays_unknown(
+def test_a_folder_with_an_unreadable_file_is_not_remembered(
     folder: Path, known: KnownFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path) -> bytes:
@@ -117,7 +119,7 @@ def test_a_folder_with_an_unreadable_file_stays_unknown(
     assert not known.cache.folder.exists()
 
 
-def test_a_cache_that_cannot_be_written_or_is_damaged_does_no_harm(folder: Path, known: KnownFolders) -> None:
+def test_packing_works_with_an_unwritable_or_damaged_cache(folder: Path, known: KnownFolders) -> None:
     known.cache.folder.parent.mkdir(parents=True)
     known.cache.folder.write_text("a file where the folder should be")
     assert pack(folder, known=known).hash == pack(folder).hash
@@ -128,7 +130,9 @@ def test_a_cache_that_cannot_be_written_or_is_damaged_does_no_harm(folder: Path,
     assert pack(folder, known=known).hash == pack(folder).hash
 
 
-def test_only_the_newest_are_kept(folder: Path, known: KnownFolders, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_keeps_a_bounded_number_of_folders(
+    folder: Path, known: KnownFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(user_cache, "MAX_ENTRIES", 2)
     for number in range(4):
         (folder / f"{number}.py").write_text("")

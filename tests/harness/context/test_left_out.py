@@ -1,4 +1,4 @@
-"""A missing file that `.detignore` left out is named with the line that says so."""
+"""The explanation of a missing file that ``.detignore`` left out of the context."""
 
 from pathlib import Path
 
@@ -45,14 +45,14 @@ def test_a_missing_file_is_explained_by_the_line_that_leaves_it_out(line: str, s
     assert explain([line.format(tmp_path), "step 3"], tmp_path, IGNORED) == sentence
 
 
-def test_the_lines_of_detignore_travel_with_the_archive_and_not_as_a_file(tmp_path: Path) -> None:
+def test_the_lines_of_detignore_are_stored_in_the_archive_but_not_as_a_file(tmp_path: Path) -> None:
     folder, target = tmp_path / "ctx", tmp_path / "target"
     folder.mkdir()
     (folder / "train.py").write_text("x")
     assert unpack(pack(folder).data, target) == ""
     (folder / ".detignore").write_text(IGNORED + "gr\u00fcn\n")
     assert unpack(pack(folder).data, target) == IGNORED + "gr\u00fcn\n"
-    assert [each.name for each in target.iterdir()] == ["train.py"]
+    assert [path.name for path in target.iterdir()] == ["train.py"]
 
 
 @pytest.mark.parametrize(
@@ -79,25 +79,25 @@ def test_a_missing_file_of_an_included_folder_is_explained_by_its_own_lines(
     line: str, sentence: str, own: str, tmp_path: Path
 ) -> None:
     folder, shared = tmp_path / "ctx", tmp_path / "lib" / "shared"
-    for each, lines in ((folder, own), (shared, "*.csv\n/secret.py")):
-        each.mkdir(parents=True)
-        (each / "code.py").write_text("x")
-        (each / ".detignore").write_text(lines)
+    for parent, lines in ((folder, own), (shared, "*.csv\n/secret.py")):
+        parent.mkdir(parents=True)
+        (parent / "code.py").write_text("x")
+        (parent / ".detignore").write_text(lines)
     (tmp_path / "one.py").touch()
     target = tmp_path / "target"
     comment = unpack(pack(folder, [shared, tmp_path / "one.py"]).data, target)
     assert explain([line], target, comment) == sentence
 
 
-@pytest.mark.parametrize(("of", "file"), [("", "x.csv"), ("shared", "shared/x.csv")])
-def test_a_detignore_that_is_too_long_to_be_sent_is_named_as_the_possible_cause(
-    of: str, file: str, tmp_path: Path
+@pytest.mark.parametrize(("included", "file"), [("", "x.csv"), ("shared", "shared/x.csv")])
+def test_a_detignore_that_is_too_long_to_send_is_named_as_the_possible_cause(
+    included: str, file: str, tmp_path: Path
 ) -> None:
     folder, shared = tmp_path / "ctx", tmp_path / "shared"
-    for each in (folder, shared):
-        each.mkdir()
-        (each / "code.py").write_text("x")
-    (tmp_path / (of or "ctx") / ".detignore").write_text("*.csv\n" * MAX_COMMENT)
+    for parent in (folder, shared):
+        parent.mkdir()
+        (parent / "code.py").write_text("x")
+    (tmp_path / (included or "ctx") / ".detignore").write_text("*.csv\n" * MAX_COMMENT)
     comment = comment_of(folder, {"shared": shared})
     assert len(comment) < 100
     line = "FileNotFoundError: [Errno 2] No such file or directory: '{}'"

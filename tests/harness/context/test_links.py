@@ -1,4 +1,4 @@
-"""Links that leave a context: followed in one repository or when asked, otherwise an error that says what to do."""
+"""Links that leave a context: followed in one repository or on request, otherwise an error with the remedy."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from determined.errors import ContextError
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A git repository with a context in ``exp`` beside shared code, and a secret outside of it."""
+    """Returns a git repository with a context in ``exp``, shared code beside it, and a secret outside of it."""
     root = tmp_path / "repository"
     (root / ".git").mkdir(parents=True)
     (root / ".git" / "config").write_text("token = x")
@@ -27,7 +27,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def unpacked(folder: Path, target: Path, *, follow_links: bool = False) -> list[str]:
-    """The files that arrive; links to files count."""
+    """Packs and unpacks a context. Returns the files that arrive, with links to files."""
     unpack(pack(folder, follow_links=follow_links).data, target)
     return sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
 
@@ -43,7 +43,7 @@ def test_links_inside_one_repository_are_followed(repository: Path, tmp_path: Pa
     assert not (tmp_path / "out" / "shared").is_symlink()
 
 
-def test_a_link_out_of_the_repository_is_an_error_that_names_what_to_do(repository: Path, tmp_path: Path) -> None:
+def test_links_out_of_the_repository_are_an_error_with_the_remedy(repository: Path, tmp_path: Path) -> None:
     exp = repository / "exp"
     (exp / "data [1]").symlink_to("../../outside")
     (exp / "key").symlink_to(tmp_path / "outside" / "key")
@@ -61,7 +61,7 @@ def test_a_link_out_of_the_repository_is_an_error_that_names_what_to_do(reposito
     assert unpacked(exp, tmp_path / "all", follow_links=True) == ["data [1]/key", "key", "train.py"]
 
 
-def test_without_a_repository_each_link_that_leaves_is_an_error(tmp_path: Path) -> None:
+def test_a_link_out_of_a_context_without_a_repository_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "ctx").mkdir()
     (tmp_path / "secret").write_text("s")
     (tmp_path / "ctx" / "out").symlink_to("../secret")
@@ -70,7 +70,7 @@ def test_without_a_repository_each_link_that_leaves_is_an_error(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("target", ["../.env", "../.git/config", "../.git"])
-def test_hidden_files_of_the_repository_are_not_sent_unasked(repository: Path, target: str) -> None:
+def test_a_link_to_a_hidden_file_of_the_repository_is_an_error(repository: Path, target: str) -> None:
     (repository / "exp" / "link").symlink_to(target)
     with pytest.raises(ContextError, match="link -> "):
         pack(repository / "exp")
@@ -92,7 +92,7 @@ def test_a_link_in_a_followed_folder_to_a_secret_outside_is_an_error(repository:
         pack(repository / "exp")
 
 
-def test_a_submodule_is_a_repository_of_its_own(repository: Path) -> None:
+def test_a_link_into_a_submodule_is_an_error(repository: Path) -> None:
     (repository / "module").mkdir()
     (repository / "module" / ".git").write_text("gitdir: ../.git/modules/module")
     (repository / "module" / "m.py").touch()
@@ -120,7 +120,7 @@ def test_links_that_form_a_loop_are_skipped_and_named(repository: Path, tmp_path
     assert (tmp_path / "out" / "top" / "exp" / "train.py").read_text() == "import shared"
 
 
-def test_patterns_and_the_size_limit_hold_for_what_is_followed(repository: Path, tmp_path: Path) -> None:
+def test_patterns_and_the_size_limit_apply_behind_followed_links(repository: Path, tmp_path: Path) -> None:
     exp = repository / "exp"
     (exp / "shared").symlink_to("../shared")
     (repository / "shared" / "big.bin").write_bytes(b"x" * 1000)

@@ -1,4 +1,4 @@
-"""What goes into a context, what stays out and why, and that equal folders give equal bytes."""
+"""Packing of a context: included and ignored files, the size limit, and equal bytes for equal folders."""
 
 import io
 import os
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_some_names_are_ignored_whatever_detignore_says(folder: Path) -> None:
+def test_compiled_files_are_ignored_even_if_detignore_includes_them(folder: Path) -> None:
     assert names(pack(folder).data) == ["empty", "model_def.py", "pkg", "pkg/a.py"]
 
 
@@ -43,7 +43,7 @@ def test_equal_folders_give_equal_bytes(folder: Path, tmp_path: Path) -> None:
     unpack(first.data, copy)
     (copy / ".detignore").write_bytes((folder / ".detignore").read_bytes())
     assert pack(copy).hash == first.hash
-    # Python writes caches next to sources: that touches the folder's time and must not make a new context.
+    # Python writes compiled files next to sources. This changes the folder's time and must not change the hash.
     (folder / "pkg" / "__pycache__" / "b.pyc").write_text("y")
     assert pack(folder).hash == first.hash
     assert to_tgz(first.data) == to_tgz(first.data)
@@ -51,7 +51,7 @@ def test_equal_folders_give_equal_bytes(folder: Path, tmp_path: Path) -> None:
     assert pack(folder).hash != first.hash
 
 
-def test_round_trip_keeps_modes_times_and_links(folder: Path, tmp_path: Path) -> None:
+def test_unpacking_a_packed_context_restores_modes_times_and_links(folder: Path, tmp_path: Path) -> None:
     (folder / "run.sh").write_text("#!/bin/sh")
     (folder / "run.sh").chmod(0o755)
     os.utime(folder / "run.sh", (1_000_000_000, 1_000_000_000))
@@ -65,7 +65,7 @@ def test_round_trip_keeps_modes_times_and_links(folder: Path, tmp_path: Path) ->
     assert os.readlink(target / "absolute") == "pkg"
 
 
-def test_what_cannot_be_sent_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_that_cannot_be_sent_are_listed_with_the_reason(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "dangling").symlink_to("nothing")
     (folder / "dropped.log").touch()
     (folder / "to_dropped").symlink_to("dropped.log")
@@ -84,7 +84,7 @@ def test_what_cannot_be_sent_is_said(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_unreadable_files_and_folders_are_said(folder: Path) -> None:
+def test_unreadable_files_and_folders_are_listed_as_skipped(folder: Path) -> None:
     (folder / "model_def.py").chmod(0)
     (folder / "empty").chmod(0)
     try:
@@ -93,12 +93,12 @@ def test_unreadable_files_and_folders_are_said(folder: Path) -> None:
         (folder / "empty").chmod(0o700)
 
 
-def test_names_that_are_not_utf8_are_said(folder: Path) -> None:
+def test_names_that_are_not_utf8_are_listed_as_skipped(folder: Path) -> None:
     (folder / os.fsdecode(b"\xff.py")).touch()
     assert pack(folder).skipped == ["'\\udcff.py': the name is not UTF-8"]
 
 
-def test_too_large_names_the_five_biggest_and_their_lines(folder: Path) -> None:
+def test_a_context_that_is_too_large_names_the_five_biggest_files_and_their_patterns(folder: Path) -> None:
     for index in range(7):
         (folder / f"big {index}[x].bin").write_bytes(b"x" * (100 + index))
     with pytest.raises(ContextError) as caught:
@@ -120,9 +120,9 @@ def test_included_files_and_folders_are_packed(folder: Path, tmp_path: Path) -> 
     (shared / "s.tmp").touch()
     (shared / ".detignore").write_text("*.tmp")
     (tmp_path / "one.log").touch()
-    found = names(pack(folder, [shared, tmp_path / "one.log"]).data)
-    assert found[:5] == ["empty", "model_def.py", "one.log", "pkg", "pkg/a.py"]
-    assert found[5:] == ["shared", "shared/s.log", "shared/sub", "shared/sub/s.py"]
+    packed_names = names(pack(folder, [shared, tmp_path / "one.log"]).data)
+    assert packed_names[:5] == ["empty", "model_def.py", "one.log", "pkg", "pkg/a.py"]
+    assert packed_names[5:] == ["shared", "shared/s.log", "shared/sub", "shared/sub/s.py"]
     with pytest.raises(ContextError, match="already has pkg"):
         pack(folder, [folder / "pkg"])
     with pytest.raises(ContextError, match="does not exist"):

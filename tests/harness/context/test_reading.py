@@ -1,4 +1,4 @@
-"""A stored context is read in place: whole trees, one file, nothing that escapes."""
+"""Reading of a stored context without unpacking it: the tree, and single files."""
 
 import hashlib
 import io
@@ -14,7 +14,7 @@ from determined.context import ArchiveTooLarge, ContextError, archive_reader, en
 
 
 def stored(tmp_path: Path, *members: tuple[str, bytes | None, str | None]) -> Path:
-    """An archive of (name, content, link), whatever they are called."""
+    """Writes an archive of (name, content, link), whatever the names are. Returns its path."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, content, link in members:
@@ -31,12 +31,12 @@ def stored(tmp_path: Path, *members: tuple[str, bytes | None, str | None]) -> Pa
     return path
 
 
-def test_every_entry_in_order_with_the_folders_above_it(tmp_path: Path):
+def test_entries_are_in_order_and_include_the_folders_above_them(tmp_path: Path):
     path = stored(
         tmp_path, ("b/c/d.py", b"pass\n", None), ("a.bin", b"\0\1", None), ("l", None, "a.bin"), ("b.txt", b"", None)
     )
-    found = [(e.path, e.size, e.is_folder, e.is_text, e.link) for e in entries(path)]
-    assert found == [
+    listed = [(e.path, e.size, e.is_folder, e.is_text, e.link) for e in entries(path)]
+    assert listed == [
         ("a.bin", 2, False, False, None),
         ("b", 0, True, False, None),
         ("b/c", 0, True, False, None),
@@ -46,7 +46,7 @@ def test_every_entry_in_order_with_the_folders_above_it(tmp_path: Path):
     ]
 
 
-def test_what_was_packed_is_read(tmp_path: Path):
+def test_read_returns_a_packed_file_up_to_a_limit_or_none(tmp_path: Path):
     folder = tmp_path / "f"
     (folder / "deep").mkdir(parents=True)
     (folder / "deep" / "run.py").write_text("x" * 5000)
@@ -59,17 +59,17 @@ def test_what_was_packed_is_read(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["../a", "/etc/passwd", "a/../../b", "a\0b"])
-def test_a_name_that_escapes_is_refused(tmp_path: Path, name: str):
+def test_reading_a_name_outside_of_the_context_is_refused(tmp_path: Path, name: str):
     with pytest.raises(ContextError, match="outside of its folder"):
         read(stored(tmp_path, ("a", b"", None)), name)
 
 
-def test_a_link_is_never_followed(tmp_path: Path):
+def test_reading_a_link_returns_none(tmp_path: Path):
     assert read(stored(tmp_path, ("l", None, "/etc/passwd")), "l") is None
 
 
 @pytest.mark.parametrize("data", [b"", b"no archive", zstandard.compress(b"no tar" * 1000)])
-def test_what_is_no_archive_is_said(tmp_path: Path, data: bytes):
+def test_listing_a_file_that_is_no_archive_raises_a_context_error(tmp_path: Path, data: bytes):
     (tmp_path / "x").write_bytes(data)
     with pytest.raises(ContextError):
         entries(tmp_path / "x")
@@ -86,7 +86,7 @@ def test_a_decompression_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     ("head", "expected"),
     [(b"", True), ("ü".encode(), True), ("ü".encode()[:1], True), (b"\xff\xfe", False), (b"a\0", False)],
 )
-def test_text_is_told_from_binary(head: bytes, expected: bool):
+def test_is_text_recognizes_utf8_and_refuses_binary(head: bytes, expected: bool):
     assert archive_reader.is_text(head) is expected
 
 
@@ -111,7 +111,7 @@ def test_small_files_are_found_by_name_in_one_read_of_the_archive(
     assert opened == [path]
 
 
-def test_an_archive_with_more_bytes_than_wanted_is_not_read_to_its_end(tmp_path: Path) -> None:
+def test_small_files_refuses_an_archive_above_the_byte_limit(tmp_path: Path) -> None:
     path = stored(tmp_path, ("r.txt", b"numpy", None), ("large", b"x" * 100, None))
     with small_files(path, 10, 105) as content:
         assert content("r.txt") == b"numpy"

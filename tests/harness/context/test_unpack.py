@@ -1,4 +1,4 @@
-"""Contexts come from strangers: nothing may be written outside the target, and nothing without bound."""
+"""Unpacking of untrusted contexts: nothing is written outside the target, and sizes are bounded."""
 
 import base64
 import io
@@ -15,7 +15,8 @@ from determined.errors import ContextError
 
 @pytest.fixture(autouse=True, params=["filtered by Python too", "as in Python 3.11.2"])
 def python(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Debian 12 has a Python whose tarfile filters nothing: our own checks refuse the same archives."""
+    """Runs each test with and without ``tarfile.data_filter``. Python of Debian 12 has none; our own checks must
+    suffice."""
     if request.param == "as in Python 3.11.2":
         monkeypatch.delattr(tarfile, "data_filter")
         monkeypatch.delattr(tarfile, "FilterError")
@@ -58,7 +59,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.
         [member("l", tarfile.SYMTYPE, "."), member("d", tarfile.DIRTYPE), member("l", tarfile.SYMTYPE, "d/../..")],
     ],
 )
-def test_archives_that_leave_their_folder_are_refused(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+def test_an_archive_that_leaves_its_folder_is_refused(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
     target = tmp_path / "in" / "target"
     with pytest.raises(ContextError):
         unpack(archive(*members), target)
@@ -66,7 +67,7 @@ def test_archives_that_leave_their_folder_are_refused(tmp_path: Path, members: l
     assert outside == set()
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+def test_unpacking_does_not_write_through_existing_links(tmp_path: Path) -> None:
     target = tmp_path / "target"
     (tmp_path / "outside").mkdir()
     target.mkdir()
@@ -79,7 +80,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_decompression_bombs_are_refused(tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_refused_by_unpack_and_to_tgz(tmp_path: Path) -> None:
     bomb = archive(member("x"), content=b"\0" * 5_000_000)
     assert len(bomb) < 10_000
     with pytest.raises(ContextError, match="larger than the limit"):
@@ -89,12 +90,12 @@ def test_decompression_bombs_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"rubbish", zstandard.ZstdCompressor().compress(b"rubbish" * 100)])
-def test_bytes_that_are_no_archive_are_refused(tmp_path: Path, data: bytes) -> None:
+def test_unpacking_bytes_that_are_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(ContextError):
         unpack(data, tmp_path / "t")
 
 
-def test_truncated_archives_are_refused(tmp_path: Path) -> None:
+def test_unpacking_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     data = archive(member("x"), content=bytes(range(256)) * 400)
     for cut in (10, len(data) // 2, len(data) - 5):
         with pytest.raises(ContextError):
@@ -102,6 +103,7 @@ def test_truncated_archives_are_refused(tmp_path: Path) -> None:
 
 
 def v1(path: str, content: bytes = b"x", **other: Any) -> dict[str, Any]:
+    """Returns a file as the API of Determined sends it."""
     file = {
         "path": path,
         "type": 48,
@@ -113,7 +115,7 @@ def v1(path: str, content: bytes = b"x", **other: Any) -> dict[str, Any]:
     return {**file, "mtime": "12", **other}
 
 
-def test_the_official_list_becomes_the_same_context(tmp_path: Path) -> None:
+def test_a_file_list_of_the_api_gives_the_same_context_as_the_folder(tmp_path: Path) -> None:
     packed = from_files([v1("a/b.py"), v1("a", b"", type=53, mode=0o40755), v1("c.py", b"cc")])
     target = tmp_path / "t"
     unpack(packed.data, target)
@@ -144,12 +146,12 @@ def test_a_file_list_with_an_unsafe_or_invalid_entry_is_refused(files: list[Any]
         from_files(files)
 
 
-def test_file_lists_have_a_size_limit() -> None:
+def test_a_file_list_above_the_size_limit_is_refused() -> None:
     with pytest.raises(ContextError, match="more than"):
         from_files([v1("a", b"x" * 60), v1("b", b"x" * 60)], limit=100)
 
 
-def test_an_empty_folder_in_a_file_list_is_named_since_links_to_folders_arrive_so() -> None:
+def test_an_empty_folder_in_a_file_list_is_left_out_with_a_note_about_links() -> None:
     packed = from_files(
         [
             v1("a", b"", type=53, mode=0o40755),

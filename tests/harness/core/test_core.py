@@ -32,14 +32,14 @@ def test_reports_arrive_in_order_with_the_allocation_token(master):
     assert headers["grpc-metadata-x-allocation-token"] == "Bearer secret"
 
 
-def test_reports_wait_for_a_master_that_is_away_and_arrive_once(master, tmp_path):
+def test_reports_wait_for_an_unavailable_master_and_arrive_once(master, tmp_path):
     tries = []
 
-    def away(body):
+    def answer(body):
         tries.append(body["metrics"]["stepsCompleted"])
         return (503, {"message": "away"}) if len(tries) < 3 else (200, {})
 
-    master.on("POST", "/metrics", away)
+    master.on("POST", "/metrics", answer)
     with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
         context.train.report_training_metrics(2, {"loss": 1.0})
@@ -47,7 +47,7 @@ def test_reports_wait_for_a_master_that_is_away_and_arrive_once(master, tmp_path
     assert not (tmp_path / "spool" / "metrics.jsonl").exists()
 
 
-def test_what_an_earlier_process_left_is_sent_first(master, tmp_path):
+def test_reports_that_an_earlier_process_left_are_sent_first(master, tmp_path):
     spool = tmp_path / "spool" / "metrics.jsonl"
     spool.parent.mkdir()
     spool.write_text(json.dumps({"metrics": {"stepsCompleted": 1}, "group": "training"}) + "\n")
@@ -56,7 +56,7 @@ def test_what_an_earlier_process_left_is_sent_first(master, tmp_path):
     assert [body["metrics"]["stepsCompleted"] for body in master.bodies("/metrics")] == [1, 2]
 
 
-def test_a_refused_report_is_raised_at_the_next_call(master):
+def test_the_refusal_of_a_report_is_raised_at_the_next_call(master):
     master.on("POST", "/metrics", (400, {"error": {"code": 3, "reason": "InvalidArgument", "error": "other value"}}))
     with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
@@ -64,21 +64,21 @@ def test_a_refused_report_is_raised_at_the_next_call(master):
             context.train.flush()
 
 
-def test_a_fenced_attempt_ends_its_process(master):
+def test_a_report_of_a_fenced_attempt_calls_on_gone(master):
     master.on("POST", "/metrics", (403, {"error": {"code": 7, "reason": "PermissionDenied", "error": "fenced"}}))
-    left = threading.Event()
+    gone = threading.Event()
     texts = []
     from determined.client.session import Session
     from determined.core._metrics import Shipper
 
     def on_gone(text):
         texts.append(text)
-        left.set()
+        gone.set()
 
     shipper = Shipper(Session(master.url), 3, on_gone=on_gone)
     shipper.start()
     shipper.put({"metrics": {"stepsCompleted": 1}})
-    assert left.wait(30)
+    assert gone.wait(30)
     shipper.close(deliver=False)
     assert "fenced" in texts[0]
 
@@ -93,14 +93,14 @@ def test_a_process_that_ends_at_once_does_not_ask_for_preemption(master, monkeyp
     assert [path for _, path, *_ in master.calls if "preemption" in path]
 
 
-def test_preemption_is_watched_without_a_question(master):
+def test_preemption_is_noticed_without_a_call_of_should_preempt(master):
     with core.init() as context:
         master.preempt.set()
         while not context.preempt._watcher.preempted:
             pass
 
 
-def test_preemption_is_seen_and_acknowledged(master):
+def test_preemption_is_acknowledged_once(master):
     with core.init() as context:
         assert not context.preempt.should_preempt()
         master.preempt.set()
@@ -133,13 +133,13 @@ def test_a_checkpoint_is_reported_after_the_metrics_before_it(master, tmp_path):
 
 
 @pytest.mark.parametrize("metadata", [None, {}, {"steps_completed": 1.5}, {"steps_completed": True}])
-def test_a_checkpoint_needs_its_steps(master, metadata):
+def test_a_checkpoint_without_steps_completed_is_refused(master, metadata):
     with core.init() as context, pytest.raises(ValueError, match="steps_completed"):
         with context.checkpoint.store_path(metadata):
             pass
 
 
-def test_a_failed_checkpoint_leaves_nothing(master, tmp_path):
+def test_a_failed_checkpoint_leaves_no_file_and_is_not_reported(master, tmp_path):
     with core.init() as context:
         with pytest.raises(ZeroDivisionError), context.checkpoint.store_path({"steps_completed": 1}) as (path, _):
             (path / "half").write_bytes(b"%d" % (1 // 0))
@@ -147,14 +147,14 @@ def test_a_failed_checkpoint_leaves_nothing(master, tmp_path):
     assert not master.bodies("/checkpoints")
 
 
-def test_invalid_hyperparameters_are_reported_and_leave_with_zero(master):
-    with pytest.raises(SystemExit) as left, core.init():
+def test_invalid_hyperparameters_are_reported_and_exit_with_code_0(master):
+    with pytest.raises(SystemExit) as exit_, core.init():
         raise det.InvalidHP("too wide")
-    assert left.value.code == 0
+    assert exit_.value.code == 0
     assert master.bodies("/early_exit") == [{"reason": "EXITED_REASON_INVALID_HP"}]
 
 
-def test_cluster_info_holds_the_facts_of_the_task(master):
+def test_cluster_info_describes_the_task(master):
     info = det.get_cluster_info()
     assert info is not None
     assert (info.trial.trial_id, info.trial.hparams, info.slot_ids) == (3, {"lr": 0.1}, [0])
@@ -162,13 +162,13 @@ def test_cluster_info_holds_the_facts_of_the_task(master):
     assert info.latest_checkpoint is None
 
 
-def test_more_slots_need_a_distributed_context(master, monkeypatch):
+def test_init_with_two_slots_requires_a_distributed_context(master, monkeypatch):
     monkeypatch.setenv("DET_SLOT_IDS", "[0, 1]")
     with pytest.raises(ValueError, match="from_torch_distributed"), core.init():
         pass
 
 
-def test_profiler_reports_groups_by_time(master):
+def test_the_profiler_reports_cpu_and_memory_without_steps(master):
     with core.init() as context:
         context.profiler.on(sampling_interval=0.1, samples_per_report=1)
         master.wait_for("/metrics", 2)
@@ -178,7 +178,7 @@ def test_profiler_reports_groups_by_time(master):
     assert all("stepsCompleted" not in body["metrics"] for body in master.bodies("/metrics"))
 
 
-def test_what_a_short_run_sampled_is_reported_at_its_end(master, monkeypatch):
+def test_samples_of_a_short_run_are_reported_at_its_end(master, monkeypatch):
     sampled = threading.Event()
     monkeypatch.setattr("determined.core._profiler._free_gigabytes", lambda: sampled.set() or 2.0)
     with core.init() as context:

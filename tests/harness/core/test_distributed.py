@@ -1,4 +1,4 @@
-"""Exchanges between real worker processes, and who is kept out."""
+"""Exchange of values between real worker processes, and the refusal of peers without the key."""
 
 import json
 import os
@@ -87,7 +87,7 @@ class Bomb:
         return (os.abort, ())
 
 
-def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
+def test_a_peer_without_the_key_is_disconnected_before_its_data_is_unpickled(tmp_path):
     import pickle
     import threading
 
@@ -95,16 +95,16 @@ def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     address = listener.getsockname()
-    created = []
+    collectives = []
     chief = threading.Thread(
-        target=lambda: created.append(_collectives.ChiefCollectives(listener, 2, b"right")), daemon=True
+        target=lambda: collectives.append(_collectives.ChiefCollectives(listener, 2, b"right")), daemon=True
     )
     chief.start()
     with socket.create_connection(address) as stranger:
         stranger.recv(64)
         data = pickle.dumps(Bomb())
         stranger.sendall(data.ljust(200, b"\0"))
-        # the chief hangs up; what it has not read may show as a reset
+        # The chief closes the connection. Unread data may appear as a reset.
         try:
             assert stranger.recv(1) == b""
         except ConnectionResetError:
@@ -114,12 +114,12 @@ def test_a_stranger_is_dropped_before_anything_is_unpickled(tmp_path):
     worker = _collectives.WorkerCollectives(lambda: socket.create_connection(address), 1, b"right")
     chief.join(60)
     worker.gather("hello")
-    assert created[0].gather("chief") == ["chief", "hello"]
+    assert collectives[0].gather("chief") == ["chief", "hello"]
     worker.close()
-    created[0].close()
+    collectives[0].close()
 
 
-def test_a_chief_without_the_key_is_not_believed():
+def test_a_worker_refuses_a_chief_without_the_key():
     import threading
 
     listener = socket.socket()
@@ -141,7 +141,7 @@ def test_a_chief_without_the_key_is_not_believed():
     listener.close()
 
 
-def test_a_dead_worker_is_named(tmp_path):
+def test_the_error_about_a_dead_worker_names_its_rank(tmp_path):
     code = (
         "from determined import core\nimport os\nd = core.DistributedContext.from_torch_distributed()\n"
         "if d.rank == 1: os._exit(3)\nd.gather(1)\n"

@@ -1,4 +1,4 @@
-"""A process that was forked after ``core.init()``: reports are refused in words, checkpoints are stored."""
+"""A process that was forked after ``core.init()``: reports raise an error, checkpoints can be read."""
 
 import functools
 import os
@@ -13,7 +13,7 @@ from determined.core._collectives import over_unix
 
 
 def in_child(act: Callable[[], object]) -> str:
-    """Returns what the call raised in a forked process, or "done"."""
+    """Calls ``act`` in a forked process. Returns the error that it raised, or "done"."""
     reads, writes = os.pipe()
     child = os.fork()
     if not child:
@@ -34,7 +34,7 @@ def in_child(act: Callable[[], object]) -> str:
 
 @pytest.mark.timeout(60)
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
-def test_a_forked_process_gets_an_error_where_it_would_lose_a_report(master):
+def test_reports_of_a_forked_process_raise_an_error(master):
     with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
         context.preempt.should_preempt()
@@ -45,9 +45,9 @@ def test_a_forked_process_gets_an_error_where_it_would_lose_a_report(master):
             "the profiler is switched": context.profiler.on,
             "checkpoints are stored": lambda: context.checkpoint.store_path({"steps_completed": 1}).__enter__(),
         }
-        for what, call in calls.items():
+        for subject, call in calls.items():
             text = in_child(call)
-            assert text.startswith(f"RuntimeError: {what} only in the process that called core.init()"), text
+            assert text.startswith(f"RuntimeError: {subject} only in the process that called core.init()"), text
         context.train.report_training_metrics(3, {"loss": 0.5})
     steps = [body["metrics"]["stepsCompleted"] for body in master.bodies("/metrics")]
     assert steps == [1, 3], "the process itself reports as before"
@@ -65,7 +65,7 @@ def test_a_forked_process_reads_checkpoints_and_leaves_the_context_without_closi
     assert len(master.bodies("/metrics")) == 1
 
 
-def test_a_forked_process_takes_no_part_in_collective_operations(tmp_path):
+def test_collective_operations_of_a_forked_process_raise_an_error(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         joining = pool.submit(over_unix, 1, 2, tmp_path / "socket", b"k")
         chief, worker = over_unix(0, 2, tmp_path / "socket", b"k"), joining.result()

@@ -1,4 +1,4 @@
-"""Reported metrics in the task's log: lines of level DEBUG, one a minute for each group, and the last one."""
+"""Reported metrics in the task's log: lines of level DEBUG, one a minute for each group, and the last report."""
 
 import json
 import os
@@ -12,13 +12,15 @@ from determined_agent.log_segments import STDERR, Frame
 
 
 class Log:
+    """A metric log with a clock that the test sets, and its lines."""
+
     def __init__(self, **options):
         self.now = 0.0
         self.lines = []
         self.log = MetricLog(write=self.lines.append, clock=lambda: self.now, **options)
 
 
-def test_each_group_has_one_line_a_minute_and_the_last_report():
+def test_each_group_has_one_line_a_minute_and_a_line_of_the_last_report():
     log = Log()
     for step in range(1, 31):
         log.now = step * 6.0
@@ -37,29 +39,29 @@ def test_each_group_has_one_line_a_minute_and_the_last_report():
     assert len(log.lines) == 5
 
 
-def test_the_log_of_metrics_is_read_as_level_debug():
+def test_a_metric_line_is_parsed_as_level_debug():
     log = Log()
     log.log.add("training", 1, {"loss": 1.0})
     frame = Frame(time=0.0, stream=STDERR, line=f"[rank=0] {log.lines[0].strip()}".encode())
-    read = parse(frame)
-    assert (read.level, read.log) == ("DEBUG", "training metrics after 1 steps: loss 1")
+    parsed = parse(frame)
+    assert (parsed.level, parsed.log) == ("DEBUG", "training metrics after 1 steps: loss 1")
 
 
-def test_the_last_report_is_not_written_twice():
+def test_the_last_report_is_written_once():
     log = Log()
     log.log.add("training", 1, {"loss": 1.0})
     log.log.close()
     assert len(log.lines) == 1
 
 
-def test_a_line_is_one_line_of_limited_length():
+def test_a_metric_line_is_one_line_of_limited_length():
     text = line("training", 1, {f"metric {number}\n": "x" for number in range(500)})
     assert text.count("\n") == 1
     assert len(text) == MAX_LENGTH + 1
     assert text.endswith("…\n")
 
 
-def test_a_disabled_log_writes_nothing():
+def test_a_disabled_metric_log_writes_nothing():
     log = Log(enabled=False)
     log.log.add("training", 1, {"loss": 1.0})
     log.log.close()
@@ -67,7 +69,7 @@ def test_a_disabled_log_writes_nothing():
 
 
 @pytest.mark.parametrize(("setting", "count"), [(None, 2), ("true", 2), ("false", 0), ("False", 0), ("0", 0)])
-def test_the_chiefs_reports_are_in_its_log_unless_a_variable_turns_it_off(master, monkeypatch, capsys, setting, count):
+def test_the_chief_logs_its_reports_unless_det_log_metrics_is_off(master, monkeypatch, capsys, setting, count):
     if setting is not None:
         monkeypatch.setenv("DET_LOG_METRICS", setting)
     with core.init() as context:

@@ -1,4 +1,4 @@
-"""What becomes of the values that a script or a trial reports."""
+"""Conversion of reported metric values to plain values."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from determined.core._metric_values import plain, plain_value
 
 
 class TensorflowTensor:
-    """Stands for one: it has ``numpy()`` alone."""
+    """A stand-in for a TensorFlow tensor, of which only ``numpy()`` is used."""
 
     def numpy(self):
         return np.array([0.5])
@@ -34,14 +34,14 @@ class TensorflowTensor:
     ],
     ids=["0-d", "1-d", "2-d", "array of decimals", "float64", "float32", "decimal", "fraction", "tensorflow"],
 )
-def test_one_number_is_a_number(value):
-    found = plain_value(value)
-    assert type(found) is float
-    assert found == 0.5
+def test_a_value_with_one_number_becomes_a_float(value):
+    number = plain_value(value)
+    assert type(number) is float
+    assert number == 0.5
 
 
 @pytest.mark.torch
-def test_a_tensor_with_one_element_is_a_number():
+def test_a_tensor_with_one_element_becomes_a_number():
     torch = pytest.importorskip("torch")
     for tensor in (torch.tensor(0.5), torch.tensor([0.5]), torch.ones(1, 1, 1, requires_grad=True) / 2):
         assert plain_value(tensor) == 0.5
@@ -50,7 +50,7 @@ def test_a_tensor_with_one_element_is_a_number():
     assert plain_value([torch.tensor(1.0), torch.tensor([2.0])]) == [1.0, 2.0]
 
 
-def test_truth_values_nan_and_larger_arrays_keep_their_form():
+def test_booleans_nan_and_larger_arrays_keep_their_form():
     assert plain_value(np.bool_(True)) is True
     assert plain_value(np.array([False])) is False
     assert plain_value(True) is True
@@ -71,13 +71,13 @@ def test_bytes_are_dropped_with_a_warning(caplog):
     [1j, object(), np.array([1j]), [{1, 2}], {"inner": object()}],
     ids=["complex", "object", "array of complex", "list of sets", "nested object"],
 )
-def test_a_value_that_cannot_be_reported_names_its_metric(value):
+def test_the_error_about_an_unsupported_value_names_its_metric(value):
     train = core.DummyTrainContext()
     with pytest.raises(TypeError, match="metric 'odd' holds a "):
         train.report_training_metrics(1, {"loss": 0.5, "odd": value})
     assert train.reports == []
 
 
-def test_everything_that_is_accepted_has_a_json_form():
+def test_every_accepted_value_has_a_json_form():
     values = plain({"a": np.array([[1.5]]), "b": Decimal(2), "c": "text", "d": None, "e": np.arange(3)})
     assert json.loads(json.dumps(values)) == {"a": 1.5, "b": 2.0, "c": "text", "d": None, "e": [0, 1, 2]}

@@ -1,4 +1,4 @@
-"""A DistributedContext of ranks that no launcher started; the three ways to ask for preemption."""
+"""``DistributedContext`` of ranks that no launcher started, and the three preemption modes."""
 
 import json
 
@@ -23,12 +23,12 @@ def script(folder, name, text):
 
 
 def outputs(text):
-    found = [json.loads(line[3:]) for line in text.splitlines() if line.startswith("OUT")]
-    return sorted(found, key=lambda item: item["ranks"][0])
+    items = [json.loads(line[3:]) for line in text.splitlines() if line.startswith("OUT")]
+    return sorted(items, key=lambda item: item["ranks"][0])
 
 
-def test_two_runs_on_one_machine_do_not_meet(tmp_path):
-    """Same key, same ports in the environment, as two containers of one machine may have: their folders differ."""
+def test_two_runs_on_one_machine_with_equal_key_and_ports_stay_separate(tmp_path):
+    """Two containers of one machine may share key and ports. Only their folders differ."""
     runs = []
     name = script(tmp_path, "allgather.py", ALLGATHER)
     for folder in (tmp_path / "a", tmp_path / "b"):
@@ -48,12 +48,12 @@ def test_without_a_launcher_the_error_names_the_layer(monkeypatch, name):
         getattr(core.DistributedContext, f"from_{name}")()
 
 
-def test_ranks_that_contradict_the_size_are_refused():
+def test_a_rank_that_contradicts_the_size_is_refused():
     with pytest.raises(ValueError, match="rank 2 of 2"):
         core.DistributedContext(rank=2, size=2, local_rank=0, local_size=1, cross_rank=0, cross_size=2)
 
 
-ASKS = """
+ASK_PREEMPTION = """
 import json, sys, time
 from determined import core
 mode = core.PreemptMode[sys.argv[1]]
@@ -76,7 +76,7 @@ with core.init(distributed=d, preempt_mode=mode) as c:
 
 @pytest.mark.parametrize("mode", ["WorkersAskChief", "ChiefOnly", "WorkersAskMaster"])
 def test_each_preempt_mode_asks_and_acknowledges_as_documented(tmp_path, mode):
-    name = script(tmp_path, "asks.py", ASKS)
+    name = script(tmp_path, "asks.py", ASK_PREEMPTION)
     with serving() as master:
         environ = {**task_environment(master, tmp_path), "DET_SLOT_IDS": "[0, 1]"}
         children = rank_processes.by_hand(2, [name, mode], folder=tmp_path, **environ)
@@ -90,7 +90,7 @@ def test_each_preempt_mode_asks_and_acknowledges_as_documented(tmp_path, mode):
         assert "only the chief" in worker["refused"]
         assert acknowledged == 1
     elif mode == "WorkersAskChief":
-        # all leave at the same question
+        # All ranks get the same answers.
         assert worker["answers"] == chief["answers"]
         assert acknowledged == 1
     else:

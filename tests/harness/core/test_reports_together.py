@@ -1,4 +1,4 @@
-"""Reports that wait for the master together leave in one request; each has its own answer."""
+"""Reports that wait together are sent in one request. Each has its own answer."""
 
 import threading
 
@@ -14,8 +14,8 @@ REFUSED = {"error": {"code": 3, "reason": "InvalidArgument", "error": "other val
 
 
 @pytest.fixture
-def first_waits(master):
-    """The first report is answered when the event is set, so that all later ones wait together."""
+def may_answer(master):
+    """Yields an event. The first report is answered when it is set, so that all later ones wait together."""
     event = threading.Event()
     master.on("POST", "/metrics", lambda body: (event.wait(60), (200, {}))[1])
     yield event
@@ -28,7 +28,7 @@ def report(context, *steps, metrics=None):
 
 
 def report_first(master, context):
-    """Returns once the first report is on its way."""
+    """Reports the first step. Returns when the master has received it."""
     report(context, 1)
     master.wait_for("/metrics")
 
@@ -37,49 +37,49 @@ def steps(master):
     return [body["metrics"]["stepsCompleted"] for body in master.bodies("/metrics")]
 
 
-def test_what_waited_arrives_in_order_by_one_request(master, first_waits):
+def test_waiting_reports_arrive_in_order_in_one_request(master, may_answer):
     with core.init() as context:
         report_first(master, context)
         report(context, 2, 3, 4)
-        first_waits.set()
+        may_answer.set()
     assert steps(master) == [1, 2, 3, 4]
     assert master.requests_of_several == [3]
 
 
-def test_a_status_keeps_its_place_between_reports(master, first_waits):
+def test_a_status_is_sent_in_order_between_waiting_reports(master, may_answer):
     with core.init() as context:
         report_first(master, context)
         report(context, 2, 3)
         context.train.set_status("between")
         report(context, 4, 5)
-        first_waits.set()
+        may_answer.set()
     posts = [(path, body) for method, path, _, body, _ in master.calls if method == "POST"]
     places = [body["metrics"]["stepsCompleted"] if path.endswith("/metrics") else "status" for path, body in posts]
     assert places == [1, 2, 3, "status", 4, 5]
     assert master.requests_of_several == [2, 2]
 
 
-def test_a_request_holds_a_bounded_number_of_reports(master, first_waits, monkeypatch):
+def test_a_request_holds_a_bounded_number_of_reports(master, may_answer, monkeypatch):
     monkeypatch.setattr(_metrics, "MAX_REPORTS", 2)
     with core.init() as context:
         report_first(master, context)
         report(context, *range(2, 7))
-        first_waits.set()
+        may_answer.set()
     assert steps(master) == [1, 2, 3, 4, 5, 6]
     assert master.requests_of_several == [2, 2]
 
 
-def test_a_request_ends_with_the_report_that_makes_it_large(master, first_waits, monkeypatch):
+def test_a_request_ends_with_the_report_that_makes_it_large(master, may_answer, monkeypatch):
     monkeypatch.setattr(_metrics, "MAX_BYTES", 2000)
     with core.init() as context:
         report_first(master, context)
         report(context, *range(2, 6), metrics={"text": "x" * 1500})
-        first_waits.set()
+        may_answer.set()
     assert steps(master) == [1, 2, 3, 4, 5]
     assert master.requests_of_several == [2, 2]
 
 
-def test_one_refused_report_is_raised_and_the_others_are_stored(master):
+def test_the_refusal_of_one_waiting_report_is_raised_and_the_others_are_stored(master):
     event = threading.Event()
 
     def answer(body):
@@ -113,7 +113,7 @@ def test_a_fenced_attempt_ends_its_process_at_the_first_refusal(master, tmp_path
     assert "fenced" in texts[0]
 
 
-def test_a_master_that_takes_single_reports_only_gets_them_one_by_one(master):
+def test_a_master_without_the_batch_path_gets_reports_one_by_one(master):
     master.on("POST", "/reports", (404, {"error": {"code": 5, "reason": "NotFound", "error": "no such path"}}))
     shipper = Shipper(Session(master.url), 3, on_gone=lambda text: pytest.fail(text))
     for step in (1, 2, 3):
@@ -123,7 +123,7 @@ def test_a_master_that_takes_single_reports_only_gets_them_one_by_one(master):
     assert steps(master) == [1, 2, 3]
 
 
-def test_nothing_follows_the_refusal_of_a_fenced_attempt(master):
+def test_no_report_follows_the_refusal_of_a_fenced_attempt(master):
     fenced = {"error": {"code": 7, "reason": "PermissionDenied", "error": "fenced"}}
     master.on("POST", "/reports", (403, fenced))
     master.on("POST", "/metrics", (403, fenced))

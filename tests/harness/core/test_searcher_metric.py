@@ -1,4 +1,4 @@
-"""The searcher's metric that does not arrive: a warning once, an error at the end; quiet where it may still arrive."""
+"""The warnings and the error about a trial that never reports the searcher's metric."""
 
 import json
 import logging
@@ -20,10 +20,15 @@ def configured(master, monkeypatch, tmp_path):
 
 
 def lines(caplog, level):
-    return [each.getMessage() for each in caplog.records if each.levelno == level and "searcher's" in each.getMessage()]
+    """Returns the records of a level about the searcher's metric."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == level and "searcher's" in record.getMessage()
+    ]
 
 
-def test_the_first_validation_without_the_metric_warns_once_and_the_end_is_an_error(configured, caplog):
+def test_a_trial_without_the_searchers_metric_warns_once_and_ends_with_an_error(configured, caplog):
     with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
         assert lines(caplog, logging.WARNING) == []
@@ -35,13 +40,13 @@ def test_the_first_validation_without_the_metric_warns_once_and_the_end_is_an_er
     assert error.startswith('the trial ended without any value of the searcher\'s metric "accuracy"')
 
 
-def test_a_metric_that_arrives_is_not_mentioned(configured, caplog):
+def test_a_trial_with_the_searchers_metric_gives_no_warning(configured, caplog):
     with core.init() as context:
         context.train.report_validation_metrics(1, {"accuracy": 0.5})
     assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
 
 
-def test_a_metric_in_another_report_of_the_same_step_is_not_missed(configured, caplog):
+def test_the_metric_in_another_report_of_the_same_step_gives_no_warning(configured, caplog):
     with core.init() as context:
         for step in range(3):
             context.train.report_validation_metrics(step, {"p5": 0.6})
@@ -60,7 +65,7 @@ def test_the_last_step_without_the_metric_warns_at_the_end(configured, caplog):
     assert lines(caplog, logging.ERROR) == []
 
 
-def test_a_metric_that_arrives_later_is_no_error(configured, caplog):
+def test_a_metric_that_arrives_later_gives_no_error(configured, caplog):
     with core.init() as context:
         context.train.report_validation_metrics(1, {"loss": 0.5})
         context.train.report_validation_metrics(2, {"accuracy": 0.5})
@@ -82,7 +87,7 @@ def test_a_script_that_reports_nothing_is_not_warned(configured, caplog):
     assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
 
 
-def test_a_preempted_trial_may_still_report_the_metric(configured, caplog):
+def test_a_preempted_trial_without_the_metric_gives_no_warning(configured, caplog):
     with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
         configured.preempt.set()
@@ -91,14 +96,14 @@ def test_a_preempted_trial_may_still_report_the_metric(configured, caplog):
     assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
 
 
-def test_a_resumed_trial_may_have_reported_the_metric_before(configured, caplog, monkeypatch):
+def test_a_resumed_trial_without_the_metric_gives_no_warning(configured, caplog, monkeypatch):
     monkeypatch.setenv("DET_LATEST_CHECKPOINT", "3f2b8c1e-0000-4000-8000-000000000001")
     with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
     assert lines(caplog, logging.WARNING) == []
 
 
-def test_a_failed_trial_is_not_explained_by_its_metric(configured, caplog):
+def test_a_failed_trial_without_the_metric_gives_no_warning(configured, caplog):
     with pytest.raises(ZeroDivisionError), core.init() as context:
         context.train.report_training_metrics(1 // 0, {"loss": 1.0})
     assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []

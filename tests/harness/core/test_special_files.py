@@ -1,4 +1,4 @@
-"""Checkpoints of folders with pipes, sockets and links: they are left out with a warning, and nothing waits for them."""
+"""Checkpoints of folders with pipes, sockets, devices and links: these are left out with a warning."""
 
 import json
 import logging
@@ -21,12 +21,13 @@ LEFT_OUT = {
 
 @pytest.fixture
 def context(tmp_path, monkeypatch):
-    """Off the cluster, with checkpoints in a folder. The working folder is short, as the name of a socket must be."""
+    """Yields a context off the cluster with checkpoints in a folder. Its working folder is short for the socket's
+    path."""
     config = {"checkpoint_storage": {"type": "directory", "container_path": f"{tmp_path}/store"}}
     monkeypatch.setenv("DET_EXPERIMENT_CONFIG", json.dumps(config))
     monkeypatch.setenv("DET_LOCAL_RUN", "1")
-    with core.init() as found:
-        yield found
+    with core.init() as core_context:
+        yield core_context
 
 
 def fill(folder: Path) -> None:
@@ -46,15 +47,16 @@ def fill(folder: Path) -> None:
 def restored(context, uuid: str) -> dict[str, str]:
     with context.checkpoint.restore_path(uuid, selector=lambda name: name != "metadata.json") as path:
         return {
-            str(each.relative_to(path)): each.read_text()
-            for each in sorted(path.rglob("*"))
-            if each.is_file() and each.name != ".hashes.json"
+            str(file.relative_to(path)): file.read_text()
+            for file in sorted(path.rglob("*"))
+            if file.is_file() and file.name != ".hashes.json"
         }
 
 
 def warnings(caplog) -> list[str]:
     start = "left out of the checkpoint: "
-    return [each.getMessage().removeprefix(start) for each in caplog.records if each.getMessage().startswith(start)]
+    messages = [record.getMessage() for record in caplog.records]
+    return [message.removeprefix(start) for message in messages if message.startswith(start)]
 
 
 @pytest.mark.timeout(60)

@@ -1,4 +1,4 @@
-"""Metric reports on disk: all of them, in order, through a crash of the process, and each is sent once."""
+"""Metric reports on disk: kept in order through a crash of the process, and sent once."""
 
 import json
 import os
@@ -40,19 +40,19 @@ def on_disk(folder):
 
 
 def run_and_kill(master, folder, reports=REPORTS):
-    """A task that reports and dies by SIGKILL."""
+    """Runs a task that reports and dies by SIGKILL."""
     environ = {**os.environ, **task_environment(master, folder)}
     ended = subprocess.run([sys.executable, "-c", SCRIPT, str(reports)], env=environ, timeout=180, capture_output=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
-def test_all_reports_survive_a_kill_while_the_master_is_away_and_are_sent_once_in_order(master, tmp_path, monkeypatch):
+def test_reports_survive_a_kill_while_the_master_is_away_and_are_sent_once_in_order(master, tmp_path, monkeypatch):
     master.on("POST", "/metrics", (503, {"message": "away"}))
     run_and_kill(master, tmp_path)
     assert steps(on_disk(tmp_path)) == list(range(1, REPORTS + 1))
     assert set(steps(master.bodies("/metrics"))) <= {1}
 
-    # Another one, which gets nothing that the killed process had still sent.
+    # A second master, which the killed process never reached.
     with serving() as back:
         for name, value in task_environment(back, tmp_path).items():
             monkeypatch.setenv(name, value)
@@ -62,7 +62,7 @@ def test_all_reports_survive_a_kill_while_the_master_is_away_and_are_sent_once_i
     assert not (tmp_path / "spool" / FILE_NAME).exists()
 
 
-def test_what_the_master_accepted_before_the_kill_is_not_sent_again(master, tmp_path, monkeypatch):
+def test_reports_that_the_master_accepted_are_not_sent_again(master, tmp_path, monkeypatch):
     spool = Spool(tmp_path / "spool")
     assert spool.open() == []
     reports = [spool.append({"metrics": {"stepsCompleted": step}, "group": "training"}) for step in range(1, 6)]
@@ -76,7 +76,7 @@ def test_what_the_master_accepted_before_the_kill_is_not_sent_again(master, tmp_
     assert steps(master.bodies("/metrics")) == [4, 5]
 
 
-def test_half_a_line_is_dropped_and_the_next_report_begins_a_new_one(tmp_path):
+def test_half_a_line_of_the_spool_is_dropped_before_the_next_report(tmp_path):
     (tmp_path / FILE_NAME).write_text('{"step": 1}\n{"st')
     spool = Spool(tmp_path)
     assert [report.body for report in spool.open()] == [{"step": 1}]
@@ -85,8 +85,8 @@ def test_half_a_line_is_dropped_and_the_next_report_begins_a_new_one(tmp_path):
     assert (tmp_path / FILE_NAME).read_text() == '{"step": 1}\n{"step": 2}\n'
 
 
-def test_a_mark_beyond_the_end_of_the_file_counts_for_nothing(tmp_path):
-    """The process died between emptying the file and writing the mark; then another one appended."""
+def test_a_sent_mark_beyond_the_end_of_the_spool_is_ignored(tmp_path):
+    """The process died between emptying the file and writing the mark. Another process appended later."""
     (tmp_path / FILE_NAME).write_text('{"step": 7}\n')
     (tmp_path / SENT_NAME).write_text("00000000000000004096")
     spool = Spool(tmp_path)
@@ -94,7 +94,7 @@ def test_a_mark_beyond_the_end_of_the_file_counts_for_nothing(tmp_path):
     spool.close()
 
 
-def test_the_file_is_emptied_when_everything_is_accepted(tmp_path):
+def test_the_spool_is_emptied_when_every_report_is_accepted(tmp_path):
     spool = Spool(tmp_path)
     spool.open()
     for step in range(3):
@@ -104,7 +104,7 @@ def test_the_file_is_emptied_when_everything_is_accepted(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_second_context_leaves_the_first_ones_file_alone(tmp_path, caplog):
+def test_a_second_spool_of_one_folder_keeps_its_reports_in_memory(tmp_path, caplog):
     first, second = Spool(tmp_path), Spool(tmp_path)
     first.open()
     first.append({"step": 1})
@@ -116,7 +116,7 @@ def test_a_second_context_leaves_the_first_ones_file_alone(tmp_path, caplog):
     assert "kept in memory only" in caplog.text
 
 
-def test_a_folder_that_cannot_be_written_does_not_stop_reports(tmp_path, caplog):
+def test_a_spool_in_an_unwritable_folder_keeps_its_reports_in_memory(tmp_path, caplog):
     (tmp_path / "spool").write_text("a file, where a folder is needed")
     spool = Spool(tmp_path / "spool")
     assert spool.open() == []
@@ -125,7 +125,7 @@ def test_a_folder_that_cannot_be_written_does_not_stop_reports(tmp_path, caplog)
     assert "kept in memory only" in caplog.text
 
 
-def test_a_report_without_a_json_form_is_refused_at_the_call(tmp_path):
+def test_the_spool_refuses_a_report_without_a_json_form(tmp_path):
     spool = Spool(tmp_path)
     spool.open()
     with pytest.raises(TypeError):

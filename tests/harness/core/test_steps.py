@@ -1,4 +1,4 @@
-"""The step file, and stacks of all threads on a signal."""
+"""The step file, and the stacks of all threads after a signal."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def count(path):
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """An empty step file, as the launch layer makes it; the process is unwatched again afterwards."""
+    """Yields an empty step file, as the launch layer creates it. Watching ends with the test."""
     path = tmp_path / "rank-0"
     path.touch()
     monkeypatch.setenv("DET_STEP_FILE", str(path))
@@ -28,7 +28,7 @@ def file(tmp_path, monkeypatch):
     _steps.use({})
 
 
-def test_reports_and_questions_are_steps(file, tmp_path, monkeypatch):
+def test_reports_and_calls_of_should_preempt_are_steps(file, tmp_path, monkeypatch):
     with serving() as master:
         for name, value in task_environment(master, tmp_path).items():
             monkeypatch.setenv(name, value)
@@ -43,7 +43,7 @@ def test_reports_and_questions_are_steps(file, tmp_path, monkeypatch):
         os.utime(file, (0, 0))
         with core.init() as context:
             context.preempt.should_preempt()
-        assert count(file) == 5  # a second context of the process counts on
+        assert count(file) == 5  # a second context of the process continues the count
         assert time.time() - file.stat().st_mtime < 60
 
 
@@ -55,7 +55,7 @@ def test_steps_are_counted_off_the_cluster(file):
 
 
 @pytest.mark.parametrize("path", [None, "/nowhere/rank-0"])
-def test_without_a_step_file_nothing_is_counted(monkeypatch, path):
+def test_without_a_step_file_steps_are_not_counted(monkeypatch, path):
     monkeypatch.delenv("DET_STEP_FILE", raising=False)
     if path:
         monkeypatch.setenv("DET_STEP_FILE", path)
@@ -65,7 +65,7 @@ def test_without_a_step_file_nothing_is_counted(monkeypatch, path):
 
 
 def test_counting_a_step_takes_microseconds(file):
-    """A microsecond or two in truth; the bound leaves room for a busy machine and none for a flush."""
+    """One step takes one or two microseconds. The limit allows for a busy machine but not for a flush."""
     _steps.use({"DET_STEP_FILE": str(file)})
     begin = time.perf_counter()
     for _ in range(2000):
@@ -83,7 +83,7 @@ def test_each_batch_of_the_trainer_is_a_step(file, tmp_path):
         def __init__(self, context):
             self.context = context
             self.model = context.wrap_model(torch.nn.Linear(1, 1))
-            self.seen = []
+            self.counts = []
 
         def build_training_data_loader(self):
             return pytorch.DataLoader(torch.utils.data.TensorDataset(torch.ones(8, 1)), batch_size=1)
@@ -91,7 +91,7 @@ def test_each_batch_of_the_trainer_is_a_step(file, tmp_path):
         build_validation_data_loader = build_training_data_loader
 
         def train_batch(self, batch, epoch_idx, batch_idx):
-            self.seen.append(count(file) if file.read_bytes() else 0)
+            self.counts.append(count(file) if file.read_bytes() else 0)
             return self.model(batch[0]).sum()
 
         def evaluate_batch(self, batch, batch_idx):
@@ -100,9 +100,9 @@ def test_each_batch_of_the_trainer_is_a_step(file, tmp_path):
     config = {"checkpoint_storage": {"type": "directory", "container_path": str(tmp_path / "store")}}
     with pytorch.init(hparams={}, exp_conf=config) as context:
         trial = Trial(context)
-        context._core.preempt.should_preempt = lambda auto_ack=True: False  # its own mark must not stand in
+        context._core.preempt.should_preempt = lambda auto_ack=True: False  # so that it counts no step
         pytorch.Trainer(trial, context).fit(max_length=pytorch.Batch(6))
-    assert trial.seen == [0, 1, 2, 3, 4, 5]
+    assert trial.counts == [0, 1, 2, 3, 4, 5]
     assert count(file) >= 6 + 8
 
 
@@ -118,7 +118,7 @@ print("went on", flush=True)
 """
 
 
-def test_a_signal_shows_the_stacks_of_all_threads():
+def test_sigusr1_prints_the_stacks_of_all_threads():
     environ = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
     child = subprocess.Popen(
         [sys.executable, "-c", STACKS],

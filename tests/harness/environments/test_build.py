@@ -1,4 +1,4 @@
-"""Builds environments with the real pip, uv and pipenv, from an index on this machine."""
+"""Building environments with the real pip, uv and pipenv, from an index on this machine."""
 
 import os
 import subprocess
@@ -25,18 +25,18 @@ def index(tmp_path: Path) -> Iterator[PackageIndex]:
 
 
 def variables(index: PackageIndex, *installers: str, folder: Path) -> dict[str, str]:
-    """An environment in which only these installers are in PATH."""
+    """Returns environment variables with only these installers in PATH."""
     programs = folder / "programs"
     programs.mkdir(exist_ok=True)
     for name in installers:
         assert (INSTALLERS / name).exists(), "make installers"
         (programs / name).symlink_to(INSTALLERS / name)
-    own = dict(each.split("=", 1) for each in index.variables)
-    return {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder), **own}
+    index_variables = dict(variable.split("=", 1) for variable in index.variables)
+    return {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(folder), **index_variables}
 
 
-def make(index: PackageIndex, folder: Path, files: dict[str, str], *installers: str) -> tuple[Result, str]:
-    """Builds from files, the first of which is the main one; the result, and the version of parrot in it."""
+def build_files(index: PackageIndex, folder: Path, files: dict[str, str], *installers: str) -> tuple[Result, str]:
+    """Builds from files, of which the first is the main one. Returns the result and the version of parrot in it."""
     context = folder / "context"
     context.mkdir()
     for name, text in files.items():
@@ -44,11 +44,11 @@ def make(index: PackageIndex, folder: Path, files: dict[str, str], *installers: 
     inputs = read_inputs(next(iter(files)), None, lambda name: (context / name).read_bytes() if name in files else None)
     environ = variables(index, *installers, folder=folder)
     result = build(inputs, context, folder / "built", environ, say=lambda line: None)
-    return result, parrot(folder / "built")
+    return result, version_of_parrot(folder / "built")
 
 
-def test_packages_are_added_to_a_python_that_has_others(index: PackageIndex, tmp_path: Path):
-    """Only what is missing is installed, and the Python itself is left alone."""
+def test_a_build_on_a_python_installs_only_missing_packages(index: PackageIndex, tmp_path: Path):
+    """The Python itself is not changed."""
     index.add("owl", "1.0")
     base = make_environment(tmp_path / "base", make_wheel(tmp_path / "wheels", "parrot", "1.0"))
     before = listing(base)
@@ -57,18 +57,20 @@ def test_packages_are_added_to_a_python_that_has_others(index: PackageIndex, tmp
     result = build(read_packages(["owl", "parrot"]), tmp_path, tmp_path / "built", environ, lambda line: None, python)
     assert (result.is_complete, index.asked) == (True, {"owl-1.0-py3-none-any.whl": 1})
     code = "import owl, parrot, sys; print(parrot.version, sys.prefix in owl.__file__, sys.prefix in parrot.__file__)"
-    shown = subprocess.run([tmp_path / "built/venv/bin/python", "-c", code], capture_output=True, text=True, check=True)
-    assert shown.stdout.split() == ["1.0", "True", "False"]
+    output = subprocess.run(
+        [tmp_path / "built/venv/bin/python", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert output.stdout.split() == ["1.0", "True", "False"]
     assert listing(base) == before
 
 
-def test_a_package_that_does_not_exist_is_named(index: PackageIndex, tmp_path: Path):
+def test_the_error_names_a_package_that_does_not_exist(index: PackageIndex, tmp_path: Path):
     environ = variables(index, folder=tmp_path)
     with pytest.raises(BuildFailed, match=r'environment\.pip:2: "owl==9\.0": No matching distribution found'):
         build(read_packages(["parrot", "owl==9.0"]), tmp_path, tmp_path / "built", environ, lambda line: None)
 
 
-def parrot(folder: Path) -> str:
+def version_of_parrot(folder: Path) -> str:
     code = "import parrot, sys; assert sys.prefix in parrot.__file__; print(parrot.version)"
     return subprocess.run(
         [folder / "venv" / "bin" / "python", "-c", code], capture_output=True, text=True, check=True
@@ -98,26 +100,28 @@ PIPFILE = '[[source]]\nurl = "URL"\nverify_ssl = false\nname = "here"\n\n[packag
 
 
 @pytest.mark.parametrize("installers", [pytest.param((), marks=pytest.mark.long), ("uv",)], ids=["pip", "uv"])
-def test_requirements(index: PackageIndex, tmp_path: Path, installers: tuple[str, ...]):
-    result, version = make(index, tmp_path, {"requirements.txt": "parrot<2\n"}, *installers)
+def test_requirements_are_installed_by_pip_and_uv(index: PackageIndex, tmp_path: Path, installers: tuple[str, ...]):
+    result, version = build_files(index, tmp_path, {"requirements.txt": "parrot<2\n"}, *installers)
     assert version == "1.0"
     assert (result.is_complete, result.packages >= 1, result.bytes > 0) == (True, True, True)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("installers", [(), ("uv",)], ids=["pip", "uv"])
-def test_pyproject(index: PackageIndex, tmp_path: Path, installers: tuple[str, ...]):
-    assert make(index, tmp_path, {"pyproject.toml": PROJECT}, *installers)[1] == "2.0"
+def test_the_dependencies_of_pyproject_are_installed_by_pip_and_uv(
+    index: PackageIndex, tmp_path: Path, installers: tuple[str, ...]
+):
+    assert build_files(index, tmp_path, {"pyproject.toml": PROJECT}, *installers)[1] == "2.0"
 
 
-def test_a_lock_of_uv_decides_the_version(index: PackageIndex, tmp_path: Path):
+def test_uv_lock_decides_the_version(index: PackageIndex, tmp_path: Path):
     url, digest = index.file_of("parrot", "1.0")
     lock = LOCK.replace("URL", index.url).replace("FILE", url).replace("HASH", digest)
-    assert make(index, tmp_path, {"uv.lock": lock, "pyproject.toml": PROJECT}, "uv")[1] == "1.0"
+    assert build_files(index, tmp_path, {"uv.lock": lock, "pyproject.toml": PROJECT}, "uv")[1] == "1.0"
 
 
-def test_a_pipfile(index: PackageIndex, tmp_path: Path):
-    assert make(index, tmp_path, {"Pipfile": PIPFILE.replace("URL", index.url)}, "pipenv")[1] == "1.0"
+def test_pipfile_decides_the_version(index: PackageIndex, tmp_path: Path):
+    assert build_files(index, tmp_path, {"Pipfile": PIPFILE.replace("URL", index.url)}, "pipenv")[1] == "1.0"
 
 
 @pytest.mark.parametrize(
@@ -149,53 +153,53 @@ def test_a_pipfile(index: PackageIndex, tmp_path: Path):
     ],
     ids=["pip", "uv", "pyproject", "pipfile", "no pipenv", "no uv", "no toml"],
 )
-def test_a_build_that_fails_names_the_requirement_and_leaves_nothing(
+def test_a_failed_build_names_the_requirement_and_leaves_no_environment(
     index: PackageIndex, tmp_path: Path, files: dict[str, str], installers: tuple[str, ...], sentence: str
 ):
     served = {name: text.replace("URL", index.url) for name, text in files.items()}
     with pytest.raises(BuildFailed) as failed:
-        make(index, tmp_path, served, *installers)
+        build_files(index, tmp_path, served, *installers)
     assert str(failed.value).startswith(sentence)
     assert read_result(tmp_path / "built") == Result(False, str(failed.value))
     assert not (tmp_path / "built" / "venv").exists()
 
 
-@pytest.mark.long  # pip tries again for a while
-def test_an_index_that_is_down_is_named(index: PackageIndex, tmp_path: Path):
+@pytest.mark.long  # pip retries for some time
+def test_an_unreachable_index_is_named(index: PackageIndex, tmp_path: Path):
     dead = PackageIndex("http://127.0.0.1:9/simple", index.folder)
     with pytest.raises(BuildFailed, match=r"the package index did not answer: 127\.0\.0\.1:9: Connection refused"):
-        make(dead, tmp_path, {"requirements.txt": "parrot\n"})
+        build_files(dead, tmp_path, {"requirements.txt": "parrot\n"})
 
 
-def test_two_builds_at_once_make_one(index: PackageIndex, tmp_path: Path):
+def test_a_concurrent_build_waits_and_reuses_the_environment(index: PackageIndex, tmp_path: Path):
     index.gate.clear()
     (tmp_path / "r.txt").write_text("parrot\n")
     inputs = read_inputs("r.txt", None, lambda name: b"parrot\n")
-    said: list[str] = []
+    lines: list[str] = []
     waits = threading.Event()
 
-    def second_says(line: str) -> None:
-        said.append(line)
+    def on_line(line: str) -> None:
+        lines.append(line)
         waits.set()
 
     environ = variables(index, folder=tmp_path)
     first = threading.Thread(target=build, args=(inputs, tmp_path, tmp_path / "built", environ, lambda line: None))
     first.start()
     assert index.is_asked.wait(60)
-    second = threading.Thread(target=build, args=(inputs, tmp_path, tmp_path / "built", environ, second_says))
+    second = threading.Thread(target=build, args=(inputs, tmp_path, tmp_path / "built", environ, on_line))
     second.start()
     assert waits.wait(60)
     index.gate.set()
     first.join()
     second.join()
-    assert said == [
+    assert lines == [
         "another build of this environment runs; waiting for it",
         "the environment built is complete already",
     ]
     assert sum(index.asked.values()) == 1
 
 
-def test_a_killed_build_is_made_again(index: PackageIndex, tmp_path: Path):
+def test_a_killed_build_is_repeated(index: PackageIndex, tmp_path: Path):
     (tmp_path / "requirements.txt").write_text("parrot==1.0\n")
     environ = {**variables(index, folder=tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     words = [sys.executable, "-m", "determined.environments", str(tmp_path / "all"), "--context", str(tmp_path)]
@@ -208,9 +212,11 @@ def test_a_killed_build_is_made_again(index: PackageIndex, tmp_path: Path):
     index.gate.set()
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(folder / "venv")
-    assert parrot(folder) == "1.0"
+    assert version_of_parrot(folder) == "1.0"
 
 
-def test_a_file_that_does_not_exist_is_said_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_missing_requirements_file_is_an_error_without_a_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     assert main([str(tmp_path), "--context", str(tmp_path)]) != 0
     assert capsys.readouterr().err == "requirements.txt is not in the context\n"

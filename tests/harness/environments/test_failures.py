@@ -1,12 +1,15 @@
-"""The sentence for the output of each installer: the requirement, its line, and the installer's own reason."""
+"""The error sentence for the output of each installer: the requirement, its line, and the installer's reason."""
 
 import pytest
 
 from determined.environments import Requirement
 from determined.environments.failures import explain
 
-WANTED = [Requirement("numpy", "numpy==99", "requirements.txt", 3), Requirement("old-tool", "old_tool", "more.txt", 1)]
-AT = 'requirements.txt:3: "numpy==99": '
+REQUIREMENTS = [
+    Requirement("numpy", "numpy==99", "requirements.txt", 3),
+    Requirement("old-tool", "old_tool", "more.txt", 1),
+]
+NUMPY_LINE = 'requirements.txt:3: "numpy==99": '
 
 
 @pytest.mark.parametrize(
@@ -14,7 +17,7 @@ AT = 'requirements.txt:3: "numpy==99": '
     [
         (
             ["Looking in indexes", "ERROR: No matching distribution found for numpy==99"],
-            AT + "No matching distribution found for numpy==99",
+            NUMPY_LINE + "No matching distribution found for numpy==99",
         ),
         (
             [
@@ -22,7 +25,8 @@ AT = 'requirements.txt:3: "numpy==99": '
                 "  ╰─▶ Because there is no version of numpy==99 and you require",
                 "      numpy==99, we can conclude that your requirements are unsatisfiable.",
             ],
-            AT + "Because there is no version of numpy==99 and you require numpy==99, we can conclude that your "
+            NUMPY_LINE
+            + "Because there is no version of numpy==99 and you require numpy==99, we can conclude that your "
             "requirements are unsatisfiable.",
         ),
         (
@@ -45,5 +49,5 @@ AT = 'requirements.txt:3: "numpy==99": '
         ([], "the installer failed without a word"),
     ],
 )
-def test_the_sentence(lines: list[str], sentence: str):
-    assert explain(lines, WANTED) == sentence
+def test_explain_gives_one_sentence_for_the_output_of_an_installer(lines: list[str], sentence: str):
+    assert explain(lines, REQUIREMENTS) == sentence

@@ -1,4 +1,4 @@
-"""Which files make an environment, by which hash it is shared, and where each requirement is written."""
+"""The input files of an environment, its hash, and the line of each requirement."""
 
 import re
 
@@ -16,16 +16,16 @@ def read_from(files: dict[str, str], main: str = "requirements.txt", python: str
     return read_inputs(main, python, encoded.get)
 
 
-def test_included_files_are_inputs_too():
+def test_files_that_requirements_include_are_inputs():
     files = {
         "env/requirements.txt": "-r more/base.txt\n--constraint=pins.txt\nnumpy\n",
         "env/more/base.txt": "-r ../requirements.txt\nscipy\n",
         "env/pins.txt": "numpy==2.0\n",
         "other.txt": "torch\n",
     }
-    found = read_from(files, "env/requirements.txt")
-    assert found.kind == "requirements"
-    assert set(found.files) == {"env/requirements.txt", "env/more/base.txt", "env/pins.txt"}
+    inputs = read_from(files, "env/requirements.txt")
+    assert inputs.kind == "requirements"
+    assert set(inputs.files) == {"env/requirements.txt", "env/more/base.txt", "env/pins.txt"}
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_included_files_are_inputs_too():
         ("dev-requirements.txt", "requirements", set()),
     ],
 )
-def test_the_name_of_the_file_selects_how_it_is_read(main: str, kind: str, beside: set[str]):
+def test_the_name_of_the_main_file_selects_the_kind_and_the_other_files(main: str, kind: str, beside: set[str]):
     files = dict.fromkeys(["Pipfile", "Pipfile.lock", "uv.lock", "pyproject.toml", "dev-requirements.txt"], "")
-    found = read_from(files, main)
-    assert (found.kind, set(found.files)) == (kind, {main, *beside})
+    inputs = read_from(files, main)
+    assert (inputs.kind, set(inputs.files)) == (kind, {main, *beside})
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_the_name_of_the_file_selects_how_it_is_read(main: str, kind: str, besid
         ),
     ],
 )
-def test_files_that_cannot_be_used_are_named_with_their_line(files: dict[str, str], main: str, message: str):
+def test_files_that_cannot_be_used_are_refused_with_their_line(files: dict[str, str], main: str, message: str):
     with pytest.raises(ConfigError) as refused:
         read_from(files, main)
     assert refused.value.message.startswith(message)
 
 
-def test_a_remote_archive_is_no_path():
+def test_a_remote_archive_is_accepted():
     read_from({"requirements.txt": "a @ https://host/a-1.0.tar.gz\n-e git+https://host/b.git#egg=b\n"})
 
 
@@ -78,7 +78,7 @@ BASE = Inputs("requirements", "requirements.txt", {"requirements.txt": b"-r a.tx
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changed",
     [
         Inputs("pipfile", BASE.main, BASE.files, BASE.python),
         Inputs(BASE.kind, "a.txt", BASE.files, BASE.python),
@@ -90,16 +90,16 @@ BASE = Inputs("requirements", "requirements.txt", {"requirements.txt": b"-r a.tx
     ],
     ids=["kind", "main file", "content", "another file", "exchanged", "python", "no python"],
 )
-def test_each_input_changes_the_hash(other: Inputs):
-    assert other.key("machine") != BASE.key("machine")
+def test_each_input_changes_the_key_of_an_environment(changed: Inputs):
+    assert changed.key("machine") != BASE.key("machine")
 
 
-def test_what_the_machine_adds_changes_the_hash():
+def test_each_fact_of_the_machine_changes_the_key_of_an_environment():
     assert len({BASE.key(), BASE.key("a"), BASE.key("b"), BASE.key("a", "b"), BASE.key("ab")}) == 5
 
 
 @given(st.dictionaries(st.text(min_size=1), st.binary()), st.randoms())
-def test_the_order_of_files_does_not_matter(files: dict[str, bytes], random):
+def test_the_order_of_files_does_not_change_the_key(files: dict[str, bytes], random):
     names = list(files)
     random.shuffle(names)
     shuffled = {name: files[name] for name in names}
@@ -107,27 +107,28 @@ def test_the_order_of_files_does_not_matter(files: dict[str, bytes], random):
 
 
 @given(st.binary())
-def test_no_text_makes_reading_fail_but_with_a_reason(content: bytes):
+def test_reading_any_bytes_gives_inputs_or_a_config_error(content: bytes):
     try:
-        found = read_inputs("requirements.txt", None, lambda name: content if name == "requirements.txt" else None)
+        inputs = read_inputs("requirements.txt", None, lambda name: content if name == "requirements.txt" else None)
     except ConfigError:
         return
-    requirements(found)
+    requirements(inputs)
 
 
-def test_places_of_requirements():
+def test_requirements_returns_the_file_and_the_line_of_each_requirement():
     text = (
         "# all\nNumPy >= 2 ; python_version > '3' # fast\n\nruamel.yaml[jinja2]==1 \\\n  --hash=sha256:00\n-r x.txt\n"
     )
-    found = requirements(Inputs("requirements", "r.txt", {"r.txt": text.encode(), "x.txt": b"--pre\ntorch\n"}))
-    assert [(each.name, each.file, each.line) for each in found] == [
+    wanted = requirements(Inputs("requirements", "r.txt", {"r.txt": text.encode(), "x.txt": b"--pre\ntorch\n"}))
+    assert [(requirement.name, requirement.file, requirement.line) for requirement in wanted] == [
         ("numpy", "r.txt", 2),
         ("ruamel-yaml", "r.txt", 4),
         ("torch", "x.txt", 2),
     ]
     pyproject = b'[project]\ndependencies = [\n  "Numpy>=2",\n  "torch",\n]\n'
-    found = requirements(Inputs("pyproject", "pyproject.toml", {"pyproject.toml": pyproject}))
-    assert [(each.name, each.line) for each in found if each.name in ("numpy", "torch")] == [("numpy", 3), ("torch", 4)]
+    wanted = requirements(Inputs("pyproject", "pyproject.toml", {"pyproject.toml": pyproject}))
+    lines = [(requirement.name, requirement.line) for requirement in wanted]
+    assert [line for line in lines if line[0] in ("numpy", "torch")] == [("numpy", 3), ("torch", 4)]
 
 
 def chain(count: int) -> dict[str, str]:
@@ -200,7 +201,7 @@ def test_a_line_that_names_a_path_is_refused(line: str) -> None:
         "--no-index",
     ],
 )
-def test_a_line_that_names_no_path_is_taken(line: str) -> None:
+def test_a_line_that_names_no_path_is_accepted(line: str) -> None:
     assert read_from({"r.txt": line}, "r.txt").main == "r.txt"
 
 
@@ -216,6 +217,6 @@ def test_a_path_as_the_source_of_a_package_is_refused(name: str, text: str, plac
         read_from({name: text}, name)
 
 
-def test_paths_of_a_project_that_are_no_packages_are_taken() -> None:
+def test_paths_of_a_project_that_are_no_packages_are_accepted() -> None:
     text = '[project]\nreadme = {file = "README.md"}\n[tool.hatch.version]\npath = "src/x.py"\n'
     assert read_from({"pyproject.toml": text}, "pyproject.toml").kind == "pyproject"

@@ -1,4 +1,4 @@
-"""The task that runs a search method, against a small master: what it sends, and what it says where the method fails."""
+"""The task that runs a search method, against a small master: its requests, and its report of a failing method."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ PATH = "/search-task"
 
 @pytest.fixture
 def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMaster]:
-    """A master whose search is over after the first step; this process stands in the folder of the context."""
+    """Yields a master whose search is over after the first step. The working folder is that of the context."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     with serving() as server:
@@ -47,16 +47,16 @@ def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMast
     sys.modules.pop("mine_of_test", None)
 
 
-def method(folder: Path, *lines: str) -> None:
+def write_method(folder: Path, *lines: str) -> None:
     (folder / "mine_of_test.py").write_text(BASE + "".join(f"    {line}\n" for line in (*lines, "pass")))
 
 
 def failures(master: FakeMaster) -> list[tuple[str, bool]]:
-    return [(each["reason"], each["isFinal"]) for each in master.bodies(f"{PATH}/failures")]
+    return [(failure["reason"], failure["isFinal"]) for failure in master.bodies(f"{PATH}/failures")]
 
 
 def test_the_first_actions_and_the_snapshot_are_sent_together(master: FakeMaster, tmp_path: Path):
-    method(tmp_path, "def initial(self):", "    return [self.create(self.context.arguments, 'as asked')]")
+    write_method(tmp_path, "def initial(self):", "    return [self.create(self.context.arguments, 'as asked')]")
     assert search.main() == 0
     (body,) = master.bodies(f"{PATH}/steps")
     (action,) = body["actions"]
@@ -65,8 +65,8 @@ def test_the_first_actions_and_the_snapshot_are_sent_together(master: FakeMaster
     assert body["snapshot"]["running"] == [action["request_id"]]
 
 
-def test_it_goes_on_from_the_snapshot_and_reads_the_events_after_its_cursor(master: FakeMaster, tmp_path: Path):
-    method(
+def test_a_search_continues_from_its_snapshot_and_reads_the_events_after_its_cursor(master: FakeMaster, tmp_path: Path):
+    write_method(
         tmp_path,
         "def restore(self, snapshot): self.seen = snapshot",
         "def snapshot(self): return self.seen",
@@ -84,8 +84,8 @@ def test_it_goes_on_from_the_snapshot_and_reads_the_events_after_its_cursor(mast
     assert (body["cursor"], body["to"], body["snapshot"]["method"]) == (8, 9, [[1.0, 1.0], [0.5, 2.0]])
 
 
-def test_another_task_that_was_faster_is_followed(master: FakeMaster, tmp_path: Path):
-    method(tmp_path)
+def test_a_step_that_another_task_has_sent_is_skipped(master: FakeMaster, tmp_path: Path):
+    write_method(tmp_path)
     answers = iter([(409, {"error": {"code": 6, "error": "is at event 0"}}), (200, {"isOver": True})])
     master.on("POST", f"{PATH}/steps", lambda _body: next(answers))
     assert search.main() == 0
@@ -93,7 +93,7 @@ def test_another_task_that_was_faster_is_followed(master: FakeMaster, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("lines", "reason", "is_final"),
+    ("lines", "expected", "is_final"),
     [
         (["def initial(self):", "    raise KeyError('x')"], "Mine.initial raised KeyError: 'x' (mine_of_test.py:4)", False),
         (["def initial(self):", "    raise SystemExit(0)"], "Mine.initial raised SystemExit: 0 (mine_of_test.py:4)", False),
@@ -110,56 +110,56 @@ def test_another_task_that_was_faster_is_followed(master: FakeMaster, tmp_path: 
         (["def initial_operations(self): pass"], "Mine is written for the SearchMethod of Determined 2022", True),
     ],
 )  # fmt: skip
-def test_a_method_that_fails_says_why(
+def test_a_failing_method_is_reported_with_the_reason(
     master: FakeMaster,
     tmp_path: Path,
     lines: list[str],
-    reason: str,
+    expected: str,
     is_final: bool,
     capsys: pytest.CaptureFixture[str],
 ):
-    method(tmp_path, *lines)
+    write_method(tmp_path, *lines)
     assert search.main() == 1
-    ((found, final),) = failures(master)
-    assert found.startswith(reason)
+    ((reason, final),) = failures(master)
+    assert reason.startswith(expected)
     assert final is is_final
-    assert f"ERROR: {found}" in capsys.readouterr().err
+    assert f"ERROR: {reason}" in capsys.readouterr().err
     assert master.bodies(f"{PATH}/steps") == []
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "expected"),
     [
         (None, "there is no module mine_of_test in"),
         ("class Mine: pass\n", "mine_of_test:Mine is not a subclass of determined.searcher.SearchMethod"),
         ("class Other: pass\n", "mine_of_test has no class Mine; it has Other"),
     ],
 )
-def test_a_class_that_is_not_there_is_a_final_failure(master: FakeMaster, tmp_path: Path, text: Any, reason: str):
+def test_a_missing_search_class_is_a_final_failure(master: FakeMaster, tmp_path: Path, text: Any, expected: str):
     if text is not None:
         (tmp_path / "mine_of_test.py").write_text(text)
     assert search.main() == 1
-    ((found, final),) = failures(master)
-    assert (found.startswith(reason), final) == (True, True), found
+    ((reason, final),) = failures(master)
+    assert (reason.startswith(expected), final) == (True, True), reason
 
 
 def test_actions_that_the_master_refuses_are_a_final_failure(master: FakeMaster, tmp_path: Path):
-    method(tmp_path)
+    write_method(tmp_path)
     master.on("POST", f"{PATH}/steps", (400, {"error": {"code": 3, "error": "without a value of x"}}))
     assert search.main() == 1
     assert failures(master) == [("without a value of x", True)]
 
 
-def test_a_task_whose_attempt_was_given_up_leaves_without_a_report(master: FakeMaster, tmp_path: Path):
+def test_a_task_of_a_fenced_attempt_ends_without_a_report(master: FakeMaster, tmp_path: Path):
     master.on("GET", PATH, (401, {"error": {"code": 16, "error": "fenced: allocation 7.a.1 has ended"}}))
     assert search.main() == 1
     assert failures(master) == []
 
 
 def test_a_method_that_hangs_is_ended_and_named_with_its_stack(master: FakeMaster, tmp_path: Path):
-    method(tmp_path, "def initial(self):", "    import threading", "    threading.Event().wait()")
-    hasty = {**START, "searcher": {**START["searcher"], "event_timeout": 1}}  # type: ignore[dict-item]
-    master.on("GET", PATH, (200, hasty))
+    write_method(tmp_path, "def initial(self):", "    import threading", "    threading.Event().wait()")
+    impatient = {**START, "searcher": {**START["searcher"], "event_timeout": 1}}  # type: ignore[dict-item]
+    master.on("GET", PATH, (200, impatient))
     ran = subprocess.run(
         [sys.executable, "-m", "determined.exec.search"], capture_output=True, text=True, check=False, timeout=120
     )
@@ -169,7 +169,9 @@ def test_a_method_that_hangs_is_ended_and_named_with_its_stack(master: FakeMaste
     assert "in initial" in ran.stderr
 
 
-def test_only_the_master_starts_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_the_search_program_is_refused_outside_of_a_task(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.delenv("DET_MASTER", raising=False)
     assert search.main() == 2
     assert "only the master starts this" in capsys.readouterr().err

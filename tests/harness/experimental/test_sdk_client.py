@@ -1,4 +1,4 @@
-"""The SDK against a master of canned answers: sign-in, waiting, errors, and downloads that are refused."""
+"""The SDK against a master with prepared answers: sign-in, waiting, errors, and refused downloads."""
 
 import contextlib
 import io
@@ -72,8 +72,8 @@ def test_the_stored_sign_in_of_the_command_line_is_used(master: FakeMaster) -> N
     auth_store.remember(master.url, "ann", "stored")
     auth_store.set_default_master(master.url)
     master.on("GET", "/api/v1/me", (200, {"user": {"username": "ann", "admin": False, "active": True, "id": 4}}))
-    with client.Determined() as found:
-        assert found.whoami().username == "ann"
+    with client.Determined() as stored:
+        assert stored.whoami().username == "ann"
     assert tokens(master) == ["Bearer stored"]
 
 
@@ -81,61 +81,61 @@ def test_the_stored_sign_in_of_the_named_user_is_used(master: FakeMaster) -> Non
     auth_store.remember(master.url, "bob", "of bob")
     auth_store.remember(master.url, "ann", "of ann")
     master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
-    with client.Determined(master.url, user="bob") as found:
-        found.get_experiment(3)
-    with client.Determined(master.url) as found:
-        found.get_experiment(3)
+    with client.Determined(master.url, user="bob") as cluster:
+        cluster.get_experiment(3)
+    with client.Determined(master.url) as cluster:
+        cluster.get_experiment(3)
     assert tokens(master) == ["Bearer of bob", "Bearer of ann"]
 
 
-def test_a_password_without_a_name_leaves_the_stored_sign_in(
+def test_a_password_without_a_user_name_does_not_replace_the_stored_sign_in(
     master: FakeMaster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     auth_store.remember(master.url, "ann", "stored")
     monkeypatch.setenv("DET_PASS", "secret")
     master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
-    with client.Determined(master.url) as found:
-        found.get_experiment(3)
+    with client.Determined(master.url) as cluster:
+        cluster.get_experiment(3)
     assert tokens(master) == ["Bearer stored"]
 
 
-def test_a_task_acts_as_its_owner(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_signs_in_with_the_token_of_its_owner(master: FakeMaster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DET_MASTER", master.url)
     monkeypatch.setenv("DET_USER", "bob")
     monkeypatch.setenv("DET_USER_TOKEN", "task")
     master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
-    with client.Determined() as found:
-        found.get_experiment(3)
+    with client.Determined() as cluster:
+        cluster.get_experiment(3)
     assert tokens(master) == ["Bearer task"]
 
 
-def test_without_any_sign_in_the_text_says_how_to_get_one(master: FakeMaster) -> None:
+def test_the_error_without_any_sign_in_names_the_login_command(master: FakeMaster) -> None:
     master.on("POST", "/auth/login", (401, {"error": {"code": 16, "error": "wrong"}}))
     with pytest.raises(Unauthenticated, match="det user login USER"):
         client.Determined(master.url)
 
 
-def test_the_arguments_say_which_certificate_is_trusted(master: FakeMaster, tmp_path: Path) -> None:
+def test_cert_path_cert_name_and_noverify_decide_the_trusted_certificate(master: FakeMaster, tmp_path: Path) -> None:
     pair = written_pair(tmp_path, "gpu-1.lab")
     file = str(pair.certificate)
     with tls_server(pair) as (url, _):
-        for refused in ({}, {"cert_path": file}):
+        for options in ({}, {"cert_path": file}):
             with pytest.raises(UntrustedCertificate):
-                client.Determined(url, "ann", "secret", **refused)
+                client.Determined(url, "ann", "secret", **options)
         client.login(url, "ann", "secret", cert_path=file, cert_name="gpu-1.lab")
         client.Determined(url, "ann", "secret", noverify=True).close()
 
 
-def test_wait_survives_a_master_that_is_away(
+def test_wait_continues_while_the_master_is_unavailable(
     master: FakeMaster, cluster: client.Determined, caplog: pytest.LogCaptureFixture
 ) -> None:
     ended = {**EXPERIMENT, "state": "STATE_COMPLETED"}
     count = itertools.count()
-    away = (503, {"error": {"code": 14, "error": "restarting"}})
+    unavailable = (503, {"error": {"code": 14, "error": "restarting"}})
 
     def answer(_: Any) -> tuple[int, Any]:
         number = next(count)
-        return (200, {"experiment": EXPERIMENT if number < 2 else ended}) if number < 2 or number > 8 else away
+        return (200, {"experiment": EXPERIMENT if number < 2 else ended}) if number < 2 or number > 8 else unavailable
 
     master.on("GET", "/api/v1/experiments/3", answer)
     assert cluster.get_experiment(3).wait(interval=0.001) is client.ExperimentState.COMPLETED
@@ -149,18 +149,18 @@ def test_wait_refuses_to_wait_for_a_paused_experiment(master: FakeMaster, cluste
     assert isinstance(error.value, client.ExperimentPaused)
 
 
-def test_wait_gives_up_after_its_time(master: FakeMaster, cluster: client.Determined) -> None:
+def test_wait_raises_a_timeout_error_after_its_timeout(master: FakeMaster, cluster: client.Determined) -> None:
     master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
     with pytest.raises(TimeoutError, match="did not end within 0 s; it is RUNNING"):
         cluster.get_experiment(3).wait(timeout=0)
 
 
-def test_a_state_of_a_newer_master_is_unspecified(master: FakeMaster, cluster: client.Determined) -> None:
+def test_an_unknown_state_is_unspecified(master: FakeMaster, cluster: client.Determined) -> None:
     master.on("GET", "/api/v1/experiments/3", (200, {"experiment": {**EXPERIMENT, "state": "STATE_DREAMING"}}))
     assert cluster.get_experiment(3).state is client.ExperimentState.UNSPECIFIED
 
 
-def test_links_of_a_context_are_named_when_it_is_submitted(
+def test_create_experiment_logs_links_that_are_followed_or_left_out(
     master: FakeMaster, cluster: client.Determined, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / ".git").mkdir()
@@ -177,7 +177,7 @@ def test_links_of_a_context_are_named_when_it_is_submitted(
     ]
 
 
-def test_every_problem_of_a_configuration_is_in_the_error(
+def test_the_error_about_a_configuration_lists_every_diagnostic(
     master: FakeMaster, cluster: client.Determined, tmp_path: Path
 ) -> None:
     problems = [
@@ -202,16 +202,18 @@ def test_every_problem_of_a_configuration_is_in_the_error(
 
 
 @pytest.mark.parametrize("options", [{}, {"model_dir": ".", "parent_id": 1}])
-def test_code_comes_from_one_place(master: FakeMaster, cluster: client.Determined, options: dict[str, Any]) -> None:
+def test_create_experiment_needs_either_a_folder_or_a_parent(
+    master: FakeMaster, cluster: client.Determined, options: dict[str, Any]
+) -> None:
     with pytest.raises(ContextError, match="either model_dir"):
         cluster.create_experiment({"name": "x"}, **options)
     assert master.bodies("/api/v1/experiments") == []
 
 
-def test_what_the_master_does_not_offer_says_so(cluster: client.Determined) -> None:
-    for place in (client, cluster):
+def test_methods_of_the_model_registry_raise_not_implemented_yet(cluster: client.Determined) -> None:
+    for api in (client, cluster):
         with pytest.raises(NotImplementedYet, match="the model registry"):
-            place.create_model("name")
+            api.create_model("name")
     assert not hasattr(client, "create_modle")
     assert not hasattr(cluster, "create_modle")
 
@@ -230,92 +232,94 @@ def archive(*entries: tuple[str, bytes | None]) -> bytes:
 
 def checkpoint(master: FakeMaster, cluster: client.Determined, data: bytes) -> client.Checkpoint:
     master.on("GET", f"/api/v1/checkpoints/{CHECKPOINT['uuid']}", (200, {"checkpoint": CHECKPOINT}))
-    found = cluster.get_checkpoint(CHECKPOINT["uuid"])
+    result = cluster.get_checkpoint(CHECKPOINT["uuid"])
     master.answers.clear()
     master.on("GET", f"/checkpoints/{CHECKPOINT['uuid']}", (200, data))
-    return found
+    return result
 
 
-def test_a_checkpoint_comes_through_the_master_if_its_storage_is_not_here(
+def test_a_checkpoint_is_downloaded_through_the_master_if_its_storage_is_elsewhere(
     master: FakeMaster, cluster: client.Determined, tmp_path: Path
 ) -> None:
-    found = checkpoint(master, cluster, archive(("state.pt", b"weights"), ("more/a.txt", b"a")))
-    assert found.download(tmp_path / "got") == str(tmp_path / "got")
+    stored = checkpoint(master, cluster, archive(("state.pt", b"weights"), ("more/a.txt", b"a")))
+    assert stored.download(tmp_path / "got") == str(tmp_path / "got")
     assert (tmp_path / "got" / "state.pt").read_bytes() == b"weights"
     assert (tmp_path / "got" / "more" / "a.txt").read_bytes() == b"a"
     assert json.loads((tmp_path / "got" / "metadata.json").read_text()) == {"steps_completed": 4}
     with pytest.raises(StorageError, match="is unknown"):
-        found.download(tmp_path / "direct", client.DownloadMode.DIRECT)
+        stored.download(tmp_path / "direct", client.DownloadMode.DIRECT)
 
 
 @pytest.mark.parametrize("entry", [("../out.txt", b"x"), ("/out.txt", b"x"), ("link", None)])
-def test_an_archive_that_leaves_the_folder_is_refused(
+def test_a_downloaded_archive_that_leaves_its_folder_is_refused(
     master: FakeMaster, cluster: client.Determined, tmp_path: Path, entry: tuple[str, bytes | None]
 ) -> None:
-    found = checkpoint(master, cluster, archive(entry))
+    stored = checkpoint(master, cluster, archive(entry))
     with pytest.raises(StorageError, match="refused"):
-        found.download(tmp_path / "got")
+        stored.download(tmp_path / "got")
     assert not (tmp_path / "out.txt").exists()
 
 
-def test_an_archive_that_ends_early_is_an_error(master: FakeMaster, cluster: client.Determined, tmp_path: Path) -> None:
-    found = checkpoint(master, cluster, archive(("state.pt", bytes(range(256)) * 400))[:200])
+def test_a_download_that_ends_early_is_an_error(master: FakeMaster, cluster: client.Determined, tmp_path: Path) -> None:
+    stored = checkpoint(master, cluster, archive(("state.pt", bytes(range(256)) * 400))[:200])
     with pytest.raises(StorageError, match="not downloaded completely"):
-        found.download(tmp_path / "got")
+        stored.download(tmp_path / "got")
 
 
-def test_a_checkpoint_knows_its_training(master: FakeMaster, cluster: client.Determined) -> None:
+def test_a_checkpoint_has_the_metadata_of_its_training(master: FakeMaster, cluster: client.Determined) -> None:
     training = {"experimentId": 3, "trialId": 7, "hparams": {"lr": 1}, "searcherMetric": "NaN"}
     training["validationMetrics"] = {"avgMetrics": {"loss": "Infinity"}}
     master.on(
         "GET", f"/api/v1/checkpoints/{CHECKPOINT['uuid']}", (200, {"checkpoint": {**CHECKPOINT, "training": training}})
     )
-    found = cluster.get_checkpoint(CHECKPOINT["uuid"]).training
-    assert isinstance(found, client.CheckpointTrainingMetadata)
-    assert (found.trial_id, found.hparams, found.validation_metrics) == (7, {"lr": 1}, {"loss": math.inf})
-    assert found.searcher_metric is not None
-    assert math.isnan(found.searcher_metric)
+    metadata = cluster.get_checkpoint(CHECKPOINT["uuid"]).training
+    assert isinstance(metadata, client.CheckpointTrainingMetadata)
+    assert (metadata.trial_id, metadata.hparams, metadata.validation_metrics) == (7, {"lr": 1}, {"loss": math.inf})
+    assert metadata.searcher_metric is not None
+    assert math.isnan(metadata.searcher_metric)
 
 
 def test_a_checkpoint_has_the_metrics_of_its_step(master: FakeMaster, cluster: client.Determined) -> None:
-    place = {"trialId": 7, "trialRunId": 1, "group": "validation", "endTime": "2026-01-02T03:04:05Z"}
-    reports = [{**place, "totalBatches": n, "metrics": {"validation_metrics": {"loss": n}}} for n in (2, 4, 6)]
+    common = {"trialId": 7, "trialRunId": 1, "group": "validation", "endTime": "2026-01-02T03:04:05Z"}
+    reports = [{**common, "totalBatches": n, "metrics": {"validation_metrics": {"loss": n}}} for n in (2, 4, 6)]
     data = {**CHECKPOINT, "training": {"experimentId": 3, "trialId": 7}}
     master.on("GET", f"/api/v1/checkpoints/{CHECKPOINT['uuid']}", (200, {"checkpoint": data}))
     master.on("GET", "/trials/metrics/trial_metrics", (200, json.dumps({"result": {"metrics": reports}}).encode()))
-    (found,) = cluster.get_checkpoint(CHECKPOINT["uuid"]).get_metrics("validation")
-    assert (found.steps_completed, found.metrics, found.group) == (4, {"loss": 4}, "validation")
+    (report,) = cluster.get_checkpoint(CHECKPOINT["uuid"]).get_metrics("validation")
+    assert (report.steps_completed, report.metrics, report.group) == (4, {"loss": 4}, "validation")
     assert master.calls[-1][2] == "trialIds=7&group=validation"
 
 
-def test_what_the_master_answers_with_501_says_so(master: FakeMaster, cluster: client.Determined) -> None:
-    found = checkpoint(master, cluster, b"")
+def test_an_answer_with_501_raises_not_implemented_yet(master: FakeMaster, cluster: client.Determined) -> None:
+    stored = checkpoint(master, cluster, b"")
     master.on(
         "POST", "/metadata", (501, {"error": {"code": 12, "error": "PostCheckpointMetadata is not supported yet"}})
     )
     with pytest.raises(NotImplementedYet, match="PostCheckpointMetadata is not supported yet"):
-        found.add_metadata({"good": True})
-    assert found.metadata == {"steps_completed": 4}
+        stored.add_metadata({"good": True})
+    assert stored.metadata == {"steps_completed": 4}
 
 
-def test_a_download_from_a_master_that_does_not_answer_says_so(
+def test_a_download_from_a_master_that_does_not_answer_raises_master_unreachable(
     master: FakeMaster, cluster: client.Determined, tmp_path: Path
 ) -> None:
-    found = checkpoint(master, cluster, b"")
-    master.on("GET", f"/checkpoints/{CHECKPOINT['uuid']}", (0, None))  # hangs up without an answer
+    stored = checkpoint(master, cluster, b"")
+    master.on("GET", f"/checkpoints/{CHECKPOINT['uuid']}", (0, None))  # closes the connection without an answer
     with pytest.raises(MasterUnreachable, match="does not answer"):
-        found.download(tmp_path / "got")
+        stored.download(tmp_path / "got")
     assert not (tmp_path / "got").exists()
 
 
-def test_the_best_checkpoint_of_none_is_an_error(master: FakeMaster, cluster: client.Determined) -> None:
+def test_top_checkpoint_without_a_stored_checkpoint_raises_not_found(
+    master: FakeMaster, cluster: client.Determined
+) -> None:
     master.on("GET", "/api/v1/experiments/3", (200, {"experiment": EXPERIMENT}))
     master.on("GET", "/experiments/3/checkpoints", (200, {"checkpoints": [], "pagination": {"total": 0}}))
     with pytest.raises(NotFound, match="experiment 3 has no stored checkpoint"):
         cluster.get_experiment(3).top_checkpoint()
 
 
-def test_logs_take_the_last_lines_in_their_order(master: FakeMaster, cluster: client.Determined) -> None:
+def test_iter_logs_with_tail_yields_the_last_lines_in_order(master: FakeMaster, cluster: client.Determined) -> None:
     master.on("GET", "/api/v1/trials/7", (200, {"trial": {"id": 7, "experimentId": 3, "state": "STATE_RUNNING"}}))
     lines = b"".join(json.dumps({"result": {"message": f"line {n}\n"}}).encode() + b"\n" for n in (3, 2))
     trial = cluster.get_trial(7)

@@ -1,4 +1,4 @@
-"""Keras over torch in one thread, and a training that can be paused after any batch."""
+"""Keras on torch in one thread, and a training that can be paused after any batch."""
 
 import os
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ BATCHES = EPOCHS * -(-RECORDS // BATCH)
 
 @pytest.fixture(autouse=True)
 def one_thread():
+    """Limits torch to one thread."""
     import torch
 
     before = torch.get_num_threads()
@@ -23,7 +24,7 @@ def one_thread():
 
 @dataclass
 class Preemption:
-    """Asks for preemption at the given call."""
+    """Requests preemption at the given call."""
 
     after: int | None = None
     calls: int = field(default=0)

@@ -1,4 +1,4 @@
-"""``DeterminedCallback``: a pause after any batch changes nothing; reports, checkpoints and errors."""
+"""``DeterminedCallback``: training after a pause, reports, checkpoints and errors."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ from tests.harness.keras.conftest import BATCH, BATCHES, EPOCHS, Preemption
 from determined import core
 from determined.errors import DeterminedError
 
-# One worker imports Keras, inside the tests; Keras itself uses deprecated parts of NumPy.
+# One test worker imports Keras, inside the tests. Keras uses deprecated parts of NumPy.
 pytestmark = [pytest.mark.xdist_group("keras"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 PER_EPOCH = BATCHES // EPOCHS
@@ -18,7 +18,8 @@ PER_EPOCH = BATCHES // EPOCHS
 
 @pytest.fixture
 def train(tmp_path, data, make_model, monkeypatch):
-    """Runs one attempt in the state of a new process; returns weights, logs and the newest checkpoint."""
+    """Returns a function that runs one attempt as in a new process. It returns weights, reports and newest
+    checkpoint."""
     import keras
 
     from determined.keras import DeterminedCallback
@@ -27,7 +28,7 @@ def train(tmp_path, data, make_model, monkeypatch):
         keras.utils.set_random_seed(seed)
         model = make_model()
         if checkpoint is not None:
-            np.random.random(11)  # a new process has drawn other numbers before
+            np.random.random(11)  # a new process has drawn other random numbers
         with core.init(checkpoint_storage=str(tmp_path / "checkpoints")) as context:
             context.preempt = Preemption(stop_after)
             reports = []
@@ -48,27 +49,27 @@ def train(tmp_path, data, make_model, monkeypatch):
                 verbose=0,
             )
         newest = max((tmp_path / "checkpoints").iterdir(), key=lambda path: path.stat().st_mtime_ns, default=None)
-        values = [keras.ops.convert_to_numpy(each) for each in [*model.variables, *model.optimizer.variables]]
+        values = [keras.ops.convert_to_numpy(value) for value in [*model.variables, *model.optimizer.variables]]
         return values, reports, newest.name if newest else None
 
     return run
 
 
-def equal(some, others):
-    return all(np.array_equal(one, other) for one, other in zip(some, others, strict=True))
+def equal(first, second):
+    return all(np.array_equal(left, right) for left, right in zip(first, second, strict=True))
 
 
 @pytest.mark.parametrize("batches", [1, PER_EPOCH - 1, PER_EPOCH, PER_EPOCH + 3, 2 * PER_EPOCH])
-def test_a_paused_training_ends_with_the_values_of_a_straight_one(train, batches):
+def test_a_paused_training_ends_with_the_values_of_an_uninterrupted_one(train, batches):
     straight, reports, _ = train(checkpoint_epochs=0)
     paused, first, checkpoint = train(stop_after=batches, checkpoint_epochs=0)
     assert not equal(straight, paused)
     resumed, second, _ = train(checkpoint, checkpoint_epochs=0, seed=99)
     assert equal(straight, resumed)
-    assert first + second == reports, "reports of both attempts are those of the straight run"
+    assert first + second == reports, "the reports of both attempts are those of the uninterrupted run"
 
 
-def test_five_pauses_and_another_order_of_data(train):
+def test_a_training_in_shuffled_batches_with_five_pauses_ends_with_the_same_values(train):
     straight, _, _ = train(shuffle="batch")
     checkpoint = None
     for stop in (2, 3, 4, 5, 1):
@@ -77,16 +78,16 @@ def test_five_pauses_and_another_order_of_data(train):
     assert equal(straight, resumed)
 
 
-def test_reports_by_batches_and_validations_by_epoch(train):
+def test_training_is_reported_by_batches_and_validation_by_epochs(train):
     _, reports, _ = train(train_metrics_report_period=4)
     assert [steps for kind, steps, _ in reports if kind == "training"] == [4, 8, 12, 16]
     validations = [(steps, metrics) for kind, steps, metrics in reports if kind == "validation"]
-    assert [steps for steps, _ in validations] == [PER_EPOCH * each for each in range(1, EPOCHS + 1)]
+    assert [steps for steps, _ in validations] == [PER_EPOCH * epoch for epoch in range(1, EPOCHS + 1)]
     assert set(validations[0][1]) == {"val_loss", "val_accuracy", "batches", "epochs"}
     assert validations[0][1]["epochs"] == 1
 
 
-def test_a_checkpoint_of_another_training_gives_its_weights_only(train, caplog):
+def test_a_checkpoint_of_another_training_provides_only_its_weights(train, caplog):
     _, _, checkpoint = train()
     with caplog.at_level(logging.INFO, logger="determined.keras"):
         _, reports, _ = train(checkpoint, continue_id="2")
@@ -94,10 +95,10 @@ def test_a_checkpoint_of_another_training_gives_its_weights_only(train, caplog):
     assert [steps for kind, steps, _ in reports if kind == "validation"][-1] == BATCHES
 
 
-def test_a_finished_training_does_nothing_when_it_is_resumed(train):
+def test_a_finished_training_that_is_resumed_trains_no_batch(train):
     first, _, checkpoint = train()
-    again, reports, newest = train(checkpoint)
-    assert equal(first[:2], again[:2])
+    second, reports, newest = train(checkpoint)
+    assert equal(first[:2], second[:2])
     assert reports == []
     assert newest == checkpoint
 
@@ -111,16 +112,16 @@ def test_checkpoints_have_their_steps(train, tmp_path):
     assert len(list((tmp_path / "checkpoints").iterdir())) == 2, "one at the second epoch, one at the end"
 
 
-def test_a_model_with_other_metrics_says_so(train, make_model, monkeypatch, tmp_path):
+def test_a_state_for_a_model_with_other_metrics_is_refused(train, make_model, monkeypatch, tmp_path):
     from determined.keras import _state
 
     _, _, checkpoint = train(stop_after=2)
-    kept = _state.load(tmp_path / "checkpoints" / checkpoint, make_model(), "1")
+    stored = _state.load(tmp_path / "checkpoints" / checkpoint, make_model(), "1")
     with pytest.raises(ValueError, match="Give another continue_id"):
-        _state.write_values(make_model(), [*kept.values, 1.0])
+        _state.write_values(make_model(), [*stored.values, 1.0])
 
 
-def test_wrong_arguments_are_named(tmp_path):
+def test_invalid_arguments_of_the_callback_are_refused(tmp_path):
     from determined.keras import DeterminedCallback
 
     with core.init(checkpoint_storage=str(tmp_path)) as context:
@@ -133,7 +134,7 @@ def test_wrong_arguments_are_named(tmp_path):
             DeterminedCallback(context, None, "1")
 
 
-def test_event_files_need_tensorflow_which_is_named_as_missing(monkeypatch):
+def test_the_tensorboard_callback_without_tensorflow_raises_an_error_with_the_remedy(monkeypatch):
     from determined.keras import TensorBoard
 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -142,7 +143,7 @@ def test_event_files_need_tensorflow_which_is_named_as_missing(monkeypatch):
     assert raised.value.name == "tensorflow"
 
 
-def test_event_files_are_written_in_the_folder_of_the_trial(monkeypatch, tmp_path):
+def test_the_tensorboard_callback_writes_to_the_folder_of_the_trial(monkeypatch, tmp_path):
     from determined.keras import TensorBoard
 
     monkeypatch.chdir(tmp_path)

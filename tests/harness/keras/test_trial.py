@@ -1,4 +1,4 @@
-"""``TFKerasTrial``: the configuration's lengths and periods, forms of data, and errors."""
+"""``TFKerasTrial``: lengths and periods of the configuration, kinds of data, and errors."""
 
 import contextlib
 import json
@@ -9,27 +9,27 @@ from determined import core
 from determined.exec import harness
 from determined_launch import environment
 
-# One worker imports Keras, inside the tests; Keras itself uses deprecated parts of NumPy.
+# One test worker imports Keras, inside the tests. Keras uses deprecated parts of NumPy.
 pytestmark = [pytest.mark.xdist_group("keras"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 @pytest.fixture
 def reports(monkeypatch):
-    """The steps of reports off the cluster, by kind."""
-    found = {"training": [], "validation": []}
-    opened = core.init
+    """Returns the steps of reports off the cluster, by kind."""
+    steps_by_kind = {"training": [], "validation": []}
+    real_init = core.init
 
     @contextlib.contextmanager
     def init(**arguments):
-        with opened(**arguments) as context:
-            for kind, steps in found.items():
+        with real_init(**arguments) as context:
+            for kind, steps in steps_by_kind.items():
                 monkeypatch.setattr(
-                    context.train, f"report_{kind}_metrics", lambda at, _, steps=steps: steps.append(at)
+                    context.train, f"report_{kind}_metrics", lambda step, _, steps=steps: steps.append(step)
                 )
             yield context
 
     monkeypatch.setattr(core, "init", init)
-    return found
+    return steps_by_kind
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_the_configuration_sets_length_and_periods(train, tmp_path):
     assert sorted(written) == [3, 6, 9, 10]
 
 
-def test_epochs_are_passes_over_any_data_with_a_length(train, data):
+def test_an_epoch_is_one_pass_over_data_with_a_length(train, data):
     import keras
 
     class Batches(keras.utils.PyDataset):
@@ -86,33 +86,33 @@ def test_epochs_are_passes_over_any_data_with_a_length(train, data):
             return 4
 
         def __getitem__(self, index):
-            return tuple(each[index * 16 : (index + 1) * 16] for each in data)
+            return tuple(array[index * 16 : (index + 1) * 16] for array in data)
 
     steps = train(training=Batches(), searcher=searcher(epochs=2), min_validation_period={"epochs": 1})
     assert steps["validation"] == [4, 8]
 
 
-def test_max_time_of_2024_is_a_length(train):
+def test_max_time_of_the_searcher_sets_the_length(train):
     assert train(searcher={"time_metric": "epochs", "max_time": 2})["validation"] == [12]
 
 
-def test_a_class_weight_changes_the_training_and_test_mode_trains_one_batch(train):
+def test_test_mode_with_a_class_weight_trains_one_batch(train):
     assert train(test_mode=True, searcher=searcher(epochs=9), options={"class_weight": {0: 2.0, 1: 1.0, 2: 1.0}}) == {
         "training": [1],
         "validation": [1],
     }
 
 
-def test_what_cannot_be_trained_says_so(train, data):
+def test_a_missing_length_unknown_data_length_and_workers_are_refused(train, data):
     with pytest.raises(ValueError, match=r"searcher\.max_length"):
         train(searcher={"name": "single"})
     with pytest.raises(ValueError, match="generator of unknown length"):
-        train(training=(each for each in data), searcher=searcher(epochs=1))
+        train(training=(array for array in data), searcher=searcher(epochs=1))
     with pytest.raises(ValueError, match="workers: Keras 3 has no such option"):
         train(options={"workers": 4}, searcher=searcher(epochs=1))
 
 
-def test_the_deepspeed_layer_refuses_a_keras_trial_and_a_process_takes_it():
+def test_a_keras_trial_is_refused_by_the_deepspeed_layer_and_accepted_by_a_process():
     from determined.keras import TFKerasTrial
 
     class Trial(TFKerasTrial):
@@ -123,7 +123,7 @@ def test_the_deepspeed_layer_refuses_a_keras_trial_and_a_process_takes_it():
         harness.check_kind(Trial, "a:B", {environment.USE_DEEPSPEED: "1"})
 
 
-def test_the_context_has_the_configuration(tmp_path):
+def test_the_keras_context_provides_hyperparameters_data_and_seed(tmp_path):
     from determined.keras import TFKerasTrialContext
 
     with core.init(checkpoint_storage=str(tmp_path)) as core_context:

@@ -1,4 +1,4 @@
-"""Items of a loop: one that fails is logged once, left out for longer and longer, and tried again."""
+"""``Isolation`` of failing items in a loop: logged once, retried after growing waits."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ def works() -> None:
     pass
 
 
-def test_a_failed_item_is_left_out_for_longer_each_time_and_others_are_not() -> None:
+def test_a_failed_item_is_retried_after_growing_waits_and_others_run() -> None:
     clock = Clock()
     items = Isolation("things", logger, clock)
     waits = []
@@ -58,7 +58,7 @@ def test_a_traceback_is_logged_once_and_again_for_another_error(caplog: pytest.L
     assert "loop things: thing 1 failed" in caplog.messages[0]
 
 
-def test_the_least_wait_is_given_and_old_failures_are_forgotten() -> None:
+def test_soonest_returns_the_shortest_wait_and_forgets_old_failures() -> None:
     clock = Clock()
     items = Isolation("things", logger, clock)
     assert items.soonest(None) is None
@@ -70,7 +70,7 @@ def test_the_least_wait_is_given_and_old_failures_are_forgotten() -> None:
     assert items._failures == {}
 
 
-async def test_a_cancellation_is_no_failure() -> None:
+async def test_a_cancellation_is_raised_and_is_no_failure() -> None:
     items = Isolation("things", logger)
 
     async def work() -> None:
@@ -81,7 +81,7 @@ async def test_a_cancellation_is_no_failure() -> None:
     assert items.is_due("thing", 1)
 
 
-def test_what_concerns_all_items_is_raised_again_and_leaves_none_out() -> None:
+def test_a_shared_failure_is_raised_and_delays_no_item() -> None:
     items = Isolation("things", logger, Clock())
 
     def full() -> None:

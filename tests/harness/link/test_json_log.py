@@ -1,4 +1,4 @@
-"""Log lines as JSON."""
+"""``JsonFormatter``: log records as one line of JSON."""
 
 import json
 import logging
@@ -13,12 +13,12 @@ def record(message: str, *values: object, **more: object) -> logging.LogRecord:
     return created
 
 
-def test_a_line_is_one_object_with_its_ids() -> None:
+def test_a_record_becomes_one_json_object_with_its_ids() -> None:
     line = JsonFormatter().format(record("container %s\nended", "c-1", container_id="c-1", task_id=""))
     assert "\n" not in line
-    found = json.loads(line)
-    assert found.pop("time").endswith("Z")
-    assert found == {
+    entry = json.loads(line)
+    assert entry.pop("time").endswith("Z")
+    assert entry == {
         "level": "WARNING",
         "logger": "determined_agent.daemon",
         "message": "container c-1\nended",
@@ -26,7 +26,7 @@ def test_a_line_is_one_object_with_its_ids() -> None:
     }
 
 
-def test_a_traceback_is_part_of_its_line() -> None:
+def test_a_traceback_is_part_of_the_json_object() -> None:
     try:
         raise ValueError("wrong")
     except ValueError:

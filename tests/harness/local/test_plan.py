@@ -1,4 +1,4 @@
-"""Every form of entrypoint as the one process that runs here."""
+"""The command of a local run for every form of entrypoint."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_an_entrypoint_list_stays_a_list_without_its_layers() -> None:
 
 
 @pytest.mark.parametrize("entrypoint", ["m:C", " m:C", f"{LAYER}.torch_distributed --trial m:C"])
-def test_test_mode_is_for_trial_classes(entrypoint: str) -> None:
+def test_test_mode_is_passed_to_a_trial_class(entrypoint: str) -> None:
     plan = make(entrypoint, python="PY", test_mode=True)
     assert plan.is_trial
     assert plan.argv[-1].split()[-2:] == ["--test-mode", "m:C"] or plan.argv[-2:] == ("--test-mode", "m:C")
@@ -67,10 +67,10 @@ def test_test_mode_is_for_trial_classes(entrypoint: str) -> None:
         f"{LAYER}.x --trial a:B c",
     ],
 )
-def test_what_the_cluster_would_refuse_is_refused(entrypoint: str) -> None:
+def test_an_entrypoint_that_the_cluster_refuses_is_refused_locally(entrypoint: str) -> None:
     with pytest.raises(ConfigError, match="entrypoint"):
         make(entrypoint, python="PY", test_mode=False)
 
 
-def test_a_python_with_blanks_is_quoted() -> None:
+def test_the_path_of_a_python_with_spaces_is_quoted() -> None:
     assert make(f"{LAYER}.horovod t.py", python="/a b/py", test_mode=False).argv[2] == "'/a b/py' t.py"

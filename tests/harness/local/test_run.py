@@ -1,4 +1,4 @@
-"""A trial without a master: real children, small scripts."""
+"""Local runs of a trial without a master, with real child processes and small scripts."""
 
 import json
 import os
@@ -66,21 +66,21 @@ def test_a_local_task_gets_its_arguments_and_variables(context: Path, capfd: pyt
     layer = "python3 -m determined.launch.torch_distributed python3 train.py 'a b' --"
     assert run(context, SHOW, layer) == 0
     captured = capfd.readouterr()
-    found = json.loads(captured.out)
-    assert found["argv"] == ["a b", "--"]
-    assert found["env"]["DET_LOCAL_TEST_MODE"] == "1"
-    assert found["env"]["MINE"] == "1"
-    assert "DET_MASTER" not in found["env"]
-    assert "DET_ALLOCATION_ID" not in found["env"]
-    hparams = json.loads(found["env"]["DET_HPARAMS"])
+    output = json.loads(captured.out)
+    assert output["argv"] == ["a b", "--"]
+    assert output["env"]["DET_LOCAL_TEST_MODE"] == "1"
+    assert output["env"]["MINE"] == "1"
+    assert "DET_MASTER" not in output["env"]
+    assert "DET_ALLOCATION_ID" not in output["env"]
+    hparams = json.loads(output["env"]["DET_HPARAMS"])
     assert hparams["n"] == {"depth": 3}
     assert 0 <= hparams["lr"] < 1
-    config = json.loads(found["env"]["DET_EXPERIMENT_CONFIG"])
+    config = json.loads(output["env"]["DET_EXPERIMENT_CONFIG"])
     assert config["checkpoint_storage"]["type"] == "directory"
     assert config["max_restarts"] == 5
-    assert 0 <= int(found["env"]["DET_TRIAL_SEED"]) < 2**31
-    assert os.path.basename(found["cwd"]) == "context"
-    assert len(found["path"]) == 1
+    assert 0 <= int(output["env"]["DET_TRIAL_SEED"]) < 2**31
+    assert os.path.basename(output["cwd"]) == "context"
+    assert len(output["path"]) == 1
     assert f"hyperparameters: {json.dumps(hparams)}" in captured.err
     assert "run without the launch layer: torch_distributed" in captured.err
     assert "slots_per_trial is 8; a local run uses one process" in captured.err
@@ -129,7 +129,7 @@ print(dist.get_rank(), dist.get_world_size())
 """
 
 
-def test_a_script_without_its_torch_distributed_layer_is_a_group_of_one(
+def test_a_local_script_for_torch_distributed_runs_as_a_group_of_one(
     context: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch")
@@ -137,7 +137,7 @@ def test_a_script_without_its_torch_distributed_layer_is_a_group_of_one(
     assert capfd.readouterr().out == "0 1\n"
 
 
-def test_an_exception_is_shown_with_the_users_own_line(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_of_a_local_run_names_the_users_line(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
     script = "import json\ndef f():\n    json.loads('{')\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    f()\n"
     assert run(context, script) == 1
     err = capfd.readouterr().err
@@ -165,10 +165,8 @@ def test_a_failed_local_run_exits_with_1_and_a_verdict(
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["torch_distributed", "core_api"])  # horovod's trial is torch_distributed's
-def test_the_launchers_example_passes_a_batch_without_its_launcher(
-    capfd: pytest.CaptureFixture[str], name: str
-) -> None:
+@pytest.mark.parametrize("name", ["torch_distributed", "core_api"])  # horovod has the same trial as torch_distributed
+def test_the_launcher_examples_pass_a_local_test(capfd: pytest.CaptureFixture[str], name: str) -> None:
     """tests/e2e/launchers/test_example_launchers.py does the same with a DeepSpeedTrial."""
     folder = Path(__file__).parents[3] / "examples" / "launchers"
     text = (folder / f"{name}.yaml").read_text()
@@ -204,7 +202,7 @@ def test_a_local_run_leaves_no_checkpoints_in_its_context(
 ) -> None:
     monkeypatch.chdir(context)
     assert run(Path(), STORE, test_mode=False, data=tmp_path / "data") == 0
-    assert [each.name for each in Path().iterdir()] == ["train.py"]
+    assert [path.name for path in Path().iterdir()] == ["train.py"]
     assert list((tmp_path / "data").rglob("weights"))
 
 
@@ -220,7 +218,7 @@ with core.init() as context:
 """
 
 
-def test_a_test_of_a_script_stops_after_the_first_validation(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_test_mode_stops_a_script_after_its_first_validation(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(context, VALIDATE) == 0
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -229,7 +227,7 @@ def test_a_test_of_a_script_stops_after_the_first_validation(context: Path, capf
     assert capfd.readouterr().out == "validated 1\nvalidated 2\nvalidated 3\n"
 
 
-def test_a_test_of_a_script_without_a_validation_says_so(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_test_mode_notes_that_a_script_reported_no_validation(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(context, "print(1)") == 0
     assert "the script ended by itself; it reported no validation" in capfd.readouterr().err
 
@@ -242,7 +240,9 @@ print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"])
 
 
 @pytest.mark.torch
-def test_slots_run_the_launch_layer_with_as_many_processes(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_local_run_with_two_slots_runs_the_launch_layer_with_two_processes(
+    context: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert run(context, RANKS, LAYER, slots=2) == 0, capfd.readouterr().err
     captured = capfd.readouterr()
     assert sorted(line.partition("] ")[2] for line in captured.out.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
@@ -250,14 +250,14 @@ def test_slots_run_the_launch_layer_with_as_many_processes(context: Path, capfd:
     assert "a local run uses one process" not in captured.err
 
 
-def test_slots_need_a_launch_layer(context: Path) -> None:
+def test_a_local_run_with_slots_needs_a_launch_layer_and_at_least_one_slot(context: Path) -> None:
     with pytest.raises(ConfigError, match="no launch layer"):
         run(context, RANKS, slots=2)
     with pytest.raises(ConfigError, match="1 slot or more"):
         run(context, RANKS, LAYER, slots=0)
 
 
-def test_an_old_python_is_refused_with_the_text_of_the_cluster(context: Path, tmp_path: Path) -> None:
+def test_a_local_run_with_an_old_python_is_refused(context: Path, tmp_path: Path) -> None:
     stub = tmp_path / "old" / "python3"
     stub.parent.mkdir()
     stub.write_text("#!/bin/sh\necho 3 8\n")
@@ -267,7 +267,9 @@ def test_an_old_python_is_refused_with_the_text_of_the_cluster(context: Path, tm
     assert refused.value.message == f"{stub} is version 3.8; tasks need 3.10 or newer"
 
 
-def test_the_context_is_what_the_cluster_would_see(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_local_run_leaves_out_the_files_that_detignore_names(
+    context: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (context / ".detignore").write_text("secret.txt")
     (context / "secret.txt").touch()
     (context / "startup-hook.sh").write_text("exit 1")
@@ -314,7 +316,7 @@ def test_packages_of_the_configuration_are_added_to_the_python_of_a_local_run(
     environ = {"PATH": os.environ["PATH"], "XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1"}
     environ |= {"XDG_DATA_HOME": str(tmp_path / "data"), "PIP_FIND_LINKS": str(tmp_path / "wheels")}
     for _ in range(2):
-        done = run_local(
+        exit_code = run_local(
             text,
             name="c.yaml",
             context=context,
@@ -323,10 +325,10 @@ def test_packages_of_the_configuration_are_added_to_the_python_of_a_local_run(
             slots=None,
             python=str(base / "bin" / "python"),
         )
-        shown = capfd.readouterr()
-        assert done == 0, shown.err
-        assert "added 1.0 2.0" in shown.out
-    assert "is complete already" in shown.err  # built once
+        captured = capfd.readouterr()
+        assert exit_code == 0, captured.err
+        assert "added 1.0 2.0" in captured.out
+    assert "is complete already" in captured.err  # built once
     assert listing(base) == before
 
 

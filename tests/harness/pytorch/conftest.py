@@ -1,4 +1,4 @@
-"""Torch in one thread: small models are faster so, and the workers of parallel tests do not crowd each other."""
+"""Limits torch to one thread: small models run faster, and parallel tests share the cores."""
 
 import pytest
 

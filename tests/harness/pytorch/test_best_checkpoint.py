@@ -1,4 +1,4 @@
-"""A validation metric with one element, of whatever shape, decides which checkpoint is the best."""
+"""The best checkpoint by a validation metric with one element of any shape."""
 
 import json
 
@@ -20,7 +20,7 @@ SHAPES = {
 
 
 class Trial(pytorch.PyTorchTrial):
-    """Its accuracy is the best in the second of four validations."""
+    """A trial whose accuracy is the best in the second of four validations."""
 
     def __init__(self, context):
         self.context = context
@@ -44,8 +44,8 @@ class Trial(pytorch.PyTorchTrial):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_best_value_is_a_number_and_makes_a_checkpoint(tmp_path, monkeypatch, shape):
-    best = iter(
+def test_a_best_validation_metric_of_any_shape_stores_a_checkpoint(tmp_path, monkeypatch, shape):
+    best_answers = iter(
         [
             (404, {"error": {"code": 5, "error": "none yet"}}),
             (200, {"metric": 0.5}),
@@ -58,7 +58,7 @@ def test_the_best_value_is_a_number_and_makes_a_checkpoint(tmp_path, monkeypatch
         "checkpoint_storage": {"type": "directory", "container_path": str(tmp_path / "checkpoints")},
     }
     with serving() as master:
-        master.on("GET", "/best_searcher_validation_metric", lambda _: next(best))
+        master.on("GET", "/best_searcher_validation_metric", lambda _: next(best_answers))
         environ = task_environment(master, tmp_path, DET_EXPERIMENT_CONFIG=json.dumps(config))
         for name, value in (environ | {"DET_HPARAMS": json.dumps({"shape": shape})}).items():
             monkeypatch.setenv(name, value)
@@ -74,7 +74,7 @@ def test_the_best_value_is_a_number_and_makes_a_checkpoint(tmp_path, monkeypatch
     assert stored == [2, 4, 8]  # the first, the best, and the end of training
 
 
-def test_a_missing_searcher_metric_is_mentioned_once_by_the_trainer(tmp_path, monkeypatch, caplog):
+def test_the_trainer_logs_a_missing_searcher_metric_once(tmp_path, monkeypatch, caplog):
     config = {
         "searcher": {"metric": "acuracy"},
         "checkpoint_storage": {"type": "directory", "container_path": str(tmp_path / "checkpoints")},
@@ -88,5 +88,7 @@ def test_a_missing_searcher_metric_is_mentioned_once_by_the_trainer(tmp_path, mo
                 max_length=pytorch.Batch(8), validation_period=pytorch.Batch(2), reporting_period=pytorch.Batch(2)
             )
     messages = [record.getMessage() for record in caplog.records]
-    assert sum("have no number 'acuracy'" in each for each in messages) == 1
-    assert sum('did you mean "accuracy"?' in each for each in messages) == 2  # at the first validation and at the end
+    assert sum("have no number 'acuracy'" in message for message in messages) == 1
+    assert (
+        sum('did you mean "accuracy"?' in message for message in messages) == 2
+    )  # at the first validation and at the end

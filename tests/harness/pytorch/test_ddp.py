@@ -1,4 +1,4 @@
-"""A model that several slots share looks like the user's own model."""
+"""``DDPSync``: a model that several slots share behaves as the user's own model."""
 
 import copy
 import gc
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 class Classifier(nn.Module):
-    """Has attributes and methods of its own, as models of user code do."""
+    """A model with its own attributes and methods, as in user code."""
 
     def __init__(self):
         super().__init__()
@@ -40,8 +40,8 @@ class Classifier(nn.Module):
 
 
 @pytest.fixture
-def created(tmp_path):
-    """The wrapped model and the model, in a group of one process."""
+def wrapped_and_model(tmp_path):
+    """Yields the wrapped model and the model, in a process group of one."""
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     model = Classifier()
@@ -51,8 +51,8 @@ def created(tmp_path):
         torch.distributed.destroy_process_group()
 
 
-def test_attributes_methods_and_submodules_pass_through(created):
-    wrapped, model = created
+def test_the_wrapper_has_the_attributes_methods_and_submodules_of_the_model(wrapped_and_model):
+    wrapped, model = wrapped_and_model
     inputs = torch.ones(1, 3)
     assert (wrapped.classes, wrapped.size) == (2, model.size)
     assert wrapped.body is model.body
@@ -61,8 +61,8 @@ def test_attributes_methods_and_submodules_pass_through(created):
         _ = wrapped.nothing
 
 
-def test_an_attribute_of_the_model_is_set_at_the_model(created):
-    wrapped, model = created
+def test_setting_an_attribute_of_the_model_on_the_wrapper_changes_the_model(wrapped_and_model):
+    wrapped, model = wrapped_and_model
     before = model(torch.ones(4, 3)).detach()
     wrapped.temperature = 2.0
     assert model.temperature == 2.0
@@ -72,8 +72,8 @@ def test_an_attribute_of_the_model_is_set_at_the_model(created):
     assert model.logger == "the user's own"
 
 
-def test_state_and_names_are_the_models_own(created):
-    wrapped, model = created
+def test_the_wrapper_has_the_state_and_parameter_names_of_the_model(wrapped_and_model):
+    wrapped, model = wrapped_and_model
     assert list(wrapped.state_dict()) == list(model.state_dict())
     assert [name for name, _ in wrapped.named_parameters()] == [name for name, _ in model.named_parameters()]
     assert [name for name, _ in wrapped.named_buffers()] == [name for name, _ in model.named_buffers()]
@@ -81,8 +81,8 @@ def test_state_and_names_are_the_models_own(created):
 
 
 @pytest.mark.parametrize("prefix", ["", "module."])
-def test_a_state_is_loaded_with_or_without_the_prefix(created, prefix):
-    wrapped, model = created
+def test_the_wrapper_loads_a_state_with_or_without_the_module_prefix(wrapped_and_model, prefix):
+    wrapped, model = wrapped_and_model
     state = {f"{prefix}{key}": torch.zeros_like(value) for key, value in model.state_dict().items()}
     wrapped.load_state_dict(state)
     assert all(not value.any() for value in model.state_dict().values())
@@ -90,23 +90,23 @@ def test_a_state_is_loaded_with_or_without_the_prefix(created, prefix):
         wrapped.load_state_dict({f"{prefix}other": torch.zeros(1)})
 
 
-def test_training_hooks_and_modes_work_through_the_wrapper(created):
-    wrapped, model = created
-    seen = []
-    wrapped.register_forward_hook(lambda module, inputs, output: seen.append(module))
+def test_training_hooks_and_modes_work_through_the_wrapper(wrapped_and_model):
+    wrapped, model = wrapped_and_model
+    hooked_modules = []
+    wrapped.register_forward_hook(lambda module, inputs, output: hooked_modules.append(module))
     before = copy.deepcopy(model.state_dict())
     optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
     wrapped(torch.randn(4, 3)).square().sum().backward()
     optimizer.step()
-    assert seen == [wrapped]
+    assert hooked_modules == [wrapped]
     assert not torch.equal(model.body.weight, before["body.weight"])
     wrapped.eval()
     assert not model.training
     assert not model.head[0].training
 
 
-def test_the_end_of_a_model_does_not_end_its_process_group(tmp_path):
-    """Else the process may hang: the thread of the group may need the interpreter's lock to release a last gradient."""
+def test_deleting_a_wrapped_model_does_not_delete_its_process_group(tmp_path):
+    """Otherwise the process may hang, because the group's thread may need the interpreter lock to release a gradient."""
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     group = weakref.ref(torch.distributed.group.WORLD)

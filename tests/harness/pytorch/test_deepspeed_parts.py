@@ -1,4 +1,4 @@
-"""What of the DeepSpeed trial API needs no deepspeed: positions, configuration, refusals."""
+"""The parts of the DeepSpeed trial API that need no deepspeed: positions, configuration and refusals."""
 
 import json
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.torch
 
 
 class FakeEngine:
-    """As much of an engine as the context looks at."""
+    """The part of an engine that the context uses."""
 
     def __init__(self, micro=2, steps=3):
         self.micro, self.steps, self.micro_steps = micro, steps, 0
@@ -35,7 +35,7 @@ def batches(count, *, repeat=True):
 def context(tmp_path):
     train = core.DummyTrainContext()
     peers = core.DummyDistributedContext()
-    created = core.Context(
+    core_context = core.Context(
         train=train,
         checkpoint=None,
         preempt=core.DummyPreemptContext(),
@@ -43,20 +43,20 @@ def context(tmp_path):
         searcher=core.DummySearcherContext(train),
         profiler=core.DummyProfilerContext(),
     )
-    return deepspeed.DeepSpeedTrialContext(created, hparams={}, exp_conf={})
+    return deepspeed.DeepSpeedTrialContext(core_context, hparams={}, exp_conf={})
 
 
-def test_a_stream_goes_on_over_epochs_from_any_position():
+def test_a_stream_continues_over_epochs_from_any_position():
     whole = Stream(batches(10))
     first = [next(whole).tolist() for _ in range(13)]
     assert first[:5] != first[5:10]  # another order in each epoch
     for position in range(13):
-        again = Stream(batches(10))
-        again.taken = position
-        assert [next(again).tolist() for _ in range(13 - position)] == first[position:]
+        resumed = Stream(batches(10))
+        resumed.taken = position
+        assert [next(resumed).tolist() for _ in range(13 - position)] == first[position:]
 
 
-def test_an_epoch_is_as_many_whole_batches_as_fit_and_nothing_is_dropped():
+def test_an_epoch_has_whole_batches_and_no_record_is_dropped():
     data = TrainingData(batches(10), 2)
     assert len(data) == 2
     taken = [next(stream).tolist() for epoch in range(5) for stream in data.epoch(epoch) for _ in range(2)]
@@ -64,10 +64,10 @@ def test_an_epoch_is_as_many_whole_batches_as_fit_and_nothing_is_dropped():
     assert data.stream.taken == 20
 
 
-def test_validation_data_is_taken_a_batch_a_call():
+def test_validation_data_allows_one_batch_per_call():
     data = ValidationData(batches(5, repeat=False))
-    seen = [next(stream).tolist() for stream in data.epoch(0)]
-    assert sorted(value for batch in seen for value in batch) == list(range(5))
+    batches_read = [next(stream).tolist() for stream in data.epoch(0)]
+    assert sorted(value for batch in batches_read for value in batch) == list(range(5))
     stream = next(data.epoch(0))
     for _ in range(3):
         next(stream)
@@ -78,8 +78,8 @@ def test_validation_data_is_taken_a_batch_a_call():
 def test_metrics_of_micro_batches_are_averaged():
     import torch
 
-    created = averaged([{"loss": torch.tensor(1.0), "n": 1}, {"loss": torch.tensor(2.0), "n": 2}])
-    assert (created["loss"].item(), created["n"]) == (1.5, 1.5)
+    metrics = averaged([{"loss": torch.tensor(1.0), "n": 1}, {"loss": torch.tensor(2.0), "n": 2}])
+    assert (metrics["loss"].item(), metrics["n"]) == (1.5, 1.5)
     assert averaged([torch.tensor(1.0), torch.tensor(3.0)])["loss"].item() == 2.0
 
 
@@ -91,9 +91,9 @@ def test_the_deepspeed_configuration_is_read_and_overwritten(tmp_path):
         "train_batch_size": 8,
         "optimizer": {"type": "Adam", "params": {"lr": 2}},
     }
-    given = {"a": {"b": 1}}
-    assert deepspeed.overwrite_deepspeed_config(given, {"a": {"c": 2}}) == {"a": {"b": 1, "c": 2}}
-    assert given == {"a": {"b": 1}}
+    config = {"a": {"b": 1}}
+    assert deepspeed.overwrite_deepspeed_config(config, {"a": {"c": 2}}) == {"a": {"b": 1, "c": 2}}
+    assert config == {"a": {"b": 1}}
     with pytest.raises(ValueError, match="deepspeed_config"):
         deepspeed.get_ds_config_from_hparams({})
 
@@ -144,12 +144,12 @@ def test_train_batch_is_called_once_for_each_micro_batch_unless_disabled(context
     work = EngineWork(trial, context)
     data = work.training_data(trial.build_training_data_loader())
     train = work.train_batch()
-    created = train(next(iter(data.epoch(0))), 0, 7)
+    metrics = train(next(iter(data.epoch(0))), 0, 7)
     assert trial.calls == [(0, 7)] * (3 if automatic else 1)
-    assert created["loss"] == ((1 + 5 + 9) / 3 if automatic else 1.0)
+    assert metrics["loss"] == ((1 + 5 + 9) / 3 if automatic else 1.0)
 
 
-def test_engines_that_differ_need_a_train_batch_that_knows(context):
+def test_engines_with_different_accumulation_steps_need_manual_accumulation(context):
     for steps in (1, 2):
         context.wrap_model_engine(FakeEngine(steps=steps))
     with pytest.raises(ValueError, match=r"differ in gradient_accumulation_steps \(\[1, 2\]\)"):
@@ -158,7 +158,7 @@ def test_engines_that_differ_need_a_train_batch_that_knows(context):
     EngineWork(Trial(context), context)
 
 
-def test_no_checkpoint_inside_an_accumulation(context):
+def test_a_checkpoint_inside_an_accumulation_is_refused(context):
     engine = FakeEngine()
     context.wrap_model_engine(engine)
     keeper = EngineKeeper(Trial(context), context, {}, EngineState(context, {}, TrainingData(batches(4), 1)))

@@ -1,4 +1,4 @@
-"""What torch is asked for when gradients of several slots become one."""
+"""The options with which torch synchronizes the gradients of several slots."""
 
 import warnings
 from collections.abc import Iterator
@@ -20,9 +20,9 @@ def process_group() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("process_group")
-def test_a_wrapped_model_shares_no_buffers_by_itself_and_torch_warns_of_nothing() -> None:
+def test_a_wrapped_model_does_not_broadcast_buffers_and_gives_no_warning() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         wrapped = DDPSync(torch.device("cpu")).model(torch.nn.BatchNorm1d(2))
-    assert [str(each.message) for each in caught] == []
+    assert [str(warning.message) for warning in caught] == []
     assert not wrapped.forward_sync_buffers

@@ -1,4 +1,4 @@
-"""What the tests' training processes start with: torch without its compiler, until that is wanted."""
+"""The idle compiler of the tests' training processes: torch loads its compiler only when it is used."""
 
 import subprocess
 import sys
@@ -20,14 +20,14 @@ TRAINS = "step(); print(weight.tolist(), 'torch._dynamo.convert_frame' in sys.mo
 COMPILES = """step()
 double = torch.compile(lambda x: 2 * x, backend="eager", fullgraph=True)
 print(double(torch.ones(1)).item(), 'torch._dynamo.convert_frame' in sys.modules)"""
-PART_OF_IT = "step(); import torch._dynamo.config as c; print(c.__name__, torch._dynamo.config is c)"
+IMPORTS_PART = "step(); import torch._dynamo.config as c; print(c.__name__, torch._dynamo.config is c)"
 
 
 @pytest.mark.parametrize(
-    ("then", "printed"),
-    [(TRAINS, "[0.0, 0.0] False"), (COMPILES, "2.0 True"), (PART_OF_IT, "torch._dynamo.config True")],
+    ("code", "printed"),
+    [(TRAINS, "[0.0, 0.0] False"), (COMPILES, "2.0 True"), (IMPORTS_PART, "torch._dynamo.config True")],
 )
-def test_the_compiler_is_loaded_only_when_it_is_used(then: str, printed: str) -> None:
+def test_the_compiler_is_loaded_only_when_it_is_used(code: str, printed: str) -> None:
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(IDLE_COMPILER)}
-    done = subprocess.run([sys.executable, "-c", STEP + then], env=environ, capture_output=True, text=True, timeout=360)
+    done = subprocess.run([sys.executable, "-c", STEP + code], env=environ, capture_output=True, text=True, timeout=360)
     assert (done.stdout.strip(), done.stderr) == (printed, "")

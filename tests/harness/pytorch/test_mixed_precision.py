@@ -1,4 +1,4 @@
-"""Gradient scalers, ``use_amp`` and ``configure_apex_amp`` as existing trials use them."""
+"""Gradient scalers, ``use_amp`` and ``configure_apex_amp``, as existing trials use them."""
 
 import functools
 
@@ -25,7 +25,7 @@ def clip(parameters):
 
 
 class Linear(pytorch.PyTorchTrial):
-    """Learns one matrix; ``setup`` and ``step`` are what the tests vary."""
+    """A trial that learns one matrix. The tests override ``setup`` and ``step``."""
 
     def __init__(self, context):
         self.context = context
@@ -68,7 +68,7 @@ class Clipped(Linear):
 
 
 class Unscaled(Linear):
-    """Unscales its gradients itself, to look at them, before it lets the context clip and step."""
+    """A trial that unscales its gradients itself before the context clips them and steps."""
 
     def setup(self):
         self.scaler = self.context.wrap_scaler(torch.amp.GradScaler("cpu", init_scale=64.0))
@@ -81,8 +81,8 @@ class Unscaled(Linear):
 
 
 def test_a_trial_may_unscale_its_gradients_before_the_step(tmp_path):
-    created = attempt(Unscaled, tmp_path, fit=FIT)
-    assert created.weights == attempt(Clipped, tmp_path, fit=FIT).weights
+    unscaled = attempt(Unscaled, tmp_path, fit=FIT)
+    assert unscaled.weights == attempt(Clipped, tmp_path, fit=FIT).weights
 
 
 class ForgottenUpdate(Unscaled):
@@ -91,7 +91,7 @@ class ForgottenUpdate(Unscaled):
         self.context.step_optimizer(self.optimizer, clip_grads=clip, scaler=self.scaler)
 
 
-def test_another_mistake_with_a_scaler_is_still_an_error(tmp_path):
+def test_a_scaler_without_an_update_is_an_error(tmp_path):
     with pytest.raises(RuntimeError, match=r"after step\(\)"):
         attempt(ForgottenUpdate, tmp_path, fit=FIT)
 
@@ -103,11 +103,11 @@ class Amp(Linear):
     step = Clipped.step
 
 
-def test_use_amp_computes_in_lower_precision_and_keeps_weights_in_full(tmp_path):
-    created = attempt(Amp, tmp_path, fit=FIT)
-    assert set(created.trial.types) == {torch.bfloat16}
-    assert {parameter.dtype for parameter in created.trial.model.parameters()} == {torch.float32}
-    assert [step for group, step in joined([created]) if group == "training"] == list(range(1, 7))
+def test_use_amp_computes_in_bfloat16_and_keeps_weights_in_float32(tmp_path):
+    result = attempt(Amp, tmp_path, fit=FIT)
+    assert set(result.trial.types) == {torch.bfloat16}
+    assert {parameter.dtype for parameter in result.trial.model.parameters()} == {torch.float32}
+    assert [step for group, step in joined([result]) if group == "training"] == list(range(1, 7))
 
 
 def test_use_amp_scales_unscales_and_updates_once_for_each_batch(tmp_path, monkeypatch):
@@ -129,7 +129,7 @@ class BothScalers(Linear):
         self.context.wrap_scaler(torch.amp.GradScaler("cpu"))
 
 
-def test_use_amp_beside_a_scaler_of_the_trial_is_an_error(tmp_path):
+def test_use_amp_together_with_a_scaler_is_an_error(tmp_path):
     with pytest.raises(RuntimeError, match="use only one of the two"):
         attempt(BothScalers, tmp_path, fit=FIT)
 
@@ -144,7 +144,7 @@ class ApexOff(Linear):
         self.model, self.optimizer = self.context.configure_apex_amp(self.model, self.optimizer, opt_level="O0")
 
 
-def test_configure_apex_amp_names_what_to_use(tmp_path):
+def test_configure_apex_amp_is_refused_with_its_replacement(tmp_path):
     with pytest.raises(NotImplementedError, match=r"context\.experimental\.use_amp\(\)"):
         attempt(Apex, tmp_path, fit=FIT)
 
@@ -159,6 +159,6 @@ class StopsAtOnce(Linear):
 
 
 def test_a_stop_that_is_requested_in_init_ends_training_after_the_first_batch(tmp_path):
-    created = attempt(StopsAtOnce, tmp_path, fit=FIT)
-    assert [(group, step) for group, step in joined([created])] == [("training", 1), ("validation", 1)]
-    assert created.stored[-1][0] == 1
+    result = attempt(StopsAtOnce, tmp_path, fit=FIT)
+    assert [(group, step) for group, step in joined([result])] == [("training", 1), ("validation", 1)]
+    assert result.stored[-1][0] == 1

@@ -1,4 +1,4 @@
-"""Every source of order × pauses and failures × workers: weights, optimizers and reports are equal in every byte."""
+"""The order of data after pauses and failures, for every source and number of workers: training is equal bit by bit."""
 
 import functools
 import json
@@ -32,7 +32,7 @@ FIT = {
 
 
 class OrderTrial(pytorch.PyTorchTrial):
-    """Its weights depend on the order of the records, which it reports."""
+    """A trial whose weights depend on the order of the records, which it reports."""
 
     source: str
     workers: int
@@ -64,7 +64,8 @@ class OrderTrial(pytorch.PyTorchTrial):
 def run_of(
     source: str, workers: int, folder: Path, distributed: core.DistributedContext | None = None
 ) -> Callable[..., Attempt]:
-    """Returns a function that makes one attempt with a source of order; it saves after the first batch of epoch 2."""
+    """Returns a function that runs one attempt with a source of order. An attempt saves after the first batch of
+    epoch 2."""
     in_epoch = BATCHES // (distributed.size if distributed else 1)
     fit = {**FIT, "checkpoint_period": pytorch.Batch(2 * in_epoch + 1)}
     kind = type("OrderTrial", (OrderTrial,), {"source": source, "workers": workers})
@@ -85,7 +86,7 @@ def is_equal(straight: Attempt, attempts: list[Attempt], from_step: int = 0) -> 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.long)])
 def test_every_source_trains_the_same_after_pauses_and_failures(tmp_path: Path, workers: int) -> None:
-    """Prints the table: each source, paused at each moment, and killed in epoch 2 with a checkpoint in it."""
+    """Prints a table: each source, paused at each moment, and killed in epoch 2 after a checkpoint."""
     table: dict[str, dict[str, bool]] = {}
     for source in SOURCES:
         run = run_of(source, workers, tmp_path)
@@ -111,14 +112,14 @@ def test_sources_train_the_same_on_two_slots(tmp_path: Path, sources: list[str])
         outputs = [rank_processes.finish(rank) for rank in ranks]
     finally:
         for rank in ranks:
-            rank.kill()  # the other one, if one has failed
+            rank.kill()  # a rank may wait for one that has failed
             rank.communicate()
     for output in outputs:
         results = json.loads(next(line[3:] for line in output.splitlines() if line.startswith("OUT")))
         assert results == dict.fromkeys(sources, [True] * 4)
 
 
-def test_the_reports_of_a_run_hold_every_record_once_in_an_epoch(tmp_path: Path) -> None:
+def test_the_reports_of_an_epoch_hold_every_record_once(tmp_path: Path) -> None:
     straight = run_of("shuffle=True", 0, tmp_path)()
     records: list[int] = []
     for group, step in joined([straight]):
@@ -128,7 +129,6 @@ def test_the_reports_of_a_run_hold_every_record_once_in_an_epoch(tmp_path: Path)
     assert sorted(records) == list(range(12))
 
 
-def test_reports_differ_if_the_order_differs(tmp_path: Path) -> None:
-    """The comparison of this file finds another order."""
+def test_is_equal_notices_another_order(tmp_path: Path) -> None:
     run = functools.partial(run_of("shuffle=True", 0, tmp_path))
     assert not is_equal(run(), [run(seed=6)])

@@ -1,4 +1,4 @@
-"""The position in the data is a number for every source of order, also in a process that begins in a later epoch."""
+"""Resuming in the middle of the data: any process can begin at any batch of any epoch, for every source of order."""
 
 from itertools import islice
 
@@ -15,15 +15,15 @@ def opened(name: str, workers: int, *, rank: int = 0, size: int = 1) -> Batches 
 
 
 def taken(batches: Batches | PlainBatches, epoch: int, start: int = 0) -> list[list[int]]:
-    """Reads as training does: no further than to the last batch."""
-    return [each[0].tolist() for each in islice(batches.epoch(epoch, start), len(batches) - start)]
+    """Reads batches as training does: up to the last batch and no further."""
+    return [batch[0].tolist() for batch in islice(batches.epoch(epoch, start), len(batches) - start)]
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [*OURS, *PLAIN])
-def test_a_process_that_begins_in_any_epoch_goes_on_with_the_same_batches(name: str, workers: int):
-    without_a_break = opened(name, workers)
-    epochs = [taken(without_a_break, epoch) for epoch in range(4)]
+def test_a_process_that_begins_in_any_epoch_reads_the_same_batches(name: str, workers: int):
+    uninterrupted = opened(name, workers)
+    epochs = [taken(uninterrupted, epoch) for epoch in range(4)]
     for epoch in (0, 2):
         for start in (0, 1, 3):
             resumed = opened(name, workers)
@@ -32,7 +32,7 @@ def test_a_process_that_begins_in_any_epoch_goes_on_with_the_same_batches(name: 
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_each_of_two_slots_goes_on_with_its_own_share(name: str):
+def test_each_of_two_slots_resumes_with_its_own_share(name: str):
     for rank in range(2):
         first = opened(name, 0, rank=rank, size=2)
         epochs = [taken(first, epoch) for epoch in range(3)]

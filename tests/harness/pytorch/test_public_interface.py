@@ -1,4 +1,4 @@
-"""The PyTorch trial API by the names that user code imports."""
+"""The PyTorch trial API, used by the names that user code imports."""
 
 import itertools
 import sys
@@ -67,7 +67,7 @@ def test_a_trained_trial_is_loaded_from_its_checkpoint(off_the_cluster):
     assert loaded.scale == 4
     torch.testing.assert_close(loaded.model.weight, trial.model.weight)
     validated = [values for group, _, values in reports if group == "validation"]
-    assert [(each["lowest"], each["total"], each["largest"]) for each in validated] == [(0.0, 2.0, 10.0)]
+    assert [(metrics["lowest"], metrics["total"], metrics["largest"]) for metrics in validated] == [(0.0, 2.0, 10.0)]
 
 
 def test_a_length_is_counted_in_batches_epochs_or_records():
@@ -86,7 +86,7 @@ def test_a_metric_reducer_without_a_function_needs_a_subclass():
 
 def test_data_of_every_kind_is_moved_to_the_device():
     train = core.DummyTrainContext()
-    created = core.Context(
+    core_context = core.Context(
         train=train,
         checkpoint=core.DummyCheckpointContext(None, core.DummyDistributedContext()),
         preempt=core.DummyPreemptContext(),
@@ -94,11 +94,11 @@ def test_data_of_every_kind_is_moved_to_the_device():
         searcher=core.DummySearcherContext(train),
         profiler=core.DummyProfilerContext(),
     )
-    context = pytorch.PyTorchTrialContext(created, hparams={}, exp_conf={}, device=torch.device("meta"))
+    context = pytorch.PyTorchTrialContext(core_context, hparams={}, exp_conf={}, device=torch.device("meta"))
     batch: pytorch.TorchData = {"inputs": torch.ones(2)}
     assert isinstance(batch, pytorch.TorchData.__args__[0].__origin__)
     assert context.to_device(batch)["inputs"].device.type == "meta"
-    assert [each.device.type for each in context.to_device([torch.ones(1), torch.ones(2)])] == ["meta", "meta"]
+    assert [tensor.device.type for tensor in context.to_device([torch.ones(1), torch.ones(2)])] == ["meta", "meta"]
     assert context.wrap_model(nn.Linear(1, 1)).weight.device.type == "meta"
 
 

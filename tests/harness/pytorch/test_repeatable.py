@@ -1,4 +1,4 @@
-"""At the start of training one line names an order that a resumed process cannot repeat."""
+"""The warning at the start of training about an order that a resumed process cannot repeat."""
 
 import itertools
 import logging
@@ -20,7 +20,7 @@ CLOCK = itertools.count()
 
 
 class ByClock:
-    """Its order depends on how often any of its kind was asked, as one that reads the time."""
+    """A sampler whose order depends on a global counter, as one that reads the time."""
 
     def __len__(self) -> int:
         return COUNT
@@ -50,7 +50,7 @@ def lines(caplog: pytest.LogCaptureFixture, loader: Any, *, is_chief: bool = Tru
         torch_data.DataLoader(DATA, 3, sampler=ByClock()),
     ],
 )
-def test_a_sampler_over_a_clock_is_named_in_one_warning(caplog: pytest.LogCaptureFixture, loader: Any) -> None:
+def test_a_sampler_whose_order_changes_is_named_in_one_warning(caplog: pytest.LogCaptureFixture, loader: Any) -> None:
     ((level, text),) = lines(caplog, loader)
     assert level == "WARNING"
     assert text.startswith("ByClock yields another order each time")
@@ -58,7 +58,7 @@ def test_a_sampler_over_a_clock_is_named_in_one_warning(caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize(("loader", "name"), [(OwnLoader(), "OwnLoader"), (torch_data.DataLoader(Stream()), "Stream")])
-def test_data_that_is_read_again_is_named_with_its_condition(
+def test_data_that_is_read_again_from_its_beginning_is_named_in_one_line(
     caplog: pytest.LogCaptureFixture, loader: Any, name: str
 ) -> None:
     ((level, text),) = lines(caplog, loader)
@@ -82,12 +82,12 @@ def test_only_the_chief_names_a_source(caplog: pytest.LogCaptureFixture) -> None
     assert lines(caplog, OwnLoader(), is_chief=False) == []
 
 
-def test_the_look_at_the_order_changes_no_order_and_no_random_stream(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_check_of_the_order_changes_neither_order_nor_random_numbers(caplog: pytest.LogCaptureFixture) -> None:
     for name, make in OURS.items():
-        looked_at, untouched = make(0), make(0)
+        checked, untouched = make(0), make(0)
         torch.manual_seed(1)
         expected = torch.rand(1)
         torch.manual_seed(1)
-        lines(caplog, looked_at)
+        lines(caplog, checked)
         assert torch.equal(torch.rand(1), expected)
-        assert [batch[0].tolist() for batch in looked_at] == [batch[0].tolist() for batch in untouched], name
+        assert [batch[0].tolist() for batch in checked] == [batch[0].tolist() for batch in untouched], name

@@ -1,4 +1,4 @@
-"""Left anywhere and taken up again, training ends with the same bits and every report stands once."""
+"""Resuming a trial after a pause or a kill: weights are equal bit by bit, and every report occurs once."""
 
 import functools
 import importlib.util
@@ -53,7 +53,7 @@ class SmallTrial(pytorch.PyTorchTrial):
         loss = nn.functional.cross_entropy(self.model(points), labels)
         self.context.backward(loss)
         self.context.step_optimizer(self.optimizer)
-        # draws of the training process itself, beside dropout
+        # random numbers of the training process, besides dropout
         return {"loss": loss, "python": random.random(), "numpy": float(np.random.rand())}
 
     def evaluate_batch(self, batch, batch_idx):
@@ -74,7 +74,8 @@ FIT = {
 }
 
 
-def same(run, moments):
+def assert_same_training(run, moments):
+    """Requires that a training with pauses equals an uninterrupted one. Returns both."""
     straight = run()
     rows = joined([straight])
     parts = chain(run, moments)
@@ -84,68 +85,68 @@ def same(run, moments):
     return straight, parts
 
 
-def test_steps_stand_once_in_a_straight_run(tmp_path):
-    created = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
-    rows = joined([created])
+def test_an_uninterrupted_run_reports_each_step_once(tmp_path):
+    result = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
+    rows = joined([result])
     assert [step for group, step in rows if group == "training"] == list(range(1, 19))
     assert [step for group, step in rows if group == "validation"] == [0, 5, 10, 15, 18]
-    assert not created.acknowledged
-    assert created.stored[-1][0] == 18
+    assert not result.acknowledged
+    assert result.stored[-1][0] == 18
 
 
 @pytest.mark.parametrize("moment", range(1, 33))
-def test_a_trial_left_at_any_preemption_check_resumes_the_same(tmp_path, moment):
-    """The questions fall inside epochs, at their ends, inside accumulations and between batches of validation."""
+def test_a_trial_that_is_preempted_at_any_check_trains_the_same(tmp_path, moment):
+    """The checks fall inside epochs, at their ends, inside accumulations and between batches of validation."""
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
-    same(run, [moment])
+    assert_same_training(run, [moment])
 
 
-def test_the_moments_cover_a_validation_and_both_halves_of_an_accumulation(tmp_path):
+def test_a_run_has_a_preemption_check_per_step_and_per_validation_batch(tmp_path):
     straight = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
-    # one question a step but for the last, and one a validation batch
+    # one check for each step but the last, and one for each validation batch
     assert straight.asked == 17 + 5 * 3
 
 
 def test_a_trial_that_is_preempted_many_times_trains_the_same(tmp_path):
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
-    _, parts = same(run, [1, 1, 2, 1, 3, 5, 1, 2])
+    _, parts = assert_same_training(run, [1, 1, 2, 1, 3, 5, 1, 2])
     assert len(parts) == 9
 
 
-def test_a_trial_left_twice_inside_the_same_validation_resumes_the_same(tmp_path):
+def test_a_trial_that_is_preempted_twice_inside_one_validation_trains_the_same(tmp_path):
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
-    # three questions of the validation at 0, four steps, then inside the validation at 5
-    _, parts = same(run, [3 + 4 + 2, 1, 2])
+    # three checks of the validation at 0, four steps, then inside the validation at 5
+    _, parts = assert_same_training(run, [3 + 4 + 2, 1, 2])
     assert parts[0].stored[-1][0] == 5
-    assert parts[1].stored == []  # the checkpoint of this step is there already
+    assert parts[1].stored == []  # the checkpoint of this step exists already
     assert parts[1].reports == []
 
 
 @pytest.mark.parametrize("period", [3, 7, 100])
-def test_metrics_in_flight_are_kept(tmp_path, period):
+def test_metrics_of_an_unfinished_reporting_period_are_reported_after_a_pause(tmp_path, period):
     fit = {**FIT, "reporting_period": pytorch.Batch(period), "validation_period": None}
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=fit)
-    same(run, [5, 4, 6])
+    assert_same_training(run, [5, 4, 6])
 
 
 @pytest.mark.parametrize("moments", [[6], [9, 2]])
-def test_worker_count_does_not_matter(tmp_path, moments):
+def test_two_workers_train_the_same_as_none(tmp_path, moments):
     plain = attempt(SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
     run = functools.partial(attempt, TwoWorkers, tmp_path, fit=FIT, aggregation_frequency=2)
-    straight, _ = same(run, moments)
+    straight, _ = assert_same_training(run, moments)
     assert straight.weights == plain.weights
 
 
 def test_a_trial_killed_after_a_checkpoint_repeats_the_same_steps(tmp_path):
-    """The steps beyond the checkpoint come again with the same values."""
+    """The steps after the checkpoint are repeated with the same values."""
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
     straight = run()
     for step, uuid in straight.stored:
-        again = run(latest=uuid)
-        assert again.weights == straight.weights
+        resumed = run(latest=uuid)
+        assert resumed.weights == straight.weights
         expected = {key: value for key, value in joined([straight]).items() if key[1] > step}
-        got = {key: value for key, value in joined([again]).items() if key[1] > step}
-        assert got == expected
+        repeated = {key: value for key, value in joined([resumed]).items() if key[1] > step}
+        assert repeated == expected
 
 
 def foreign():
@@ -156,14 +157,14 @@ def foreign():
 
 
 @pytest.mark.parametrize("moments", [[3], [8], [10], [11], [20], [33, 4], [5, 1, 9, 2]])
-def test_a_model_written_for_determined_resumes_the_same(tmp_path, capsys, moments):
+def test_a_model_written_for_determined_trains_the_same_after_pauses(tmp_path, capsys, moments):
     config = yaml.safe_load((FOREIGN / "config.yaml").read_text())
     hparams = config["hyperparameters"]
     trial_class = foreign()
     run = functools.partial(
         attempt, trial_class, tmp_path, fit=fit_arguments(config, hparams), hparams=hparams, config=config
     )
-    straight, parts = same(run, moments)
+    straight, parts = assert_same_training(run, moments)
     finals = [line for line in capsys.readouterr().out.splitlines() if line.startswith("final parameters")]
     assert len(set(finals)) == 1
     assert len(finals) == 2
@@ -172,7 +173,7 @@ def test_a_model_written_for_determined_resumes_the_same(tmp_path, capsys, momen
     assert last.seen.lives == first.seen.lives
 
 
-def test_test_mode_is_one_batch_and_leaves_nothing(tmp_path):
-    created = attempt(SmallTrial, tmp_path, fit={"test_mode": True})
-    assert [(group, step) for group, step, _ in created.reports] == [("training", 1), ("validation", 1)]
+def test_test_mode_trains_one_batch_and_stores_no_file(tmp_path):
+    result = attempt(SmallTrial, tmp_path, fit={"test_mode": True})
+    assert [(group, step) for group, step, _ in result.reports] == [("training", 1), ("validation", 1)]
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Optuna as a search method: its space, its restart, and what is said where it cannot be used."""
+"""Optuna as a search method: its search space, its restart, and its errors."""
 
 import importlib.util
 import json
@@ -31,15 +31,15 @@ def context(**arguments: Any) -> SearchContext:
 
 
 def play(arguments: dict[str, Any], *, restarts: bool) -> list[dict[str, Any]]:
-    """All actions of a search in which trials report up to four times."""
+    """Runs a search in which trials report up to four times. Returns all actions."""
     run = SearchRun(OptunaSearch(context(**arguments)))
     rng = random.Random(1)
     actions = run.begin().actions
     log, steps, stopped = list(actions), {}, set()
     while True:
-        steps |= {each["request_id"]: 0 for each in actions if each["kind"] == "create"}
-        stopped |= {each["request_id"] for each in actions if each["kind"] == "stop"}
-        if any(each["kind"] == "shutdown" for each in actions):
+        steps |= {action["request_id"]: 0 for action in actions if action["kind"] == "create"}
+        stopped |= {action["request_id"] for action in actions if action["kind"] == "stop"}
+        if any(action["kind"] == "shutdown" for action in actions):
             return log
         name = rng.choice(sorted(steps))
         if name in stopped or steps[name] == 4:
@@ -66,40 +66,41 @@ def play(arguments: dict[str, Any], *, restarts: bool) -> list[dict[str, Any]]:
     ],
 )
 @pytest.mark.filterwarnings("ignore")
-def test_a_study_that_is_rebuilt_after_each_event_decides_as_one_that_never_was(arguments: dict[str, Any]):
+def test_a_search_that_restarts_after_each_event_decides_as_an_uninterrupted_one(arguments: dict[str, Any]):
     straight = play(arguments, restarts=False)
     assert play(arguments, restarts=True) == straight
-    assert sum(each["kind"] == "create" for each in straight) == 9
+    assert sum(action["kind"] == "create" for action in straight) == 9
 
 
-def test_values_are_those_of_the_configuration():
-    values = [each["hparams"] for each in play({"sampler": "random"}, restarts=False) if each["kind"] == "create"]
-    assert len({json.dumps(each) for each in values}) == 9
-    for each in values:
-        assert 1e-4 <= each["rate"] < 1e-1
-        assert each["net"]["sizes"] in SPACE["net"]["sizes"]["vals"]
-        assert (each["net"]["kind"], each["net"]["layers"] in range(1, 9)) == ("cnn", True)
-        assert 0.0 <= each["drop"] < 1.0
+def test_hyperparameters_of_optuna_are_in_the_configured_space():
+    actions = play({"sampler": "random"}, restarts=False)
+    points = [action["hparams"] for action in actions if action["kind"] == "create"]
+    assert len({json.dumps(point) for point in points}) == 9
+    for point in points:
+        assert 1e-4 <= point["rate"] < 1e-1
+        assert point["net"]["sizes"] in SPACE["net"]["sizes"]["vals"]
+        assert (point["net"]["kind"], point["net"]["layers"] in range(1, 9)) == ("cnn", True)
+        assert 0.0 <= point["drop"] < 1.0
     assert sorted(distributions(SPACE)) == ["drop", "net.layers", "net.sizes", "rate"]
     assert hparams_of(SPACE, {"drop": 1.0, "rate": -1.0, "net.layers": 8, "net.sizes": 3})["drop"] < 1.0
 
 
-def test_names_with_dots_are_not_confused_with_groups():
+def test_a_name_with_a_dot_differs_from_a_name_in_a_group():
     leaf = {"type": "int", "minval": 1, "maxval": 2}
     assert len(distributions({"a.b": leaf, "a": {"b": leaf}})) == 2
 
 
-def test_a_pruned_trial_is_stopped_with_a_reason_and_a_failed_one_teaches_nothing():
+def test_a_pruned_trial_is_stopped_with_a_reason_and_a_failed_trial_counts_as_failed():
     pruner = {"name": "percentile", "percentile": 1.0, "n_startup_trials": 1}
     run = SearchRun(OptunaSearch(context(pruner=pruner)))
-    first, second, third = (each["request_id"] for each in run.begin().actions)
+    first, second, third = (action["request_id"] for action in run.begin().actions)
     run.process(TrialValidated(first, 1, 1.0, 0.1))
     run.process(TrialClosed(first, "completed"))
     (stop,) = run.process(TrialValidated(second, 1, 1.0, 0.9)).actions
     assert (stop["kind"], stop["reason"]) == ("stop", "stopped by PercentilePruner after 1 batches (loss 0.9)")
     assert run.process(TrialValidated(second, 2, 2.0, 0.9)).actions == []
     run.process(TrialClosed(third, "errored"))
-    states = [each["state"] for each in run.snapshot()["method"]["trials"]]
+    states = [trial["state"] for trial in run.snapshot()["method"]["trials"]]
     assert states[:3] == ["COMPLETE", "PRUNED", "FAIL"]
 
 
@@ -115,7 +116,7 @@ def test_arguments_that_optuna_refuses_are_named(arguments: dict[str, Any], text
         OptunaSearch(context(**arguments))
 
 
-def test_an_environment_without_optuna_says_how_to_install_it(monkeypatch):
+def test_the_error_without_optuna_names_the_install_command(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(OptunaMissing, match=r"has no optuna, cmaes: install it with `pip install optuna cmaes` there"):
         OptunaSearch(context(sampler="cmaes"))

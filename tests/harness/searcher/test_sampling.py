@@ -1,4 +1,4 @@
-"""Samples lie where they may; a grid has the points it promises."""
+"""Sampling of hyperparameters within their ranges, and the points of a grid."""
 
 import random
 from typing import Any
@@ -67,9 +67,9 @@ def test_a_grid_has_its_announced_size_and_only_valid_points(hparams: dict[str, 
     assert all(holds(hparams, point, closed=True) for point in points)
 
 
-def test_int_axes_are_spread_evenly_with_both_ends() -> None:
+def test_int_hyperparameters_of_a_grid_are_spread_evenly_with_both_ends() -> None:
     def axis(low: int, high: int, count: int) -> list[int]:
-        return [each["n"] for each in grid({"n": {"type": "int", "minval": low, "maxval": high, "count": count}})]
+        return [point["n"] for point in grid({"n": {"type": "int", "minval": low, "maxval": high, "count": count}})]
 
     assert axis(0, 10, 3) == [0, 5, 10]
     assert axis(1, 3, 10) == [1, 2, 3]
@@ -88,7 +88,7 @@ def test_double_and_log_hyperparameters_are_spaced_evenly_in_a_grid() -> None:
     assert (grid({"g": {}})) == [{"g": {}}]
 
 
-def test_a_point_of_a_huge_grid_needs_no_other() -> None:
+def test_a_point_of_a_huge_grid_is_computed_without_the_others() -> None:
     axis = {"type": "int", "minval": 0, "maxval": 299, "count": 300}
     huge = {"a": axis, "b": {"deep": axis}, "c": axis}
     assert grid_size(huge) == 27_000_000

@@ -1,4 +1,4 @@
-"""A search method and its limits: what it may ask for, how it ends, and that it goes on from its snapshot."""
+"""A search method and its limits: valid actions, the end of the search, and its restart from a snapshot."""
 
 import itertools
 import json
@@ -32,7 +32,7 @@ def context(trials: int = 4, at_once: int = 2, **more: Any) -> SearchContext:
 
 
 def returning(*actions: Any, **limits: int) -> SearchRun:
-    """A search whose first actions are these."""
+    """Returns a search whose first actions are these."""
 
     class Mine(SearchMethod):
         def initial(self):
@@ -41,36 +41,36 @@ def returning(*actions: Any, **limits: int) -> SearchRun:
     return SearchRun(Mine(context(**limits)))
 
 
-def created(actions: list[dict[str, Any]]) -> list[str]:
-    return [each["request_id"] for each in actions if each["kind"] == "create"]
+def created_ids(actions: list[dict[str, Any]]) -> list[str]:
+    return [action["request_id"] for action in actions if action["kind"] == "create"]
 
 
 def test_the_base_class_is_a_random_search_within_its_limits():
     run = SearchRun(SearchMethod(context()))
-    first = created(run.begin().actions)
+    first = created_ids(run.begin().actions)
     assert len(first) == len(set(first)) == 2
-    (third,) = created(run.process(TrialClosed(first[0], "completed")).actions)
-    (fourth,) = created(run.process(TrialClosed(first[1], "errored")).actions)
+    (third,) = created_ids(run.process(TrialClosed(first[0], "completed")).actions)
+    (fourth,) = created_ids(run.process(TrialClosed(first[1], "errored")).actions)
     assert run.process(TrialClosed(third, "completed")).actions == []
     (end,) = run.process(TrialClosed(fourth, "completed")).actions
     assert (end["kind"], end["failed"]) == ("shutdown", False)
 
 
 def test_trials_beyond_the_concurrent_ones_wait_in_order():
-    wanted = [Create(name, {"x": 0.5}, 1) for name in "abcd"]
-    run = returning(*wanted)
-    assert created(run.begin().actions) == ["a", "b"]
-    again = SearchRun(SearchMethod(context()))
-    again.restore(json.loads(json.dumps(run.snapshot())))
-    assert created(again.process(TrialClosed("b", "completed")).actions) == ["c"]
-    assert created(again.process(TrialClosed("a", "completed")).actions) == ["d"]
+    creations = [Create(name, {"x": 0.5}, 1) for name in "abcd"]
+    run = returning(*creations)
+    assert created_ids(run.begin().actions) == ["a", "b"]
+    restored = SearchRun(SearchMethod(context()))
+    restored.restore(json.loads(json.dumps(run.snapshot())))
+    assert created_ids(restored.process(TrialClosed("b", "completed")).actions) == ["c"]
+    assert created_ids(restored.process(TrialClosed("a", "completed")).actions) == ["d"]
 
 
 def test_a_trial_that_is_stopped_before_it_begins_counts_as_ended():
     run = returning(*(Create(name, {"x": 0.5}, 1) for name in "abc"), Stop("c", "no"))
-    assert created(run.begin().actions) == ["a", "b"]
+    assert created_ids(run.begin().actions) == ["a", "b"]
     assert (run.method.created, run.method.running) == (3, 2)
-    assert len(created(run.process(TrialClosed("a", "completed")).actions)) == 1
+    assert len(created_ids(run.process(TrialClosed("a", "completed")).actions)) == 1
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_trial_that_is_stopped_before_it_begins_counts_as_ended():
         ((Create(str(n), {}, 1) for n in itertools.count()), r"asks for more than 4 trials"),
     ],
 )
-def test_what_a_search_cannot_do_is_refused_with_a_text(returned: Any, text: str):
+def test_invalid_actions_of_a_search_are_refused_with_the_reason(returned: Any, text: str):
     class Mine(SearchMethod):
         def initial(self):
             return returned
@@ -130,16 +130,16 @@ def test_a_progress_outside_of_its_range_is_refused(value: Any):
         (("errored", "completed"), False, False),
     ],
 )
-def test_a_search_that_asks_for_nothing_more_ends_as_its_trials_did(reasons: Any, failed: bool, canceled: bool):
+def test_a_search_without_further_actions_ends_with_the_state_of_its_trials(reasons: Any, failed: bool, canceled: bool):
     run = SearchRun(SearchMethod(context(trials=2)))
-    names = created(run.begin().actions)
+    names = created_ids(run.begin().actions)
     steps = [run.process(TrialClosed(name, reason)) for name, reason in zip(names, reasons, strict=True)]
     (end,) = steps[-1].actions
     assert (end["failed"], end["canceled"]) == (failed, canceled)
     assert end["reason"] == ("every trial of the search failed (2 of 2)" if failed else "")
 
 
-def test_a_method_without_any_trial_ends_at_once_and_hears_nothing_after_its_end():
+def test_a_search_that_is_shut_down_gets_no_further_events():
     class Mine(SearchMethod):
         def initial(self):
             return [self.create(), Shutdown(reason="enough")]
@@ -147,20 +147,20 @@ def test_a_method_without_any_trial_ends_at_once_and_hears_nothing_after_its_end
         def on_trial_ended(self, event):
             raise AssertionError
 
-    assert [each["kind"] for each in returning().begin().actions] == ["shutdown"]
+    assert [action["kind"] for action in returning().begin().actions] == ["shutdown"]
     run = SearchRun(Mine(context()))
-    assert [(each["kind"], each["reason"]) for each in run.begin().actions] == [("shutdown", "enough")]
+    assert [(action["kind"], action["reason"]) for action in run.begin().actions] == [("shutdown", "enough")]
     assert run.process(TrialClosed("a", "completed")).actions == []
 
 
-def test_new_limits_are_the_methods_at_once():
+def test_changed_limits_apply_immediately_and_after_a_restore():
     run = SearchRun(SearchMethod(context(trials=2)))
     run.begin()
-    assert len(created(run.process(LimitsChanged(5, 4)).actions)) == 2
+    assert len(created_ids(run.process(LimitsChanged(5, 4)).actions)) == 2
     assert run.method.context.max_trials == 5
-    again = SearchRun(SearchMethod(context(trials=2)))
-    again.restore(run.snapshot())
-    assert (again.method.context.max_trials, again.method.created) == (5, 4)
+    restored = SearchRun(SearchMethod(context(trials=2)))
+    restored.restore(run.snapshot())
+    assert (restored.method.context.max_trials, restored.method.created) == (5, 4)
 
 
 @pytest.mark.parametrize("name", ["initial_operations", "on_trial_closed", "save_method_state"])
@@ -170,56 +170,56 @@ def test_methods_of_the_class_of_2022_are_refused_with_their_replacement(name: s
 
 
 class Greedy(SearchMethod):
-    """Stops what is worse than the best; its state is in the snapshot."""
+    """A search that stops trials much worse than the best. Its state is in the snapshot."""
 
     best = 1e9
-    seen = 0
+    reports = 0
 
     def on_validation(self, event):
-        self.seen += 1
+        self.reports += 1
         self.best = min(self.best, event.metric)
-        return [Stop(event.request_id, f"after {self.seen}")] if event.metric > 1.5 * self.best else []
+        return [Stop(event.request_id, f"after {self.reports}")] if event.metric > 1.5 * self.best else []
 
     def snapshot(self):
-        return [self.best, self.seen]
+        return [self.best, self.reports]
 
     def restore(self, snapshot):
-        self.best, self.seen = snapshot
+        self.best, self.reports = snapshot
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.floats(0.1, 9), st.booleans(), st.booleans()), max_size=40))
-def test_a_search_that_goes_on_from_its_snapshot_decides_as_an_uninterrupted_one(story: list[Any]):
-    straight, broken = SearchRun(Greedy(context(6, 3))), SearchRun(Greedy(context(6, 3)))
+def test_a_search_that_is_restored_from_its_snapshot_decides_as_an_uninterrupted_one(story: list[Any]):
+    straight, interrupted = SearchRun(Greedy(context(6, 3))), SearchRun(Greedy(context(6, 3)))
     actions = straight.begin().actions
-    assert broken.begin().actions == actions
-    trials = created(actions)
-    for place, metric, closes, dies in story:
+    assert interrupted.begin().actions == actions
+    trials = created_ids(actions)
+    for position, metric, is_closed, is_restored in story:
         if not trials:
             break
-        name = trials[place % len(trials)]
-        event = TrialClosed(name, "completed") if closes else TrialValidated(name, 1, 1.0, metric)
-        if closes:
+        name = trials[position % len(trials)]
+        event = TrialClosed(name, "completed") if is_closed else TrialValidated(name, 1, 1.0, metric)
+        if is_closed:
             trials.remove(name)
-        if dies:
-            stored = json.loads(json.dumps(broken.snapshot()))
-            broken = SearchRun(Greedy(context(6, 3)))
-            broken.restore(stored)
+        if is_restored:
+            stored = json.loads(json.dumps(interrupted.snapshot()))
+            interrupted = SearchRun(Greedy(context(6, 3)))
+            interrupted.restore(stored)
         actions = straight.process(event).actions
-        assert broken.process(event).actions == actions
-        trials += created(actions)
+        assert interrupted.process(event).actions == actions
+        trials += created_ids(actions)
         assert len(trials) <= 3
     assert straight.method.created <= 6
-    assert straight.snapshot() == broken.snapshot()
+    assert straight.snapshot() == interrupted.snapshot()
 
 
-def test_names_of_2022_say_what_is_used_now():
+def test_importing_a_name_of_2022_from_the_searcher_names_its_replacement():
     with pytest.raises(ImportError, match="ValidateAfter belongs to the SearchMethod of Determined 2022"):
         exec("from determined.searcher import ValidateAfter", {})
     assert not hasattr(determined.searcher, "Nothing")
 
 
-def test_the_aliases_name_every_event_and_action():
-    assert {each.__name__ for each in (*Event.__args__, *Action.__args__)} == {
+def test_the_aliases_event_and_action_hold_every_class():
+    assert {kind.__name__ for kind in (*Event.__args__, *Action.__args__)} == {
         *("TrialValidated", "TrialClosed", "LimitsChanged"),
         *("Create", "Stop", "Shutdown"),
     }

@@ -1,4 +1,4 @@
-"""What goes wrong with a bucket: each is said where it happens, and no half of a checkpoint is ever seen."""
+"""Failures of a bucket: each raises an error with its place, and no half checkpoint is visible."""
 
 import http.client
 import json
@@ -45,7 +45,9 @@ def metadata(folder: Path) -> None:
     (folder / METADATA_FILE).write_text("{}")
 
 
-def test_the_files_that_make_it_visible_are_uploaded_last(storage: BucketStorage, monkeypatch: pytest.MonkeyPatch):
+def test_metadata_and_hashes_are_uploaded_after_all_other_files(
+    storage: BucketStorage, monkeypatch: pytest.MonkeyPatch
+):
     puts: list[str] = []
     real = storage._files.put_file
 
@@ -61,11 +63,11 @@ def test_the_files_that_make_it_visible_are_uploaded_last(storage: BucketStorage
     assert len(puts) == 22
 
 
-@pytest.mark.parametrize("obeyed", [1, 100], ids=["in part", "whole"])
-def test_objects_that_are_gone_already_do_not_fail_a_removal(
-    storage: BucketStorage, monkeypatch: pytest.MonkeyPatch, obeyed: int
+@pytest.mark.parametrize("removed", [1, 100], ids=["in part", "whole"])
+def test_a_removal_succeeds_although_objects_are_already_gone(
+    storage: BucketStorage, monkeypatch: pytest.MonkeyPatch, removed: int
 ):
-    """As with gcsfs, which repeats a request whose answer was lost."""
+    """gcsfs repeats a request whose answer was lost."""
     with storage.store_path(U1, metadata) as folder:
         for number in range(5):
             (folder / f"part-{number}").write_text("x")
@@ -73,7 +75,7 @@ def test_objects_that_are_gone_already_do_not_fail_a_removal(
 
     def lose_the_answer(keys: list[str]) -> None:
         monkeypatch.setattr(storage._files, "rm", remove)
-        remove(keys[:obeyed])
+        remove(keys[:removed])
         raise FileNotFoundError(keys)
 
     monkeypatch.setattr(storage._files, "rm", lose_the_answer)
@@ -81,7 +83,7 @@ def test_objects_that_are_gone_already_do_not_fail_a_removal(
     assert storage._sizes(U1) == {}
 
 
-def test_an_upload_that_was_killed_is_never_seen(store: Store):
+def test_a_killed_upload_is_no_checkpoint_and_can_be_deleted(store: Store):
     code = (
         "import os, sys, json, pathlib\n"
         "from determined.storage import from_config\n"
@@ -102,16 +104,16 @@ def test_an_upload_that_was_killed_is_never_seen(store: Store):
     assert [key for key in store.objects() if U1 in key] == []
 
 
-def test_a_service_that_is_away_for_a_moment_costs_only_what_it_missed(
+def test_only_the_file_whose_upload_failed_is_uploaded_again(
     storage: BucketStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    tried: list[str] = []
+    attempts: list[str] = []
     real = storage._files.put_file
 
     def put(path: str, key: str, **_: object) -> None:
         name = key.rpartition("/")[2]
-        tried.append(name)
-        if name == "b" and tried.count("b") < 3:
+        attempts.append(name)
+        if name == "b" and attempts.count("b") < 3:
             raise ConnectionResetError("connection reset by peer")
         real(path, key)
 
@@ -119,13 +121,13 @@ def test_a_service_that_is_away_for_a_moment_costs_only_what_it_missed(
     with storage.store_path(U1, metadata) as folder:
         (folder / "a").write_text("a")
         (folder / "b").write_text("b")
-    assert sorted(tried) == sorted(["a", "b", "b", "b", METADATA_FILE, HASHES_FILE])
+    assert sorted(attempts) == sorted(["a", "b", "b", "b", METADATA_FILE, HASHES_FILE])
     assert storage.resources(U1) == {"a": 1, "b": 1, METADATA_FILE: 2}
     assert "cannot upload b to checkpoint storage s3://checkpoints/lab/runs: connection reset by peer" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["../../outside", "a/../../../outside", "/outside"])
-def test_a_key_that_leaves_the_folder_is_refused(storage: BucketStorage, tmp_path: Path, name: str):
+def test_an_object_whose_key_leaves_the_checkpoint_is_refused(storage: BucketStorage, tmp_path: Path, name: str):
     with storage.store_path(U1, metadata) as folder:
         (folder / "a").write_text("a")
     storage._files.call_s3("put_object", Bucket="checkpoints", Key=f"lab/runs/{U1}/{name}", Body=b"x")
@@ -136,12 +138,12 @@ def test_a_key_that_leaves_the_folder_is_refused(storage: BucketStorage, tmp_pat
     storage._files.call_s3("delete_object", Bucket="checkpoints", Key=f"lab/runs/{U1}/{name}")
 
 
-def test_a_service_that_is_gone_is_named(store: Store):
-    gone = from_config(store.config | {"endpoint_url": "http://127.0.0.1:9"}, {})
+def test_the_probe_of_an_unreachable_service_names_its_address(store: Store):
+    unreachable = from_config(store.config | {"endpoint_url": "http://127.0.0.1:9"}, {})
     with pytest.raises(
         StorageError, match=r"cannot write to checkpoint storage s3://checkpoints/lab/runs: .*127\.0\.0\.1:9"
     ):
-        gone.probe()
+        unreachable.probe()
 
 
 def test_a_bucket_that_is_removed_during_an_upload_is_named(monkeypatch: pytest.MonkeyPatch):
@@ -160,20 +162,21 @@ def test_a_bucket_that_is_removed_during_an_upload_is_named(monkeypatch: pytest.
     assert str(failed.value).endswith("the last good checkpoint is kept")
 
 
-def test_wrong_keys_are_refused_and_no_key_is_shown(caplog: pytest.LogCaptureFixture):
+def test_the_error_about_wrong_keys_shows_no_key(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG)
     with s3_store() as store:
         url = urlsplit(store.config["endpoint_url"])
         connection = http.client.HTTPConnection(str(url.hostname), url.port)
-        connection.request("POST", "/moto-api/reset-auth", b"0")  # from now on the server looks at keys
+        connection.request("POST", "/moto-api/reset-auth", b"0")  # from now on the server checks keys
         assert connection.getresponse().status == 200
         connection.close()
         with pytest.raises(
             StorageError, match=r"storage s3://checkpoints/lab/runs: it refuses these keys \("
         ) as failed:
             from_config(store.config, {}).probe()
-    ours = "".join(each.getMessage() for each in caplog.records if each.name.startswith("determined"))
-    assert store.config["secret_key"] not in f"{failed.value} {ours}"
+    records = (record for record in caplog.records if record.name.startswith("determined"))
+    log = "".join(record.getMessage() for record in records)
+    assert store.config["secret_key"] not in f"{failed.value} {log}"
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_wrong_keys_are_refused_and_no_key_is_shown(caplog: pytest.LogCaptureFix
         ("azure", "adlfs", {"container": "c", "connection_string": "AccountName=a;AccountKey=aw=="}),
     ],
 )
-def test_a_missing_library_is_named_with_its_command(
+def test_a_missing_storage_library_is_named_with_its_install_command(
     monkeypatch: pytest.MonkeyPatch, kind: str, library: str, section: dict[str, Any]
 ):
     monkeypatch.setitem(sys.modules, library, None)
@@ -193,7 +196,7 @@ def test_a_missing_library_is_named_with_its_command(
     assert f"run `pip install {library}` there" in str(failed.value)
 
 
-def test_nothing_of_a_store_is_imported_before_it_is_used():
+def test_storage_libraries_are_imported_only_when_they_are_used():
     code = (
         "import sys, determined, determined.core\n"
         "from determined.storage import from_config\n"
@@ -223,8 +226,10 @@ def test_masked_keys_are_not_sent(store: Store, monkeypatch: pytest.MonkeyPatch)
         ({"endpoint_url": "http://a"}, {"prefix": "lab"}, False),
     ],
 )
-def test_a_place_holds_what_is_below_it(outer: dict[str, str], inner: dict[str, str], is_below: bool):
-    places = [bucket_of({"type": "s3", "bucket": "b", **each}) for each in (outer, inner)]
-    assert isinstance(places[0], Bucket)
-    assert isinstance(places[1], Bucket)
-    assert places[0].holds(places[1]) is is_below
+def test_a_bucket_holds_another_one_with_a_prefix_below_its_own(
+    outer: dict[str, str], inner: dict[str, str], is_below: bool
+):
+    buckets = [bucket_of({"type": "s3", "bucket": "b", **section}) for section in (outer, inner)]
+    assert isinstance(buckets[0], Bucket)
+    assert isinstance(buckets[1], Bucket)
+    assert buckets[0].holds(buckets[1]) is is_below

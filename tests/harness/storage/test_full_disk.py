@@ -1,4 +1,4 @@
-"""A checkpoint on a full disk waits until there is space."""
+"""A checkpoint on a full disk: it waits until there is space."""
 
 import threading
 from pathlib import Path
@@ -22,7 +22,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directory, "RETRY_SECONDS", 0.02)
 
 
-def nothing(_folder: Path) -> None:
+def write_nothing(_folder: Path) -> None:
     pass
 
 
@@ -32,7 +32,7 @@ def test_a_checkpoint_is_not_begun_while_the_disk_is_full(disk: SmallDisk, caplo
     (disk.path / "checkpoints").mkdir()
 
     def store() -> None:
-        with storage.store_path(uuid, nothing) as path:
+        with storage.store_path(uuid, write_nothing) as path:
             (path / "weights").write_bytes(bytes(SIZE))
 
     thread = threading.Thread(target=store)
@@ -45,12 +45,12 @@ def test_a_checkpoint_is_not_begun_while_the_disk_is_full(disk: SmallDisk, caplo
     assert caplog.text.count("waits") == 1
 
 
-def test_an_upload_that_fills_the_disk_is_made_again(disk: SmallDisk, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_an_upload_that_fills_the_disk_is_repeated(disk: SmallDisk, tmp_path: Path, caplog: pytest.LogCaptureFixture):
     (tmp_path / "weights").write_bytes(bytes(SIZE))
     storage, uuid = DirectoryStorage(disk.path / "checkpoints"), str(uuid4())
     other = disk.path / "other"
     other.write_bytes(bytes(6 << 20))
-    thread = threading.Thread(target=storage.upload, args=(tmp_path, uuid, ["weights"], nothing))
+    thread = threading.Thread(target=storage.upload, args=(tmp_path, uuid, ["weights"], write_nothing))
     thread.start()
     wait_until(lambda: "is stored when there is space again" in caplog.text, what="a warning")
     other.unlink()

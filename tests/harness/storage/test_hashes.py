@@ -1,4 +1,4 @@
-"""Hashes of files, in one block and in several; those of earlier versions are still understood."""
+"""Hashes of files in one block and in several, and hashes of earlier versions."""
 
 import hashlib
 from pathlib import Path
@@ -25,16 +25,16 @@ def test_a_file_of_one_block_has_its_sha256(tmp_path: Path, size: int):
 
 
 @pytest.mark.parametrize("size", [1001, 1999, 2000, 5432])
-def test_every_byte_of_a_file_of_several_blocks_counts(tmp_path: Path, size: int):
+def test_a_change_of_any_block_of_a_file_changes_its_hash(tmp_path: Path, size: int):
     content = bytearray(b"x" * size)
     file = tmp_path / "a"
     file.write_bytes(content)
     expected = {"a": hashes.digest(file)}
-    blocks = [hashlib.sha256(content[at : at + 1000]).digest() for at in range(0, size, 1000)]
+    blocks = [hashlib.sha256(content[start : start + 1000]).digest() for start in range(0, size, 1000)]
     assert expected["a"] == "sha256-64MiB:" + hashlib.sha256(b"".join(blocks)).hexdigest()
     hashes.verify(tmp_path, ["a"], expected, UUID)
-    for at in (0, 999, 1000, size - 1):
-        file.write_bytes(content[:at] + b"y" + content[at + 1 :])
+    for position in (0, 999, 1000, size - 1):
+        file.write_bytes(content[:position] + b"y" + content[position + 1 :])
         with pytest.raises(StorageError, match="a has changed since it was stored"):
             hashes.verify(tmp_path, ["a"], expected, UUID)
     file.write_bytes(content[:-1])
@@ -42,7 +42,7 @@ def test_every_byte_of_a_file_of_several_blocks_counts(tmp_path: Path, size: int
         hashes.verify(tmp_path, ["a"], expected, UUID)
 
 
-def test_a_large_file_of_an_earlier_version_has_one_hash(tmp_path: Path):
+def test_a_large_file_of_an_earlier_version_is_verified_by_one_hash(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"x" * 5432)
     hashes.verify(tmp_path, ["a"], {"a": hashlib.sha256(b"x" * 5432).hexdigest()}, UUID)
     with pytest.raises(StorageError):

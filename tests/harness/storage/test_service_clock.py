@@ -1,4 +1,4 @@
-"""A store that refuses requests because of this machine's clock: the error says so, and by how much."""
+"""The error about a store that refuses requests because of this machine's clock."""
 
 import threading
 import time
@@ -22,9 +22,9 @@ BODY = (
 
 
 class _Skewed(BaseHTTPRequestHandler):
-    """An S3 whose clock is three hours ahead."""
+    """An S3 service whose clock is three hours ahead."""
 
-    protocol_version = "HTTP/1.1"  # answers clients that ask before they send a body
+    protocol_version = "HTTP/1.1"  # supports clients that expect 100-continue
 
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -50,19 +50,19 @@ def endpoint() -> Iterator[str]:
     server.server_close()
 
 
-def test_the_probe_of_a_bucket_names_the_clock_and_by_how_much(endpoint: str) -> None:
+def test_the_probe_of_a_bucket_names_the_difference_of_the_clocks(endpoint: str) -> None:
     keys = {"access_key": "a", "secret_key": "b"}
     storage = BucketStorage({"type": "s3", "bucket": "lab", "endpoint_url": endpoint, **keys})
     with pytest.raises(StorageError) as failed:
         storage.probe()
-    said = (
+    expected = (
         "cannot write to checkpoint storage s3://lab: the clock of this machine is 3 h 0 min behind the store's; set it"
     )
-    assert failed.value.message.startswith(said)
+    assert failed.value.message.startswith(expected)
     assert "The difference between the request time and the current time is too large" in failed.value.message
 
 
-def refused(date: object) -> Exception:
+def refusal_with_date(date: object) -> Exception:
     error = PermissionError("refused")
     cause: Any = RuntimeError("as of a library")
     cause.response = {"ResponseMetadata": {"HTTPHeaders": {"date": date}}}
@@ -71,7 +71,7 @@ def refused(date: object) -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "said"),
+    ("ahead", "expected"),
     [
         (1200, "the clock of this machine is 20 min behind the store's; set it"),
         (-7260, "the clock of this machine is 2 h 1 min ahead of the store's; set it"),
@@ -79,13 +79,13 @@ def refused(date: object) -> Exception:
         (-200, ""),
     ],
 )
-def test_only_a_difference_that_explains_a_refusal_is_named(ahead: int, said: str) -> None:
-    assert clock_difference(refused(formatdate(NOW + ahead, usegmt=True)), NOW) == said
+def test_only_a_clock_difference_of_many_minutes_is_named(ahead: int, expected: str) -> None:
+    assert clock_difference(refusal_with_date(formatdate(NOW + ahead, usegmt=True)), NOW) == expected
 
 
 @pytest.mark.parametrize("date", [None, "", "yesterday"])
-def test_an_answer_without_a_date_is_no_reason_to_speak_of_clocks(date: object) -> None:
-    assert clock_difference(refused(date), NOW) == ""
+def test_an_answer_without_a_date_gives_no_clock_difference(date: object) -> None:
+    assert clock_difference(refusal_with_date(date), NOW) == ""
     assert clock_difference(OSError("no answer"), NOW) == ""
 
 

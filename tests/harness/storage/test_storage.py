@@ -1,4 +1,4 @@
-"""One suite for every storage: whole or not at all, and errors that name the place."""
+"""The checkpoint storages, with the same tests for each: whole checkpoints or none, and errors that name the place."""
 
 import errno
 import json
@@ -14,8 +14,8 @@ U1, GOOD, BAD = (f"00000000-0000-4000-8000-{number:012x}" for number in (1, 2, 3
 
 
 @pytest.fixture(params=["shared_fs", "directory"])
-def created(request, tmp_path):
-    """A storage and its root."""
+def storage_and_root(request, tmp_path):
+    """Returns a storage, its root, and the place that its errors name."""
     if request.param == "shared_fs":
         config = {"type": "shared_fs", "host_path": "/srv/store", "storage_path": "some/where"}
         return (
@@ -30,18 +30,18 @@ def created(request, tmp_path):
     )
 
 
-def nothing(folder):
+def write_nothing(folder):
     pass
 
 
 def store(storage, uuid=U1, **files):
-    with storage.store_path(uuid, nothing) as path:
+    with storage.store_path(uuid, write_nothing) as path:
         for name, text in files.items():
             (path / name).write_text(text)
 
 
-def test_uploaded_files_are_listed_and_downloaded_unchanged(created, tmp_path):
-    storage, root, _ = created
+def test_uploaded_files_are_listed_and_downloaded_unchanged(storage_and_root, tmp_path):
+    storage, root, _ = storage_and_root
     source = tmp_path / "source"
     (source / "sub").mkdir(parents=True)
     (source / "sub" / "b").write_text("bb")
@@ -60,9 +60,9 @@ def test_uploaded_files_are_listed_and_downloaded_unchanged(created, tmp_path):
     assert os.listdir(root) == []
 
 
-def test_a_checkpoint_is_invisible_until_it_is_complete(created):
-    storage, root, _ = created
-    with storage.store_path(U1, nothing) as path:
+def test_a_checkpoint_is_invisible_until_it_is_complete(storage_and_root):
+    storage, root, _ = storage_and_root
+    with storage.store_path(U1, write_nothing) as path:
         (path / "a").write_text("a")
         assert not (root / U1).exists()
         assert path.parent == root
@@ -70,8 +70,8 @@ def test_a_checkpoint_is_invisible_until_it_is_complete(created):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.ESTALE])
-def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(created, number):
-    storage, root, shown = created
+def test_the_error_of_a_full_disk_names_the_place_and_keeps_the_last_good_checkpoint(storage_and_root, number):
+    storage, root, place = storage_and_root
     store(storage, GOOD, a="1")
 
     def fill(path):
@@ -80,29 +80,29 @@ def test_a_full_disk_names_the_place_and_keeps_the_last_good_one(created, number
 
     with pytest.raises(StorageError) as failed, storage.store_path(BAD, fill):
         pass
-    assert shown in str(failed.value)
+    assert place in str(failed.value)
     assert "last good checkpoint is kept" in str(failed.value)
     assert os.listdir(root) == [GOOD]
 
 
-def test_an_error_of_the_user_is_raised_unchanged(created):
-    storage, root, _ = created
-    with pytest.raises(FileNotFoundError, match="mine"), storage.store_path(BAD, nothing):
+def test_an_error_inside_store_path_is_raised_unchanged(storage_and_root):
+    storage, root, _ = storage_and_root
+    with pytest.raises(FileNotFoundError, match="mine"), storage.store_path(BAD, write_nothing):
         os.stat("/nowhere/mine")
     assert os.listdir(root) == []
 
 
-def test_a_missing_checkpoint_is_an_error(created):
-    storage, _, shown = created
+def test_the_error_about_a_missing_checkpoint_names_the_place(storage_and_root):
+    storage, _, place = storage_and_root
     with pytest.raises(StorageError, match=f"{BAD} is not in") as failed, storage.restore_path(BAD):
         pass
-    assert shown in str(failed.value)
+    assert place in str(failed.value)
 
 
 @pytest.mark.parametrize("name", ["", ".", "model", "ABCDEF00-0000-4000-8000-000000000001", U1 + "\n", U1 + "/a"])
-def test_only_a_uuid_names_a_checkpoint(created, name):
-    """No name here leaves the test's own folder: without the check, ``delete`` removes what the name leads to."""
-    storage, root, _ = created
+def test_a_checkpoint_name_that_is_no_uuid_is_refused(storage_and_root, name):
+    """No name here leaves the test's own folder. Without the check, ``delete`` would remove the folder of that name."""
+    storage, root, _ = storage_and_root
     store(storage, a="1")
     for act in (storage.delete, storage.resources, lambda uuid: store(storage, uuid)):
         with pytest.raises(StorageError, match="is not a checkpoint ID"):
@@ -111,8 +111,8 @@ def test_only_a_uuid_names_a_checkpoint(created, name):
     assert os.listdir(root.parent) == [root.name]
 
 
-def test_a_probe_leaves_no_file(created):
-    storage, root, _ = created
+def test_a_probe_leaves_no_file(storage_and_root):
+    storage, root, _ = storage_and_root
     storage.probe()
     assert os.listdir(root) == []
 

@@ -1,4 +1,4 @@
-"""Makes compositions without Hydra."""
+"""Helpers that create compositions without Hydra."""
 
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ def job(number: int = 0, overrides: list[str] | None = None, **config: Any) -> J
 
 
 def composition(folder: Path, *jobs: Job, arguments: list[str] | None = None, **facts: Any) -> Composition:
-    """A run of ``scripts/train.py`` below ``folder``, or a multirun if there are several jobs."""
-    known: dict[str, Any] = {
+    """Returns a run of ``scripts/train.py`` below ``folder``, or a multirun if there are several jobs."""
+    defaults: dict[str, Any] = {
         "is_sweep": len(jobs) > 1,
         "name": "digits",
         "job_name": "train",
@@ -28,4 +28,4 @@ def composition(folder: Path, *jobs: Job, arguments: list[str] | None = None, **
         "python": Path("/opt/envs/hydra"),
     }
     script = folder / "scripts" / "train.py"
-    return Composition(script, folder, arguments or [], list(jobs) or [job()], **(known | facts))
+    return Composition(script, folder, arguments or [], list(jobs) or [job()], **(defaults | facts))

@@ -1,4 +1,4 @@
-"""A Hydra project in the working folder, and `det hydra` in it."""
+"""Fixtures: a Hydra project in the working folder, and `det hydra` in it."""
 
 import sys
 from collections.abc import Callable
@@ -22,13 +22,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def det(project: Path, det_here: Det) -> Det:
-    """Runs ``det hydra`` in the project."""
+    """Returns a function that runs ``det hydra`` in the project."""
     return det_here
 
 
 @pytest.fixture
 def det_here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Det:
-    """Runs ``det hydra`` in the working folder; returns the exit code, the output and the messages."""
+    """Returns a function that runs ``det hydra`` in the working folder. It returns exit code, output and messages."""
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
 
     def run(*words: str) -> tuple[int, str, str]:

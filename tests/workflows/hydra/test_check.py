@@ -1,4 +1,4 @@
-"""``det hydra check``: values with their origins, and all errors with their places; nothing is trained."""
+"""``det hydra check``: it prints values with their origins, or all errors with their positions, and trains nothing."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ SCRIPT = "scripts/train.py"
 
 def test_every_value_is_printed_with_its_origin(det, project):
     code, out, err = det("check", SCRIPT, "first=x", "second=${first}")
-    lines = dict(line.split("  # ") for line in (" ".join(each.split(" ")) for each in out.splitlines()))
+    lines = dict(line.split("  # ") for line in (" ".join(line.split(" ")) for line in out.splitlines()))
     origins = {key.strip(): origin for key, origin in lines.items()}
     assert code == 0
     assert origins == {
@@ -30,7 +30,7 @@ def test_every_value_is_printed_with_its_origin(det, project):
     assert not (project / "outputs").exists()
 
 
-def test_an_experiment_may_be_named_with_its_suffix(det):
+def test_an_experiment_may_be_named_with_the_suffix_yaml(det):
     _, out, _ = det("check", SCRIPT, "+experiment=large.yaml")
     assert "trainer.steps = 4" in out
     assert "configs/experiment/large.yaml:7" in out
@@ -76,16 +76,16 @@ def test_an_experiment_may_be_named_with_its_suffix(det):
         (["-m", "trainer.lr=1,fast"], ["trainer.lr: Value 'fast'"]),
     ],
 )
-def test_what_is_wrong_is_said_with_place_and_advice(det, project, overrides, expected):
+def test_invalid_overrides_and_configurations_are_reported_with_position_and_advice(det, project, overrides, expected):
     code, out, err = det("check", SCRIPT, *overrides)
     assert code == 4
     assert out == ""
     assert [part for part in expected if part not in err] == []
     assert "Traceback" not in err
-    assert {each.name for each in project.iterdir()} == {"configs", "scripts"}
+    assert {path.name for path in project.iterdir()} == {"configs", "scripts"}
 
 
-def test_secrets_are_not_printed(det, monkeypatch):
+def test_check_masks_secrets(det, monkeypatch):
     monkeypatch.setenv("LOGGER_TOKEN", "hunter22")
     words = ("first=${oc.env:LOGGER_TOKEN}", "second=user:${first}", "+model.api_key=sesame42")
     _, out, err = det("check", SCRIPT, *words)
@@ -94,7 +94,7 @@ def test_secrets_are_not_printed(det, monkeypatch):
     assert "second = user:********" in out
 
 
-def test_a_multirun_shows_what_its_jobs_share_and_what_they_do_not(det):
+def test_check_of_a_multirun_prints_shared_values_once_and_different_ones_by_job(det):
     code, out, err = det("check", SCRIPT, "-m", "model=small,large")
     shared, _, different = out.partition("# job 0: model=small\n")
     assert code == 0
@@ -104,14 +104,14 @@ def test_a_multirun_shows_what_its_jobs_share_and_what_they_do_not(det):
     assert "2 jobs" in err
 
 
-def test_values_of_the_sweeper_make_jobs(det):
+def test_sweeper_params_of_the_configuration_create_jobs(det):
     _, out, _ = det("check", SCRIPT, "--json", "+experiment=sweep")
-    assert [each["overrides"] for each in json.loads(out)["jobs"]] == [
+    assert [job["overrides"] for job in json.loads(out)["jobs"]] == [
         [f"trainer.lr={lr}", f"model={model}", "+experiment=sweep"] for lr in (1, 2) for model in ("small", "large")
     ]
 
 
-def test_lines_of_setup_without_effect_are_named_with_the_right_key(det, monkeypatch):
+def test_slurm_options_in_setup_are_warned_about_with_the_right_key(det, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     code, _, err = det("check", SCRIPT, "-m", "hydra/launcher=slurm_launcher")
     assert code == 0

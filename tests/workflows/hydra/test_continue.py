@@ -1,4 +1,4 @@
-"""``det hydra continue``: the folder is read, the checkpoint chosen, and only what is unfinished runs again."""
+"""``det hydra continue``: reading the run folder, choosing the checkpoint, and running only unfinished jobs."""
 
 import os
 import shutil
@@ -13,8 +13,8 @@ SCRIPT = "scripts/train.py"
 
 
 @pytest.fixture
-def ran(project):
-    """Runs the script as its user does; returns the folder of its results."""
+def run_script(project):
+    """Returns a function that runs the script as its user does. It returns the folder of the results."""
 
     def run(*words):
         subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, check=False)
@@ -24,8 +24,8 @@ def ran(project):
     return run
 
 
-def test_a_run_continues_from_its_newest_or_a_named_checkpoint(det, ran):
-    folder = ran("fail_at=2", "first='a b'")
+def test_a_run_continues_from_its_newest_or_a_named_checkpoint(det, run_script):
+    folder = run_script("fail_at=2", "first='a b'")
     code, out, err = det("continue", str(folder), "--new_overrides", "fail_at=-1 trainer.steps=4")
     assert code == 0
     assert "continues from step_2" in err
@@ -39,9 +39,9 @@ def test_a_run_continues_from_its_newest_or_a_named_checkpoint(det, ran):
     assert "checkpoint_step=1" in out
 
 
-def test_only_the_unfinished_jobs_of_a_multirun_run_again_and_in_their_folders(det, ran):
-    folder = ran("-m", "fail_at=-1,1", "trainer.lr=1,2")
-    shutil.rmtree(folder / "3")  # as if the multirun had been interrupted before
+def test_only_the_unfinished_jobs_of_a_multirun_continue_in_their_folders(det, run_script):
+    folder = run_script("-m", "fail_at=-1,1", "trainer.lr=1,2")
+    shutil.rmtree(folder / "3")  # as after an interruption before this job
     code, out, err = det("continue", str(folder), "--new_overrides", "fail_at=-1")
     assert code == 0
     assert [line for line in err.splitlines() if str(folder) in line] == [
@@ -56,9 +56,9 @@ def test_only_the_unfinished_jobs_of_a_multirun_run_again_and_in_their_folders(d
     assert f"every job of {folder} is finished" in err
 
 
-def test_an_application_without_the_keys_is_refused(det, ran, project):
+def test_an_application_without_the_keys_for_resuming_is_refused(det, run_script, project):
     script = project / SCRIPT
-    folder = ran("fail_at=2")
+    folder = run_script("fail_at=2")
     text = (
         script.read_text().replace("    checkpoint_step: int = -1\n", "").replace("cfg.checkpoint_step == -1", "True")
     )
@@ -68,8 +68,8 @@ def test_an_application_without_the_keys_is_refused(det, ran, project):
     assert "its configuration has no keys resume_from_folder and checkpoint_step" in err
 
 
-def test_slurm_that_is_not_installed_is_said_before_anything_runs(det, ran, monkeypatch):
-    folder = ran("fail_at=2")
+def test_use_slurm_without_slurm_is_refused_before_any_job_runs(det, run_script, monkeypatch):
+    folder = run_script("fail_at=2")
     monkeypatch.setenv("PATH", os.path.dirname(sys.executable))
     code, out, err = det("continue", str(folder), "--use_slurm")
     assert code == 4
@@ -77,7 +77,7 @@ def test_slurm_that_is_not_installed_is_said_before_anything_runs(det, ran, monk
     assert "Slurm is not installed on this machine" in err
 
 
-def test_a_folder_that_is_not_there_or_not_of_a_run_is_refused(det, project):
+def test_a_missing_folder_and_a_folder_of_no_run_are_refused(det, project):
     code, _, err = det("continue", "nowhere")
     assert (code, "nowhere: no such folder" in err) == (3, True)
     code, _, err = det("continue", "configs")
@@ -85,7 +85,7 @@ def test_a_folder_that_is_not_there_or_not_of_a_run_is_refused(det, project):
     assert "is no folder of a Hydra run" in err
 
 
-def made_folder(project, hydra="", config="", overrides=""):
+def make_run_folder(project, hydra="", config="", overrides=""):
     folder = project / "outputs" / "run"
     (folder / ".hydra").mkdir(parents=True)
     text = f"""\
@@ -102,30 +102,30 @@ hydra:
     return folder
 
 
-def test_the_folder_of_checkpoints_is_the_applications_own_if_it_says_so(project):
-    folder = made_folder(project, config="checkpointing: {folder: saved}")
+def test_the_configuration_may_name_the_folder_of_checkpoints(project):
+    folder = make_run_folder(project, config="checkpointing: {folder: saved}")
     for name in ("saved/step_2", "saved/step_10", "saved/step_x", "checkpoints/step_99"):
         (folder / name).mkdir(parents=True)
     assert list(run_folder.checkpoints(folder)) == [2, 10]
     assert run_folder.find_checkpoint(folder, -1) == folder / "saved" / "step_10"
 
 
-def test_overrides_of_hydra_that_belong_to_one_run_are_left_out(project):
-    run = run_folder.read(made_folder(project))
+def test_hydra_overrides_of_a_single_run_are_left_out(project):
+    run = run_folder.read(make_run_folder(project))
     assert run.hydra_overrides == ["hydra.job.chdir=true"]
     assert list(run.flags("config")) == []
     assert list(run.flags("other")) == ["--config-name", "config"]
 
 
-def test_the_script_is_found_by_its_configuration(project):
-    run = run_folder.read(made_folder(project))
+def test_find_script_finds_the_script_by_its_configuration(project):
+    run = run_folder.read(make_run_folder(project))
     (project / "scripts" / "check.py").write_text((project / SCRIPT).read_text())
     (project / "other.py").write_text("import hydra\n@hydra.main(config_path='elsewhere')\ndef main(cfg): ...\n")
     assert run_folder.find_script(run) == project / SCRIPT
 
 
-def test_several_scripts_that_fit_are_named(project):
-    run = run_folder.read(made_folder(project))
+def test_find_script_names_several_matching_scripts(project):
+    run = run_folder.read(make_run_folder(project))
     for name in ("a.py", "b.py"):
         (project / "scripts" / name).write_text((project / SCRIPT).read_text())
     (project / SCRIPT).unlink()

@@ -1,4 +1,4 @@
-"""The examples of docstrings."""
+"""The examples in the docstrings of ``determined_workflows.hydra``."""
 
 import doctest
 import importlib
@@ -10,7 +10,7 @@ import pytest
     "name",
     ["composition", "launcher_settings", "slurm_options", "composer.secrets", "override_grammar", "task.run_job"],
 )
-def test_examples_of_docstrings(name: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"determined_workflows.hydra.{name}"))
-    assert found.attempted
-    assert not found.failed
+def test_the_docstring_examples_of_hydra_modules_are_correct(name: str) -> None:
+    results = doctest.testmod(importlib.import_module(f"determined_workflows.hydra.{name}"))
+    assert results.attempted
+    assert not results.failed

@@ -1,4 +1,5 @@
-"""Projects whose script imports a package of the project, or is a module: check and task see the same."""
+"""Projects whose script imports a package of the project or is a module: the check and the task import the same
+files."""
 
 import json
 import os
@@ -33,7 +34,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    """A project with the package ``nets``, a script beside it, and a module in it."""
+    """Returns a project with the package ``nets``, a script beside it, and a module in it."""
     monkeypatch.delenv("PYTHONPATH", raising=False)
     folder = tmp_path / "lab"
     files = {
@@ -53,21 +54,23 @@ def lab(tmp_path, monkeypatch):
 
 
 def prepared(name, *arguments):
-    found = composition.compose(Path(name), arguments, python=sys.executable)
-    return submission.prepare(found, projects.find(found), LauncherSettings(), is_checked=False)
+    composed = composition.compose(Path(name), arguments, python=sys.executable)
+    return submission.prepare(composed, projects.find(composed), LauncherSettings(), is_checked=False)
 
 
-def run_elsewhere(sent, folder):
-    """Runs the job as its task does: the project has moved, and nothing of the old place is there."""
-    old = sent.project.folder
+def run_elsewhere(prepared_job, folder):
+    """Runs the job as its task does, after the project has moved."""
+    old = prepared_job.project.folder
     task = folder / "task"
     shutil.copytree(old, task)
     old.rename(old.with_name("gone"))
-    os.chdir(task / sent.project.working_folder)
-    path = [os.path.normpath(task / each) for each in sent.jobs["import_folders"]]
+    os.chdir(task / prepared_job.project.working_folder)
+    path = [os.path.normpath(task / import_folder) for import_folder in prepared_job.jobs["import_folders"]]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     command = [
-        each for each in command_of(json.loads(json.dumps(sent.jobs)), 0, sys.executable) if "detent" not in each
+        word
+        for word in command_of(json.loads(json.dumps(prepared_job.jobs)), 0, sys.executable)
+        if "detent" not in word
     ]
     ended = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -87,7 +90,7 @@ def test_a_script_imports_a_package_from_pythonpath_above_its_working_folder(lab
     assert f"width 3 from {tmp_path}/task/nets/net.py" in out
 
 
-def test_a_folder_of_pythonpath_that_only_the_job_imports_from_travels(lab, tmp_path, monkeypatch):
+def test_a_folder_of_pythonpath_is_sent_although_only_the_job_imports_from_it(lab, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(lab / "source"))
     (lab / "source").mkdir()
     (lab / "nets").rename(lab / "source" / "nets")
@@ -101,19 +104,19 @@ def test_a_folder_of_pythonpath_that_only_the_job_imports_from_travels(lab, tmp_
 
 
 @pytest.mark.parametrize("name", ["nets.train", "nets"])
-def test_a_module_runs_as_by_python_m(lab, tmp_path, name):
+def test_a_module_runs_as_with_python_m(lab, tmp_path, name):
     out = run_elsewhere(prepared(name, "width=5"), tmp_path)
     assert f"width 5 from {tmp_path}/task/nets/net.py below {tmp_path}/task/outputs" in out
 
 
-def test_check_and_run_take_the_same_names(lab, det_here):
+def test_check_and_run_accept_the_same_script_and_module_names(lab, det_here):
     for name in ("scripts/train.py", "nets.train", "nets"):
         code, out, err = det_here("check", name)
         assert (code, out.split("\n")[0].split()[:3]) == (0, ["width", "=", "8"]), err
         assert det_here("run", name, "--dry-run")[0] == 0
 
 
-def test_a_package_in_another_folder_and_a_module_started_as_a_script_get_advice(lab):
+def test_the_import_error_names_the_pythonpath_or_the_module_to_use(lab):
     (lab / "src").mkdir()
     (lab / "nets").rename(lab / "src" / "nets")
     with pytest.raises(CompositionError, match=f"help: it is in {lab}/src: start with PYTHONPATH={lab}/src"):
@@ -132,9 +135,9 @@ def test_a_package_from_outside_of_the_project_is_warned_about(lab, tmp_path, mo
     (tmp_path / "library").mkdir()
     (lab / "nets").rename(tmp_path / "library" / "nets")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "library"))
-    sent = prepared("scripts/train.py")
-    assert sent.project.folder == lab
-    assert [each for each in sent.warnings if f"imported from {tmp_path}/library" in each]
+    submission_ = prepared("scripts/train.py")
+    assert submission_.project.folder == lab
+    assert [warning for warning in submission_.warnings if f"imported from {tmp_path}/library" in warning]
 
 
 @pytest.mark.parametrize("is_module", [True, False])

@@ -1,4 +1,4 @@
-"""Waiting for the jobs of an experiment, against answers of a master that a test gives."""
+"""Waiting for the jobs of an experiment, with prepared answers of a master."""
 
 import logging
 
@@ -10,7 +10,7 @@ from determined_workflows.hydra.job_results import Outcome, wait
 
 
 class Answers:
-    """A session whose experiment goes through ``states``; each is a state and the trials at that time."""
+    """A session whose experiment goes through ``states``. Each is a state and the trials at that time."""
 
     def __init__(self, *states, metrics=()):
         self.states, self.metrics, self.killed = list(states), list(metrics), False
@@ -57,7 +57,7 @@ def _no_pause(monkeypatch):
     monkeypatch.setattr(job_results, "POLL_SECONDS", 0)
 
 
-def test_each_job_gets_its_value_or_its_failure():
+def test_wait_returns_the_value_or_the_failure_of_each_job():
     trials = [trial(1, "COMPLETED"), trial(0, "ERROR", "ValueError: bad"), trial(2, "COMPLETED"), trial(3, "CANCELED")]
     session = Answers(("COMPLETED", trials), metrics=[(11, "validation", 0.5), (12, "hydra", [1, "a"])])
     assert wait(session, 1, 5) == [
@@ -69,32 +69,32 @@ def test_each_job_gets_its_value_or_its_failure():
     ]
 
 
-def test_a_pause_is_waited_for(caplog):
+def test_wait_continues_through_a_pause_and_logs_it_once(caplog):
     session = Answers(
         ("PAUSED", [trial(0, "PAUSED")]), ("PAUSED", []), ("ACTIVE", []), ("COMPLETED", [trial(0, "COMPLETED")])
     )
     assert wait(session, 7, 1) == [Outcome()]
-    assert [each.message for each in caplog.records] == [
+    assert [record.message for record in caplog.records] == [
         "experiment 7 is paused; `det experiment activate 7` resumes it"
     ]
 
 
-def test_a_failure_is_said_while_others_still_run(caplog):
+def test_a_failed_job_is_logged_while_other_jobs_run(caplog):
     running = [trial(0, "ERROR", "ValueError: bad"), trial(1, "RUNNING")]
     session = Answers(("ACTIVE", running), ("ACTIVE", running), ("COMPLETED", [running[0], trial(1, "COMPLETED")]))
     with caplog.at_level(logging.ERROR):
         wait(session, 1, 2)
-    assert [each.message for each in caplog.records] == ["job 0 failed (trial 10): ValueError: bad"]
+    assert [record.message for record in caplog.records] == ["job 0 failed (trial 10): ValueError: bad"]
     assert not session.killed
 
 
-def test_the_first_failure_ends_the_others_if_asked():
+def test_the_first_failure_kills_the_experiment_with_fail_fast():
     running = [trial(0, "ERROR", "ValueError: bad"), trial(1, "RUNNING")]
     session = Answers(("ACTIVE", running), ("ERROR", [running[0], trial(1, "CANCELED")]))
     wait(session, 1, 2, is_fail_fast=True)
     assert session.killed
 
 
-def test_a_master_that_is_away_is_waited_for():
+def test_wait_continues_while_the_master_is_unavailable():
     session = Answers((None, []), (None, []), ("COMPLETED", [trial(0, "COMPLETED")]))
     assert wait(session, 1, 1) == [Outcome()]

@@ -1,4 +1,4 @@
-"""Keys of a launcher: what they ask of the cluster, and warnings about those that do nothing."""
+"""Keys of a launcher: the settings that they become, and warnings about keys without effect."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from determined_workflows.hydra.slurm_options import setup_warnings
         ({"gpus_per_node": 0, "nodes": 3}, 1),
     ],
 )
-def test_slots_are_the_gpus_of_all_nodes(keys, slots):
+def test_the_slots_are_the_gpus_of_all_nodes(keys, slots):
     assert read(keys).slots == slots
 
 
@@ -33,11 +33,11 @@ def test_keys_with_an_effect_are_read():
     assert list(warnings(keys)) == []
 
 
-def test_a_key_without_effect_is_warned_about_unless_it_asks_for_nothing():
+def test_a_launcher_key_without_effect_is_warned_about_unless_it_is_empty():
     keys = {"cpus_per_task": 28, "qos": "high", "mem_gb": None, "signal_delay_s": 120, "additional_parameters": {}}
-    found = list(warnings(keys))
-    assert [each.split()[0] for each in found] == ["hydra.launcher.cpus_per_task", "hydra.launcher.qos"]
-    assert "resources.priority" in found[1]
+    texts = list(warnings(keys))
+    assert [text.split()[0] for text in texts] == ["hydra.launcher.cpus_per_task", "hydra.launcher.qos"]
+    assert "resources.priority" in texts[1]
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,12 @@ def test_a_key_without_effect_is_warned_about_unless_it_asks_for_nothing():
         ("time=1-12", "timeout_min: 2160"),
     ],
 )
-def test_an_option_of_slurm_in_setup_is_named_with_its_key(line, key):
-    (found,) = setup_warnings([line])
-    assert f'"{line}"' in found
-    assert f"use {key}" in found
+def test_a_slurm_option_in_setup_is_warned_about_with_its_key(line, key):
+    (warning,) = setup_warnings([line])
+    assert f'"{line}"' in warning
+    assert f"use {key}" in warning
 
 
 @pytest.mark.parametrize("line", ["export NCCL_DEBUG=INFO", "module load cuda", "time", "source env.sh", "A=1", "hint"])
-def test_commands_in_setup_are_left_alone(line):
+def test_commands_in_setup_give_no_warning(line):
     assert list(setup_warnings([line])) == []

@@ -1,4 +1,4 @@
-"""The files of an application are read once for all jobs, which are composed as Hydra alone composes them."""
+"""Reading the files of an application once for all jobs; the compositions equal those of Hydra alone."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 LAUNCHER = Path(__file__).parents[3] / "workflows" / "hydra-launcher"
-"""It is installed only where Hydra shall find it."""
+"""The plugin, which tests add to the import path, so that Hydra finds it only there."""
 JOBS = (["job=1"], ["job=2", "model=large"], ["model=small", "+extra.key=1"], ["job=1"])
 
 
 @pytest.fixture
 def loader(tmp_path: Path) -> Iterator[Any]:
-    """Hydra's loader of a project with a group."""
+    """Yields Hydra's loader of a project with a group."""
     for file, text in {
         "conf/config.yaml": "defaults: [{model: small}, _self_]\njob: 0\nname: ${model.size}-${job}\n",
         "conf/model/small.yaml": "size: 1\n",
@@ -37,7 +37,7 @@ def loader(tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def remember(loader: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Makes the loader remember what it reads."""
+    """Returns a function that makes the loader remember the files that it reads."""
     monkeypatch.syspath_prepend(LAUNCHER)
     module = importlib.import_module("hydra_plugins.hydra_det_launcher.remembered_repository")
 
@@ -49,34 +49,36 @@ def remember(loader: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]
 
 def composed(loader: Any, overrides: list[str]) -> dict[str, Any]:
     master = loader.load_configuration("config", [], run_mode=RunMode.MULTIRUN)
-    found = OmegaConf.to_container(loader.load_sweep_config(master, overrides))
-    assert isinstance(found, dict)
-    return {str(key): value for key, value in found.items()}
+    container = OmegaConf.to_container(loader.load_sweep_config(master, overrides))
+    assert isinstance(container, dict)
+    return {str(key): value for key, value in container.items()}
 
 
 def test_jobs_are_composed_as_hydra_alone_composes_them(loader: Any, remember: Callable[[], None]) -> None:
-    expected = [composed(loader, each) for each in JOBS]
+    expected = [composed(loader, overrides) for overrides in JOBS]
     remember()
-    assert [composed(loader, each) for each in JOBS] == expected
+    assert [composed(loader, overrides) for overrides in JOBS] == expected
 
 
-def test_each_file_is_read_once(loader: Any, remember: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_configuration_file_is_read_once_for_all_jobs(
+    loader: Any, remember: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[str] = []
     load = ConfigRepository.load_config
 
-    def counted(self: ConfigRepository, config_path: str) -> Any:
+    def counting_load(self: ConfigRepository, config_path: str) -> Any:
         read.append(config_path)
         return load(self, config_path)
 
-    monkeypatch.setattr(ConfigRepository, "load_config", counted)
+    monkeypatch.setattr(ConfigRepository, "load_config", counting_load)
     remember()
-    for each in JOBS:
-        composed(loader, each)
+    for overrides in JOBS:
+        composed(loader, overrides)
     assert {"config", "model/small", "model/large"} <= set(read)
     assert len(read) == len(set(read))
 
 
-def test_a_job_with_a_search_path_of_its_own_reads_for_itself(
+def test_a_job_with_its_own_search_path_uses_it_alone(
     loader: Any, remember: Callable[[], None], tmp_path: Path
 ) -> None:
     remember()

@@ -1,4 +1,4 @@
-"""Folders of results that come from variables: below the project they move with it, as do the values made of them."""
+"""Result folders from variables: below the project, they and values derived from them move with the project."""
 
 import os
 import sys
@@ -37,14 +37,14 @@ def folder(tmp_path, monkeypatch):
     return folder
 
 
-def sent(*arguments):
-    found = composition.compose(Path("code/go.py"), arguments, python=sys.executable)
-    return submission.prepare(found, projects.find(found), LauncherSettings(), is_checked=False)
+def prepare_submission(*arguments):
+    composed = composition.compose(Path("code/go.py"), arguments, python=sys.executable)
+    return submission.prepare(composed, projects.find(composed), LauncherSettings(), is_checked=False)
 
 
-def argument(found, start):
-    """Returns the value of the last override that starts so, which is the one that counts."""
-    return [each.removeprefix(start) for each in found.jobs["jobs"][0] if each.startswith(start)][-1]
+def argument(prepared, start):
+    """Returns the value of the last override that begins with ``start``, which is the effective one."""
+    return [word.removeprefix(start) for word in prepared.jobs["jobs"][0] if word.startswith(start)][-1]
 
 
 @pytest.mark.parametrize(
@@ -57,37 +57,37 @@ def argument(found, start):
         ("runs/${lr}", "runs/1", "/runs/"),
     ],
 )
-def test_a_folder_below_the_project_lies_below_it_in_the_task(folder, written, expected, excluded):
-    found = sent(f"hydra.run.dir='{written}'")
-    assert argument(found, RUN) == expected
-    assert excluded in found.project.excludes
-    swept = sent("--multirun", "lr=1,2", f"hydra.sweep.dir='{written}'")
+def test_a_result_folder_below_the_project_is_relative_in_the_task(folder, written, expected, excluded):
+    prepared = prepare_submission(f"hydra.run.dir='{written}'")
+    assert argument(prepared, RUN) == expected
+    assert excluded in prepared.project.excludes
+    swept = prepare_submission("--multirun", "lr=1,2", f"hydra.sweep.dir='{written}'")
     assert argument(swept, SWEEP) == expected
 
 
-def test_a_folder_is_found_from_the_working_folder_of_the_task(folder, monkeypatch):
+def test_a_result_folder_is_relative_to_the_working_folder_of_the_task(folder, monkeypatch):
     monkeypatch.chdir(folder / "code")
-    found = composition.compose(Path("go.py"), ["hydra.run.dir=${home}/results"], python=sys.executable)
-    prepared = submission.prepare(found, projects.find(found), LauncherSettings(), is_checked=False)
+    composed = composition.compose(Path("go.py"), ["hydra.run.dir=${home}/results"], python=sys.executable)
+    prepared = submission.prepare(composed, projects.find(composed), LauncherSettings(), is_checked=False)
     assert argument(prepared, RUN) == "../results"
 
 
-def test_a_folder_that_is_written_as_an_absolute_path_stays(folder):
-    found = sent(f"hydra.run.dir={folder}/kept")
-    assert argument(found, RUN) == f"{folder}/kept"
-    assert found.warnings == []
-    assert argument(sent(f"+place={folder}/kept", "hydra.run.dir=${place}/a"), RUN) == f"{folder}/kept/a"
+def test_a_result_folder_with_an_absolute_path_is_unchanged(folder):
+    prepared = prepare_submission(f"hydra.run.dir={folder}/kept")
+    assert argument(prepared, RUN) == f"{folder}/kept"
+    assert prepared.warnings == []
+    assert argument(prepare_submission(f"+place={folder}/kept", "hydra.run.dir=${place}/a"), RUN) == f"{folder}/kept/a"
 
 
 def test_a_variable_that_leads_out_of_the_project_is_warned_about(folder, tmp_path):
-    found = sent("hydra.run.dir=${oc.env:SCRATCH}/a")
-    assert argument(found, RUN) == f"{tmp_path}/scratch/a"
-    assert found.warnings == [
+    prepared = prepare_submission("hydra.run.dir=${oc.env:SCRATCH}/a")
+    assert argument(prepared, RUN) == f"{tmp_path}/scratch/a"
+    assert prepared.warnings == [
         f"warning: hydra.run.dir comes from a variable: results go to {tmp_path}/scratch/a on the machine of the agent"
     ]
 
 
-def test_a_project_behind_a_link_keeps_its_folders(folder, tmp_path, monkeypatch):
+def test_result_folders_of_a_project_behind_a_link_are_relative(folder, tmp_path, monkeypatch):
     os.symlink(folder, tmp_path / "link")
     monkeypatch.chdir(tmp_path / "link")
-    assert argument(sent("hydra.run.dir=${oc.env:MY_HOME}/results"), RUN) == "results"
+    assert argument(prepare_submission("hydra.run.dir=${oc.env:MY_HOME}/results"), RUN) == "results"

@@ -1,4 +1,4 @@
-"""The program that runs a job inside a task."""
+"""The program that runs a job inside a task: overrides, setup, exit code and time limit."""
 
 import json
 import subprocess
@@ -23,11 +23,11 @@ def run(folder, setup=(), timeout_min=None, program="import sys; print(sys.argv[
     return subprocess.run(["bash", "-c", text], cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_the_overrides_of_the_job_reach_the_script_as_they_are(tmp_path):
+def test_the_script_receives_the_overrides_of_the_job_unchanged(tmp_path):
     assert run(tmp_path).stdout == "name='it''s'\n"
 
 
-def test_lines_of_setup_come_before_the_script_as_they_are_written(tmp_path):
+def test_setup_lines_run_in_the_shell_before_the_script(tmp_path):
     program = "import os; print(os.environ['LIST'])"
     setup = ["no-such-command=1", "export FIRST=a", 'export LIST="$FIRST,b"']
     ended = run(tmp_path, setup, program=program)
@@ -35,7 +35,7 @@ def test_lines_of_setup_come_before_the_script_as_they_are_written(tmp_path):
     assert ended.returncode == 0
 
 
-def test_the_number_of_the_job_is_a_hyperparameter(tmp_path):
+def test_the_number_of_the_job_is_read_from_the_hyperparameters(tmp_path):
     text = json.dumps({"hydra": {"job": 7}, "lr": 1})
     (tmp_path / "hparams").write_text(text)
     assert number_of_job({environment.HPARAMS: text}) == 7
@@ -44,12 +44,12 @@ def test_the_number_of_the_job_is_a_hyperparameter(tmp_path):
         number_of_job({})
 
 
-def test_the_exit_code_is_that_of_the_script(tmp_path):
+def test_the_job_exits_with_the_code_of_the_script(tmp_path):
     assert run(tmp_path, program="raise SystemExit(7)").returncode == 7
     assert run(tmp_path, timeout_min=1, program="raise SystemExit(7)").returncode == 7
 
 
-def test_a_job_ends_at_its_limit_and_says_so(tmp_path):
+def test_a_job_is_ended_at_its_time_limit_with_a_message(tmp_path):
     ended = run(tmp_path, timeout_min=0.001, program="import time; time.sleep(600)")
     assert ended.returncode == 124
     assert "longer than timeout_min=0.001" in ended.stderr

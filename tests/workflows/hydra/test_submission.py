@@ -1,4 +1,4 @@
-"""The experiment of a composition: its configuration, and the command of each job."""
+"""The experiment of a composition: its configuration, its project, and the command of each job."""
 
 import pytest
 import yaml
@@ -17,30 +17,30 @@ def folder(tmp_path):
     return tmp_path / "project"
 
 
-def prepared(found, settings=LauncherSettings(), changes=()):
-    return prepare(found, project.find(found), settings, changes)
+def prepared(composed, settings=LauncherSettings(), changes=()):
+    return prepare(composed, project.find(composed), settings, changes)
 
 
-def test_a_run_is_one_trial(folder):
-    found = prepared(composition(folder, job(0, lr=0.1), arguments=["--config-name", "other", "lr=0.1"]))
-    config = yaml.safe_load(found.config)
+def test_a_run_becomes_a_single_search_with_one_job(folder):
+    submission = prepared(composition(folder, job(0, lr=0.1), arguments=["--config-name", "other", "lr=0.1"]))
+    config = yaml.safe_load(submission.config)
     assert config["name"] == "digits"
     assert config["searcher"]["name"] == "single"
     assert config["hyperparameters"] == {"lr": 0.1, "hydra": {"job": 0, "overrides": "lr=0.1"}}
     assert config["environment"] == {"image": "venv:/opt/envs/hydra"}
-    assert found.jobs["script"] == "scripts/train.py"
-    assert found.jobs["jobs"] == [
+    assert submission.jobs["script"] == "scripts/train.py"
+    assert submission.jobs["jobs"] == [
         ["--config-name", "other", "lr=0.1", "hydra.run.dir=outputs/now", "hydra.mode=RUN"],
     ]
 
 
-def test_a_multirun_is_a_list_search_whose_jobs_keep_their_numbers(folder):
+def test_a_multirun_becomes_a_list_search_whose_jobs_keep_their_numbers(folder):
     arguments = ["--multirun", "lr=1,2", "hydra.job.chdir=true"]
-    found = prepared(composition(folder, job(3, ["lr=1"], lr=1), job(4, ["lr=2"], lr=2), arguments=arguments))
-    config = yaml.safe_load(found.config)
+    submission = prepared(composition(folder, job(3, ["lr=1"], lr=1), job(4, ["lr=2"], lr=2), arguments=arguments))
+    config = yaml.safe_load(submission.config)
     assert config["searcher"]["name"] == "list"
-    assert [each["lr"] for each in config["searcher"]["trials"]] == [1, 2]
-    assert found.jobs["jobs"][1] == [
+    assert [trial["lr"] for trial in config["searcher"]["trials"]] == [1, 2]
+    assert submission.jobs["jobs"][1] == [
         "hydra.job.chdir=true",
         "lr=2",
         "hydra.job.num=4",
@@ -51,19 +51,19 @@ def test_a_multirun_is_a_list_search_whose_jobs_keep_their_numbers(folder):
     ]
 
 
-def test_keys_of_the_launcher_become_settings(folder):
+def test_keys_of_the_launcher_become_settings_of_the_experiment(folder):
     settings = LauncherSettings(4, "compute", "sweep", "why", ["export A=1"], 90, 7)
-    found = prepared(composition(folder, job(0, lr=1), job(1, lr=2)), settings)
-    config = yaml.safe_load(found.config)
+    submission = prepared(composition(folder, job(0, lr=1), job(1, lr=2)), settings)
+    config = yaml.safe_load(submission.config)
     assert config["resources"] == {"slots_per_trial": 4, "resource_pool": "compute"}
     assert config["name"] == "sweep"
     assert config["description"] == "why"
     assert config["searcher"]["max_concurrent_trials"] == 7
-    assert found.jobs["setup"] == ["export A=1"]
-    assert found.jobs["timeout_min"] == 90
+    assert submission.jobs["setup"] == ["export A=1"]
+    assert submission.jobs["timeout_min"] == 90
 
 
-def test_settings_change_the_experiment(folder):
+def test_changes_override_settings_of_the_experiment(folder):
     changes = ["resources.slots_per_trial=2", "environment.image=venv:/opt/other", "searcher.metric=loss"]
     config = yaml.safe_load(prepared(composition(folder), changes=changes).config)
     assert config["resources"]["slots_per_trial"] == 2
@@ -80,23 +80,23 @@ def test_settings_change_the_experiment(folder):
         ("resources.slots=2", 'unknown field "slots"'),
     ],
 )
-def test_a_setting_that_cannot_have_an_effect_is_refused(folder, change, expected):
+def test_a_change_of_a_setting_that_the_composition_decides_is_refused(folder, change, expected):
     with pytest.raises(ConfigError, match="(?s).*" + expected):
         prepared(composition(folder), changes=[change])
 
 
 def test_the_project_is_the_smallest_folder_with_script_and_configurations(folder):
-    found = project.find(composition(folder))
-    assert found.folder == folder
-    assert (found.working_folder, found.script) == (".", "scripts/train.py")
-    assert found.excludes == ["/multirun/", "/outputs/"]
+    hydra_project = project.find(composition(folder))
+    assert hydra_project.folder == folder
+    assert (hydra_project.working_folder, hydra_project.script) == (".", "scripts/train.py")
+    assert hydra_project.excludes == ["/multirun/", "/outputs/"]
 
 
-def test_folders_of_results_are_left_out_up_to_their_first_variable_part(folder):
-    found = project.find(composition(folder, output_folders=["runs/all/${task_name}", f"{folder}/sweeps/x"]))
-    assert found.excludes == ["/multirun/", "/outputs/", "/runs/all/", "/sweeps/x/"]
+def test_result_folders_are_excluded_up_to_their_first_variable_part(folder):
+    hydra_project = project.find(composition(folder, output_folders=["runs/all/${task_name}", f"{folder}/sweeps/x"]))
+    assert hydra_project.excludes == ["/multirun/", "/outputs/", "/runs/all/", "/sweeps/x/"]
 
 
-def test_a_whole_machine_is_no_project(folder, tmp_path):
+def test_a_project_that_would_be_the_root_folder_is_refused(folder, tmp_path):
     with pytest.raises(ContextError, match="change into the folder of the project"):
         project.find(composition(folder, config_folder=tmp_path.joinpath("/etc/hydra")))

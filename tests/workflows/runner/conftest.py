@@ -1,4 +1,4 @@
-"""A folder with a file of parameters, in which ``det runner`` runs."""
+"""Fixtures: a folder with a file of parameters, in which ``det runner`` runs."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs ``det runner run`` on the text of a grid; returns the exit code and the lines that it printed."""
+    """Returns a function that runs ``det runner run`` on a grid. It returns the exit code and the printed lines."""
 
     def run_grid(text: str, *flags: str) -> tuple[int, list[str]]:
         (folder / "params.yaml").write_text(text, encoding="utf-8")
@@ -46,7 +46,7 @@ def run(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
-    """Starts runs as processes of their own, and ends them with the test."""
+    """Yields a function that starts runs as processes. They are killed at the end of the test."""
     started: list[Runner] = []
 
     def start_one(*flags: str) -> Runner:
@@ -54,5 +54,5 @@ def start(folder: Path) -> Iterator[Start]:
         return started[-1]
 
     yield start_one
-    for each in started:
-        each.kill()
+    for runner in started:
+        runner.kill()

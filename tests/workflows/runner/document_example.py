@@ -1,4 +1,4 @@
-"""The example of runner's README: its parameters, and a stand-in for the programs that they name."""
+"""The example of runner's README: its parameters, and a stand-in for its programs."""
 
 import os
 from pathlib import Path
@@ -62,7 +62,8 @@ done
 
 
 def write(folder: Path, *, fails: bool = True) -> dict[str, str]:
-    """Writes ``params.yaml`` and the stand-in; returns an environment that finds it. Averaging fails for one task."""
+    """Writes ``params.yaml`` and the stand-in. Averaging fails for one task. Returns an environment that finds the
+    stand-in."""
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
     (programs / "python").write_text(PYTHON if fails else PYTHON.replace("exit 1", 'touch "$2"'))

@@ -1,4 +1,4 @@
-"""``det runner stop``, ``attach`` and ``retry``, from another terminal than that of the run."""
+"""``det runner stop``, ``attach`` and ``retry`` from another terminal than that of the run."""
 
 import signal
 import subprocess
@@ -11,7 +11,7 @@ from tests.workflows.runner.runner_process import Runner, is_gone, states
 
 from determined_cli.main import main
 
-# Two tasks run, each until the file `go` is there, and two wait.
+# Two tasks run until the file `go` exists, and two wait.
 GRID = """\
 resource: [0, 1]
 template:
@@ -77,7 +77,7 @@ def test_stop_now_kills_commands_that_ignore_signals(folder: Path, start: Start)
     assert all(is_gone(pid) for pid in pids)
 
 
-def test_a_command_that_ends_well_after_it_was_asked_to_end_is_not_done(folder: Path, start: Start) -> None:
+def test_a_command_that_exits_with_0_after_sigterm_counts_as_failed(folder: Path, start: Start) -> None:
     (folder / "params.yaml").write_text(GRID.replace("echo", "trap 'exit 0' TERM; echo"))
     runner = start()
     runner.pids()
@@ -99,7 +99,7 @@ def test_attach_prints_all_lines_and_returns_the_exit_code(runner: Runner, folde
     assert f"Orphan params: set()\n{rest}" == output
 
 
-def test_ctrl_c_detaches_and_the_run_goes_on(runner: Runner, folder: Path) -> None:
+def test_ctrl_c_in_attach_detaches_and_the_run_continues(runner: Runner, folder: Path) -> None:
     runner.pids()
     attached = attach(folder)
     assert attached.stdout is not None
@@ -112,7 +112,7 @@ def test_ctrl_c_detaches_and_the_run_goes_on(runner: Runner, folder: Path) -> No
     assert runner.end()[0] == 0
 
 
-def test_attach_says_that_the_run_was_killed(runner: Runner, folder: Path) -> None:
+def test_attach_reports_that_the_run_was_killed(runner: Runner, folder: Path) -> None:
     runner.pids()
     attached = attach(folder)
     assert attached.stdout is not None
@@ -124,7 +124,7 @@ def test_attach_says_that_the_run_was_killed(runner: Runner, folder: Path) -> No
 
 
 @pytest.mark.parametrize("verb", ["stop", "attach"])
-def test_where_nothing_runs(verb: str, run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_stop_and_attach_without_a_run_are_errors(verb: str, run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["runner", verb]) == 3
     assert capfd.readouterr().err == "det: there is no output output\n"
     run("resource: [0]\ntemplate: {a: 'true'}\n---\nn: 1\n")
@@ -132,7 +132,7 @@ def test_where_nothing_runs(verb: str, run: Run, capfd: pytest.CaptureFixture[st
     assert capfd.readouterr().err == ("det: no run uses output; `det runner status` prints how its tasks ended\n")
 
 
-def test_retry_runs_failed_tasks_only(run: Run, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_retry_runs_only_failed_tasks(run: Run, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     grid = "resource: [0]\ntemplate: {a: 'echo {n} >> ran', b: '[ -e ok ] || [ {n} != 2 ]'}\n---\nn: [1, 2]\n"
     assert run(grid, "-c", "a")[0] == 0
     (folder / "output" / "N_1" / "stat").write_text("a: running\n")

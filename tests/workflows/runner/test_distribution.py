@@ -1,4 +1,4 @@
-"""The distribution ``detent-runner``: built, installed with PyYAML alone, and used as runner's README says."""
+"""The distribution ``detent-runner``: built, installed with only PyYAML, and used as in runner's README."""
 
 import subprocess
 import sys
@@ -31,21 +31,21 @@ assert not loaded & {{"determined", "determined_cli", "determined_master", "pand
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel and PyYAML."""
+    """Returns an environment with the wheel and PyYAML."""
     folder = tmp_path_factory.mktemp("distribution")
     build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(folder), str(PROJECT)]
     subprocess.run(build, check=True, capture_output=True, timeout=120)
     (wheel,) = folder.glob("detent_runner-*.whl")
-    found = make_environment(folder / "environment")
+    created = make_environment(folder / "environment")
     package = Path(yaml.__file__).parent
     for path in (package, package.parent / "_yaml"):
-        (site_packages(found) / path.name).symlink_to(path)
-    install = [str(found / "bin" / "python"), "-m", "pip", "install", "-q", "--no-index", "--no-deps", str(wheel)]
+        (site_packages(created) / path.name).symlink_to(path)
+    install = [str(created / "bin" / "python"), "-m", "pip", "install", "-q", "--no-index", "--no-deps", str(wheel)]
     subprocess.run(install, check=True, capture_output=True, timeout=120)
-    return found
+    return created
 
 
-def test_the_example_of_the_document(environment: Path, folder: Path) -> None:
+def test_the_example_of_the_readme_runs_with_the_distribution(environment: Path, folder: Path) -> None:
     variables = document_example.write(folder)
     run = str(environment / "bin" / "run")
 
@@ -67,7 +67,7 @@ def test_the_example_of_the_document(environment: Path, folder: Path) -> None:
     assert "folder of all tasks (default: output)" in lines
 
 
-def test_messages_name_the_program(environment: Path, folder: Path) -> None:
+def test_messages_of_the_distribution_name_the_program_run(environment: Path, folder: Path) -> None:
     run = str(environment / "bin" / "run")
     done = subprocess.run([run], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 4

@@ -1,4 +1,4 @@
-"""The example of runner's README: names of the output tree and lines of the console, compared name by name."""
+"""The example of runner's README: names of the output tree and lines of the console."""
 
 import re
 from pathlib import Path
@@ -11,14 +11,14 @@ from tests.workflows.runner.conftest import Run
 
 @pytest.fixture
 def lines(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The output of the run, in which averaging fails for one of the tasks."""
+    """Returns the output of the run, in which averaging fails for one of the tasks."""
     monkeypatch.setenv("PATH", document_example.write(folder)["PATH"])
     code, lines = run(document_example.PARAMS)
     assert code == 1
     return lines
 
 
-def test_the_lines_of_the_console(lines: list[str]) -> None:
+def test_the_console_prints_the_lines_of_the_readme(lines: list[str]) -> None:
     assert lines[:2] == ["Orphan params: set()", "Tasks: 4, commands to run: 12"]
     started = sorted(re.sub(r"gpu: \d", "gpu: N", line) for line in lines if ", train: " in line)
     assert started == [
@@ -32,7 +32,7 @@ def test_the_lines_of_the_console(lines: list[str]) -> None:
     assert lines[-2:] == ["Failed tasks: 1/4", "    output/Norm_new-Moment_0.1"]
 
 
-def test_the_tree_of_the_output(lines: list[str], folder: Path) -> None:
+def test_the_output_tree_has_the_names_of_the_readme(lines: list[str], folder: Path) -> None:
     task = folder / "output" / "Norm_batch-Moment_0.1"
     names = sorted(re.sub(r"\d{8}\.\d{6}$", "TIME", path.name) for path in task.iterdir())
     assert names == [

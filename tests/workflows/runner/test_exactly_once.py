@@ -1,4 +1,4 @@
-"""Runner and supervisor are killed with SIGKILL: a command that has ended is stored, any other one runs again."""
+"""Runs whose runner or supervisor is killed: an ended command is stored, and any other command runs again."""
 
 import os
 import random
@@ -41,11 +41,11 @@ def runner(folder: Path, start: Start) -> Runner:
 
 
 def starts(folder: Path) -> dict[str, int]:
-    """Returns how often each command has started."""
+    """Returns the number of starts of each command."""
     return {path.suffix[1:]: path.read_text().count("start") for path in folder.glob("starts.*")}
 
 
-def test_ends_are_stored_while_the_runner_does_not_run(runner: Runner, folder: Path, start: Start) -> None:
+def test_the_supervisor_stores_ends_while_the_runner_is_suspended(runner: Runner, folder: Path, start: Start) -> None:
     runner.pids()
     freeze(runner.process.pid)
     (folder / "go").touch()
@@ -87,7 +87,9 @@ def test_commands_of_a_killed_supervisor_are_ended_and_run_again(runner: Runner,
     assert starts(folder) == {"1": 2, "2": 2}
 
 
-def test_what_is_left_when_both_are_killed_is_ended_by_the_next_run(runner: Runner, folder: Path, start: Start) -> None:
+def test_commands_that_survive_runner_and_supervisor_are_ended_by_the_next_run(
+    runner: Runner, folder: Path, start: Start
+) -> None:
     pids = runner.pids()
     parent = runner.supervisor()
     freeze(parent)
@@ -97,16 +99,16 @@ def test_what_is_left_when_both_are_killed_is_ended_by_the_next_run(runner: Runn
     assert not any(is_gone(pid) for pid in pids)
     for number in (1, 2):
         (folder / f"pid.{number}").unlink()
-    again = start()
-    again.pids()
+    second_runner = start()
+    second_runner.pids()
     assert all(is_gone(pid) for pid in pids)
     (folder / "go").touch()
-    assert again.end()[0] == 0
+    assert second_runner.end()[0] == 0
     assert starts(folder) == {"1": 2, "2": 2}
 
 
-def test_a_draft_of_a_killed_run_is_not_read_and_is_replaced(runner: Runner, folder: Path, start: Start) -> None:
-    """The run was killed between writing a draft and renaming it."""
+def test_a_temporary_file_of_a_killed_run_is_ignored_and_replaced(runner: Runner, folder: Path, start: Start) -> None:
+    """The run was killed between writing a temporary file and renaming it."""
     runner.pids()
     runner.kill()
     drafts = [folder / "output" / "N_1" / name for name in (".stat.draft", ".param.draft")]
@@ -120,8 +122,8 @@ def test_a_draft_of_a_killed_run_is_not_read_and_is_replaced(runner: Runner, fol
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 14))])
-def test_a_grid_that_is_killed_at_random_moments_is_done_once(seed: int, folder: Path, start: Start) -> None:
-    """The moment is the start of a random command, and a little later."""
+def test_a_grid_that_is_killed_at_random_moments_runs_each_command_once(seed: int, folder: Path, start: Start) -> None:
+    """The moment is shortly after the start of a random command."""
     (folder / "params.yaml").write_text(TWELVE)
     choice = random.Random(seed)
     expected = dict.fromkeys(map(str, range(1, 13)), 1)
@@ -129,9 +131,9 @@ def test_a_grid_that_is_killed_at_random_moments_is_done_once(seed: int, folder:
         moment = sum(starts(folder).values()) + choice.randrange(1, 5)
         runner = start()
         victim = runner.supervisor() if kills_supervisor else runner.process.pid
-        wait_until(partial(_has_come, folder, runner, moment))
+        wait_until(partial(_is_reached, folder, runner, moment))
         if not runner.has_ended:
-            for _ in range(choice.randrange(100_000)):  # some milliseconds later: a command waits, ends or starts
+            for _ in range(choice.randrange(100_000)):  # waits some milliseconds: a command waits, ends or starts
                 pass
             os.kill(victim, signal.SIGKILL)
         runner.end()
@@ -146,7 +148,7 @@ def test_a_grid_that_is_killed_at_random_moments_is_done_once(seed: int, folder:
     assert all((folder / f"done.{number}").exists() for number in range(1, 13))
 
 
-def _has_come(folder: Path, runner: Runner, moment: int) -> bool:
+def _is_reached(folder: Path, runner: Runner, moment: int) -> bool:
     return sum(starts(folder).values()) >= moment or runner.has_ended
 
 
@@ -195,7 +197,7 @@ LONG = pytest.mark.long
         pytest.param("supervisor", 4, marks=LONG),
     ],
 )
-def test_a_kill_between_a_draft_and_its_rename_loses_nothing(
+def test_a_kill_before_the_rename_of_a_temporary_file_loses_no_state(
     victim: str, moment: int, folder: Path, start: Start
 ) -> None:
     (folder / "params.yaml").write_text(SHORT)
@@ -213,5 +215,5 @@ def test_a_kill_between_a_draft_and_its_rename_loses_nothing(
     assert code == 0, output
     assert states(folder) == FINISHED
     assert starts(folder) == expected
-    if victim == "supervisor":  # what had ended was stored by the runner: no command has run twice
+    if victim == "supervisor":  # the runner stored what had ended, so no command ran twice
         assert expected == {"1": 1, "2": 1}

@@ -1,4 +1,4 @@
-"""Examiner: parsers, the table, and the files that it reads."""
+"""``Examiner``: parsers, the table, and the files that it reads."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.workflows.runner.conftest import GRID, Run
 from determined_workflows.runner.examine import Examiner, Experiment, latest_log, load_params, match_output
 
 
-def lines_of_log(path: Path, experiment: Experiment, caches: dict[Any, Any]) -> None:
+def count_words(path: Path, experiment: Experiment, caches: dict[Any, Any]) -> None:
     log = latest_log("train", path)
     assert log is not None
     experiment.metric["words"] = len(log.read_text().split())
@@ -22,7 +22,7 @@ def lines_of_log(path: Path, experiment: Experiment, caches: dict[Any, Any]) -> 
 def test_the_table_has_parameters_that_differ_and_metrics(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     run(GRID)
     examiner = Examiner()
-    examiner.add(lines_of_log)
+    examiner.add(count_words)
     examiner.exam(output="output", regex="Norm_new.*", workers=2)
     examiner.table()
     assert capfd.readouterr().out == "lr\twords\n0.05\t4\n0.1\t4\n"
@@ -43,13 +43,13 @@ def test_a_parser_that_fails_is_named_and_the_others_continue(run: Run, capfd: p
     run(GRID)
     examiner = Examiner()
     examiner.add(fail)
-    examiner.add(lines_of_log)
+    examiner.add(count_words)
     examiner.exam(regex=".*new-Lr_0.1$")
     assert capfd.readouterr().err == "output/Norm_new-Lr_0.1: fail: ValueError: no BLEU here\n"
     assert examiner.experiments["Norm_new-Lr_0.1"].metric["words"] == 4
 
 
-def test_a_data_frame_is_returned_where_pandas_is_installed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_returns_a_data_frame_if_pandas_is_installed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = SimpleNamespace(DataFrame=lambda rows, columns: (columns, rows))
     run(GRID)
     examiner = Examiner()
@@ -60,7 +60,7 @@ def test_a_data_frame_is_returned_where_pandas_is_installed(run: Run, monkeypatc
     assert examiner.table(print_tsv=False) is None
 
 
-def test_logs_and_parameters_of_a_folder(tmp_path: Path) -> None:
+def test_latest_log_load_params_and_match_output_read_a_folder(tmp_path: Path) -> None:
     for name in ("log.train.20260101.000001", "log.train.20260102.000000", "log.train_more.20270101.000000"):
         (tmp_path / name).touch()
     assert latest_log("train", tmp_path) == tmp_path / "log.train.20260102.000000"

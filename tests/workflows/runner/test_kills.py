@@ -1,4 +1,4 @@
-"""A runner that is killed or interrupted: nothing keeps running, nothing is skipped that has not finished."""
+"""Runs that are killed or interrupted: no process survives, and no unfinished command is skipped."""
 
 import signal
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.workflows.runner.runner_process import Runner, is_gone, states
 
 from determined_workflows.runner import status
 
-# A task writes its process, waits until the file `go` is there, and then says that it is done.
+# A task writes its pid, waits until the file `go` exists, and then writes `done`.
 GRID = """\
 template:
   work: >
@@ -38,23 +38,23 @@ def test_a_killed_run_leaves_no_command_and_its_tasks_run_again(runner: Runner, 
     assert states(folder) == {"N_1": {"work": "running"}, "N_2": {"work": "running"}}
     wait_until(lambda: {task.state for task in status.read(folder / "output")} == {"interrupted"})
     # The next run waits for the end of the commands before it starts its own.
-    again = start()
-    wait_until(lambda: not set(again.pids()) & set(pids))
+    second_runner = start()
+    wait_until(lambda: not set(second_runner.pids()) & set(pids))
     assert all(is_gone(pid) for pid in pids)
     (folder / "go").touch()
-    code, output = again.end()
+    code, output = second_runner.end()
     assert code == 0, output
     assert states(folder) == {f"N_{n}": {"work": "finished", "after": "finished"} for n in (1, 2, 3, 4)}
     assert [(folder / f"done.{n}").read_text() for n in (1, 2, 3, 4)] == ["done\n"] * 4
     assert sorted((folder / "after").read_text().split()) == ["1", "2", "3", "4"]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_ends_its_commands(runner: Runner, folder: Path, number: int, code: int) -> None:
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_ends_its_commands(runner: Runner, folder: Path, number: int, expected: int) -> None:
     pids = runner.pids()
     runner.process.send_signal(number)
-    found, output = runner.end()
-    assert found == code
+    code, output = runner.end()
+    assert code == expected
     assert "`det runner run` with the same options continues it." in output
     assert all(is_gone(pid) for pid in pids)
     assert states(folder) == {"N_1": {"work": "failed"}, "N_2": {"work": "failed"}}
@@ -81,7 +81,7 @@ def test_a_second_run_on_one_output_is_refused(runner: Runner, folder: Path, run
     assert runner.end()[0] == 0
 
 
-def test_the_commands_end_with_who_reads_the_lines(runner: Runner, folder: Path) -> None:
+def test_a_run_whose_output_is_closed_completes_its_commands(runner: Runner, folder: Path) -> None:
     pids = runner.pids()
     assert runner.process.stdout is not None
     runner.process.stdout.close()
@@ -90,7 +90,7 @@ def test_the_commands_end_with_who_reads_the_lines(runner: Runner, folder: Path)
     assert all(is_gone(pid) for pid in pids)
 
 
-def test_a_file_that_changes_while_it_runs_changes_the_next_run_only(runner: Runner, folder: Path) -> None:
+def test_a_change_of_the_params_file_during_a_run_has_no_effect_on_it(runner: Runner, folder: Path) -> None:
     runner.pids()
     (folder / "params.yaml").write_text("template: [")
     (folder / "go").touch()
@@ -100,7 +100,7 @@ def test_a_file_that_changes_while_it_runs_changes_the_next_run_only(runner: Run
     assert (folder / "output" / "params.yaml").read_text() == GRID
 
 
-def test_children_that_a_command_leaves_behind_are_ended(run: Run, folder: Path) -> None:
+def test_child_processes_that_a_command_leaves_are_ended(run: Run, folder: Path) -> None:
     code, _ = run(
         "resource: [0]\ntemplate:\n  a: >\n    (echo $BASHPID > pid; exec sleep 300) & until [ -s pid ]; do :; done\n---\nn: 1\n"
     )
@@ -108,7 +108,7 @@ def test_children_that_a_command_leaves_behind_are_ended(run: Run, folder: Path)
     assert wait_until(lambda: is_gone(int((folder / "pid").read_text())))
 
 
-def test_children_in_a_session_of_their_own_are_ended(run: Run, folder: Path) -> None:
+def test_child_processes_in_another_session_are_ended(run: Run, folder: Path) -> None:
     code, _ = run(
         "resource: [0]\ntemplate:\n  a: >\n    (setsid bash -c 'echo $$ > pid; exec sleep 300' &) ; until [ -s pid ]; do :; done"
         "\n  b: kill -0 $(cat pid)\n---\nn: 1\n"
@@ -117,7 +117,7 @@ def test_children_in_a_session_of_their_own_are_ended(run: Run, folder: Path) ->
     assert wait_until(lambda: is_gone(int((folder / "pid").read_text())))
 
 
-def test_children_of_a_command_that_still_runs_are_left_alone(run: Run) -> None:
+def test_child_processes_of_a_running_command_are_not_ended(run: Run) -> None:
     """The parent of the child ends before the command does."""
     code, lines = run(
         "resource: [0, 0]\ntemplate:\n  a: >\n    (setsid bash -c 'echo $$ > pid.{n}; exec sleep 300' &) ; until [ -s pid.{n} ]; do :; done;\n"
@@ -127,7 +127,7 @@ def test_children_of_a_command_that_still_runs_are_left_alone(run: Run) -> None:
 
 
 def test_a_signal_that_does_not_end_the_run_is_ignored(run: Run) -> None:
-    """Libraries handle SIGCHLD, which then comes at the end of each command."""
+    """Libraries may handle SIGCHLD, which then arrives at the end of each command."""
     before = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
     try:
         code, lines = run("resource: [0]\ntemplate: {a: 'true'}\n---\nn: [1, 2]\n")

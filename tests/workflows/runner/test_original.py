@@ -1,6 +1,7 @@
-"""mlrunner 0.5.9, unmodified, and ours: the same files from one grid, and each continues and examines what the other wrote.
+"""Comparison with the unmodified mlrunner 0.5.9: equal files from one grid, and each continues and examines the
+other's.
 
-Ours writes hidden files beside them, which are not compared: ``.runner.lock``, ``.runner.console``, ``.runner.exit``.
+Our runner also writes hidden files, which are not compared: ``.runner.lock``, ``.runner.console``, ``.runner.exit``.
 """
 
 import re
@@ -54,8 +55,8 @@ examiner = Examiner()
 examiner.add(parse)
 examiner.exam(output="output", regex=".*batch.*")
 for name in sorted(examiner.experiments):
-    found = examiner.experiments[name]
-    print(name.rpartition("/")[2], sorted(found.param), found.metric)
+    experiment = examiner.experiments[name]
+    print(name.rpartition("/")[2], sorted(experiment.param), experiment.metric)
 """
 
 RunIn = Callable[..., str]
@@ -63,7 +64,7 @@ RunIn = Callable[..., str]
 
 @pytest.fixture
 def run_in(tmp_path: Path) -> RunIn:
-    """Runs a program in one of two folders with the example of the document; returns what it printed."""
+    """Returns a function that runs a program on a grid in one of two folders. It returns the standard output."""
     assert (ORIGINAL / "run").exists(), "the original is not installed: make mlrunner"
 
     def run(name: str, argv: tuple[str, ...], *, grid: str = document_example.PARAMS) -> str:
@@ -79,15 +80,15 @@ def run_in(tmp_path: Path) -> RunIn:
 
 
 def tree(output: Path) -> dict[str, Any]:
-    """Returns the names below a folder, and the content of its files; times are replaced."""
-    found = {}
+    """Returns the names below a folder and the content of its files. Times are replaced."""
+    content_by_name = {}
     for path in sorted(output.rglob("[!.]*")):
         content: Any = "folder"
         if path.is_file():
             text = re.sub(r"\d{8}\.\d{6}", "TIME", path.read_text())
             content = yaml.safe_load(text) if re.match("param$|stat$|param[.]|stat[.]", path.name) else text
-        found[re.sub(r"\d{8}\.\d{6}", "TIME", str(path.relative_to(output)))] = content
-    return found
+        content_by_name[re.sub(r"\d{8}\.\d{6}", "TIME", str(path.relative_to(output)))] = content
+    return content_by_name
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,7 @@ def tree(output: Path) -> dict[str, Any]:
     ],
     ids=["document", "aliases", "title and _cmd", "command"],
 )
-def test_names_and_contents_are_those_of_the_original(
+def test_names_and_contents_equal_those_of_the_original(
     grid: str, flags: tuple[str, ...], run_in: RunIn, tmp_path: Path
 ) -> None:
     run_in("theirs", (*THEIRS, "-r", "0", *flags), grid=grid)
@@ -111,7 +112,9 @@ def test_names_and_contents_are_those_of_the_original(
 
 
 @pytest.mark.parametrize(("first", "second"), [(OURS, THEIRS), (THEIRS, OURS)], ids=["ours first", "theirs first"])
-def test_each_continues_what_the_other_has_run(first: tuple[str, ...], second: tuple[str, ...], run_in: RunIn) -> None:
+def test_each_runner_continues_the_run_of_the_other(
+    first: tuple[str, ...], second: tuple[str, ...], run_in: RunIn
+) -> None:
     run_in("both", first)
     text = run_in("both", second)
     started = [line for line in text.splitlines() if line.startswith("START")]
@@ -120,7 +123,7 @@ def test_each_continues_what_the_other_has_run(first: tuple[str, ...], second: t
 
 
 @pytest.mark.parametrize("writer", [OURS, THEIRS], ids=["ours", "theirs"])
-def test_both_examiners_read_both(writer: tuple[str, ...], run_in: RunIn, tmp_path: Path) -> None:
+def test_both_examiners_read_the_output_of_both_runners(writer: tuple[str, ...], run_in: RunIn, tmp_path: Path) -> None:
     run_in("both", writer)
     for stat in (tmp_path / "both" / "output").glob("*/stat"):  # as older versions wrote it
         states = yaml.safe_load(stat.read_text())

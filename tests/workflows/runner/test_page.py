@@ -1,4 +1,4 @@
-"""The page about the grid runner, followed as it is written, and the examples of docstrings."""
+"""The page about the grid runner, followed as written, and the examples in docstrings."""
 
 import doctest
 import importlib
@@ -13,7 +13,7 @@ from tests.support.document_runner import follow
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "grid-runner.md"
 
 
-def test_the_page_works_as_written(tmp_path: Path) -> None:
+def test_the_page_about_the_grid_runner_works_as_written(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, module in (("det", "-m determined_cli"), ("python3", "")):
@@ -26,8 +26,10 @@ def test_the_page_works_as_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["console", "examine", "substitution", "task_name"])
-def test_examples_of_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_docstring_examples_of_runner_modules_are_correct(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    found = doctest.testmod(importlib.import_module(f"determined_workflows.runner.{name}"))
-    assert found.attempted
-    assert not found.failed
+    results = doctest.testmod(importlib.import_module(f"determined_workflows.runner.{name}"))
+    assert results.attempted
+    assert not results.failed

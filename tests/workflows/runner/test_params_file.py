@@ -1,4 +1,4 @@
-"""Errors of a file of parameters: named with their position before anything runs."""
+"""Files of parameters: errors with their position before any command runs, warnings, and substitution."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from determined_workflows.runner.yaml_documents import Place
 
 HEAD = "resource: [0]\ntemplate:\n  train: >\n    train\n      --lr {lr}\n"
 
-BAD = {
+INVALID_FILES = {
     "placeholder without a value": (
         f"{HEAD}---\nseed: [1]\n",
         "5:12: {lr} in the command train has no value: default and the choices in line 7 do not set it",
@@ -64,7 +64,7 @@ BAD = {
 }
 
 
-TAKEN = {
+ACCEPTED_FILES = {
     "both forms": ("resource: [0]\ntemplate: {a: 'a {lr}', b: 'b [lr]'}\n---\nlr: 1\n", {"Lr_1": "a 1"}, None),
     "boolean in braces": ("resource: [0]\ntemplate: {a: 'a {lr}'}\n---\nlr: true\n", {"Lr_T": "a True"}, None),
     "set twice": (
@@ -140,11 +140,11 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_what_the_original_takes_is_taken_and_warned_about_if_it_may_be_a_mistake(
+@pytest.mark.parametrize("name", ACCEPTED_FILES)
+def test_a_file_that_the_original_accepts_is_accepted_with_a_warning_about_likely_mistakes(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    text, expected, warning = TAKEN[name]
+    text, expected, warning = ACCEPTED_FILES[name]
     tasks = grid.tasks(parse(text), Path("output"), Selection())
     assert {task.name: task.command(task.templates[0], "T") for task in tasks} == expected
     if warning is None:
@@ -158,9 +158,11 @@ def test_a_name_with_a_line_break_is_one_line_of_the_console(run: Run) -> None:
     assert "START   gpu: 0, a: 1/ 1, 'output/X_a\\nb'" in lines
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_errors_have_a_position_and_nothing_runs(name: str, run: Run, folder: Path) -> None:
-    text, message = BAD[name]
+@pytest.mark.parametrize("name", INVALID_FILES)
+def test_an_invalid_params_file_is_refused_with_the_position_and_runs_no_command(
+    name: str, run: Run, folder: Path
+) -> None:
+    text, message = INVALID_FILES[name]
     code, lines = run(text)
     assert (code, lines) == (4, [f"det: params.yaml:{message}"])
     assert not (folder / "output").exists()
@@ -200,19 +202,19 @@ def test_the_commands_of_equal_points_are_one_task() -> None:
     ]
 
 
-def test_titles_commands_and_samples_select() -> None:
+def test_title_command_and_sample_select_tasks_and_commands() -> None:
     file = parse(
         "resource: [0]\ntemplate: {train: a, avg: b, test: c}\n"
         "---\n_title: one\n_cmd: [test, train]\nx: [1, 2, 3, 4]\n---\n_title: two\nx: 9\n"
     )
-    one = grid.tasks(file, Path("output"), Selection(title="one", sample=2))
-    assert len(one) == 2
-    assert [template.name for template in one[0].templates] == ["train", "test"]
-    both = grid.tasks(file, Path("output"), Selection(commands=["avg"]))
-    assert [[template.name for template in task.templates] for task in both] == [["avg"]] * 5
+    titled = grid.tasks(file, Path("output"), Selection(title="one", sample=2))
+    assert len(titled) == 2
+    assert [template.name for template in titled[0].templates] == ["train", "test"]
+    averaging = grid.tasks(file, Path("output"), Selection(commands=["avg"]))
+    assert [[template.name for template in task.templates] for task in averaging] == [["avg"]] * 5
 
 
-def test_an_alias_sets_its_parameters_and_names_the_folder() -> None:
+def test_an_alias_sets_its_parameters_and_gives_the_name_of_the_folder() -> None:
     file = parse(
         "resource: [0]\ntemplate: {a: 'run {dim} [deep]'}\ndefault: {dim: 1}\n"
         "alias: {size: {small: {dim: 2, deep: false}, big: {dim: 4, deep: true}}}\n---\nsize: [small, big]\n"
@@ -234,13 +236,13 @@ def test_an_alias_sets_its_parameters_and_names_the_folder() -> None:
         ("[yes] [no] {_time}", "--yes  20260101.000000"),
     ],
 )
-def test_placeholders(template: str, expected: str) -> None:
+def test_fill_replaces_placeholders_and_keeps_shell_syntax(template: str, expected: str) -> None:
     values: dict[str, params_file.Value] = {"lr": 0.1, "text": "$(rm x); y", "multi": "x\ny", "yes": True, "no": False}
     values["_time"] = "20260101.000000"
     assert substitution.fill(Template("t", template, Place("f", 1)), values) == expected
 
 
-def test_orphans_are_printed(run: Run) -> None:
+def test_parameters_that_no_command_uses_are_printed_as_orphans(run: Run) -> None:
     _, lines = run("resource: [0]\ntemplate: {a: 'true'}\n---\nseed: 1\n")
     assert lines[0] == "Orphan params: {'seed'}"
     assert re.fullmatch(r"START   gpu: 0, a: 1/ 1, output/Seed_1", lines[2])

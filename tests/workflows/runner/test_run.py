@@ -1,4 +1,4 @@
-"""``det runner init`` and ``det runner run`` with real commands."""
+"""``det runner init``, ``run`` and ``status`` with real commands."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_a_grid_runs_in_folders_named_by_its_points(run: Run, folder: Path) -> N
     assert (folder / "output" / "params.yaml").read_text() == GRID
 
 
-def test_files_of_a_task(run: Run, folder: Path) -> None:
+def test_a_task_stores_its_states_parameters_commands_and_logs(run: Run, folder: Path) -> None:
     run(GRID, "-r", "0,3")
     task = folder / "output" / "Norm_bad-Lr_0.05"
     assert yaml.safe_load((task / "stat").read_text()) == {"train": "finished", "test": "failed"}
@@ -57,7 +57,7 @@ def test_finished_commands_are_skipped_unless_forced(run: Run) -> None:
     assert sum(line.startswith("START ") for line in lines) == 8
 
 
-def test_the_exit_status_can_be_that_of_the_original(run: Run) -> None:
+def test_exit_zero_ignores_failed_tasks(run: Run) -> None:
     assert run(GRID, "--exit-zero")[0] == 0
 
 
@@ -80,7 +80,7 @@ def test_debug_runs_the_first_task_with_its_output_on_the_terminal(run: Run, fol
     assert newest.read_text().endswith("iwslt14 0.1 --norm new\n")
 
 
-def test_a_dry_run_prints_the_commands_and_writes_nothing(run: Run, folder: Path) -> None:
+def test_a_dry_run_prints_the_commands_and_creates_no_output(run: Run, folder: Path) -> None:
     code, lines = run(GRID, "--dry-run", "-c", "test")
     assert code == 0
     assert len(lines) == 6
@@ -88,7 +88,7 @@ def test_a_dry_run_prints_the_commands_and_writes_nothing(run: Run, folder: Path
     assert not (folder / "output").exists()
 
 
-def test_without_folders_of_their_own_tasks_keep_files_of_their_own(run: Run, folder: Path) -> None:
+def test_tasks_with_no_subdir_have_separate_files(run: Run, folder: Path) -> None:
     code, lines = run(GRID, "--no-subdir", "-t", "all", "--verbose")
     assert code == 4, lines
     code, lines = run(GRID.replace("norm: [", "_title: all\nnorm: ["), "--no-subdir", "-t", "all", "--verbose")
@@ -99,14 +99,14 @@ def test_without_folders_of_their_own_tasks_keep_files_of_their_own(run: Run, fo
     assert sum(name.startswith("log.train.") and name.endswith(".Norm_new-Lr_0.1") for name in names) == 1
 
 
-def test_scripts_of_commands_that_do_not_run_again_are_kept(run: Run, folder: Path) -> None:
+def test_the_param_file_keeps_the_commands_of_earlier_runs(run: Run, folder: Path) -> None:
     run(GRID, "-c", "train")
     run(GRID, "-c", "test")
     param = yaml.safe_load((folder / "output" / "Norm_new-Lr_0.1" / "param").read_text())
     assert set(param["_scripts"]) == {"train", "test"}
 
 
-def test_states_of_older_versions_are_read(run: Run, folder: Path) -> None:
+def test_states_in_the_format_of_older_versions_are_read(run: Run, folder: Path) -> None:
     task = folder / "output" / "Norm_new-Lr_0.1"
     task.mkdir(parents=True)
     (task / "stat").write_text("train: {state: finished, gpu: 0}\ntest: {state: failed, gpu: 0}\n")
@@ -122,7 +122,7 @@ def test_each_worker_has_its_resource(run: Run, folder: Path) -> None:
     assert set((folder / "all").read_text().split()) <= {"0", "1,2"}
 
 
-def test_a_redirection_of_a_command_has_its_effect(run: Run, folder: Path) -> None:
+def test_a_command_may_redirect_its_output(run: Run, folder: Path) -> None:
     assert run("resource: [0]\ntemplate: {a: 'echo here > {_output}/text'}\n---\nn: 1\n")[0] == 0
     assert (folder / "output" / "N_1" / "text").read_text() == "here\n"
 
@@ -142,7 +142,7 @@ def test_a_task_whose_files_cannot_be_written_fails_and_others_continue(run: Run
     assert "Failed tasks: 3/4" in lines
 
 
-def test_status_lists_the_states(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_status_lists_the_states_of_tasks(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     run(GRID)
     assert main(["runner", "status"]) == 0
     lines = capfd.readouterr().out.splitlines()

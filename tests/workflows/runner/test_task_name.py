@@ -1,4 +1,4 @@
-"""Names of tasks, as the original runner makes them."""
+"""Names of tasks, which equal those of the original runner."""
 
 import shlex
 from pathlib import Path
@@ -31,8 +31,8 @@ from determined_workflows.runner.yaml_documents import Place
         ("p1_p2", "p1P2"),
     ],
 )
-def test_parameters(name: str, expected: str) -> None:
-    """The expected names were printed by the original."""
+def test_short_param_equals_the_name_of_the_original(name: str, expected: str) -> None:
+    """The original printed the expected names."""
     assert short_param(name) == expected
 
 
@@ -56,7 +56,9 @@ def test_parameters(name: str, expected: str) -> None:
         ("./data", "data"),
     ],
 )
-def test_values(value: Value, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_value_equals_the_name_of_the_original(
+    value: Value, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "file.txt").touch()
     monkeypatch.chdir(tmp_path)
@@ -65,6 +67,6 @@ def test_values(value: Value, expected: str, tmp_path: Path, monkeypatch: pytest
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 @settings(deadline=None)
-def test_the_shell_sees_every_text_as_one_word(text: str) -> None:
+def test_fill_quotes_every_text_as_one_word_of_the_shell(text: str) -> None:
     template = Template("t", "run {x} [x]", Place("f", 1))
     assert shlex.split(fill(template, {"x": text})) == ["run", text, "--x", text]

@@ -1,4 +1,4 @@
-"""What a cluster runs for a grid: configuration, commands and folders of the trials."""
+"""The plan of a grid on a cluster: configuration, commands and folders of the trials."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_commands_write_below_the_working_folder_of_the_trial(tasks: list[Task])
     assert trials["tasks"]["Lr_0.05"]["params"] == {"lr": 0.05, "_name": "Lr_0.05", "_output": "results/Lr_0.05"}
 
 
-def test_settings_of_the_experiment_are_changed_except_what_the_grid_decides(tasks: list[Task]) -> None:
+def test_changes_override_settings_except_those_that_the_grid_decides(tasks: list[Task]) -> None:
     config = yaml.safe_load(planned(tasks, changes=["resources.resource_pool=gpus", "max_restarts=2"]).config)
     assert (config["resources"]["resource_pool"], config["max_restarts"]) == ("gpus", 2)
     with pytest.raises(ConfigError, match=r"searcher.trials follows from the grid; change params.yaml"):
@@ -74,7 +74,7 @@ def test_only_tasks_with_an_unfinished_command_are_submitted(tasks: list[Task]) 
     assert plans.unfinished(tasks) == [second]
 
 
-def test_a_retry_submits_tasks_that_failed_only(tasks: list[Task]) -> None:
+def test_a_retry_submits_only_failed_tasks(tasks: list[Task]) -> None:
     first, _ = tasks
     assert plans.failed(tasks) == []
     first.output.mkdir(parents=True)
@@ -82,7 +82,7 @@ def test_a_retry_submits_tasks_that_failed_only(tasks: list[Task]) -> None:
     assert plans.failed(tasks) == [first]
 
 
-def test_a_task_goes_on_from_what_was_fetched_unless_its_folder_has_changed(tasks: list[Task]) -> None:
+def test_a_task_continues_from_its_fetched_checkpoint_unless_its_folder_has_changed(tasks: list[Task]) -> None:
     output = tasks[0].output
     output.mkdir(parents=True)
     (output / "stat").write_text("train: finished\ntest: failed\n")

@@ -1,4 +1,4 @@
-"""The file that says which experiment runs the grid of an output."""
+"""The record of the experiment that runs the grid of an output."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from determined_workflows.runner.cluster.record import Fetched, Record
 from determined_workflows.runner.errors import RunnerError
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_reading_a_record_returns_what_was_written(tmp_path: Path) -> None:
     assert records.read(tmp_path) is None
     record = Record("http://lab:8080", 7, ["a", "b"], fetched={"a": Fetched("uuid", {"train": "finished"})})
     record.write(tmp_path)
@@ -24,7 +24,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
             records.read(tmp_path)
 
 
-def test_no_command_runs_here_while_the_cluster_runs_the_grid(folder: Path, run: Run) -> None:
+def test_no_command_runs_locally_while_the_cluster_runs_the_grid(folder: Path, run: Run) -> None:
     (folder / "output").mkdir()
     record = Record("http://lab:8080", 7, ["a"])
     record.write(folder / "output")

@@ -1,4 +1,4 @@
-"""What a trial of a grid does: commands in order, a checkpoint after each, pause and going on."""
+"""A trial of a grid: commands in order, a checkpoint after each, pause and resumption."""
 
 import json
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ TIME = "20261125.101010"
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[core.Context]:
     monkeypatch.chdir(tmp_path)
-    with core.init(checkpoint_storage=str(tmp_path / "store")) as created:
-        yield created
+    with core.init(checkpoint_storage=str(tmp_path / "store")) as core_context:
+        yield core_context
 
 
 def newest(tmp_path: Path) -> str:
@@ -26,8 +26,8 @@ def newest(tmp_path: Path) -> str:
 
 
 def states(tmp_path: Path) -> dict[str, str]:
-    found: dict[str, str] = json.loads((tmp_path / "output/task/stat").read_text())
-    return found
+    states_by_command: dict[str, str] = json.loads((tmp_path / "output/task/stat").read_text())
+    return states_by_command
 
 
 def test_commands_run_in_order_up_to_the_first_failure(context: core.Context, tmp_path: Path) -> None:
@@ -44,12 +44,12 @@ def test_commands_run_in_order_up_to_the_first_failure(context: core.Context, tm
     )
 
 
-def test_a_trial_that_goes_on_skips_what_has_finished(context: core.Context, tmp_path: Path) -> None:
+def test_a_resumed_trial_skips_finished_commands(context: core.Context, tmp_path: Path) -> None:
     commands = {"train": "echo once >> trained; echo m > output/task/model", "test": "test -e ready"}
     assert TaskRun(context, Path("output/task"), commands, TIME).run({}) == 1
     (tmp_path / "output").rename(tmp_path / "gone")
     (tmp_path / "ready").touch()
-    del commands["train"]  # with -c test
+    del commands["train"]  # as with -c test
     run = TaskRun(context, Path("output/task"), commands, TIME)
     run.restore(newest(tmp_path))
     assert run.run({}) == 0
@@ -73,7 +73,7 @@ def test_a_pause_interrupts_the_command_and_stores_its_files(
     wait_until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
 
 
-def test_what_a_command_leaves_behind_is_ended(context: core.Context, tmp_path: Path) -> None:
+def test_child_processes_that_a_command_leaves_are_ended(context: core.Context, tmp_path: Path) -> None:
     commands = {"train": "sleep 1000 & echo $! > child"}
     assert TaskRun(context, Path("output/task"), commands, TIME).run({}) == 0
     child = int((tmp_path / "child").read_text())
