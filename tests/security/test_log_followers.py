@@ -1,4 +1,4 @@
-"""A hundred clients follow the log of a running trial: each gets every line once and in order, and others are served."""
+"""Clients that follow the log of a running trial: each gets every line once, in order, and others are served."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ from determined_master.secrets import Secrets
 BATCH = 50
 MAX_GROWTH_MIB = 150
 MAX_SECONDS, MAX_SECONDS_BESIDE_TESTS = 0.1, 0.4
-"""Of a request beside followers who come at once, more than the slowest one took before they came. The sample runs
-beside other tests, which take the processor for longer than the followers do."""
+"""Maximum of the time that followers who connect at once add to the slowest other request. The sample runs beside
+other tests, which use the processor too."""
 WIDE = "w" * 32_000
 
 
@@ -59,7 +59,7 @@ async def write_lines(client: httpx.AsyncClient, experiment: Experiment, first: 
 
 
 def rename(experiment: Experiment) -> Callable[[], int]:
-    """A write. It returns the status."""
+    """Returns a function that renames the experiment, which is a write, and returns the status."""
     names = itertools.count()
 
     def ask() -> int:
@@ -72,7 +72,7 @@ def rename(experiment: Experiment) -> Callable[[], int]:
 
 @contextlib.contextmanager
 def waits_of(experiment: Experiment) -> Iterator[dict[str, Latency]]:
-    """How long /health and a write take while the block runs."""
+    """Measures /health and a write while the block runs."""
     health = measured(health_of(experiment.cluster.port))
     with health as answers, measured(rename(experiment)) as writes:
         yield {"/health": answers, "a write": writes}
@@ -84,9 +84,9 @@ def waits_of(experiment: Experiment) -> Iterator[dict[str, Latency]]:
 async def test_each_follower_gets_every_line_once_and_in_order(
     cluster: LiveCluster, running: Experiment, count: int, lines: int
 ):
-    """Others wait no longer than half as many times as long as with one follower."""
+    """With n followers, other requests take less than n / 2 times as long as with one follower."""
     headers = {"Authorization": cluster.session._headers["Authorization"]}
-    # Less than the master keeps idle connections: one that it closes as it is used again is an error of the client.
+    # Shorter than the master keeps idle connections: a client that uses one while the master closes it fails.
     limits = httpx.Limits(max_connections=None, keepalive_expiry=1.0)
     trial_id, task_id = running.trial_id, running.task_id
     followers = [Follower(FORMS[number % len(FORMS)]) for number in range(count)]
@@ -118,10 +118,10 @@ async def test_each_follower_gets_every_line_once_and_in_order(
     [(60, MAX_SECONDS_BESIDE_TESTS), pytest.param(200, MAX_SECONDS, marks=pytest.mark.long)],
     ids=["sample", "all"],
 )
-async def test_followers_who_come_at_once_hold_up_no_other_request(
+async def test_followers_who_connect_at_once_delay_no_other_request(
     cluster: LiveCluster, running: Experiment, count: int, most: float
 ):
-    """The first request beside them waited for the pages of all of them: seconds with 200."""
+    """Without a limit, the first other request waits for the pages of all followers."""
     for first in range(0, 2000, 500):
         cluster.session.post("/api/v1/task/logs", lines_of(running, first, 500, "x" * 100))
     headers = {"Authorization": cluster.session._headers["Authorization"]}
