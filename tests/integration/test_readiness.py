@@ -1,7 +1,7 @@
 """When an attempt is ready, after which it is paused by checkpoint and not killed."""
 
 from sqlalchemy import select
-from tests.integration.test_gangs import WIDE, met
+from tests.integration.test_gangs import WIDE, rendezvous
 from tests.integration.test_statements import transactions
 from tests.support.cluster import Cluster
 
@@ -38,7 +38,7 @@ async def test_a_container_that_is_alone_is_told_so_and_is_ready_as_it_runs(clus
     await cluster.post(f"/api/v1/experiments/{experiment}/pause")
     row = await row_of(cluster, desired)
     assert (row.preempt_requested_at is not None, row.kill_requested_at) == (True, None)
-    assert (await met(cluster, desired))["addresses"] == [agent.address]
+    assert (await rendezvous(cluster, desired))["addresses"] == [agent.address]
     assert (await row_of(cluster, desired)).ready_at == row.ready_at
 
 
@@ -48,7 +48,7 @@ async def test_a_container_with_start_up_hooks_is_not_ready_before_its_rendezvou
     (desired,) = await agent.wait_for_desired()
     await agent.send_report(desired, ContainerState.RUNNING)
     assert (await row_of(cluster, desired)).ready_at is None
-    await met(cluster, desired)
+    await rendezvous(cluster, desired)
     assert (await row_of(cluster, desired)).ready_at is not None
 
 

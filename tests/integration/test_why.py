@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_preemption import PREEMPTING, URGENT, is_asked, leave, started
+from tests.integration.test_preemption import PREEMPTING, URGENT, is_preempted, leave, run_attempt
 from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.waiting import eventually
 
@@ -27,7 +27,7 @@ async def why(cluster: Cluster, experiment: int) -> dict[str, Any]:
 async def test_what_is_in_the_way_is_named_with_what_starts_it(cluster: Cluster):
     agent = await cluster.join(slots=2)
     first = await cluster.create()
-    desired = await started(agent, first)
+    desired = await run_attempt(agent, first)
     answer = await why(cluster, await cluster.create(WIDE))
     found = answer["first"]
     assert answer["waiting"] == 1
@@ -45,7 +45,7 @@ async def test_what_is_in_the_way_is_named_with_what_starts_it(cluster: Cluster)
 
 async def test_the_start_is_estimated_from_the_progress_of_what_runs(cluster: Cluster):
     agent = await cluster.join()
-    desired = await started(agent, await cluster.create())
+    desired = await run_attempt(agent, await cluster.create())
     headers = cluster.as_task(desired.allocation_id)
     report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 10, "metrics": {"avgMetrics": {"loss": 1.0}}}
     await cluster.post("/api/v1/trials/1/metrics", {"group": "training", "metrics": report}, **headers)
@@ -60,16 +60,16 @@ async def test_the_time_of_saving_is_that_of_earlier_preemptions(tmp_path: Path)
     async with open_cluster(tmp_path, **PREEMPTING) as cluster:
         agent = await cluster.join()
         first = await cluster.create()
-        desired = await started(agent, first)
+        desired = await run_attempt(agent, first)
         urgent = await cluster.create(URGENT)
-        await eventually(lambda: is_asked(cluster, desired))
+        await eventually(lambda: is_preempted(cluster, desired))
         found = (await why(cluster, urgent))["first"]
         assert found["startsInSeconds"] is None, "it has never left before"
         await leave(cluster, agent, desired)
-        await agent.exit(await started(agent, urgent))
-        desired = await started(agent, first, run=2)
+        await agent.exit(await run_attempt(agent, urgent))
+        desired = await run_attempt(agent, first, run=2)
         urgent = await cluster.create(URGENT)
-        await eventually(lambda: is_asked(cluster, desired))
+        await eventually(lambda: is_preempted(cluster, desired))
         found = (await why(cluster, urgent))["first"]
         assert [each["why"] for each in found["blockers"]] == ["leaving"]
         assert 0 < found["startsInSeconds"] < 60
@@ -100,7 +100,7 @@ async def test_a_limit_is_named_with_the_one_that_starts_it(cluster: Cluster):
 async def test_what_does_not_wait_has_no_explanation(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
-    desired = await started(agent, experiment)
+    desired = await run_attempt(agent, experiment)
     nothing = {"waiting": 0, "first": None, "notes": []}
     assert await cluster.get(f"/detent/experiments/{experiment}/why") == nothing
     assert await cluster.get("/detent/trials/1/why") == nothing
