@@ -1,15 +1,15 @@
-"""Several reports of a trial in one request: each has its own answer, and rights and limits are those of single ones."""
+"""Several reports of a trial in one request: each is answered, and rights and limits are those of single reports."""
 
 from tests.integration.test_metrics import run_trial, stored
 from tests.support.cluster import Cluster
 
 
 def body(steps, metrics, *, run=1, group="training"):
-    sent = {"trialRunId": run, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}}
-    return {"group": group, "metrics": sent}
+    fields = {"trialRunId": run, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}}
+    return {"group": group, "metrics": fields}
 
 
-async def test_all_are_stored_in_order(cluster: Cluster):
+async def test_all_reports_of_a_request_are_stored_in_order(cluster: Cluster):
     _, _, task = await run_trial(cluster)
     reports = [body(step, {"loss": 1 / step}) for step in range(1, 51)]
     answer = await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)
@@ -17,7 +17,7 @@ async def test_all_are_stored_in_order(cluster: Cluster):
     assert await stored(cluster) == [(1, step, {"loss": 1 / step}) for step in range(1, 51)]
 
 
-async def test_a_refused_one_is_named_and_the_others_are_stored(cluster: Cluster):
+async def test_a_refused_report_is_named_and_the_others_are_stored(cluster: Cluster):
     _, _, task = await run_trial(cluster)
     reports = [body(1, {"loss": 1.0}), body(1, {"loss": 2.0}), body(2, {"loss": 3.0}, run=9), body(3, {"loss": 4.0})]
     answer = await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)
@@ -28,7 +28,7 @@ async def test_a_refused_one_is_named_and_the_others_are_stored(cluster: Cluster
     assert await stored(cluster) == [(1, 1, {"loss": 1.0}), (1, 3, {"loss": 4.0})]
 
 
-async def test_sent_again_they_count_once(cluster: Cluster):
+async def test_reports_that_are_sent_again_are_stored_once(cluster: Cluster):
     _, _, task = await run_trial(cluster)
     reports = {"reports": [body(step, {"loss": 0.5}) for step in (1, 2)]}
     for _ in range(2):
@@ -37,7 +37,7 @@ async def test_sent_again_they_count_once(cluster: Cluster):
     assert await stored(cluster) == [(1, 1, {"loss": 0.5}), (1, 2, {"loss": 0.5})]
 
 
-async def test_a_validation_among_them_reaches_the_search(cluster: Cluster):
+async def test_a_validation_among_several_reports_reaches_the_search(cluster: Cluster):
     _, _, task = await run_trial(cluster)
     reports = [body(1, {"loss": 0.5}), body(1, {"loss": 0.25}, group="validation")]
     assert (await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)).status_code == 200
@@ -45,7 +45,7 @@ async def test_a_validation_among_them_reaches_the_search(cluster: Cluster):
     assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"loss": 0.25}
 
 
-async def test_a_nul_is_kept_as_a_visible_symbol(cluster: Cluster):
+async def test_a_nul_in_one_of_several_reports_is_stored_as_its_symbol(cluster: Cluster):
     _, _, task = await run_trial(cluster)
     reports = [body(1, {"a\0b": 0.5})]
     assert (await cluster.post("/detent/trials/1/reports", {"reports": reports}, **task)).status_code == 200
@@ -58,7 +58,7 @@ async def test_another_trials_token_may_not_report(cluster: Cluster):
     assert answer.status_code == 403
 
 
-async def test_too_many_and_malformed_ones_are_answered_with_400_and_nothing_is_stored(cluster: Cluster):
+async def test_too_many_or_malformed_reports_are_answered_with_400_and_none_is_stored(cluster: Cluster):
     _, _, task = await run_trial(cluster)
     good = body(1, {"loss": 0.5})
     for reports in ([good] * 1001, [good, {"group": "training"}], [good, body("x", {})], {}, None):

@@ -1,4 +1,4 @@
-"""A checkpoint stays where it was stored, whatever happens to its experiment's configuration."""
+"""The storage of a checkpoint does not change with the configuration of its experiment."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ async def test_checkpoints_of_one_storage_have_one_id(cluster: Cluster, tmp_path
     ]
 
 
-async def test_a_changed_configuration_orphans_no_checkpoint(cluster: Cluster, tmp_path: Path):
+async def test_a_checkpoint_is_read_and_deleted_after_its_configuration_changed(cluster: Cluster, tmp_path: Path):
     desired = await run_trial(cluster)
     root = cluster.master.settings.data / "checkpoints"
     store_checkpoint(root, UUID)
@@ -58,7 +58,7 @@ async def test_a_changed_configuration_orphans_no_checkpoint(cluster: Cluster, t
     assert list(root.iterdir()) == []
 
 
-async def test_no_key_outlives_the_last_checkpoint_of_its_storage(tmp_path: Path):
+async def test_a_stored_storage_is_deleted_with_its_last_checkpoint(tmp_path: Path):
     root = tmp_path / "checkpoints"
     root.mkdir()
     async with open_cluster(tmp_path, checkpoint_roots=[root]) as cluster:
