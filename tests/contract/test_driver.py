@@ -218,7 +218,7 @@ async def test_another_driver_takes_over_and_may_wait_after_the_end(make_driver:
         assert (await make_driver().wait(launch.folder)).kind == "stopped"
 
 
-async def test_cancelling_a_wait_ends_nothing(make_driver: MakeDriver, tmp_path: Path) -> None:
+async def test_cancelling_a_wait_does_not_stop_the_task(make_driver: MakeDriver, tmp_path: Path) -> None:
     driver, launch = make_driver(), make_launch(tmp_path, "sleep 1000")
     await driver.start(launch)
     with pytest.raises(TimeoutError):

@@ -153,7 +153,7 @@ async def test_the_next_master_finds_an_agent_and_ends_it(providing: Providing):
     await eventually(lambda: not is_alive(pid))
 
 
-async def test_a_launch_that_fails_says_why(providing: Providing):
+async def test_a_failed_launch_reports_the_reason(providing: Providing):
     provider, instance = providing.make(), providing.instance("a", pool="broken")
 
     async def failure() -> str:

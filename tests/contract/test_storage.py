@@ -145,8 +145,8 @@ def test_a_checkpoint_of_the_official_library_without_hashes_is_downloaded(
 def test_a_probe_leaves_nothing(storage: Storage, config: dict[str, Any]):
     storage.probe()
     with opened(config) as (files, root):
-        found = [] if files is None else files.find(root)
-        assert found == []
+        objects = [] if files is None else files.find(root)
+        assert objects == []
         assert files is not None or list(Path(root).iterdir()) == []
 
 

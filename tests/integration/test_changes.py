@@ -108,7 +108,7 @@ async def test_changes_of_an_attempt_are_published_from_request_to_end(recorder:
     await recorder.reaches("CANCELED")
 
 
-async def test_a_container_of_several_publishes_its_own_change(recorder: ChangeRecorder):
+async def test_each_container_of_a_gang_publishes_its_own_change(recorder: ChangeRecorder):
     """The state of the allocation does not change, but its attempt does."""
     agents = [await recorder.cluster.join("one"), await recorder.cluster.join("two")]
     await recorder.cluster.create(CONFIG + "resources: {slots_per_trial: 2}\n")

@@ -91,7 +91,7 @@ async def test_a_killed_command_is_canceled_and_its_slot_is_free(cluster: Cluste
     await attempt(agent, await launch(cluster))
 
 
-async def test_zero_slot_commands_run_beside_the_slots(cluster: Cluster):
+async def test_a_command_without_slots_runs_while_all_slots_are_held(cluster: Cluster):
     agent = await cluster.join(slots=1)
     slotted = await launch(cluster)
     await agent.run(await attempt(agent, slotted))

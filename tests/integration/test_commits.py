@@ -73,7 +73,7 @@ def dump(cluster: Cluster) -> list[str]:
 
 
 async def own_search(cluster: Cluster, agent: FakeAgent) -> tuple[int, dict[str, str]]:
-    """An experiment whose search runs in a task, and the headers of that task."""
+    """Creates an experiment whose search runs in a task; returns its id and the headers of the task."""
     experiment_id = await cluster.create(OWN)
     desired = await container(agent, "SEARCH")
     await agent.run(desired)

@@ -78,8 +78,8 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.text(max_size=3), VALUES, max_size=4), st.text(max_size=40))
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_origins_of_any_configuration_lie_within_its_text(config: dict[str, Any], text: str):
-    shown = effective(config, text, {})
-    assert all(1 <= each.line <= len(shown.text.split("\n")) for each in shown.origins)
+    result = effective(config, text, {})
+    assert all(1 <= each.line <= len(result.text.split("\n")) for each in result.origins)
 
 
 @pytest.mark.parametrize(

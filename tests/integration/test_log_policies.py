@@ -200,7 +200,7 @@ async def test_a_match_survives_the_master_and_is_recorded_once_for_each_attempt
         assert len(attempt["policies"]) == 1
 
 
-async def test_a_match_is_undone_with_its_lines(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_match_of_a_log_policy_is_rolled_back_with_its_lines(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     """A transaction that fails after the match leaves neither lines nor match, and both are stored when it is repeated."""
     agent = await cluster.join()
     desired = await start_trial(cluster, agent, CANCEL)

@@ -36,7 +36,7 @@ disk = disk_fixture("512m")
 
 @pytest.fixture
 def cluster(disk: SmallDisk) -> Iterator[LiveCluster]:
-    """Master, agent, logs and run folders on the small disk, as with `det up`."""
+    """Yields a cluster with master, agent, logs and run folders on the small disk, as with `det up`."""
     with live_cluster(disk.path / "cluster") as created:
         yield created
 

@@ -34,7 +34,7 @@ def engine() -> None:
 
 @pytest.fixture
 def master_folder(tmp_path: Path) -> Path:
-    """The data folder of a master, as it is on its machine."""
+    """Returns the data folder of a master, with secrets and checkpoints in it."""
     folder = tmp_path / "master"
     (folder / "checkpoints").mkdir(parents=True)
     for name in ("secret", "agent-token", "password"):

@@ -29,7 +29,7 @@ PATH = "/api/v1/experiments/1"
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    """A cluster without agents: the trials wait for slots."""
+    """Yields a cluster without agents, so that the trials wait for slots."""
     with live_cluster(tmp_path / "cluster", slots=0, resource_pools=json.dumps(POOLS)) as created:
         yield created
 

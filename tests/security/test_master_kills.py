@@ -29,7 +29,7 @@ hyperparameters: {{x: {{type: categorical, vals: {list(range(CLIENTS))}}}}}
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    """A cluster without agents: each trial has an attempt that waits for slots."""
+    """Yields a cluster without agents, so that each trial has an attempt that waits for slots."""
     with live_cluster(tmp_path / "cluster", slots=0) as created:
         yield created
 
