@@ -1,7 +1,7 @@
-"""``python scripts/core_minutes.py NAME COMMAND…``: runs a command, then prints the wall and core minutes that it took.
+"""``python scripts/core_minutes.py NAME COMMAND…``: runs a command, then prints its wall and core minutes.
 
-Core minutes are the busy time of all cores of the machine (user and system, from ``/proc/stat``): what daemons and tasks
-of a test use is no child's time of any shell. Other work on the machine counts too.
+Core minutes are the busy time of all cores of the machine (user and system, from ``/proc/stat``): the time of daemons and
+tasks of a test is no child time of any shell. Other work on the machine counts too.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""One suite over every driver: what determined_agent.drivers.driver promises in words."""
+"""Contract tests of every driver: the promises of ``determined_agent.drivers.driver``."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ LABELS = {"detent.agent": "contract"}
 
 
 def _play(launch: Launch) -> Play:
-    """The fake's understanding of the few shell lines that it is given."""
+    """Translates the few shell lines of these tests for the fake driver."""
     text = launch.argv[-1]
     if launch.argv[0] == "/nowhere":
         return Play(refuse="/nowhere: no such file")
@@ -93,7 +93,7 @@ def podman() -> Iterator[str]:
 
 @pytest.fixture
 def make_of(request: pytest.FixtureRequest) -> Callable[[str], MakeDriver]:
-    """Returns how a driver of a name is made; starts its engine if it is one of the tests' own."""
+    """Returns a function from a driver's name to its constructor. Starts the engine if it belongs to the tests."""
 
     def make(name: str) -> MakeDriver:
         if name != "podman":
@@ -174,10 +174,10 @@ def _read(path: Path) -> bytes:
 
 
 def shim_of(launch: Launch) -> int:
-    """The machine's pid of the shim, which is another one inside a container."""
+    """Returns the shim's pid on the host, which differs from its pid inside a container."""
     order = str(launch.folder.order).encode()
     lines = {int(path.parent.name): _read(path) for path in Path("/proc").glob("[0-9]*/cmdline")}
-    # The first process of a container has the shim's words too; what the shim has forked comes after it.
+    # The first process of a container has the shim's arguments too. Processes that the shim forked have larger pids.
     return min(pid for pid, line in lines.items() if order in line and b"docker-init" not in line)
 
 
@@ -203,7 +203,7 @@ async def test_a_stop_ends_a_task_and_is_reported_as_a_stop(make_driver: MakeDri
     driver.stop(launch.folder)
 
 
-async def test_stopping_what_was_never_started_is_no_error(make_driver: MakeDriver, tmp_path: Path) -> None:
+async def test_stopping_a_task_that_was_never_started_is_no_error(make_driver: MakeDriver, tmp_path: Path) -> None:
     make_driver().stop(make_launch(tmp_path, "true").folder)
 
 
@@ -218,7 +218,7 @@ async def test_another_driver_takes_over_and_may_wait_after_the_end(make_driver:
         assert (await make_driver().wait(launch.folder)).kind == "stopped"
 
 
-async def test_cancelling_a_wait_ends_nothing(make_driver: MakeDriver, tmp_path: Path) -> None:
+async def test_cancelling_a_wait_does_not_stop_the_task(make_driver: MakeDriver, tmp_path: Path) -> None:
     driver, launch = make_driver(), make_launch(tmp_path, "sleep 1000")
     await driver.start(launch)
     with pytest.raises(TimeoutError):
@@ -259,8 +259,8 @@ async def test_no_child_outlives_the_end_of_its_task(make_real: MakeDriver, tmp_
     assert left_of(launch) == set()
 
 
-async def test_not_even_a_child_without_environment_outlives_its_task(make_real: MakeDriver, tmp_path: Path) -> None:
-    """It carries no mark and has left the session: the shim has to know whom it descends from."""
+async def test_a_child_without_environment_does_not_outlive_its_task(make_real: MakeDriver, tmp_path: Path) -> None:
+    """The child carries no mark and has left the session, so the shim has to know its descendants."""
     mark = uuid.uuid4().hex
     child = f"env -i setsid sh -c 'echo > gone; sleep 1006; : {mark}'"
     launch = make_launch(tmp_path, f"mkfifo gone; {child} & read -r < gone; exit 0")
@@ -281,7 +281,7 @@ async def test_no_child_outlives_a_stop(make_real: MakeDriver, tmp_path: Path) -
     assert left_of(launch) == set()
 
 
-async def test_no_process_outlives_a_killed_shim_and_that_is_a_system_failure(
+async def test_a_killed_shim_is_a_system_failure_and_no_process_outlives_it(
     make_real: MakeDriver, tmp_path: Path
 ) -> None:
     driver, launch = make_real(), make_launch(tmp_path, RUNAWAYS + "echo ready; sleep 1000")
@@ -296,7 +296,7 @@ async def test_no_process_outlives_a_killed_shim_and_that_is_a_system_failure(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="pid namespaces are made as root only")
-async def test_with_pids_of_its_own_not_even_a_child_without_environment_outlives_a_killed_shim(tmp_path: Path) -> None:
+async def test_in_a_pid_namespace_a_child_without_environment_does_not_outlive_a_killed_shim(tmp_path: Path) -> None:
     driver, launch = (
         DRIVERS["process-pids"](),
         make_launch(tmp_path, "env -i setsid sleep 1005 & echo ready; sleep 1000"),
@@ -312,7 +312,9 @@ async def test_with_pids_of_its_own_not_even_a_child_without_environment_outlive
     await eventually(lambda: not any(process_table.find(pid) for pid in below))
 
 
-async def test_a_shim_that_was_taken_for_dead_does_not_begin(make_real: MakeDriver, tmp_path: Path) -> None:
+async def test_a_shim_that_starts_after_it_was_reported_dead_does_not_run_its_task(
+    make_real: MakeDriver, tmp_path: Path
+) -> None:
     driver, launch = make_real(), make_launch(tmp_path, "touch began")
     ended = await driver.wait(launch.folder)
     assert ended.kind == "system"
@@ -320,9 +322,7 @@ async def test_a_shim_that_was_taken_for_dead_does_not_begin(make_real: MakeDriv
     assert not (launch.folder.workdir / "began").exists()
 
 
-async def test_a_stop_that_came_before_the_shim_could_hear_it_is_not_lost(
-    make_real: MakeDriver, tmp_path: Path
-) -> None:
+async def test_a_stop_before_the_shim_listens_is_not_lost(make_real: MakeDriver, tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "sleep 1000")
     await make_real().start(launch)
     launch.folder.stop.touch()
@@ -343,9 +343,7 @@ async def test_a_task_starts_with_plain_signals_a_plain_mask_and_no_strange_desc
     assert rest == ["0", "1", "2", "3", "0022", str(launch.folder.workdir)]
 
 
-async def test_all_output_is_there_when_it_has_ended_in_the_order_of_each_stream(
-    make_real: MakeDriver, tmp_path: Path
-) -> None:
+async def test_all_output_is_stored_in_order_when_a_task_has_ended(make_real: MakeDriver, tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "for i in $(seq 20000); do echo $i; done; printf last")
     limits = OutputLimits(segment_bytes=1 << 16)
     driver = ProcessDriver(ProcessOptions(limits=limits))
@@ -354,7 +352,7 @@ async def test_all_output_is_there_when_it_has_ended_in_the_order_of_each_stream
     assert len(list(launch.folder.output.iterdir())) > 3
 
 
-async def test_output_beyond_the_limit_loses_its_middle_and_blocks_nobody(tmp_path: Path) -> None:
+async def test_output_beyond_the_limit_loses_its_middle_and_does_not_block_the_task(tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "for i in $(seq 30000); do echo $i; done")
     limits = OutputLimits(segment_bytes=1 << 12, unsent_bytes=1 << 16)
     assert await run(ProcessDriver(ProcessOptions(limits=limits)), launch) == Ended("exited", code=0)
@@ -365,7 +363,7 @@ async def test_output_beyond_the_limit_loses_its_middle_and_blocks_nobody(tmp_pa
 
 
 @pytest.mark.skipif(not can_mount(), reason="this machine does not allow user namespaces for this user")
-async def test_mounts_are_the_tasks_own(make_process: MakeDriver, tmp_path: Path) -> None:
+async def test_mounts_of_a_task_are_invisible_on_the_host(make_process: MakeDriver, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "file").write_text("here")

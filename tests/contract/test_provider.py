@@ -1,4 +1,4 @@
-"""One suite over every provider: what determined_master.providers.provider promises in words."""
+"""Contract tests of every provider: the promises of ``determined_master.providers.provider``."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ if os.path.exists(file):
 
 @dataclass
 class Providing:
-    """A provider, and a look at the processes that it started."""
+    """A provider and the processes that it started."""
 
     folder: Path
     new: Callable[[], Provider]
@@ -50,7 +50,7 @@ class Providing:
     created: list[Provider] = field(default_factory=list)
 
     def make(self) -> Provider:
-        """The provider of a master that has just started."""
+        """Returns the provider of a master that has just started."""
         self.made.append(self.new())
         return self.made[-1]
 
@@ -114,11 +114,11 @@ async def locally(tmp_path: Path) -> AsyncIterator[Providing]:
     await created.close()
 
 
-def lives(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists() and "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
-async def started(providing: Providing, provider: Provider, name: str) -> int:
+async def start_agent(providing: Providing, provider: Provider, name: str) -> int:
     await provider.want(providing.instance(name))
     pid = await eventually(lambda: providing.pid_of(name))
     assert pid is not None
@@ -127,33 +127,33 @@ async def started(providing: Providing, provider: Provider, name: str) -> int:
 
 async def test_an_agent_exists_from_its_order_to_its_release_and_the_others_stay(providing: Providing):
     provider = providing.make()
-    first, second = await started(providing, provider, "a"), await started(providing, provider, "b")
+    first, second = await start_agent(providing, provider, "a"), await start_agent(providing, provider, "b")
     assert await provider.gone([providing.instance("a"), providing.instance("b")]) == {}
     await provider.release(providing.instance("a"))
-    await eventually(lambda: not lives(first))
-    assert lives(second)
+    await eventually(lambda: not is_alive(first))
+    assert is_alive(second)
     await provider.release(providing.instance("b"))
-    await eventually(lambda: not lives(second))
+    await eventually(lambda: not is_alive(second))
 
 
-async def test_what_is_not_there_is_released_too(providing: Providing):
+async def test_releasing_an_agent_that_does_not_exist_is_no_error(providing: Providing):
     provider = providing.make()
     await provider.release(providing.instance("never"))
-    await started(providing, provider, "a")
+    await start_agent(providing, provider, "a")
     for _ in range(2):
         await provider.release(providing.instance("a"))
 
 
 async def test_the_next_master_finds_an_agent_and_ends_it(providing: Providing):
-    pid = await started(providing, providing.make(), "a")
+    pid = await start_agent(providing, providing.make(), "a")
     later = providing.make()
     await later.adopt([providing.instance("a")])
     assert await later.gone([providing.instance("a")]) == {}
     await later.release(providing.instance("a"))
-    await eventually(lambda: not lives(pid))
+    await eventually(lambda: not is_alive(pid))
 
 
-async def test_a_launch_that_fails_says_why(providing: Providing):
+async def test_a_failed_launch_reports_the_reason(providing: Providing):
     provider, instance = providing.make(), providing.instance("a", pool="broken")
 
     async def failure() -> str:
@@ -173,7 +173,7 @@ async def gone(provider: Provider, instance: Instance) -> str | None:
 
 async def test_a_local_agent_that_ends_by_itself_is_noticed_by_any_master(locally: Providing):
     provider = locally.make()
-    pid = await started(locally, provider, "a")
+    pid = await start_agent(locally, provider, "a")
     os.kill(pid, signal.SIGKILL)
     assert await eventually(lambda: gone(provider, locally.instance("a"))) == "its process ended (signal SIGKILL)"
     assert await gone(locally.make(), locally.instance("a")) == "its process is gone"
@@ -185,7 +185,7 @@ async def test_a_local_agent_gets_the_umask_of_the_user_and_none_of_our_variable
     monkeypatch.setenv("DET_MASTER_INITIAL_USER_PASSWORD", SECRET)
     program = (sys.executable, "-P", stub_agent.__file__)
     locally.new = lambda: LocalProvider(tmp_path, ADDRESS, os.environ, umask=0o027, program=program)
-    pid = await started(locally, locally.make(), "a")
+    pid = await start_agent(locally, locally.make(), "a")
     assert "Umask:\t0027" in Path(f"/proc/{pid}/status").read_text()
     variables = live_processes.environ_of(pid)
     assert {name for name in variables if name.startswith("DET_")} == {"DET_AGENT_END_WITHOUT_MASTER_SECONDS"}
@@ -193,11 +193,11 @@ async def test_a_local_agent_gets_the_umask_of_the_user_and_none_of_our_variable
 
 
 async def test_a_local_agent_that_no_row_names_is_ended(locally: Providing):
-    """Such as one that was started after the backup which the database comes from."""
-    known, stray = [await started(locally, locally.make(), name) for name in ("known", "stray")]
+    """Such an agent was started after the backup that the database was restored from."""
+    known, stray = [await start_agent(locally, locally.make(), name) for name in ("known", "stray")]
     await locally.make().adopt([locally.instance("known")])
-    await eventually(lambda: not lives(stray))
-    assert lives(known)
+    await eventually(lambda: not is_alive(stray))
+    assert is_alive(known)
 
 
 def shell(script: str, **changes: object) -> Instance:
@@ -211,7 +211,7 @@ async def test_a_command_that_hangs_is_killed_with_what_it_started(tmp_path: Pat
     with pytest.raises(LaunchFailed, match=r"did not end within 0\.3 s and was killed") as failed:
         await commands(tmp_path).want(instance)
     assert failed.value.may_exist
-    await eventually(lambda: not lives(int((tmp_path / "pid").read_text())), within=2.0)
+    await eventually(lambda: not is_alive(int((tmp_path / "pid").read_text())), within=2.0)
     with pytest.raises(ReleaseFailed, match="terminate command did not end within"):
         await commands(tmp_path).release(instance)
 
@@ -222,7 +222,7 @@ async def test_a_command_ends_with_its_master(tmp_path: Path):
     order.cancel()
     with pytest.raises(asyncio.CancelledError):
         await order
-    assert not lives(int(pid))
+    assert not is_alive(int(pid))
 
 
 async def test_a_program_that_a_command_leaves_behind_is_not_waited_for(tmp_path: Path):
@@ -252,7 +252,7 @@ async def test_a_command_gets_names_and_files_but_no_secret(tmp_path: Path):
     assert SECRET not in variables
 
 
-async def test_a_program_that_there_is_not_is_named(tmp_path: Path):
+async def test_a_missing_program_is_named_in_the_failure(tmp_path: Path):
     instance = shell("", launch=("/no/such/program",), terminate=("/no/such/program",))
     with pytest.raises(LaunchFailed, match=r"cannot run the launch command: .*No such file"):
         await commands(tmp_path).want(instance)

@@ -1,7 +1,7 @@
-"""The answers of this master against those that a real Determined 0.38.1 gave to the same calls.
+"""Answers of this master compared with those of a real Determined 0.38.1 to the same calls.
 
-Differences are listed in ``recorded_differences.toml`` with their reason; no other may be there, and none may be
-listed that is no longer there.
+``recorded_differences.toml`` lists each difference with its reason. An unlisted difference fails, and so does an
+outdated entry.
 """
 
 import sys
@@ -24,7 +24,7 @@ from generate.markdown import cell  # noqa: E402  # the path is set above
 TABLE = Path(__file__).parent / "recorded_differences.toml"
 NOT_IMPLEMENTED = 501
 MIN_ALIKE = 86
-"""Calls that are answered alike, but for keys that are added or null. Raise it when there are more."""
+"""Minimum of calls that are answered alike, except for keys that are added or null. Raise it when there are more."""
 PAGE = DOCS / "how-to" / "coming-from-determined.md"
 
 
@@ -41,12 +41,12 @@ async def test_answers_differ_from_the_recorded_ones_only_where_the_table_says_s
     patterns = [at for row in listed() for at in row["at"]]
     async with open_cluster(tmp_path) as cluster:
         session = await made_again(cluster)
-    found: dict[str, str] = {}
+    calls_by_difference: dict[str, str] = {}
     alike = with_more_keys = as_listed = 0
     not_offered: Counter[str] = Counter()
-    for created, unlike in compared(session):
-        if created.status == NOT_IMPLEMENTED != created.recorded["status"]:
-            not_offered[created.noun] += 1
+    for answered, unlike in compared(session):
+        if answered.status == NOT_IMPLEMENTED != answered.recorded["status"]:
+            not_offered[answered.noun] += 1
             continue
         if not unlike:
             alike += 1
@@ -54,18 +54,20 @@ async def test_answers_differ_from_the_recorded_ones_only_where_the_table_says_s
             with_more_keys += 1
         else:
             as_listed += 1
-        found |= dict.fromkeys(unlike, created.recorded["call"])
+        calls_by_difference |= dict.fromkeys(unlike, answered.recorded["call"])
     print(f"{len(session.made)} calls: {alike} alike, {with_more_keys} alike but for added keys,", end=" ")
     print(f"{as_listed} differ as listed, {not_offered.total()} not offered")
-    unlisted = {each: call for each, call in found.items() if not any(fnmatchcase(each, at) for at in patterns)}
+    unlisted = {
+        each: call for each, call in calls_by_difference.items() if not any(fnmatchcase(each, at) for at in patterns)
+    }
     assert not_offered == _table()["not_offered"]
     assert not unlisted, "\n".join(f"{each} ({call})" for each, call in unlisted.items())
-    gone = [at for at in patterns if not any(fnmatchcase(each, at) for each in found)]
-    assert not gone, "no longer differences: " + "\n".join(gone)
+    outdated = [at for at in patterns if not any(fnmatchcase(each, at) for each in calls_by_difference)]
+    assert not outdated, "no longer differences: " + "\n".join(outdated)
     assert alike + with_more_keys >= MIN_ALIKE
 
 
-def test_each_listed_difference_is_shown_to_who_comes_from_determined() -> None:
+def test_the_page_for_users_of_determined_lists_each_difference() -> None:
     rows = [f"| {cell(row['what'])} | {cell(row['reason'])} |" for row in listed()]
     begin = "## Answers of the API"
     section = PAGE.read_text(encoding="utf-8").partition(begin)[2].partition("\n## ")[0]
@@ -85,5 +87,5 @@ def test_each_listed_difference_is_shown_to_who_comes_from_determined() -> None:
         ({"a": {}}, {"a": []}, ["GET /a.a: object → list"]),
     ],
 )
-def test_a_difference_of_keys_kinds_and_enums_is_found(theirs: Any, ours: Any, expected: list[str]) -> None:
+def test_a_difference_of_keys_kinds_or_enums_is_reported(theirs: Any, ours: Any, expected: list[str]) -> None:
     assert [*differences("GET /a", shape_of(theirs), shape_of(ours))] == expected

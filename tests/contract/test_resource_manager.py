@@ -1,4 +1,4 @@
-"""One suite over every resource manager: what determined_master.resource_managers.manager promises in words."""
+"""Contract tests of every resource manager: the promises of ``determined_master.resource_managers.manager``."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -42,16 +42,16 @@ class Managed:
             return await repository.get(session, allocation_id)
 
     async def reaches(self, allocation_id: str, *states: AllocationState) -> AllocationRow:
-        async def there() -> AllocationRow | None:
+        async def in_state() -> AllocationRow | None:
             row = await self.row(allocation_id)
             return row if row.state in states else None
 
-        row = await eventually(there)
+        row = await eventually(in_state)
         assert row is not None
         return row
 
     async def starts(self, allocation_id: str) -> None:
-        """Waits until it is placed, and lets it run."""
+        """Waits until the allocation is placed, and runs it."""
         await self.reaches(allocation_id, AllocationState.ASSIGNED)
         for desired in await self.agent.desired():
             if desired.allocation_id == allocation_id:
@@ -84,7 +84,7 @@ def groups(slots: int, count: int = 1, *, single: bool = False) -> tuple[TaskGro
     return (TaskGroup("trial", count=count, slots=slots, constraints=Constraints(single_agent=single)),)
 
 
-async def test_what_can_never_run_is_named_with_the_nearest_that_can(managed: Managed):
+async def test_a_request_that_can_never_run_is_refused_with_the_largest_that_can(managed: Managed):
     async with managed.cluster.master.database.read() as session:
         assert await managed.manager.validate(session, managed.pool, groups(2)) is None
         assert await managed.manager.validate(session, managed.pool, groups(1, count=2)) is None
@@ -95,7 +95,7 @@ async def test_what_can_never_run_is_named_with_the_nearest_that_can(managed: Ma
         assert await managed.manager.validate(session, managed.pool, groups(2, count=2)) is not None
 
 
-async def test_what_is_submitted_starts_and_holds_its_slots_until_it_ends(managed: Managed):
+async def test_an_allocation_starts_and_holds_its_slots_until_it_ends(managed: Managed):
     first = await managed.submit(slots=2)
     await managed.starts(first)
     second = await managed.submit()
@@ -107,21 +107,21 @@ async def test_what_is_submitted_starts_and_holds_its_slots_until_it_ends(manage
     await managed.starts(second)
 
 
-async def test_preemption_is_asked_for_once_and_shown(managed: Managed):
+async def test_preemption_is_requested_once_and_stored_with_its_reason(managed: Managed):
     allocation = await managed.submit()
     await managed.starts(allocation)
-    asked = []
+    are_requested = []
     for _ in range(2):
         async with managed.cluster.master.database.write() as session:
             row = await repository.get(session, allocation)
-            asked.append(await managed.manager.preempt(session, row, why="for a test"))
-    assert asked == [True, False]
+            are_requested.append(await managed.manager.preempt(session, row, why="for a test"))
+    assert are_requested == [True, False]
     row = await managed.row(allocation)
     assert row.preempt_requested_at is not None
     assert row.message == "for a test"
 
 
-async def test_a_kill_ends_what_runs_and_what_waits(managed: Managed):
+async def test_a_kill_ends_running_and_waiting_allocations(managed: Managed):
     running, waiting = await managed.submit(slots=2), await managed.submit()
     await managed.starts(running)
     for each in (waiting, running):
@@ -134,7 +134,7 @@ async def test_a_kill_ends_what_runs_and_what_waits(managed: Managed):
     await managed.reaches(running, AllocationState.TERMINATED)
 
 
-async def test_what_is_withdrawn_never_starts(managed: Managed):
+async def test_a_withdrawn_allocation_never_starts(managed: Managed):
     await managed.starts(await managed.submit(slots=2))
     waiting = await managed.submit()
     async with managed.cluster.master.database.write() as session:
@@ -142,30 +142,30 @@ async def test_what_is_withdrawn_never_starts(managed: Managed):
     assert (await managed.row(waiting)).placed_at is None
 
 
-async def test_what_waits_is_explained(managed: Managed):
+async def test_the_wait_of_an_allocation_is_explained_with_its_blockers(managed: Managed):
     running = await managed.submit(slots=2)
     await managed.starts(running)
     waiting = await managed.submit()
     await managed.manager.reconcile()
     async with managed.cluster.master.database.read() as session:
-        found = await managed.manager.explain(session, await repository.get(session, waiting))
-    assert found.reason.startswith("needs 1 slot; 0 of 2 free")
-    assert [each.allocation_id for each in found.blockers] == [running]
+        explanation = await managed.manager.explain(session, await repository.get(session, waiting))
+    assert explanation.reason.startswith("needs 1 slot; 0 of 2 free")
+    assert [each.allocation_id for each in explanation.blockers] == [running]
 
 
-async def test_the_queue_is_what_waits_and_what_runs(managed: Managed):
+async def test_the_queue_lists_waiting_and_running_allocations(managed: Managed):
     running = await managed.submit(slots=2)
     await managed.starts(running)
     waiting = await managed.submit()
-    found = await managed.manager.queue(managed.pool, slots=0, room=0)
-    assert [each.allocation_id for each in found.waiting] == [waiting]
-    assert [each.allocation_id for each in found.running] == [running]
+    queue = await managed.manager.queue(managed.pool, slots=0, room=0)
+    assert [each.allocation_id for each in queue.waiting] == [waiting]
+    assert [each.allocation_id for each in queue.running] == [running]
     await managed.ends(running)
     await managed.starts(waiting)
     assert (await managed.manager.queue(managed.pool, slots=0, room=0)).waiting == ()
 
 
-async def test_a_check_changes_nothing(managed: Managed):
+async def test_checking_the_manager_changes_nothing(managed: Managed):
     running, waiting = await managed.submit(slots=2), await managed.submit()
     await managed.starts(running)
     await managed.manager.check()
@@ -184,7 +184,7 @@ async def test_reconciling_twice_changes_nothing(managed: Managed):
     assert (await managed.row(allocation)).placed_at == before
 
 
-async def test_a_new_master_adopts_what_runs(managed: Managed):
+async def test_a_new_master_adopts_running_allocations(managed: Managed):
     allocation = await managed.submit()
     await managed.starts(allocation)
     state = (await managed.row(allocation)).state

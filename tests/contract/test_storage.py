@@ -1,4 +1,7 @@
-"""One suite for every checkpoint storage, in folders and in real stores: whole or not at all, and unchanged."""
+"""Contract tests of every checkpoint storage, in folders and in real stores.
+
+Checkpoints are stored whole or not at all, and are read unchanged.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,22 +24,22 @@ def config(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         with STORES[request.param]() as store:
             yield store.config
         return
-    place = str(tmp_path_factory.mktemp("store"))
-    section = {"container_path": place} if request.param == "directory" else {"host_path": place}
+    folder = str(tmp_path_factory.mktemp("store"))
+    section = {"container_path": folder} if request.param == "directory" else {"host_path": folder}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DET_SHARED_FS", place)
+        patch.setenv("DET_SHARED_FS", folder)
         yield {"type": request.param, **section}
 
 
 @pytest.fixture
 def storage(config: dict[str, Any]) -> Iterator[Storage]:
-    created = made_from(config)
+    created = make_storage(config)
     yield created
     created.delete(U1)
     created.delete(U2)
 
 
-def made_from(config: dict[str, Any]) -> Storage:
+def make_storage(config: dict[str, Any]) -> Storage:
     return from_config(config, {"DET_SHARED_FS": str(config.get("host_path"))})
 
 
@@ -50,7 +53,7 @@ def store(storage: Storage, uuid: str = U1, **files: str) -> None:
             (path / name).write_text(text)
 
 
-def is_there(storage: Storage, uuid: str = U1) -> bool:
+def exists(storage: Storage, uuid: str = U1) -> bool:
     try:
         return bool(storage.resources(uuid))
     except StorageError as error:
@@ -86,8 +89,8 @@ def test_an_upload_leaves_the_files_of_the_user_alone(storage: Storage, tmp_path
 def test_a_checkpoint_is_invisible_until_it_is_complete(storage: Storage):
     with storage.store_path(U1, metadata) as path:
         (path / "a").write_text("a")
-        assert not is_there(storage)
-    assert is_there(storage)
+        assert not exists(storage)
+    assert exists(storage)
 
 
 def test_a_checkpoint_that_fails_leaves_nothing(storage: Storage):
@@ -96,7 +99,7 @@ def test_a_checkpoint_that_fails_leaves_nothing(storage: Storage):
 
     with pytest.raises(ZeroDivisionError), storage.store_path(U1, fails) as path:
         (path / "a").write_text("a")
-    assert not is_there(storage)
+    assert not exists(storage)
 
 
 def test_a_deleted_checkpoint_is_gone_and_may_be_deleted_again(storage: Storage):
@@ -104,11 +107,11 @@ def test_a_deleted_checkpoint_is_gone_and_may_be_deleted_again(storage: Storage)
     store(storage, U2, a="2")
     storage.delete(U1)
     storage.delete(U1)
-    assert not is_there(storage)
+    assert not exists(storage)
     assert storage.read(U2, "a") == b"2"
 
 
-def test_a_changed_byte_is_found_by_its_name(storage: Storage, config: dict[str, Any], tmp_path: Path):
+def test_a_changed_byte_is_reported_with_the_name_of_its_file(storage: Storage, config: dict[str, Any], tmp_path: Path):
     store(storage, a="1", b="2")
     overwrite(storage, config, "b", b"3")
     for read in readers(storage, tmp_path):
@@ -130,7 +133,9 @@ def readers(storage: Storage, tmp_path: Path) -> Iterator[Callable[[], None]]:
     yield restore
 
 
-def test_a_checkpoint_of_the_official_library_has_no_hashes(storage: Storage, config: dict[str, Any], tmp_path: Path):
+def test_a_checkpoint_of_the_official_library_without_hashes_is_downloaded(
+    storage: Storage, config: dict[str, Any], tmp_path: Path
+):
     store(storage, a="1")
     remove(storage, config, HASHES_FILE)
     storage.download(U1, tmp_path)
@@ -140,8 +145,8 @@ def test_a_checkpoint_of_the_official_library_has_no_hashes(storage: Storage, co
 def test_a_probe_leaves_nothing(storage: Storage, config: dict[str, Any]):
     storage.probe()
     with opened(config) as (files, root):
-        found = [] if files is None else files.find(root)
-        assert found == []
+        objects = [] if files is None else files.find(root)
+        assert objects == []
         assert files is not None or list(Path(root).iterdir()) == []
 
 
@@ -159,7 +164,7 @@ def test_an_id_that_is_no_uuid_is_refused(storage: Storage, tmp_path: Path, uuid
 
 @contextmanager
 def opened(config: dict[str, Any]) -> Iterator[tuple[Any, str]]:
-    """The store without our code: fsspec's file system, None for a folder; and the place of checkpoints in it."""
+    """Yields fsspec's file system of the store (None for a folder) and the root of its checkpoints."""
     from determined.storage.bucket_access import bucket_of, open_filesystem
 
     bucket = bucket_of(config)

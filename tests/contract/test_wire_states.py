@@ -1,4 +1,4 @@
-"""Each response model of the older API in each state has only values that the official client knows."""
+"""Responses of the Determined API in each state: every value is one that the official client knows."""
 
 import asyncio
 import itertools
@@ -37,7 +37,7 @@ from determined_master.db.queue_changes import note
 from determined_master.display_state import display_state
 
 WAITING = ("AllocationPreemptionSignal", "AllocationRendezvousInfo")
-"""Answer once an allocation gets somewhere; they hold no state."""
+"""Operations that answer only after an allocation has started. Their answers contain no state."""
 LATER = {name for name, _method, _path in OPERATIONS}
 QUERY = {
     "trialIds": 1,
@@ -66,12 +66,12 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 @pytest.mark.parametrize(("kind", "states"), [("experimentv1State", ExperimentState), ("trialv1State", TrialState)])
 def test_displayed_states_of_every_allocation_state_are_known(kind: str, states: type[Enum]):
-    shown = {
+    displayed = {
         wire_state(display_state(state, live))
         for state in states
         for live in ([], *([each] for each in AllocationState if each.is_live))
     }
-    assert shown - set(ENUMS[kind]) == set()
+    assert displayed - set(ENUMS[kind]) == set()
 
 
 def test_task_kinds_and_log_levels_are_known():
@@ -81,7 +81,7 @@ def test_task_kinds_and_log_levels_are_known():
 
 async def test_every_answer_in_every_state_has_only_known_values(cluster: Cluster):
     lived_in = await live_in(cluster)
-    await _stop_loops()  # they would move the rows on
+    await _stop_loops()  # they would change the states
     wrong: set[str] = set()
     for number in range(ROUNDS):
         states = [(row, kinds[number % len(kinds)]) for row, kinds in CASES]
@@ -94,13 +94,13 @@ async def test_every_answer_in_every_state_has_only_known_values(cluster: Cluste
                     values["delete_error"] = "the folder is read-only"
                 await session.execute(update(row).where(row.state.is_not(None)).values(**values))
         for name, path in _served():
-            real = re.sub(r"\{(\w+)\}", lambda found: lived_in.for_path(found[1]), path)
+            real = re.sub(r"\{(\w+)\}", lambda match: lived_in.for_path(match[1]), path)
             answer = await cluster.client.get(real, params=QUERY if "metric" in path or "time-series" in path else {})
             if answer.status_code in (404, 409):  # a deleted experiment is no longer served
                 continue
             assert answer.status_code == 200, (real, states, answer.text)
-            found = itertools.chain.from_iterable(faults(name, body) for body in bodies(answer.text))
-            wrong |= {f"{fault} ({real})" for fault in found}
+            problems = itertools.chain.from_iterable(faults(name, body) for body in bodies(answer.text))
+            wrong |= {f"{fault} ({real})" for fault in problems}
     assert wrong == set()
 
 

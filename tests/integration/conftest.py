@@ -8,14 +8,14 @@ from tests.support.postgresql import FAST, Server
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """A master with its own database, logged in as admin."""
+    """Yields a master with its own database, signed in as admin."""
     async with open_cluster(tmp_path) as created:
         yield created
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Server]:
-    """A PostgreSQL server, shared by the tests of one worker."""
+    """Yields a PostgreSQL server, which the tests of one worker share."""
     server = Server(**FAST)
     server.start()
     yield server

@@ -1,4 +1,4 @@
-"""Agents that the master refuses, and what an agent says that is not true."""
+"""The link of agents: refused agents, replaced connections, and reports that are not true."""
 
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ async def test_an_agent_learns_the_clusters_own_storage_and_the_data_folder(tmp_
     assert welcome["storage_folders"] == [str(data / "checkpoints"), *([storage["host_path"]] if storage else [])]
 
 
-async def test_an_agent_of_a_pool_that_was_removed_is_told_which_there_are(cluster: Cluster):
+async def test_an_agent_of_a_removed_pool_is_refused_with_the_name_of_the_pool(cluster: Cluster):
     async with agent_socket(cluster, pool="gone") as socket:
         refusal = await socket.answer()
     assert refusal["final"]
@@ -66,7 +66,7 @@ async def test_an_agent_that_names_no_pool_joins_the_default_pool(tmp_path: Path
     assert [each["resourcePools"] for each in agents] == [["gpu"]]
 
 
-async def test_a_container_that_an_agent_was_never_given_changes_nothing_and_is_not_wanted(cluster: Cluster):
+async def test_a_reported_container_that_was_never_assigned_changes_nothing_and_is_not_desired(cluster: Cluster):
     agent = await cluster.join("real")
     experiment = await cluster.create()
     (desired,) = await agent.wait_for_desired()
@@ -77,15 +77,16 @@ async def test_a_container_that_an_agent_was_never_given_changes_nothing_and_is_
     async with agent_socket(cluster, "liar", containers=claims) as socket:
         assert (await socket.answer())["kind"] == "welcome"
         socket.send(ReportedState(containers=[claims[0].model_copy(update={"output_done": True})]).model_dump_json())
-        wanted = await socket.answer()
-        assert wanted["containers"] == []  # its agent ends what nobody wants (tests/agent/test_reconcile.py)
+        message = await socket.answer()
+        # The agent ends containers that are not desired (tests/agent/test_reconcile.py).
+        assert message["containers"] == []
     assert [each.container_id for each in await agent.desired()] == [desired.container_id]
     await agent.run(desired)
     assert await cluster.state(experiment) == "STATE_RUNNING"
 
 
 async def test_slots_that_vanish_while_they_are_used_stay_with_their_task_until_it_ends(tmp_path: Path):
-    """An agent returns with fewer slots: its task goes on, and nothing new gets the slot that is gone."""
+    """The agent returns with fewer slots: its task goes on, and no new task gets the slot that is gone."""
     async with open_cluster(tmp_path) as cluster:
         agent = await cluster.join(slots=2)
         await cluster.create(CONFIG + "resources: {slots_per_trial: 2}\n")
@@ -95,7 +96,7 @@ async def test_slots_that_vanish_while_they_are_used_stay_with_their_task_until_
         async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)], containers=[report]) as socket:
             assert (await socket.answer())["kind"] == "welcome"
             assert await cluster.state(1) == "STATE_RUNNING"
-            await agent.exit(desired, 1)  # what its device's end did to it
+            await agent.exit(desired, 1)  # the loss of its device ended it
             second = await cluster.create(CONFIG + "resources: {slots_per_trial: 1}\n")
 
             async def placed() -> list[int] | None:
@@ -105,42 +106,44 @@ async def test_slots_that_vanish_while_they_are_used_stay_with_their_task_until_
             assert await eventually(placed) == [0]
 
 
-async def test_what_differs_from_the_last_report_is_stored_and_what_failed_is_stored_by_the_next(
+async def test_changed_containers_of_a_report_are_stored_and_a_failed_one_with_the_next_report(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     agent = await cluster.join()
     await cluster.create(CONFIG)
     (desired,) = await agent.wait_for_desired()
-    stored, looks = StoredReport(), []
+    stored, lookups = StoredReport(), []
     news, observe = Containers.news, containers.observe
 
-    async def looked_up(*given: Any) -> list[ReportedContainer]:
-        looks.append(given)
-        return await news(*given)
+    async def looked_up(*arguments: Any) -> list[ReportedContainer]:
+        lookups.append(arguments)
+        return await news(*arguments)
 
     monkeypatch.setattr(Containers, "news", looked_up)
 
-    async def says(state: ContainerState) -> bool:
+    async def report(state: ContainerState) -> bool:
         return await cluster.master.agents.on_report("one", [agent.report_of(desired, state)], stored=stored)
 
-    async def shown() -> ContainerState:
+    async def stored_state() -> ContainerState:
         async with cluster.master.database.read() as session:
-            found = await session.get(ContainerRow, desired.container_id)
-            assert found is not None
-            return found.state
+            row = await session.get(ContainerRow, desired.container_id)
+            assert row is not None
+            return row.state
 
-    assert await says(ContainerState.STARTING)
-    assert (await shown(), len(looks)) == (ContainerState.STARTING, 1), "the first of a connection is looked up"
+    assert await report(ContainerState.STARTING)
+    assert (await stored_state(), len(lookups)) == (ContainerState.STARTING, 1), (
+        "the first report of a connection is looked up"
+    )
     failing = AsyncMock(side_effect=RuntimeError("the row is bad"))
     monkeypatch.setattr(containers, "observe", failing)
-    await says(ContainerState.RUNNING)
-    assert (await shown(), len(looks), failing.await_count) == (ContainerState.STARTING, 1, 1)
+    await report(ContainerState.RUNNING)
+    assert (await stored_state(), len(lookups), failing.await_count) == (ContainerState.STARTING, 1, 1)
     monkeypatch.setattr(containers, "observe", observe)
 
     async def stored_after_all() -> bool:
-        await says(ContainerState.RUNNING)
-        return await shown() is ContainerState.RUNNING
+        await report(ContainerState.RUNNING)
+        return await stored_state() is ContainerState.RUNNING
 
     await eventually(stored_after_all)
-    assert len(looks) > 1
-    assert not await says(ContainerState.RUNNING)
+    assert len(lookups) > 1
+    assert not await report(ContainerState.RUNNING)

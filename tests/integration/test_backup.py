@@ -1,4 +1,4 @@
-"""`det-master backup`, `restore` and `migrate`: whole or not at all, and what a user reads otherwise."""
+"""`det-master backup`, `restore` and `migrate`: each is done completely or not at all, and errors name the cause."""
 
 import asyncio
 import sqlite3
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.sqlite
 
 
 def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of all tables."""
+    """Returns all rows of all tables."""
     with closing(sqlite3.connect(database)) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {name: sorted(connection.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr) for name in names}
 
 
 def submitted(database: Path) -> set[tuple[object, ...]]:
-    """What was submitted: columns of the experiments that no loop of a live master changes."""
+    """Returns the columns of experiments that no loop of a live master changes."""
     with closing(sqlite3.connect(database)) as connection:
         return set(
             connection.execute(
@@ -39,11 +39,11 @@ def submitted(database: Path) -> set[tuple[object, ...]]:
 
 def members(archive: Path) -> list[str]:
     with archive.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as plain:
-        with tarfile.open(fileobj=plain, mode="r|") as found:
-            return [member.name for member in found]
+        with tarfile.open(fileobj=plain, mode="r|") as tar:
+            return [member.name for member in tar]
 
 
-async def lived_in(cluster: Cluster) -> None:
+async def populate(cluster: Cluster) -> None:
     await cluster.create(CONFIG)
     cluster.master.blobs.keep_bytes(b"a context")
     checkpoint = cluster.master.settings.data / "checkpoints" / "u" / "state.bin"
@@ -52,11 +52,11 @@ async def lived_in(cluster: Cluster) -> None:
 
 
 @pytest.fixture
-async def created(tmp_path: Path) -> Path:
-    """An archive of a master that served until now, with its data folder beside it."""
+async def archive(tmp_path: Path) -> Path:
+    """Returns the backup of a master that has just stopped; its data folder is in ``live``."""
     (tmp_path / "live").mkdir()
     async with open_cluster(tmp_path / "live") as cluster:
-        await lived_in(cluster)
+        await populate(cluster)
         data = cluster.master.settings.data
         await asyncio.to_thread(backup.back_up, data, data / "master.sqlite", tmp_path / "lab.tar.zst")
     return tmp_path / "lab.tar.zst"
@@ -65,7 +65,7 @@ async def created(tmp_path: Path) -> Path:
 async def test_a_live_master_is_backed_up_and_restored_equal(tmp_path: Path) -> None:
     (tmp_path / "live").mkdir()
     async with open_cluster(tmp_path / "live") as cluster:
-        await lived_in(cluster)
+        await populate(cluster)
         data = cluster.master.settings.data
         archive = tmp_path / "lab.tar.zst"
         creating = [asyncio.create_task(cluster.create(CONFIG, activate=False)) for _ in range(10)]
@@ -76,11 +76,11 @@ async def test_a_live_master_is_backed_up_and_restored_equal(tmp_path: Path) -> 
     elsewhere = tmp_path / "elsewhere" / "data"
     elsewhere.parent.mkdir()
     assert backup.restore(archive, elsewhere) == summary
-    found, live = rows(elsewhere / "master.sqlite"), rows(data / "master.sqlite")
-    assert found.keys() == live.keys()
-    assert 1 <= len(found["experiments"]) <= 11
+    restored, live = rows(elsewhere / "master.sqlite"), rows(data / "master.sqlite")
+    assert restored.keys() == live.keys()
+    assert 1 <= len(restored["experiments"]) <= 11
     assert submitted(elsewhere / "master.sqlite") <= submitted(data / "master.sqlite")
-    assert found["users"] == live["users"]
+    assert restored["users"] == live["users"]
     for name in ("blobs", "checkpoints/u/state.bin", "secret", "agent-token"):
         there, here = elsewhere / name, data / name
         if here.is_dir():
@@ -90,26 +90,26 @@ async def test_a_live_master_is_backed_up_and_restored_equal(tmp_path: Path) -> 
         elif here.exists():
             assert there.read_bytes() == here.read_bytes()
     assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o700
-    async with open_cluster(elsewhere.parent) as other:
-        listed = (await other.get("/api/v1/experiments"))["experiments"]
-        assert {each["id"] for each in listed} == {row[0] for row in found["experiments"]}
+    async with open_cluster(elsewhere.parent) as second:
+        listed = (await second.get("/api/v1/experiments"))["experiments"]
+        assert {each["id"] for each in listed} == {row[0] for row in restored["experiments"]}
 
 
-async def test_checkpoints_are_left_out_unless_they_are_asked_for(created: Path) -> None:
-    names = members(created)
+async def test_checkpoints_are_left_out_unless_they_are_asked_for(archive: Path) -> None:
+    names = members(archive)
     assert names[0] == "master.sqlite"
     assert names[-1] == "manifest.json"
     assert not [name for name in names if name.startswith("checkpoints/")]
     assert [name for name in names if name.startswith("blobs/")]
 
 
-async def test_a_damaged_archive_leaves_nothing(created: Path, tmp_path: Path) -> None:
-    whole = created.read_bytes()
+async def test_restoring_a_damaged_archive_leaves_nothing(archive: Path, tmp_path: Path) -> None:
+    whole = archive.read_bytes()
     target = tmp_path / "new"
     for name, content in (
         ("cut", whole[: len(whole) // 2]),
         ("other", b"no archive"),
-        ("changed", _with_another_context(created)),
+        ("changed", _with_another_context(archive)),
     ):
         damaged = tmp_path / name
         damaged.write_bytes(content)
@@ -120,26 +120,26 @@ async def test_a_damaged_archive_leaves_nothing(created: Path, tmp_path: Path) -
 
 
 def _with_another_context(archive: Path) -> bytes:
-    """The archive with one byte of one context changed."""
+    """Returns the archive with one byte of a context changed."""
     plain = zstandard.ZstdDecompressor().stream_reader(archive.read_bytes()).read()
     assert plain.count(b"a context") == 1
     return zstandard.ZstdCompressor().compress(plain.replace(b"a context", b"A context"))
 
 
 async def test_an_archive_of_a_newer_version_is_refused(
-    created: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backup, "newest_revision", lambda: "0001")
     with pytest.raises(BackupFailed, match="supports revisions up to 0001"):
-        backup.restore(created, tmp_path / "new")
+        backup.restore(archive, tmp_path / "new")
 
 
-async def test_nothing_is_overwritten(created: Path, tmp_path: Path) -> None:
+async def test_backup_and_restore_overwrite_nothing(archive: Path, tmp_path: Path) -> None:
     data = tmp_path / "live" / "data"
     with pytest.raises(BackupFailed, match="is not empty"):
-        backup.restore(created, data)
+        backup.restore(archive, data)
     with pytest.raises(BackupFailed, match="exists; name another file"):
-        backup.back_up(data, data / "master.sqlite", created)
+        backup.back_up(data, data / "master.sqlite", archive)
 
 
 def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
@@ -153,7 +153,9 @@ def test_an_archive_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "outside").exists()
 
 
-async def test_the_verbs_say_what_they_did(created: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_backup_and_restore_print_a_summary_or_the_error(
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = tmp_path / "live" / "data"
     assert main(["backup", str(tmp_path / "second.tar.zst"), "--data", str(data)]) == 0
     assert f"revision {newest_revision()}, " in capsys.readouterr().out
@@ -163,13 +165,13 @@ async def test_the_verbs_say_what_they_did(created: Path, tmp_path: Path, capsys
     assert capsys.readouterr().err.startswith(f"det-master: {tmp_path / 'third'} is not empty")
     away = ["--database-url", "postgresql://127.0.0.1:1/lab"]
     assert main(["backup", str(tmp_path / "x"), "--data", str(data), *away]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("det-master: cannot read the database: ")
-    assert "port 1 failed" in said
+    error = capsys.readouterr().err
+    assert error.startswith("det-master: cannot read the database: ")
+    assert "port 1 failed" in error
 
 
 async def test_migrate_goes_one_step_down_and_up_again(
-    created: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = tmp_path / "live" / "data"
     before = rows(data / "master.sqlite")

@@ -1,4 +1,4 @@
-"""One bad row stops nobody else: each loop goes on with its other items, also after a restart."""
+"""Rows that cannot be processed: each loop goes on with its other items, also after a restart."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.sqlite
 
 
 async def killed_and_deleted(cluster: Cluster) -> int:
-    """An experiment whose trial waited for slots, killed and deleted over HTTP."""
+    """Returns an experiment whose trial waited for slots, and that was killed and deleted over HTTP."""
     experiment = await cluster.create()
 
     async def waits() -> bool:
@@ -38,11 +38,11 @@ async def killed_and_deleted(cluster: Cluster) -> int:
 
     await eventually(waits)
     assert (await cluster.post(f"/api/v1/experiments/{experiment}/kill")).status_code == 200
-    await deleted(cluster, experiment)
+    await delete_experiment(cluster, experiment)
     return experiment
 
 
-async def deleted(cluster: Cluster, experiment: int) -> None:
+async def delete_experiment(cluster: Cluster, experiment: int) -> None:
     async def gone() -> bool:
         answer = await cluster.client.delete(f"/api/v1/experiments/{experiment}")
         assert answer.status_code in (200, 400, 404), answer.text
@@ -51,13 +51,13 @@ async def deleted(cluster: Cluster, experiment: int) -> None:
     await eventually(gone)
 
 
-async def in_database(data: Path, statement: str, *values: Any) -> None:
+async def change_rows(data: Path, statement: str, *values: Any) -> None:
     """Changes rows in a thread: the master may be within a write that only its event loop can end."""
     await asyncio.to_thread(write_rows, data, statement, [values])
 
 
-async def runs_to_its_end(cluster: Cluster) -> None:
-    """Another experiment gets slots, runs and completes."""
+async def check_another_completes(cluster: Cluster) -> None:
+    """Checks that another experiment gets slots, runs and completes."""
     agent = await cluster.join("other")
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -71,12 +71,12 @@ async def runs_to_its_end(cluster: Cluster) -> None:
 
 
 async def test_an_ended_allocation_of_a_deleted_experiment_stops_no_trial(tmp_path: Path):
-    """Killed, then deleted at once: the deletion overtook the consequences of the end."""
+    """The experiment is deleted right after it was killed, so the deletion overtakes the settlement of its trial."""
     async with open_cluster(tmp_path) as cluster:
         await killed_and_deleted(cluster)
-    await in_database(tmp_path / "data", "UPDATE allocations SET settled = 0")
+    await change_rows(tmp_path / "data", "UPDATE allocations SET settled = 0")
     async with open_cluster(tmp_path) as cluster:
-        await runs_to_its_end(cluster)
+        await check_another_completes(cluster)
         async with cluster.master.database.read() as session:
             assert await allocation_rows.unsettled(session, of_trials=True) == []
 
@@ -88,7 +88,7 @@ async def test_a_report_for_a_trial_of_a_deleted_experiment_stops_no_search(clus
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}},
     }
     assert (await cluster.post("/api/v1/trials/1/metrics", body)).status_code == 404
-    await runs_to_its_end(cluster)
+    await check_another_completes(cluster)
 
 
 async def test_a_stored_timeout_beyond_every_date_stops_no_deadline(tmp_path: Path):
@@ -97,7 +97,7 @@ async def test_a_stored_timeout_beyond_every_date_stops_no_deadline(tmp_path: Pa
         endless, short = await cluster.create(), await cluster.create(CONFIG + "preemption_timeout: 0\n")
         for desired in await agent.wait_for_desired(2):
             await agent.run(desired)
-        await in_database(
+        await change_rows(
             tmp_path / "data",
             f"UPDATE allocations SET preemption_timeout = {10**18} WHERE task_id LIKE ?",
             f"{endless}.%",
@@ -111,8 +111,10 @@ async def test_a_stored_timeout_beyond_every_date_stops_no_deadline(tmp_path: Pa
         await eventually(killed)
 
 
-async def test_a_stopped_trial_ends_by_how_its_allocation_ended(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    """Also where the allocation ends in the middle of a tick: its consequences are drawn first, and once."""
+async def test_a_stopped_trial_gets_its_state_from_the_end_of_its_allocation(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    """The allocation ends in the middle of a tick. It is settled once, before the trial ends."""
     is_armed, is_held, goes_on = False, asyncio.Event(), asyncio.Event()
     settle = TrialLoop._settle
 
@@ -144,18 +146,18 @@ async def test_a_stopped_trial_ends_by_how_its_allocation_ended(cluster: Cluster
 
 
 class Spoiled:
-    """A method that raises for the items that ``is_bad`` names, until it is repaired."""
+    """Makes a method raise for the items for which ``is_bad`` is true, until it is repaired."""
 
     def __init__(self, patch: pytest.MonkeyPatch, owner: Any, name: str, is_bad: Callable[..., bool]) -> None:
         self.is_repaired = False
         self.count = 0
-        whole = getattr(owner, name)
+        original = getattr(owner, name)
 
-        async def raises(*given: Any, **named: Any) -> Any:
-            if not self.is_repaired and is_bad(*given, **named):
+        async def raises(*arguments: Any, **keywords: Any) -> Any:
+            if not self.is_repaired and is_bad(*arguments, **keywords):
                 self.count += 1
                 raise RuntimeError("a test's")
-            return await whole(*given, **named)
+            return await original(*arguments, **keywords)
 
         patch.setattr(owner, name, raises)
 
@@ -172,7 +174,7 @@ SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
 async def test_an_experiment_that_cannot_be_processed_holds_up_no_other(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, what: str
 ):
-    """It goes on once it can. There is one slot for both experiments."""
+    """The experiment goes on once it can be processed. There is one slot for both experiments."""
     spoiled = Spoiled(monkeypatch, *SPOILED[what])
     agent = await cluster.join()
     bad, good = await cluster.create(), await cluster.create()
@@ -226,10 +228,10 @@ async def test_a_deadline_that_cannot_be_enforced_holds_up_no_other(cluster: Clu
     assert await killed() == ["2."]
     spoiled.is_repaired = True
 
-    async def both() -> bool:
+    async def both_are_killed() -> bool:
         return await killed() == ["1.", "2."]
 
-    await eventually(both)
+    await eventually(both_are_killed)
 
 
 async def test_an_experiment_that_cannot_be_deleted_holds_up_no_other(
@@ -245,20 +247,25 @@ async def test_an_experiment_that_cannot_be_deleted_holds_up_no_other(
 
     await eventually(deletable)
     assert (await cluster.client.delete(f"/api/v1/experiments/{first}")).status_code == 200
-    await deleted(cluster, second)
+    await delete_experiment(cluster, second)
     assert await cluster.state(first) == "STATE_DELETING"
     spoiled.is_repaired = True
-    await deleted(cluster, first)
+    await delete_experiment(cluster, first)
 
 
-async def test_a_report_of_an_agent_that_cannot_be_taken_in_holds_up_no_other(
+async def test_a_reported_container_that_cannot_be_stored_holds_up_no_other(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     agent = await cluster.join(slots=2)
     await cluster.create()
     await cluster.create()
     bad, good = await agent.wait_for_desired(2)
-    Spoiled(monkeypatch, containers, "observe", lambda *given: bad.container_id in [t.container_id for t in given[4]])
+    Spoiled(
+        monkeypatch,
+        containers,
+        "observe",
+        lambda *arguments: bad.container_id in [t.container_id for t in arguments[4]],
+    )
     reports = [agent.report_of(desired, ContainerState.RUNNING) for desired in (bad, good)]
     await cluster.master.agents.on_report(agent.id, reports)
     async with cluster.master.database.read() as session:
@@ -266,11 +273,11 @@ async def test_a_report_of_an_agent_that_cannot_be_taken_in_holds_up_no_other(
     assert states == {bad.container_id: ContainerState.ASSIGNED, good.container_id: ContainerState.RUNNING}
 
 
-async def test_an_allocation_that_cannot_be_read_is_left_alone_and_others_are_wished(cluster: Cluster):
+async def test_an_allocation_that_cannot_be_read_is_left_alone_and_others_are_desired(cluster: Cluster):
     agent = await cluster.join(slots=2)
     bad, good = await cluster.create(), await cluster.create()
     await agent.wait_for_desired(2)
-    await in_database(
+    await change_rows(
         cluster.master.settings.data, "UPDATE allocations SET spec = '[]' WHERE task_id LIKE ?", f"{bad}.%"
     )
     placements = {desired.allocation_id.partition(".")[0]: desired for desired in await agent.desired()}
@@ -282,10 +289,10 @@ async def test_an_allocation_that_cannot_be_read_is_left_alone_and_others_are_wi
 async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(cluster: Cluster):
     async with cluster.master.database.write() as session:
         experiment = await add_experiment(session)
-        # Live ones, of which the master's own packer wants more reports.
+        # Trials that are live: the master's own packer waits for more reports of them.
         bad, good = [(await add_trial(session, experiment, state=TrialState.ACTIVE)).id for _ in range(2)]
     for trial, metrics in ((bad, "[1]"), (good, '{"loss": 1.0}')):
-        await in_database(
+        await change_rows(
             cluster.master.settings.data,
             'INSERT INTO metrics (trial_id, run_id, "group", reported_at, steps, metrics, archived)'
             " VALUES (?, 1, 'training', 1, 1, ?, 0)",
@@ -295,13 +302,15 @@ async def test_a_trial_whose_reports_cannot_be_packed_holds_up_no_other(cluster:
     packing = SeriesPacker(cluster.master.database, lambda: 0, least=1, least_at_end=1)
     waits = [await packing.tick() for _ in range(3)]
     async with cluster.master.database.read() as session:
-        found = await repository.series_of(session, [bad, good], [("training", "loss")])
-    assert [row.trial_id for row in found] == [good]
+        series = await repository.series_of(session, [bad, good], [("training", "loss")])
+    assert [row.trial_id for row in series] == [good]
     assert waits[-1] is not None, "the bad one is tried again"
     assert waits[-1] > 0
 
 
-async def test_the_writer_outlives_a_group_that_it_cannot_answer(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_the_group_writer_goes_on_after_a_group_that_it_cannot_answer(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     agent = await cluster.join()
     await cluster.create()
     desired = (await agent.wait_for_desired())[0]

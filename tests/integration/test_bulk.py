@@ -1,4 +1,4 @@
-"""One verb to many experiments: those that are named and no others, each answering for itself."""
+"""Bulk actions: they act on the named experiments and no others, with a result for each experiment."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ async def errors(cluster: Cluster, verb: str, ids: list[int], **body: Any) -> di
     return {result["id"]: result["error"] for result in answer.json()["results"]}
 
 
-async def ended(cluster: Cluster, count: int, **values: Any) -> list[int]:
+async def add_ended(cluster: Cluster, count: int, **values: Any) -> list[int]:
     async with cluster.master.database.write() as session:
         return [(await add_experiment(session, **values)).id for _ in range(count)]
 
@@ -35,7 +35,7 @@ async def states(cluster: Cluster) -> list[tuple[Any, ...]]:
 
 async def test_each_experiment_of_a_bulk_action_has_its_own_result(cluster: Cluster):
     live = await cluster.create(CONFIG, activate=False)
-    done = (await ended(cluster, 1))[0]
+    done = (await add_ended(cluster, 1))[0]
     refusals = await errors(cluster, "activate", [done, live, 99, live])
     assert list(refusals) == [done, live, 99]
     assert "has ended" in refusals[done]
@@ -51,7 +51,7 @@ async def test_each_experiment_of_a_bulk_action_has_its_own_result(cluster: Clus
 @pytest.mark.parametrize("verb", [*VERBS, "delete", "move"])
 async def test_an_unexpected_count_changes_nothing(cluster: Cluster, verb: str):
     live = await cluster.create(CONFIG, activate=False)
-    chosen = [live, *await ended(cluster, 1), *await ended(cluster, 1, archived=True)]
+    chosen = [live, *await add_ended(cluster, 1), *await add_ended(cluster, 1, archived=True)]
     async with cluster.master.database.write() as session:
         elsewhere = await add_project(session)
     before = await states(cluster)
@@ -65,7 +65,7 @@ async def test_an_unexpected_count_changes_nothing(cluster: Cluster, verb: str):
 
 @pytest.mark.parametrize("filters", [{}, {"projectId": 1}, {"excludedExperimentIds": [1]}])
 async def test_filters_and_ids_exclude_each_other(cluster: Cluster, filters: dict[str, Any]):
-    (done,) = await ended(cluster, 1)
+    (done,) = await add_ended(cluster, 1)
     for verb in [*VERBS, "delete", "move"]:
         answer = await bulk(cluster, verb, [done], filters=filters, destinationProjectId=1)
         assert answer.status_code == 400
@@ -87,15 +87,15 @@ FILTERS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("filters", FILTERS)
 async def test_a_filter_acts_on_exactly_the_ids_that_it_lists(cluster: Cluster, filters: dict[str, Any]):
-    await ended(cluster, 2, labels=["kept", "old"], name="one")
-    await ended(cluster, 1, labels=["kept"], state=ExperimentState.ERROR)
-    await ended(cluster, 1, archived=True, user_id=2, name="one of another")
-    await ended(cluster, 1, state=ExperimentState.DELETED)
+    await add_ended(cluster, 2, labels=["kept", "old"], name="one")
+    await add_ended(cluster, 1, labels=["kept"], state=ExperimentState.ERROR)
+    await add_ended(cluster, 1, archived=True, user_id=2, name="one of another")
+    await add_ended(cluster, 1, state=ExperimentState.DELETED)
     async with cluster.master.database.write() as session:
         await add_experiment(session, project_id=await add_project(session))
-    asked = {key: value for key, value in filters.items() if key != "excludedExperimentIds"} | {"projectId": 1}
-    asked = {key: str(value).lower() if isinstance(value, bool) else value for key, value in asked.items()}
-    listed = {each["id"] for each in (await cluster.get("/api/v1/experiments", **asked))["experiments"]}
+    query = {key: value for key, value in filters.items() if key != "excludedExperimentIds"} | {"projectId": 1}
+    query = {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items()}
+    listed = {each["id"] for each in (await cluster.get("/api/v1/experiments", **query))["experiments"]}
     expected = listed - set(filters.get("excludedExperimentIds", ()))
     refusals = await errors(cluster, "delete", [], filters=filters, expectedCount=len(expected))
     assert refusals == dict.fromkeys(sorted(expected), "")
@@ -103,18 +103,18 @@ async def test_a_filter_acts_on_exactly_the_ids_that_it_lists(cluster: Cluster, 
     assert left == {1, 2, 3, 4, 6} - expected
 
 
-async def test_a_filter_whose_number_is_another_changes_nothing(cluster: Cluster):
-    await ended(cluster, 2)
+async def test_a_filter_that_finds_an_unexpected_count_changes_nothing(cluster: Cluster):
+    await add_ended(cluster, 2)
     before = await states(cluster)
     assert (await bulk(cluster, "archive", [], filters={}, expectedCount=3)).status_code == 412
     assert await states(cluster) == before
 
 
-async def test_one_that_refuses_is_rolled_back_and_the_others_of_the_filter_change(cluster: Cluster):
+async def test_a_refused_experiment_is_rolled_back_and_the_others_of_the_filter_change(cluster: Cluster):
     live = await cluster.create(CONFIG, activate=False)
-    done, theirs = await ended(cluster, 1), await ended(cluster, 1, user_id=1)
+    done, theirs = await add_ended(cluster, 1), await add_ended(cluster, 1, user_id=1)
     await login(cluster.client, "determined")
-    mine = await ended(cluster, 1, user_id=2)
+    mine = await add_ended(cluster, 1, user_id=2)
     refusals = await errors(cluster, "archive", [], filters={})
     assert refusals[mine[0]] == ""
     assert all("only admin or an admin may" in refusals[each] for each in (live, *done, *theirs))
@@ -125,10 +125,10 @@ async def test_one_that_refuses_is_rolled_back_and_the_others_of_the_filter_chan
 
 
 @pytest.mark.parametrize("project", [-1, 0])
-async def test_project_minus_one_means_any(cluster: Cluster, project: int):
+async def test_projects_0_and_minus_1_mean_any_project(cluster: Cluster, project: int):
     async with cluster.master.database.write() as session:
         elsewhere = (await add_experiment(session, project_id=await add_project(session))).id
-    (here,) = await ended(cluster, 1)
+    (here,) = await add_ended(cluster, 1)
     await cluster.master.indexer.catch_up(at_once=True)
     assert await errors(cluster, "archive", [here, elsewhere], project=project) == {here: "", elsewhere: ""}
     assert await errors(cluster, "unarchive", [], project=project, filters={}) == {here: "", elsewhere: ""}
@@ -136,8 +136,8 @@ async def test_project_minus_one_means_any(cluster: Cluster, project: int):
     assert (await cluster.get("/api/v1/experiments", projectId=project))["pagination"]["total"] == 2
     for path in ("columns", "experiments/metric-ranges"):
         assert await cluster.get(f"/api/v1/projects/{project}/{path}")
-    found = await cluster.post("/api/v1/experiments-search", {"projectId": project})
-    assert found.json()["pagination"]["total"] == 1
+    answer = await cluster.post("/api/v1/experiments-search", {"projectId": project})
+    assert answer.json()["pagination"]["total"] == 1
 
 
 async def test_a_bulk_action_reaches_only_its_own_project(cluster: Cluster):
@@ -145,7 +145,7 @@ async def test_a_bulk_action_reaches_only_its_own_project(cluster: Cluster):
         elsewhere = await add_project(session)
         theirs = (await add_experiment(session, project_id=elsewhere)).id
         gone = (await add_experiment(session, state=ExperimentState.DELETED)).id
-    (mine,) = await ended(cluster, 1)
+    (mine,) = await add_ended(cluster, 1)
     assert (await bulk(cluster, "archive", [mine, theirs], expectedCount=2)).status_code == 412
     assert (await bulk(cluster, "archive", [mine, gone], project=0, expectedCount=2)).status_code == 412
     assert (await errors(cluster, "archive", [mine, theirs, gone]))[mine] == ""
@@ -158,15 +158,15 @@ async def test_a_bulk_action_reaches_only_its_own_project(cluster: Cluster):
 
 
 async def test_moved_experiments_are_listed_and_counted_in_their_new_project(cluster: Cluster):
-    first, second = await ended(cluster, 2)
+    first, second = await add_ended(cluster, 2)
     await cluster.master.indexer.catch_up(at_once=True)
     async with cluster.master.database.write() as session:
         elsewhere = await add_project(session)
         shut = await add_project(session, "shut", archived=True)
     assert await errors(cluster, "move", [first], destinationProjectId=elsewhere) == {first: ""}
     await cluster.master.indexer.catch_up(at_once=True)
-    found = (await cluster.post("/detent/experiments/search/ids", {"projectId": elsewhere})).json()
-    assert found["ids"] == [first]
+    answer = (await cluster.post("/detent/experiments/search/ids", {"projectId": elsewhere})).json()
+    assert answer["ids"] == [first]
     for project in (1, elsewhere):
         column = (await cluster.get("/detent/columns", query="slots_per_trial", projectId=project))["columns"][0]
         assert column["count"] == 1
@@ -176,7 +176,7 @@ async def test_moved_experiments_are_listed_and_counted_in_their_new_project(clu
 
 
 async def test_labels_are_put_on_and_taken_off_at_once(cluster: Cluster):
-    first, second = await ended(cluster, 2, labels=["old", "kept"])
+    first, second = await add_ended(cluster, 2, labels=["old", "kept"])
     body = {"experimentIds": [first, second], "expectedCount": 2, "add": [" new "], "remove": ["old"]}
     answer = await cluster.post("/detent/experiments/labels", body)
     assert answer.json() == {"results": [{"id": first, "error": ""}, {"id": second, "error": ""}]}
@@ -190,7 +190,7 @@ async def test_labels_are_put_on_and_taken_off_at_once(cluster: Cluster):
 async def test_an_experiment_that_raises_stops_no_other_of_the_bulk_action(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    first, second, third = await ended(cluster, 3)
+    first, second, third = await add_ended(cluster, 3)
     archive = cluster.master.lifecycle.archive
 
     async def breaks(experiment_id: int, *rest: Any, **more: Any) -> None:
@@ -218,11 +218,14 @@ async def test_a_task_token_may_use_no_bulk_action(cluster: Cluster):
 
 
 async def test_each_user_has_settings_of_their_own(cluster: Cluster):
-    both = {"settings": [{"key": "a", "storagePath": "p", "value": "1"}, {"key": "b", "value": "x" * 1000}]}
-    assert (await cluster.post("/api/v1/users/setting", both)).json() == {}
+    body = {"settings": [{"key": "a", "storagePath": "p", "value": "1"}, {"key": "b", "value": "x" * 1000}]}
+    assert (await cluster.post("/api/v1/users/setting", body)).json() == {}
     assert (await cluster.post("/api/v1/users/setting", {"settings": [{"key": "a", "storagePath": "p"}]})).json() == {}
-    kept = (await cluster.get("/api/v1/users/setting"))["settings"]
-    assert kept == [{"key": "b", "storagePath": "", "value": "x" * 1000}, {"key": "a", "storagePath": "p", "value": ""}]
+    stored = (await cluster.get("/api/v1/users/setting"))["settings"]
+    assert stored == [
+        {"key": "b", "storagePath": "", "value": "x" * 1000},
+        {"key": "a", "storagePath": "p", "value": ""},
+    ]
     too_long = {"settings": [{"key": "a", "value": "é" * 40_000}]}
     assert (await cluster.post("/api/v1/users/setting", too_long)).status_code == 400
     too_many = {"settings": [{"key": str(i), "value": "v"} for i in range(999)]}
@@ -239,8 +242,8 @@ async def test_each_user_has_settings_of_their_own(cluster: Cluster):
 
 async def test_allowed_actions_follow_the_state_and_the_owner_of_each_experiment(cluster: Cluster):
     paused = await cluster.create(CONFIG, activate=False)
-    done = (await ended(cluster, 1))[0]
-    archived = (await ended(cluster, 1, archived=True))[0]
+    done = (await add_ended(cluster, 1))[0]
+    archived = (await add_ended(cluster, 1, archived=True))[0]
     body = {"experimentIds": [archived, done, paused, 99, 2**63 - 1]}
     groups = (await cluster.post("/detent/experiments/allowed-actions", body)).json()["groups"]
     assert groups == [
@@ -255,8 +258,8 @@ async def test_allowed_actions_follow_the_state_and_the_owner_of_each_experiment
 
 
 async def test_allowed_actions_on_another_users_experiment_are_only_to_fork_it(cluster: Cluster):
-    done = (await ended(cluster, 1))[0]
+    done = (await add_ended(cluster, 1))[0]
     await login(cluster.client, "determined")
-    asked = await cluster.post("/detent/experiments/allowed-actions", {"experimentIds": [done]})
+    answer = await cluster.post("/detent/experiments/allowed-actions", {"experimentIds": [done]})
     await login(cluster.client, "admin")
-    assert asked.json() == {"groups": [{"actions": ["fork"], "ids": [done]}]}
+    assert answer.json() == {"groups": [{"actions": ["fork"], "ids": [done]}]}

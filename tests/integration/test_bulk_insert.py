@@ -1,4 +1,4 @@
-"""Rows that are stored at once are those that an INSERT would have stored, on both databases."""
+"""Bulk inserts store the same rows as an INSERT, on both databases."""
 
 import contextlib
 from collections.abc import Iterator
@@ -36,9 +36,9 @@ TEXTS = ["", "plain", "tab\tnew\nline\r", "\\N", "\\", "a\0b", "é 漢 😀", '"
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
-        found = sqlite_url(tmp_path / "db")
-        bring_up(found)
-        return found
+        address = sqlite_url(tmp_path / "db")
+        bring_up(address)
+        return address
     server: Server = request.getfixturevalue("postgresql")
     return normalized(fresh_database(server.url))
 
@@ -62,24 +62,24 @@ def drop_foreign_keys(engine: Engine) -> None:
         with engine.begin() as connection:
             connection.exec_driver_sql("ALTER TABLE metrics DROP CONSTRAINT fk_metrics_trial_id_trials")
         return
-    with contextlib.closing(engine.raw_connection()) as raw:  # not inside a transaction, as SQLite needs it
+    with contextlib.closing(engine.raw_connection()) as raw:  # SQLite ignores the pragma inside a transaction
         raw.cursor().execute("PRAGMA foreign_keys=OFF")
 
 
 @pytest.mark.parametrize(("count", "statements"), [(1, 1), (15, 1), (16, 1), (17, 2), (256, 1), (300, 4)])
 def test_rows_are_stored_in_their_order_by_few_statements(engine: Engine, count: int, statements: int):
-    found: list[str] = []
-    event.listen(engine, "before_cursor_execute", lambda _c, _cursor, text, *_: found.append(text))
+    executed: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda _c, _cursor, text, *_: executed.append(text))
     rows = [{"task_id": "t", "timestamp": NOW, "log": f"line {each}", "is_error": False} for each in range(count)]
     with engine.connect() as connection, connection.begin():
         insert_rows(connection, LINES, rows)
         if engine.dialect.name == "sqlite":
-            assert len([each for each in found if each.startswith("INSERT")]) == statements
+            assert len([each for each in executed if each.startswith("INSERT")]) == statements
         stored = connection.execute(select(LINES.c.log).order_by(LINES.c.id)).scalars().all()
     assert stored == [row["log"] for row in rows]
 
 
-def test_rows_are_those_of_an_insert(engine: Engine):
+def test_rows_are_stored_as_by_an_insert(engine: Engine):
     drop_foreign_keys(engine)
     stored = []
     lines = [
@@ -96,7 +96,7 @@ def test_rows_are_those_of_an_insert(engine: Engine):
                         connection.execute(insert(table), rows)
                     columns = [each for each in table.columns if each.name != "id"]
                     stored.append(connection.execute(select(*columns).order_by(table.c.id)).all())
-                    # The text of a JSON column too, so that null is not confused with NULL.
+                    # The text of JSON columns is compared too, which tells null from NULL.
                     if table is METRICS:
                         raw = "SELECT CAST(metrics AS TEXT), CAST(batch_metrics AS TEXT) FROM metrics ORDER BY id"
                         stored.append(connection.execute(text(raw)).all())
@@ -111,7 +111,7 @@ def test_new_reports_are_stored_as_by_an_insert(engine: Engine):
     drop_foreign_keys(engine)
     columns = [each for each in METRICS.columns if each.name != "id"]
     raw = text("SELECT CAST(metrics AS TEXT), CAST(batch_metrics AS TEXT), archived FROM metrics ORDER BY id")
-    found = []
+    stored = []
     with engine.connect() as connection:
         for is_new in (True, False):
             with connection.begin():
@@ -127,18 +127,18 @@ def test_new_reports_are_stored_as_by_an_insert(engine: Engine):
                     ingest_repository.insert_many(connection, rows)
                 else:
                     connection.execute(insert(METRICS), reports())
-                found.append(connection.execute(select(*columns).order_by(METRICS.c.id)).all())
-                found.append(connection.execute(raw).all())
+                stored.append(connection.execute(select(*columns).order_by(METRICS.c.id)).all())
+                stored.append(connection.execute(raw).all())
                 connection.execute(METRICS.delete())
-    assert found[:2] == found[2:]
+    assert stored[:2] == stored[2:]
 
 
-def test_no_rows_are_no_statement(engine: Engine):
+def test_inserting_no_rows_is_no_error(engine: Engine):
     with engine.begin() as connection:
         insert_rows(connection, METRICS, [])
 
 
-def test_an_error_is_that_of_any_statement(engine: Engine):
+def test_a_failing_insert_raises_a_database_error_and_stores_nothing(engine: Engine):
     with engine.connect() as connection, pytest.raises(DBAPIError), connection.begin():
         insert_rows(connection, METRICS, [{**each, "group": None} for each in reports()])
     with engine.begin() as connection:
@@ -146,7 +146,7 @@ def test_an_error_is_that_of_any_statement(engine: Engine):
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_server_that_goes_away_is_said(url: str, engine: Engine):
+def test_a_lost_server_raises_storage_unavailable(url: str, engine: Engine):
     other = make_group_engine(url)
 
     def end(pid: int) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints over HTTP: who reports them, which folders the master reads and deletes, how lists are paged."""
+"""Checkpoints over HTTP: reports, the folders that the master reads and deletes, and lists."""
 
 import asyncio
 import inspect
@@ -29,8 +29,8 @@ UUID, OTHER = checkpoint_uuid(1), checkpoint_uuid(2)
 ZIP = {"accept": "application/zip"}
 
 
-async def running(cluster: Cluster, storage: Path | None = None, config: str = CONFIG) -> DesiredContainer:
-    """A trial that runs; its checkpoints are below ``storage``, by default where the master puts them."""
+async def run_trial(cluster: Cluster, storage: Path | None = None, config: str = CONFIG) -> DesiredContainer:
+    """Runs a new trial whose checkpoints are below ``storage``, by default in the master's folder."""
     agent = FakeAgent(cluster, "one")
     known = {desired.container_id for desired in await agent.desired()}
     if not known:
@@ -74,7 +74,7 @@ def own_root(cluster: Cluster) -> Path:
 
 
 async def test_only_the_trials_own_task_reports_a_checkpoint(cluster: Cluster):
-    desired, other = await running(cluster), await running(cluster)
+    desired, other = await run_trial(cluster), await run_trial(cluster)
     assert desired.spec is not None
     body = {"uuid": UUID, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}}
     mine, others = cluster.as_task(desired.allocation_id), cluster.as_task(other.allocation_id)
@@ -89,7 +89,7 @@ async def test_only_the_trials_own_task_reports_a_checkpoint(cluster: Cluster):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "data", "a/b", "../other", UUID.replace("-", ""), UUID + "\n", 7])
 async def test_only_a_uuid_names_a_checkpoint(cluster: Cluster, name: object):
-    desired = await running(cluster)
+    desired = await run_trial(cluster)
     body = {"uuid": name, "metadata": {"steps_completed": 1}}
     answer = await cluster.post("/api/v1/checkpoints", body, **cluster.as_task(desired.allocation_id))
     assert answer.status_code == 400
@@ -110,8 +110,8 @@ async def test_only_a_uuid_names_a_checkpoint(cluster: Cluster, name: object):
         {"resources": {"a": 2**53, "b": 1}},
     ],
 )
-async def test_values_that_cannot_be_stored_are_refused(cluster: Cluster, wrong: dict[str, Any]):
-    desired = await running(cluster)
+async def test_checkpoint_values_that_cannot_be_stored_are_refused(cluster: Cluster, wrong: dict[str, Any]):
+    desired = await run_trial(cluster)
     body = json.dumps({"uuid": UUID, "metadata": {"steps_completed": 1}, **wrong})
     answer = await cluster.client.post(
         "/api/v1/checkpoints", content=body, headers=cluster.as_task(desired.allocation_id)
@@ -120,13 +120,13 @@ async def test_values_that_cannot_be_stored_are_refused(cluster: Cluster, wrong:
 
 
 async def test_a_folder_outside_the_roots_is_neither_read_nor_deleted(cluster: Cluster, tmp_path: Path):
-    desired = await running(cluster, tmp_path / "outside")
+    desired = await run_trial(cluster, tmp_path / "outside")
     folder = store_checkpoint(tmp_path / "outside", UUID, weights=b"abc")
     await report_checkpoint(cluster, desired.allocation_id, UUID)
     answer = await cluster.client.get(f"/checkpoints/{UUID}")
     assert (answer.status_code, "checkpoint_roots" in answer.text) == (400, True)
     await request_deletion(cluster, desired)
-    # Its owner's task removes the files, with the rights of the owner; the master never does.
+    # A task with the rights of the owner removes the files; the master never does.
     (task,) = await FakeAgent(cluster, "one").wait_for_desired()
     assert task.spec is not None
     assert (task.spec.task_type, task.spec.owner) == ("CHECKPOINT_GC", "admin")
@@ -135,9 +135,9 @@ async def test_a_folder_outside_the_roots_is_neither_read_nor_deleted(cluster: C
     assert (await cluster.get("/detent/events", kind="folders_left"))["events"] == []
 
 
-async def test_a_setting_of_the_admin_lets_the_master_in(tmp_path: Path):
+async def test_the_master_reads_and_deletes_below_a_configured_checkpoint_root(tmp_path: Path):
     async with open_cluster(tmp_path, checkpoint_roots=[tmp_path / "outside"]) as cluster:
-        desired = await running(cluster, tmp_path / "outside" / "team")
+        desired = await run_trial(cluster, tmp_path / "outside" / "team")
         folder = store_checkpoint(tmp_path / "outside" / "team", UUID, weights=b"abc")
         (folder / ".hashes.json").write_text("{}")
         await report_checkpoint(cluster, desired.allocation_id, UUID)
@@ -149,8 +149,8 @@ async def test_a_setting_of_the_admin_lets_the_master_in(tmp_path: Path):
 
 
 async def test_deleting_removes_checkpoints_and_nothing_else(cluster: Cluster, tmp_path: Path):
-    """Neither a folder that no library completed, nor one behind a link, nor that of a row with an older name."""
-    desired = await running(cluster)
+    """A folder without metadata, one behind a link, and that of a row with an older name stay."""
+    desired = await run_trial(cluster)
     assert desired.spec is not None
     mine = store_checkpoint(own_root(cluster), UUID)
     foreign = own_root(cluster) / OTHER
@@ -185,8 +185,8 @@ async def test_deleting_removes_checkpoints_and_nothing_else(cluster: Cluster, t
     assert "files of 3 checkpoints could not be deleted" in removal["text"]
 
 
-async def test_files_that_cannot_be_removed_are_said_and_tried_again(cluster: Cluster):
-    desired = await running(cluster)
+async def test_files_that_cannot_be_removed_are_reported_and_removed_by_the_next_request(cluster: Cluster):
+    desired = await run_trial(cluster)
     folder = store_checkpoint(own_root(cluster), UUID)
     obstacle = folder.with_name(f"{UUID}.deleted")
     obstacle.write_text("in the way")
@@ -215,7 +215,7 @@ async def test_a_number_beyond_64_bits_is_a_bad_request(cluster: Cluster, path: 
 
 @contextmanager
 def reader_released(pipe: Path) -> Iterator[None]:
-    """Lets go of whoever waits for the pipe's other end, so that a failed test ends."""
+    """Releases readers of the pipe afterwards, so that a failed test ends."""
     try:
         yield
     finally:
@@ -223,8 +223,8 @@ def reader_released(pipe: Path) -> Iterator[None]:
             os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
 
 
-async def test_pipes_in_a_folder_hang_nothing(cluster: Cluster):
-    desired = await running(cluster)
+async def test_a_pipe_in_a_checkpoint_folder_blocks_no_download(cluster: Cluster):
+    desired = await run_trial(cluster)
     folder = store_checkpoint(own_root(cluster), UUID)
     os.mkfifo(folder / "pipe")
     await report_checkpoint(cluster, desired.allocation_id, UUID)
@@ -248,12 +248,12 @@ def dependencies(of: Dependant) -> Iterator[Dependant]:
 
 
 def test_no_route_waits_for_a_thread():
-    """One that is not asynchronous runs in a pool of 40 threads, which slow requests may all hold."""
-    found = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-    assert len(found) > 80
+    """A synchronous route runs in a pool of 40 threads, and slow requests may hold all of them."""
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    assert len(routes) > 80
     blocking = {
         f"{route.path}: {getattr(each.call, '__qualname__', each.call)}"
-        for route in found
+        for route in routes
         for each in dependencies(route.dependant)
         if each.call and not (inspect.iscoroutinefunction(each.call) or inspect.isasyncgenfunction(each.call))
     }
@@ -261,8 +261,8 @@ def test_no_route_waits_for_a_thread():
 
 
 async def add_checkpoints(cluster: Cluster, count: int, config: str = CONFIG) -> None:
-    """Checkpoint ``n`` has 100 - n steps; those with an even n have a validation whose loss is n."""
-    desired = await running(cluster, config=config)
+    """Adds checkpoints: number n has 100 - n steps, and an even n has a validation whose loss is n."""
+    desired = await run_trial(cluster, config=config)
     task = cluster.as_task(desired.allocation_id)
     for number in range(count):
         await report_checkpoint(cluster, desired.allocation_id, checkpoint_uuid(number), steps=100 - number)
@@ -278,7 +278,7 @@ async def add_checkpoints(cluster: Cluster, count: int, config: str = CONFIG) ->
     "query",
     [{}, {"sortByAttr": "SORT_BY_UUID"}, {"sortByAttr": "SORT_BY_SEARCHER_METRIC"}, {"sortByMetric": "loss"}],
 )
-async def test_a_page_loads_no_more_than_it_shows(cluster: Cluster, path: str, query: dict[str, str]):
+async def test_a_page_of_checkpoints_loads_only_its_rows(cluster: Cluster, path: str, query: dict[str, str]):
     await add_checkpoints(cluster, 20)
     loaded: list[object] = []
     statements: list[str] = []
@@ -300,7 +300,7 @@ async def test_a_page_loads_no_more_than_it_shows(cluster: Cluster, path: str, q
     assert len(page["checkpoints"]) == 3
     assert page["pagination"] == {"offset": 1, "limit": 3, "startIndex": 1, "endIndex": 4, "total": 20}
     assert len(loaded) == 3
-    # the master's loops read beside the request, but no checkpoints
+    # the master's loops read meanwhile, but no checkpoints
     assert sum("checkpoints" in statement for statement in statements) == 2, statements
 
 
@@ -310,8 +310,8 @@ async def test_checkpoints_by_another_metric_are_best_first_as_its_goal_says(clu
 
     for path in ("/api/v1/experiments/1/checkpoints", "/api/v1/trials/1/checkpoints"):
         for metric in ('o"d', "loss"):
-            found = (await cluster.get(path, sortByMetric=metric))["checkpoints"]
-            assert [each["uuid"] for each in found][:3] == [checkpoint_uuid(number) for number in (0, 2, 4)]
+            checkpoints = (await cluster.get(path, sortByMetric=metric))["checkpoints"]
+            assert [each["uuid"] for each in checkpoints][:3] == [checkpoint_uuid(number) for number in (0, 2, 4)]
     (summary,) = (await cluster.post("/detent/trials/summaries", {"trialIds": [1]})).json()["trials"]
     directions = {each["name"]: each["smallerIsBetter"] for each in summary["metrics"]}
     assert directions == {"loss": True, 'o"d': False, "text": None}
@@ -323,8 +323,8 @@ async def test_checkpoints_by_a_searcher_metric_of_which_larger_is_better_are_be
     await add_checkpoints(cluster, 6, larger)
 
     async def first(**query: str) -> list[str]:
-        found = (await cluster.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
-        return [each["uuid"] for each in found][:3]
+        checkpoints = (await cluster.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
+        return [each["uuid"] for each in checkpoints][:3]
 
     best_first = [checkpoint_uuid(number) for number in (4, 2, 0)]
     assert await first(sortByAttr="SORT_BY_SEARCHER_METRIC") == best_first
@@ -350,19 +350,19 @@ async def test_checkpoints_by_a_searcher_metric_of_which_larger_is_better_are_be
         ({"offset": str(2**70)}, []),
     ],
 )
-async def test_lists_are_sorted_and_cut_as_asked(cluster: Cluster, query: dict[str, str], expected: list[int]):
-    """Those without the metric come last, in either order."""
+async def test_lists_of_checkpoints_are_sorted_and_paged(cluster: Cluster, query: dict[str, str], expected: list[int]):
+    """Checkpoints without the metric come last, in either order."""
     await add_checkpoints(cluster, 6)
     assert (await delete(cluster, checkpoint_uuid(1)))[0] == 200
-    shown = (await cluster.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
-    assert [each["uuid"] for each in shown] == [checkpoint_uuid(number) for number in expected]
-    for each in shown:
+    checkpoints = (await cluster.get("/api/v1/experiments/1/checkpoints", **query))["checkpoints"]
+    assert [each["uuid"] for each in checkpoints] == [checkpoint_uuid(number) for number in expected]
+    for each in checkpoints:
         number = int(each["uuid"][-4:], 16)
         assert each["training"]["searcherMetric"] == (None if number % 2 else float(number))
 
 
 async def test_a_deleted_checkpoint_keeps_its_list_of_files(cluster: Cluster):
-    desired = await running(cluster)
+    desired = await run_trial(cluster)
     for name in (UUID, OTHER):
         store_checkpoint(own_root(cluster), name, weights=b"abc")
         await report_checkpoint(cluster, desired.allocation_id, name)
@@ -373,7 +373,7 @@ async def test_a_deleted_checkpoint_keeps_its_list_of_files(cluster: Cluster):
     task = cluster.as_task(desired.allocation_id)
     assert (await cluster.client.patch("/api/v1/checkpoints", json=by_its_task, headers=task)).status_code == 200
     for name in (UUID, OTHER):
-        found = (await cluster.get(f"/api/v1/checkpoints/{name}"))["checkpoint"]
-        assert (found["state"], found["resources"]) == ("STATE_DELETED", files)
+        checkpoint = (await cluster.get(f"/api/v1/checkpoints/{name}"))["checkpoint"]
+        assert (checkpoint["state"], checkpoint["resources"]) == ("STATE_DELETED", files)
     listed = (await cluster.get("/detent/checkpoints"))["checkpoints"]
     assert {each["size"] for each in listed} == {sum(map(int, files.values()))}

@@ -1,4 +1,4 @@
-"""An agent whose clock is hours off: its work goes on, durations are the master's, and people see the difference."""
+"""Agents whose clock is hours off: their work goes on, durations are the master's, and a warning is shown."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ async def join(cluster: Cluster, sent_at: datetime | None) -> FakeAgent:
 
 
 async def warnings(cluster: Cluster) -> set[str]:
-    """What the cluster's page and `det agent list` show."""
+    """Returns the warnings on the cluster's page and in `det agent list`."""
     overview = (await cluster.get("/detent/cluster/overview"))["agents"][0]["warning"]
     return {overview, (await cluster.get("/api/v1/agents"))["agents"][0]["warning"]}
 
@@ -49,10 +49,12 @@ async def ship(cluster: Cluster, desired: DesiredContainer, start: int, text: st
     assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize(("hours", "said"), [(3, "3 h 0 min ahead of"), (-30, "1 d 6 h behind")])
-async def test_work_on_an_agent_whose_clock_is_off(tmp_path: Path, hours: int, said: str) -> None:
+@pytest.mark.parametrize(("hours", "offset"), [(3, "3 h 0 min ahead of"), (-30, "1 d 6 h behind")])
+async def test_durations_of_an_agent_whose_clock_is_off_are_the_masters(
+    tmp_path: Path, hours: int, offset: str
+) -> None:
     clock, off = FixedClock(NOW), timedelta(hours=hours)
-    warning = f"the clock of agent one is {said} the master's: times of its log lines and metrics are off by that"
+    warning = f"the clock of agent one is {offset} the master's: times of its log lines and metrics are off by that"
     async with open_cluster(tmp_path, clock) as cluster:
         agent = await join(cluster, clock.now() + off)
         assert await warnings(cluster) == {warning}
@@ -104,7 +106,7 @@ async def test_an_older_agent_and_a_slow_connection_are_not_warned_about(
 async def test_a_change_that_could_not_be_stored_is_stored_with_the_next_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only what was committed is remembered of a connection's reports."""
+    """A connection remembers only the reports that were committed."""
     stored, busy = StoredReport(), SlotStatus(id=0, status="occupied", reason="by process 7")
 
     async def fail(*_: Any, **_values: Any) -> None:

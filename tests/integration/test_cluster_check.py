@@ -1,4 +1,4 @@
-"""What a configuration names of the cluster has to exist: a resource pool, a trial or a checkpoint to start from."""
+"""Checks of a configuration against the cluster: its pool, source trial or checkpoint, image and project."""
 
 from typing import Any
 
@@ -13,19 +13,19 @@ TEXT = "name: x\nentrypoint: python3 run.py\nsearcher:\n  name: single\n  metric
 
 
 async def refused(cluster: Cluster, text: str) -> dict[str, Any]:
-    """The only diagnostic of a refused configuration; nothing is stored."""
+    """Submits a configuration that must be refused; returns its only diagnostic."""
     answer = await cluster.client.post("/api/v1/experiments", json={"config": text, "activate": True})
     assert answer.status_code == 400, answer.text
-    (found,) = answer.json()["diagnostics"]
+    (diagnostic,) = answer.json()["diagnostics"]
     assert (await cluster.get("/api/v1/experiments"))["pagination"]["total"] == 0
-    return dict(found)
+    return dict(diagnostic)
 
 
 async def test_an_unknown_resource_pool_is_refused_with_its_line(cluster: Cluster) -> None:
-    found = await refused(cluster, TEXT + "resources:\n  resource_pool: gpus\n")
-    assert (found["code"], found["line"], found["column"]) == ("E208", 7, 18)
-    assert found["message"] == 'unknown resource pool "gpus"'
-    assert found["hint"] == 'this cluster has "default"'
+    diagnostic = await refused(cluster, TEXT + "resources:\n  resource_pool: gpus\n")
+    assert (diagnostic["code"], diagnostic["line"], diagnostic["column"]) == ("E208", 7, 18)
+    assert diagnostic["message"] == 'unknown resource pool "gpus"'
+    assert diagnostic["hint"] == 'this cluster has "default"'
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ async def test_an_unknown_resource_pool_is_refused_with_its_line(cluster: Cluste
     ],
 )
 async def test_a_source_that_does_not_exist_is_refused(cluster: Cluster, line: str, message: str) -> None:
-    found = await refused(cluster, f"{TEXT}  {line}\n")
-    assert (found["code"], found["line"], found["message"]) == ("E208", 6, message)
+    diagnostic = await refused(cluster, f"{TEXT}  {line}\n")
+    assert (diagnostic["code"], diagnostic["line"], diagnostic["message"]) == ("E208", 6, message)
 
 
 async def test_a_source_without_a_checkpoint_is_refused(cluster: Cluster) -> None:
@@ -66,7 +66,7 @@ async def test_a_deleted_checkpoint_is_refused_and_a_stored_one_accepted(cluster
     assert "has no files any more (deleted)" in answer.text
 
 
-async def test_the_check_of_the_page_names_the_same(cluster: Cluster) -> None:
+async def test_the_check_of_the_page_names_an_unknown_pool(cluster: Cluster) -> None:
     text = TEXT + "resources: {resource_pool: gpus}\n"
     answer = await cluster.post("/detent/config/check", {"config": text})
     assert 'unknown resource pool \\"gpus\\"' in answer.text, answer.text
@@ -95,12 +95,12 @@ WARNING = 'workspace "Vision" with project "Digits" does not exist; the experime
 
 
 async def warnings_of(cluster: Cluster, config: str) -> list[tuple[str, str, int]]:
-    found = (await cluster.post("/detent/config/check", {"config": config})).json()
-    assert found["ok"] is True
-    return [(each["code"], each["message"], each["line"]) for each in found["diagnostics"]]
+    answer = (await cluster.post("/detent/config/check", {"config": config})).json()
+    assert answer["ok"] is True
+    return [(each["code"], each["message"], each["line"]) for each in answer["diagnostics"]]
 
 
-async def test_a_project_that_does_not_exist_is_a_warning_with_its_place(cluster: Cluster) -> None:
+async def test_a_project_that_does_not_exist_is_a_warning_with_its_line(cluster: Cluster) -> None:
     assert await warnings_of(cluster, TEXT + HOME) == [("W507", WARNING, 6)]
     unknown = TEXT + "workspace: Uncategorized\nproject: Digits\n"
     expected = 'project "Digits" does not exist in workspace "Uncategorized"; the experiment goes to "Uncategorized"'
@@ -109,7 +109,7 @@ async def test_a_project_that_does_not_exist_is_a_warning_with_its_place(cluster
     assert await warnings_of(cluster, TEXT + "workspace: Uncategorized\nproject: Uncategorized\n") == []
 
 
-async def test_the_log_of_the_first_trial_says_where_the_experiment_went(cluster: Cluster) -> None:
+async def test_the_log_of_the_first_trial_warns_about_a_missing_project(cluster: Cluster) -> None:
     experiment = await cluster.create(TEXT + HOME)
     assert (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["projectId"] == 1
     lines = (await cluster.get("/detent/trials/1/logs"))["lines"]

@@ -1,4 +1,4 @@
-"""The cluster at one look, what was held when, checkpoints and events in pages."""
+"""The cluster overview, slot holds and usage, and pages of checkpoints and events."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ async def overview(cluster: Cluster) -> Any:
     return await cluster.get("/detent/cluster/overview")
 
 
-async def test_who_holds_which_slot_and_who_waits(cluster: Cluster):
+async def test_the_overview_shows_held_slots_and_the_queue(cluster: Cluster):
     agent = await cluster.join(slots=2)
     await cluster.create(TWO)
     desired = (await agent.wait_for_desired())[0]
@@ -28,17 +28,17 @@ async def test_who_holds_which_slot_and_who_waits(cluster: Cluster):
     await cluster.create(CONFIG.replace("tiny", "second"))
 
     async def waits() -> Any:
-        found = await overview(cluster)
-        return found if any("slot" in entry["waiting"] for entry in found["queue"]) else None
+        page = await overview(cluster)
+        return page if any("slot" in entry["waiting"] for entry in page["queue"]) else None
 
-    found = await eventually(waits)
-    (shown,) = found["agents"]
-    assert (shown["id"], shown["connected"], shown["enabled"]) == ("one", True, True)
-    assert [slot["id"] for slot in shown["slots"]] == [0, 1]
-    held = shown["slots"][0]["held"]
+    page = await eventually(waits)
+    (row,) = page["agents"]
+    assert (row["id"], row["connected"], row["enabled"]) == ("one", True, True)
+    assert [slot["id"] for slot in row["slots"]] == [0, 1]
+    held = row["slots"][0]["held"]
     assert (held["trialId"], held["experimentId"], held["name"], held["rank"]) == (1, 1, "tiny", 0)
     assert held["allocationId"] == desired.allocation_id
-    waiting, running = found["queue"]
+    waiting, running = page["queue"]
     assert (waiting["name"], waiting["state"], waiting["username"]) == ("second", "STATE_QUEUED", "admin")
     assert (running["state"], running["waiting"], running["slots"]) == ("STATE_RUNNING", "", 2)
     await cluster.post("/api/v1/agents/one/slots/1/disable", {"drain": True})
@@ -48,7 +48,7 @@ async def test_who_holds_which_slot_and_who_waits(cluster: Cluster):
     assert (await overview(cluster))["agents"][0]["connected"] is False
 
 
-async def test_the_queue_stands_in_the_order_of_the_scheduler(cluster: Cluster):
+async def test_the_queue_is_in_the_order_of_the_scheduler(cluster: Cluster):
     for priority in (42, 7, 42):
         await cluster.create(CONFIG + f"resources: {{priority: {priority}}}\n")
 
@@ -84,8 +84,8 @@ async def test_holds_and_usage_count_the_time_of_slots(tmp_path: Path):
         assert later["holds"] == []
 
 
-async def test_the_bucket_of_now_counts_until_now_and_later_ones_have_no_time(tmp_path: Path):
-    """Else the use of slots seems to fall to zero at the end while all work."""
+async def test_the_current_usage_bucket_ends_now_and_later_ones_have_no_time(tmp_path: Path):
+    """Otherwise the usage seems to fall to zero at the end while all slots are busy."""
     start = datetime.now(UTC)
     clock = FixedClock(start)
     async with open_cluster(tmp_path, clock) as cluster:
@@ -149,7 +149,7 @@ async def test_events_are_listed_in_pages_and_filtered(cluster: Cluster):
     assert (await cluster.get("/detent/events", actor="nobody"))["events"] == []
 
 
-async def found(cluster: Cluster, text: str, **more: Any) -> list[str]:
+async def search_events(cluster: Cluster, text: str, **more: Any) -> list[str]:
     return [event["text"] for event in (await cluster.get("/detent/events", search=text, **more))["events"]]
 
 
@@ -162,13 +162,15 @@ async def test_events_are_found_by_any_words_of_their_sentences(cluster: Cluster
     assert len(every) > 4
     for event in every:
         for words in (event["text"], *event["text"].split(), event["text"].upper()):
-            assert event["text"] in await found(cluster, words, limit=500), (words, event)
-    # Not its activation, which was from PAUSED; an attempt may have ended with it.
-    paused = [text for text in await found(cluster, "PAUSED admin experiment") if not text.startswith("attempt")]
+            assert event["text"] in await search_events(cluster, words, limit=500), (words, event)
+    # The activation, which was from PAUSED, is not found. An attempt may have ended because of the pause.
+    paused = [
+        text for text in await search_events(cluster, "PAUSED admin experiment") if not text.startswith("attempt")
+    ]
     assert paused == ["admin paused experiment 1"]
-    assert await found(cluster, "100%_off") == ['admin created experiment 1 (half "100%_off" é)']
-    assert await found(cluster, "100__off") == []
-    assert await found(cluster, "100%off") == []
+    assert await search_events(cluster, "100%_off") == ['admin created experiment 1 (half "100%_off" é)']
+    assert await search_events(cluster, "100__off") == []
+    assert await search_events(cluster, "100%off") == []
 
 
 async def test_a_search_of_events_is_paged_and_combined_with_filters(cluster: Cluster):
@@ -180,10 +182,12 @@ async def test_a_search_of_events_is_paged_and_combined_with_filters(cluster: Cl
     rest = await cluster.get("/detent/events", search="created", limit=2, before=first["next"], targetType="experiment")
     assert [event["targetId"] for event in rest["events"]] == ["1"]
     assert rest["next"] is None
-    assert await found(cluster, "created", actor="nobody") == []
+    assert await search_events(cluster, "created", actor="nobody") == []
 
 
-async def test_a_search_of_events_goes_on_where_it_stopped_examining(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_the_next_page_of_an_event_search_starts_where_the_examination_stopped(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(search_queries, "MAX_EXAMINED", 1)
     await cluster.create(activate=False)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Lists of experiments: what is found, in which order, and what is shown of each."""
+"""Searches of experiments: filters, sorting, columns and groups."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def where(*children: dict[str, Any], conjunction: str = "and") -> str:
     return json.dumps({"filterGroup": group})
 
 
-async def found(cluster: Cluster, *children: dict[str, Any], **body: Any) -> list[int]:
+async def search(cluster: Cluster, *children: dict[str, Any], **body: Any) -> list[int]:
     answer = await cluster.post("/detent/experiments/search", {"filter": where(*children), **body})
     assert answer.status_code == 200, answer.text
     return [row["id"] for row in answer.json()["experiments"]]
@@ -34,8 +34,8 @@ async def refused(cluster: Cluster, **body: Any) -> str:
     return str(answer.json()["error"]["error"])
 
 
-async def three(cluster: Cluster) -> list[int]:
-    """Losses 0.5 and 0.1, and one that has reported nothing."""
+async def add_three(cluster: Cluster) -> list[int]:
+    """Adds experiments with the losses 0.5 and 0.1, and one without reports."""
     async with cluster.master.database.write() as session:
         created = []
         for name, labels, loss in (("Alpha", ["a", "b"], 0.5), ("beta", ["b"], 0.1), ("gamma_%", [], None)):
@@ -48,7 +48,7 @@ async def three(cluster: Cluster) -> list[int]:
 
 
 async def test_a_filter_takes_the_names_that_lists_and_charts_show(cluster: Cluster):
-    """A hyperparameter without its prefix, a metric without its group; of the searcher's metric its best value."""
+    """Hyperparameters need no prefix and metrics no group. The searcher's metric means its best value."""
     async with cluster.master.database.write() as session:
         created = []
         for lr, losses in ((0.0005, [0.4, 2.0]), (0.01, [1.5, 3.0])):
@@ -64,19 +64,19 @@ async def test_a_filter_takes_the_names_that_lists_and_charts_show(cluster: Clus
             created.append(row.id)
     await cluster.master.indexer.catch_up(at_once=True)
     first, second = created
-    assert await found(cluster, field("lr", "<", 0.001)) == [first]
-    assert await found(cluster, field("net.width", "=", 8)) == [second, first]
-    assert await found(cluster, field("val/loss", "<", 1)) == [first]
-    assert await found(cluster, field("val/loss", ">=", 1)) == [second]
-    assert await found(cluster, field("val/loss", "isEmpty")) == []
-    assert await found(cluster, field("top5", ">", 25)) == [second]
-    assert await found(cluster, field("top5.min", "<", 5)) == [first]
-    assert await found(cluster, field("validation.val/loss.last", "<", 1)) == []
+    assert await search(cluster, field("lr", "<", 0.001)) == [first]
+    assert await search(cluster, field("net.width", "=", 8)) == [second, first]
+    assert await search(cluster, field("val/loss", "<", 1)) == [first]
+    assert await search(cluster, field("val/loss", ">=", 1)) == [second]
+    assert await search(cluster, field("val/loss", "isEmpty")) == []
+    assert await search(cluster, field("top5", ">", 25)) == [second]
+    assert await search(cluster, field("top5.min", "<", 5)) == [first]
+    assert await search(cluster, field("validation.val/loss.last", "<", 1)) == []
     assert "there is no column 'val/los'" in await refused(cluster, filter=where(field("val/los", "<", 1)))
 
 
-async def test_a_page_shows_what_was_asked_for_and_names_what_there_is_not(cluster: Cluster):
-    first, second, third = await three(cluster)
+async def test_a_page_has_the_requested_columns_and_names_unknown_ones(cluster: Cluster):
+    first, second, third = await add_three(cluster)
     columns = ["validation.loss.last", "validation.loss.min", "hp.opt", "config.lr", "hp.none", "name"]
     answer = await cluster.post("/detent/experiments/search", {"columns": columns, "sort": "validation.loss.last=asc"})
     page = answer.json()
@@ -93,29 +93,29 @@ async def test_a_page_shows_what_was_asked_for_and_names_what_there_is_not(clust
     assert page["experiments"][0]["labels"] == ["b"]
 
 
-async def test_what_has_no_value_comes_last_either_way_and_the_newer_breaks_ties(cluster: Cluster):
-    first, second, third = await three(cluster)
-    assert await found(cluster, sort="validation.loss.last=desc") == [first, second, third]
-    assert await found(cluster, sort="state=asc") == [third, second, first]
-    assert await found(cluster, sort="tags=desc") == [second, first, third]
-    assert await found(cluster, sort="numTrials=asc,name=desc") == [third, second, first]
-    assert await found(cluster, limit=1, offset=1) == [second]
+async def test_rows_without_a_value_come_last_in_either_order_and_newer_ones_win_ties(cluster: Cluster):
+    first, second, third = await add_three(cluster)
+    assert await search(cluster, sort="validation.loss.last=desc") == [first, second, third]
+    assert await search(cluster, sort="state=asc") == [third, second, first]
+    assert await search(cluster, sort="tags=desc") == [second, first, third]
+    assert await search(cluster, sort="numTrials=asc,name=desc") == [third, second, first]
+    assert await search(cluster, limit=1, offset=1) == [second]
 
 
 async def test_filters_combine_conditions_in_groups(cluster: Cluster):
-    first, second, third = await three(cluster)
-    assert await found(cluster, field("validation.loss.last", "<", 0.3)) == [second]
-    assert await found(cluster, field("validation.loss.last", "!=", 0.1)) == [third, first]
-    assert await found(cluster, field("validation.loss.last", "isEmpty")) == [third]
-    assert await found(cluster, field("name", "contains", "A_")) == [third]
-    assert await found(cluster, field("name", "contains", "%")) == [third]
-    assert await found(cluster, field("name", "contains", "alp")) == [first]
-    assert await found(cluster, field("tags", "=", "b")) == [second, first]
-    assert await found(cluster, field("tags", "notContains", "a")) == [third, second]
-    assert await found(cluster, field("hp.opt", "=", "beta")) == [second]
-    assert await found(cluster, field("user", "=", "admin"), field("id", ">=", second)) == [third, second]
+    first, second, third = await add_three(cluster)
+    assert await search(cluster, field("validation.loss.last", "<", 0.3)) == [second]
+    assert await search(cluster, field("validation.loss.last", "!=", 0.1)) == [third, first]
+    assert await search(cluster, field("validation.loss.last", "isEmpty")) == [third]
+    assert await search(cluster, field("name", "contains", "A_")) == [third]
+    assert await search(cluster, field("name", "contains", "%")) == [third]
+    assert await search(cluster, field("name", "contains", "alp")) == [first]
+    assert await search(cluster, field("tags", "=", "b")) == [second, first]
+    assert await search(cluster, field("tags", "notContains", "a")) == [third, second]
+    assert await search(cluster, field("hp.opt", "=", "beta")) == [second]
+    assert await search(cluster, field("user", "=", "admin"), field("id", ">=", second)) == [third, second]
     nested = {"kind": "group", "conjunction": "or", "children": [field("id", "=", first), field("id", "=", third)]}
-    assert await found(cluster, nested, field("startTime", "=", NOON.date().isoformat())) == [third, first]
+    assert await search(cluster, nested, field("startTime", "=", NOON.date().isoformat())) == [third, first]
 
 
 @pytest.mark.parametrize(
@@ -139,12 +139,12 @@ async def test_filters_combine_conditions_in_groups(cluster: Cluster):
     ],
 )
 async def test_an_invalid_filter_is_refused_with_a_sentence(cluster: Cluster, body: dict[str, Any], words: str):
-    await three(cluster)
+    await add_three(cluster)
     assert words in await refused(cluster, **body)
 
 
 async def test_a_search_returns_ids_groups_and_column_values(cluster: Cluster):
-    first, second, third = await three(cluster)
+    first, second, third = await add_three(cluster)
     ids = (await cluster.post("/detent/experiments/search/ids", {"sort": "name=asc"})).json()
     assert ids == {"ids": [first, second, third], "total": 3}
     groups = (await cluster.post("/detent/experiments/search/groups", {"by": "tags"})).json()["groups"]
@@ -173,8 +173,8 @@ async def test_a_search_returns_ids_groups_and_column_values(cluster: Cluster):
     assert (await cluster.get("/detent/columns", limit=1))["total"] > 19
 
 
-async def test_the_older_operations_show_the_same(cluster: Cluster):
-    first, second, _third = await three(cluster)
+async def test_the_determined_api_has_the_same_experiments_columns_and_labels(cluster: Cluster):
+    first, second, _third = await add_three(cluster)
     body = {"filter": where(field("validation.loss.last", "<", 9)), "sort": "validation.loss.last=asc", "limit": 1}
     answer = (await cluster.post("/api/v1/experiments-search", body)).json()
     assert [e["experiment"]["id"] for e in answer["experiments"]] == [second]
@@ -189,9 +189,9 @@ async def test_the_older_operations_show_the_same(cluster: Cluster):
     assert (await cluster.get("/api/v1/experiment/labels", projectId=1))["labels"] == ["b", "a"]
     assert (await cluster.client.get("/api/v1/projects/7/columns")).status_code == 404
     await cluster.client.put(f"/api/v1/experiments/{first}/labels/c", json={})
-    assert await found(cluster, field("tags", "=", "c")) == [first]
+    assert await search(cluster, field("tags", "=", "c")) == [first]
     await cluster.client.delete(f"/api/v1/experiments/{first}/labels/c")
-    assert await found(cluster, field("tags", "=", "c")) == []
+    assert await search(cluster, field("tags", "=", "c")) == []
 
 
 async def test_the_best_trial_of_a_search_is_shown_with_the_searchers_metric_alone(cluster: Cluster):
@@ -225,36 +225,38 @@ async def test_a_state_is_found_by_the_word_that_its_row_displays(cluster: Clust
         failed = (await add_experiment(session, state=ExperimentState.ERROR)).id
         killing = (await add_experiment(session, state=ExperimentState.STOPPING_KILLED)).id
     for word in ("failed", "FAILED", "error", "STATE_ERROR"):
-        assert await found(cluster, field("state", "=", word)) == [failed], word
-    assert await found(cluster, field("state", "!=", "failed")) == [killing]
-    assert await found(cluster, field("state", "contains", "fail")) == [failed]
-    assert await found(cluster, field("state", "=", "killing")) == await found(cluster, field("state", "=", "stopping"))
-    assert await found(cluster, field("state", "contains", "no such")) == []
+        assert await search(cluster, field("state", "=", word)) == [failed], word
+    assert await search(cluster, field("state", "!=", "failed")) == [killing]
+    assert await search(cluster, field("state", "contains", "fail")) == [failed]
+    assert await search(cluster, field("state", "=", "killing")) == await search(
+        cluster, field("state", "=", "stopping")
+    )
+    assert await search(cluster, field("state", "contains", "no such")) == []
 
 
-async def test_the_finer_state_is_shown_and_found(cluster: Cluster):
+async def test_the_displayed_state_is_listed_and_searchable(cluster: Cluster):
     agent = await cluster.join(slots=1)
     running, queued = await cluster.create(), await cluster.create()
     desired = (await agent.wait_for_desired())[0]
     await agent.send_report(desired, ContainerState.RUNNING)
-    assert await found(cluster, field("state", "=", "RUNNING")) == [running]
-    assert await found(cluster, field("state", "=", "STATE_QUEUED")) == [queued]
-    assert await found(cluster, field("state", "=", "ACTIVE")) == [queued, running]
+    assert await search(cluster, field("state", "=", "RUNNING")) == [running]
+    assert await search(cluster, field("state", "=", "STATE_QUEUED")) == [queued]
+    assert await search(cluster, field("state", "=", "ACTIVE")) == [queued, running]
     await cluster.post(f"/api/v1/experiments/{running}/pause")
-    index_repository = (await cluster.post("/detent/experiments/search", {"sort": "id=asc"})).json()["experiments"]
-    assert [row["state"] for row in index_repository] == ["STATE_PAUSING", "STATE_QUEUED"]
-    assert await found(cluster, field("state", "=", "PAUSING")) == [running]
-    assert await found(cluster, field("state", "!=", "PAUSED")) == [queued]
+    rows = (await cluster.post("/detent/experiments/search", {"sort": "id=asc"})).json()["experiments"]
+    assert [row["state"] for row in rows] == ["STATE_PAUSING", "STATE_QUEUED"]
+    assert await search(cluster, field("state", "=", "PAUSING")) == [running]
+    assert await search(cluster, field("state", "!=", "PAUSED")) == [queued]
     await agent.exit(desired)
-    assert await found(cluster, field("state", "=", "PAUSING")) == []
+    assert await search(cluster, field("state", "=", "PAUSING")) == []
 
 
-async def test_reports_reach_the_list_by_themselves(cluster: Cluster):
+async def test_a_report_updates_the_columns_of_its_experiment(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
     await agent.run(desired)
-    await cluster.master.indexer.catch_up(at_once=True)  # what follows is known by the mark of the report alone
+    await cluster.master.indexer.catch_up(at_once=True)  # from here on, only the mark of the report leads to an update
     body = {
         "group": "validation",
         "metrics": {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}},
@@ -262,17 +264,15 @@ async def test_reports_reach_the_list_by_themselves(cluster: Cluster):
     headers = cluster.as_task(desired.allocation_id)
     assert (await cluster.client.post("/api/v1/trials/1/metrics", json=body, headers=headers)).status_code == 200
 
-    async def shown() -> bool:
-        index_repository = (
-            await cluster.post("/detent/experiments/search", {"columns": ["validation.loss.last"]})
-        ).json()
-        return bool(index_repository["experiments"][0]["cells"].get("validation.loss.last") == 0.25)
+    async def is_listed() -> bool:
+        page = (await cluster.post("/detent/experiments/search", {"columns": ["validation.loss.last"]})).json()
+        return bool(page["experiments"][0]["cells"].get("validation.loss.last") == 0.25)
 
-    await eventually(shown)
-    assert await found(cluster, field("searcherMetricsVal", "=", 0.25)) == [experiment]
+    await eventually(is_listed)
+    assert await search(cluster, field("searcherMetricsVal", "=", 0.25)) == [experiment]
 
 
-async def test_columns_of_a_completed_experiment_are_there_with_its_end(
+async def test_columns_of_a_completed_experiment_are_indexed_with_its_end(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     agent = await cluster.join()
@@ -283,7 +283,7 @@ async def test_columns_of_a_completed_experiment_are_there_with_its_end(
     async def nothing(_due: list[int]) -> list[int]:
         return []
 
-    monkeypatch.setattr(cluster.master.indexer, "_batch", nothing)  # the loop updates nothing any more
+    monkeypatch.setattr(cluster.master.indexer, "_batch", nothing)  # the loop indexes nothing any more
     report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}}
     headers = cluster.as_task(desired.allocation_id)
     body = {"group": "validation", "metrics": report}
@@ -294,12 +294,12 @@ async def test_columns_of_a_completed_experiment_are_there_with_its_end(
         return await cluster.state(experiment) == "STATE_COMPLETED"
 
     await eventually(has_ended)
-    assert await found(cluster, field("validation.loss.last", "=", 0.25)) == [experiment]
+    assert await search(cluster, field("validation.loss.last", "=", 0.25)) == [experiment]
     columns = (await cluster.get("/api/v1/projects/1/columns"))["columns"]
     assert "validation.loss.last" in {column["column"] for column in columns}
 
 
-async def test_an_experiment_that_cannot_be_indexed_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_an_experiment_that_cannot_be_indexed_completes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     agent = await cluster.join()
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -333,7 +333,7 @@ async def test_hostile_metric_names_are_columns_like_others(cluster: Cluster):
     assert [cells[column] for column in columns] == [float(place) for place in range(len(hostile))]
     assert cells["hp.__proto__.constructor"] == "x"
     for place, column in enumerate(columns):
-        assert await found(cluster, field(column, "=", place)) == [row.id]
+        assert await search(cluster, field(column, "=", place)) == [row.id]
     answer = await cluster.get("/detent/columns", kind="metric", limit=100)
     assert answer["total"] == 4 * len(hostile)
     assert (await cluster.get("/detent/columns", query="%_/"))["total"] == 4
@@ -342,7 +342,7 @@ async def test_hostile_metric_names_are_columns_like_others(cluster: Cluster):
     assert page["unknownColumns"] == [unknown]
 
 
-async def test_two_thousand_names_change_and_only_what_changed_is_written(cluster: Cluster):
+async def test_of_two_thousand_metrics_those_that_changed_are_indexed_again(cluster: Cluster):
     names = [f"layer{i}/gradient" for i in range(2000)]
     async with cluster.master.database.write() as session:
         row = await add_experiment(session)
@@ -361,23 +361,25 @@ async def test_two_thousand_names_change_and_only_what_changed_is_written(cluste
     cells = (await cluster.post("/detent/experiments/search", {"columns": columns})).json()["experiments"][0]["cells"]
     assert list(cells.values()) == [None, "NaN", 1.0]
     assert (await cluster.get("/detent/columns", kind="metric"))["total"] == 7996
-    assert await found(cluster, field(columns[1], "=", "NaN")) == [row.id]
+    assert await search(cluster, field(columns[1], "=", "NaN")) == [row.id]
 
 
-async def test_what_is_deleted_takes_its_values_along(cluster: Cluster):
-    first, *_ = await three(cluster)
+async def test_deleting_an_experiment_removes_its_column_values(cluster: Cluster):
+    first, *_ = await add_three(cluster)
     assert (await cluster.client.delete(f"/api/v1/experiments/{first}")).status_code == 200
 
     async def gone() -> bool:
         return (await cluster.get("/detent/columns", query="hp.opt"))["columns"][0]["count"] == 2
 
     await eventually(gone)
-    assert first not in await found(cluster)
+    assert first not in await search(cluster)
     assert (await cluster.get("/detent/columns/values", column="hp.opt"))["values"] == ["beta", "gamma_%"]
     assert (await cluster.get("/detent/columns/values", column="tags"))["values"] == ["b"]
 
 
-async def test_values_are_taken_again_after_a_crash_between(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_an_experiment_is_indexed_again_after_its_indexing_failed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     async with cluster.master.database.write() as session:
         row = await add_experiment(session)
         await add_trial(session, row, hparams={"lr": 1.0}, state=TrialState.ACTIVE)
@@ -390,22 +392,22 @@ async def test_values_are_taken_again_after_a_crash_between(cluster: Cluster, mo
         await cluster.master.indexer.catch_up(at_once=True)
     assert (await cluster.get("/detent/columns", kind="hyperparameter"))["total"] == 0
     await cluster.master.indexer.catch_up(at_once=True)
-    assert await found(cluster, field("hp.lr", "=", 1)) == [row.id]
+    assert await search(cluster, field("hp.lr", "=", 1)) == [row.id]
 
 
 async def test_archived_experiments_are_shown_on_request(cluster: Cluster):
     async with cluster.master.database.write() as session:
-        shown = await add_experiment(session)
+        listed = await add_experiment(session)
         hidden = await add_experiment(session, archived=True)
         await add_experiment(session, state=ExperimentState.DELETED)
-    assert await found(cluster) == [shown.id]
-    assert await found(cluster, showArchived=True) == [hidden.id, shown.id]
-    asked = json.dumps({"showArchived": True})
-    assert (await cluster.post("/detent/experiments/search/ids", {"filter": asked})).json()["total"] == 2
-    assert await found(cluster, field("archived", "=", True), showArchived=True) == [hidden.id]
+    assert await search(cluster) == [listed.id]
+    assert await search(cluster, showArchived=True) == [hidden.id, listed.id]
+    filter_text = json.dumps({"showArchived": True})
+    assert (await cluster.post("/detent/experiments/search/ids", {"filter": filter_text})).json()["total"] == 2
+    assert await search(cluster, field("archived", "=", True), showArchived=True) == [hidden.id]
 
 
-async def stale(cluster: Cluster, trial_id: int, **values: Any) -> None:
+async def mark_stale(cluster: Cluster, trial_id: int, **values: Any) -> None:
     async with cluster.master.database.write() as session:
         row = await trial_rows.get(session, trial_id)
         await trial_rows.change(session, row, values_stale=True, **values)
@@ -416,7 +418,7 @@ async def test_a_trial_with_many_metrics_is_indexed_again_only_after_a_wait(clus
         row = await add_experiment(session)
         trial = await add_trial(session, row, reports=[("training", {f"m{i}": 1.0 for i in range(2000)})])
     await cluster.master.indexer.catch_up(at_once=True)
-    await stale(cluster, trial.id, hparams={"lr": 2.0})
+    await mark_stale(cluster, trial.id, hparams={"lr": 2.0})
     wait = await cluster.master.indexer.catch_up()
     assert wait is not None
     assert 5 < wait <= 11
@@ -428,7 +430,7 @@ async def test_a_trial_with_many_metrics_is_indexed_again_only_after_a_wait(clus
 async def test_an_experiment_that_cannot_be_indexed_keeps_no_other_out(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
-    first, second, third = await three(cluster)
+    first, second, third = await add_three(cluster)
     hparams = index_repository.hparams
 
     async def breaks(session: Any, trial_id: int) -> dict[str, Any]:
@@ -439,24 +441,24 @@ async def test_an_experiment_that_cannot_be_indexed_keeps_no_other_out(
     with monkeypatch.context() as broken:
         broken.setattr(index_repository, "hparams", breaks)
         for trial in (1, 2, 3):
-            await stale(cluster, trial, hparams={"opt": "new"})
+            await mark_stale(cluster, trial, hparams={"opt": "new"})
         await cluster.master.indexer.catch_up(at_once=True)
-    assert await found(cluster, field("hp.opt", "=", "new")) == [third, first]
+    assert await search(cluster, field("hp.opt", "=", "new")) == [third, first]
     await cluster.master.indexer.catch_up(at_once=True)
-    assert await found(cluster, field("hp.opt", "=", "new")) == [third, second, first]
+    assert await search(cluster, field("hp.opt", "=", "new")) == [third, second, first]
 
 
-async def test_a_changed_configuration_is_found(cluster: Cluster):
+async def test_a_changed_priority_is_indexed(cluster: Cluster):
     experiment = await cluster.create(CONFIG, activate=False)
     await cluster.master.indexer.catch_up(at_once=True)
     path = f"/api/v1/experiments/{experiment}"
     assert (await cluster.client.patch(path, json={"resources": {"priority": 7}})).status_code == 200
     await cluster.master.indexer.catch_up(at_once=True)
-    assert await found(cluster, field("config.resources.priority", "=", 7)) == [experiment]
+    assert await search(cluster, field("config.resources.priority", "=", 7)) == [experiment]
 
 
-async def test_only_some_of_what_is_found_are_answered_with_the_total_of_all(cluster: Cluster):
-    alpha, beta, gamma = await three(cluster)
+async def test_a_search_limited_to_ids_returns_those_rows_and_the_total_of_the_filter(cluster: Cluster):
+    alpha, beta, gamma = await add_three(cluster)
     answer = await cluster.post(
         "/detent/experiments/search",
         {"filter": where(field("tags", "=", "b")), "ids": [beta, gamma, 99], "sort": "id=asc", "columns": ["hp.opt"]},
@@ -464,5 +466,5 @@ async def test_only_some_of_what_is_found_are_answered_with_the_total_of_all(clu
     assert answer.json()["total"] == 2
     assert [(row["id"], row["cells"]) for row in answer.json()["experiments"]] == [(beta, {"hp.opt": "beta"})]
     assert (await cluster.post("/detent/experiments/search", {"ids": []})).json()["experiments"] == []
-    assert await found(cluster, sort="id=asc", ids=[gamma, alpha]) == [alpha, gamma]
+    assert await search(cluster, sort="id=asc", ids=[gamma, alpha]) == [alpha, gamma]
     assert "at most 500" in await refused(cluster, ids=list(range(501)))

@@ -1,4 +1,4 @@
-"""Attempts of commands and other tasks: what runs again after a failure, an outage or a shutdown, and what does not."""
+"""Attempts of commands and other tasks: restarts after failures, outages and shutdowns."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from determined_master.tasks import repository as tasks
 from determined_master.tasks.service import PREEMPTION_TIMEOUT_SECONDS, NewTask
 
 
-async def test_a_system_failure_starts_it_again_and_the_second_backs_off(tmp_path: Path):
+async def test_a_command_restarts_after_a_system_failure_and_backs_off_after_the_second(tmp_path: Path):
     clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
     async with open_cluster(tmp_path, clock) as cluster:
         agent = await cluster.join()
@@ -70,14 +70,14 @@ async def test_a_disabled_agent_ends_a_command_that_has_begun(cluster: Cluster, 
     await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
     ended = await reaches(cluster, command, "TERMINATED")
     assert "agent one was disabled by admin; a command that has begun does not start again" in ended["exitStatus"]
-    said = await log(cluster, command)
-    assert said[-2].startswith("the command failed: ")
-    assert said[-1].startswith("resources failed with non-zero exit code")
+    lines = await log(cluster, command)
+    assert lines[-2].startswith("the command failed: ")
+    assert lines[-1].startswith("resources failed with non-zero exit code")
     async with cluster.master.database.read() as session:
         assert (await tasks.get(session, command)).run_id == 1
 
 
-async def test_a_command_is_ended_by_the_fact_that_its_agent_is_disabled_and_not_by_the_text_of_the_reason(
+async def test_a_command_ends_because_its_agent_is_disabled_and_not_because_of_the_text_of_the_reason(
     cluster: Cluster,
 ):
     agent = await cluster.join("one", slots=2)

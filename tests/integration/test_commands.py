@@ -1,4 +1,4 @@
-"""Commands over the API: launch, run, end, kill, place in the queue, and what their tokens may do."""
+"""Commands over the API: launch, run, end, kill, priority, and the rights of their tokens."""
 
 from contextlib import suppress
 from typing import Any
@@ -49,14 +49,14 @@ async def test_the_end_of_a_command_is_not_settled_as_that_of_a_trial(cluster: C
     await agent.run(desired)
     await agent.exit(desired)
     await reaches(cluster, command, "TERMINATED")
-    found: dict[bool, list[str]] = {}
+    unsettled: dict[bool, list[str]] = {}
     with suppress(Undone):
         async with cluster.master.database.write() as session:
             await allocations.change(session, await allocations.get(session, desired.allocation_id), settled=False)
             for of_trials in (False, True):
-                found[of_trials] = list(await allocations.unsettled(session, of_trials=of_trials))
+                unsettled[of_trials] = list(await allocations.unsettled(session, of_trials=of_trials))
             raise Undone
-    assert found == {False: [desired.allocation_id], True: []}
+    assert unsettled == {False: [desired.allocation_id], True: []}
 
 
 async def test_a_command_that_fails_by_itself_is_not_run_again(cluster: Cluster):
@@ -91,7 +91,7 @@ async def test_a_killed_command_is_canceled_and_its_slot_is_free(cluster: Cluste
     await attempt(agent, await launch(cluster))
 
 
-async def test_zero_slot_commands_run_beside_the_slots(cluster: Cluster):
+async def test_a_command_without_slots_runs_while_all_slots_are_held(cluster: Cluster):
     agent = await cluster.join(slots=1)
     slotted = await launch(cluster)
     await agent.run(await attempt(agent, slotted))
@@ -101,7 +101,7 @@ async def test_zero_slot_commands_run_beside_the_slots(cluster: Cluster):
     assert desired.spec.slots == []
 
 
-async def test_an_impossible_command_says_why(cluster: Cluster):
+async def test_a_command_that_needs_too_many_slots_is_refused_with_the_reason(cluster: Cluster):
     await cluster.join(slots=1)
     answer = await cluster.post("/api/v1/commands", {"config": {**ECHO, "resources": {"slots": 2}}})
     assert answer.status_code == 400
@@ -163,7 +163,7 @@ async def test_invalid_commands_are_refused_with_the_reason(cluster: Cluster):
         assert (await session.scalars(select(JobRow))).all() == []
 
 
-async def test_what_has_no_effect_is_said_in_the_log_and_secrets_are_masked(cluster: Cluster):
+async def test_settings_without_effect_are_named_in_the_log_and_secrets_are_masked(cluster: Cluster):
     variables = ["API_TOKEN=very-secret", "PLAIN=1"]
     environment = {"image": "some/image", "environment_variables": variables}
     command = await launch(cluster, {**ECHO, "environment": environment, "work_dir": "/x"})
@@ -175,7 +175,7 @@ async def test_what_has_no_effect_is_said_in_the_log_and_secrets_are_masked(clus
     assert config["environment"]["environment_variables"]["cpu"] == ["API_TOKEN=********", "PLAIN=1"]
 
 
-async def test_the_list_filters_sorts_and_pages(cluster: Cluster):
+async def test_the_list_of_commands_is_filtered_sorted_and_paged(cluster: Cluster):
     first, second = (
         await launch(cluster, {**ECHO, "description": "b"}),
         await launch(cluster, {**ECHO, "description": "a"}),
@@ -261,7 +261,7 @@ async def test_the_token_of_a_command_acts_for_its_own_allocation_alone(cluster:
         assert answer.status_code == (404 if path == "/api/v1/checkpoints" else 403), (method, path, answer.text)
 
 
-async def test_only_its_owner_writes_to_its_log(cluster: Cluster):
+async def test_only_its_owner_writes_to_the_log_of_a_command(cluster: Cluster):
     command = await launch(cluster)
     line = {"logs": [{"taskId": command, "log": "from outside"}]}
     await login(cluster.client, "determined")
@@ -277,11 +277,11 @@ async def test_the_cluster_page_shows_what_a_command_holds_and_waits_for(cluster
     await agent.run(await attempt(agent, running))
     waiting = await launch(cluster, {**ECHO, "description": "waits"})
 
-    async def both() -> Any:
+    async def both_are_listed() -> Any:
         overview = await cluster.get("/detent/cluster/overview")
         return overview if len(overview["queue"]) == 2 else None
 
-    overview = await eventually(both)
+    overview = await eventually(both_are_listed)
     held = overview["agents"][0]["slots"][0]["held"]
     assert (held["name"], held["taskId"], held["trialId"]) == ("holds", running, None)
     assert [(each["name"], each["taskId"]) for each in overview["queue"]] == [("waits", waiting), ("holds", running)]

@@ -1,4 +1,4 @@
-"""An answer is a promise: where COMMIT fails, every write route answers with a 5xx and nothing has changed."""
+"""Failing commits: every write route answers with a 5xx and changes nothing."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from determined_master.db.sqlite_connection import SqliteConnection
 
 pytestmark = pytest.mark.sqlite
 
-KEPT, DOOMED, HANDED = checkpoint_uuid(1), checkpoint_uuid(2), checkpoint_uuid(4)
+KEPT, TO_DELETE, TO_REMOVE = checkpoint_uuid(1), checkpoint_uuid(2), checkpoint_uuid(4)
 READ_ONLY_POSTS = {
     "/detent/contexts/{digest}": "stores a blob by its content, no row",
     "/api/v1/runs/start": "reads only",
@@ -64,7 +64,7 @@ def failing_commits(cluster: Cluster) -> Iterator[None]:
 
 
 def dump(cluster: Cluster) -> list[str]:
-    """Every row of every table, but for what the loops write by themselves."""
+    """Returns every row of every table except events, which the loops write too."""
     connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     try:
         return [line for line in connection.iterdump() if 'INTO "events"' not in line]
@@ -73,7 +73,7 @@ def dump(cluster: Cluster) -> list[str]:
 
 
 async def own_search(cluster: Cluster, agent: FakeAgent) -> tuple[int, dict[str, str]]:
-    """An experiment whose search runs in a task, and the headers of that task."""
+    """Creates an experiment whose search runs in a task; returns its id and the headers of the task."""
     experiment_id = await cluster.create(OWN)
     desired = await container(agent, "SEARCH")
     await agent.run(desired)
@@ -81,7 +81,7 @@ async def own_search(cluster: Cluster, agent: FakeAgent) -> tuple[int, dict[str,
 
 
 async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, dict[str, str]]]:
-    """For each write route one request that would change something: path, body, headers."""
+    """Returns one request for each write route, which would change something: path, body, headers."""
     agent = await cluster.join(slots=3)
     await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -97,17 +97,17 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
     )
     await cluster.post(
         "/api/v1/checkpoints",
-        {"uuid": DOOMED, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        {"uuid": TO_DELETE, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
         **task,
     )
     await cluster.post(
         "/api/v1/checkpoints",
-        {"uuid": HANDED, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
+        {"uuid": TO_REMOVE, "taskId": desired.spec.task_id, "metadata": {"steps_completed": 1}, "resources": {"f": 1}},
         **task,
     )
     async with cluster.master.database.write() as session:  # as if its own task were to remove it
         values = {"state": CheckpointState.DELETING, "removal_task_id": desired.spec.task_id}
-        await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == HANDED).values(**values))
+        await session.execute(update(CheckpointRow).where(CheckpointRow.uuid == TO_REMOVE).values(**values))
     await agent.exit(other)
     await cluster.post(f"/api/v1/allocations/{desired.allocation_id}/signals/ack_preemption")  # warm
     paused = await cluster.create(CONFIG, activate=False)
@@ -115,10 +115,10 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
     await cluster.post(f"/api/v1/experiments/{archived}/kill")
     from tests.support.waiting import eventually
 
-    async def both() -> bool:
+    async def both_have_ended() -> bool:
         return [await cluster.state(ended), await cluster.state(archived)] == ["STATE_COMPLETED", "STATE_CANCELED"]
 
-    await eventually(both)
+    await eventually(both_have_ended)
     fresh = (await cluster.create()), (await agent.wait_for_desired(2))
     waiting = next(w for w in fresh[1] if w.allocation_id != desired.allocation_id)
     from determined.states import ContainerState
@@ -153,8 +153,8 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
         queue = (await cluster.get("/detent/cluster/overview"))["queue"]
         return not any("waiting for the scheduler" in entry["waiting"] for entry in queue)
 
-    await eventually(is_decided)  # the scheduler writes why they wait
-    search, runs_it = await own_search(cluster, agent)
+    await eventually(is_decided)  # the scheduler writes the reasons of the waits
+    search, search_headers = await own_search(cluster, agent)
     m = "/api/v1/projects/{project_id}/experiments"
     a, w = "/api/v1/allocations/{allocation_id}", f"/api/v1/allocations/{waiting.allocation_id}"
     x, t = "/api/v1/experiments/{experiment_id}", "/api/v1/trials/{trial_id}"
@@ -208,7 +208,7 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
             {"uuid": checkpoint_uuid(3), "taskId": desired.spec.task_id, "metadata": {"steps_completed": 2}},
             task,
         ),
-        ("DELETE", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"checkpointUuids": [DOOMED]}, {}),
+        ("DELETE", "/api/v1/checkpoints"): ("/api/v1/checkpoints", {"checkpointUuids": [TO_DELETE]}, {}),
         ("PATCH", "/api/v1/checkpoints"): (
             "/api/v1/checkpoints",
             {"checkpoints": [{"uuid": KEPT, "resources": {"resources": {}}}]},
@@ -216,18 +216,18 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
         ),
         ("POST", "/detent/checkpoints/removed"): (
             "/detent/checkpoints/removed",
-            {"removed": [HANDED], "failed": {}},
+            {"removed": [TO_REMOVE], "failed": {}},
             task,
         ),
         ("POST", "/detent/experiments/{experiment_id}/search-task/steps"): (
             f"/detent/experiments/{search}/search-task/steps",
             {"cursor": -1, "to": 0, "actions": [], "snapshot": {"a": 1}},
-            runs_it,
+            search_headers,
         ),
         ("POST", "/detent/experiments/{experiment_id}/search-task/failures"): (
             f"/detent/experiments/{search}/search-task/failures",
             {"reason": "KeyError: 'x'"},
-            runs_it,
+            search_headers,
         ),
         ("POST", f"{a}/ready"): (f"{w}/ready", {}, {}),
         ("POST", f"{a}/signals/ack_preemption"): (f"{w}/signals/ack_preemption", {}, {}),
@@ -254,7 +254,7 @@ async def requests(cluster: Cluster) -> dict[tuple[str, str], tuple[str, Any, di
     }
 
 
-UNDOING = {  # the same code path as its twin above, which is tried
+UNDOING = {  # each has the code path of its opposite, which is tried above
     ("POST", "/api/v1/experiments/{experiment_id}/unarchive"),
     ("DELETE", "/api/v1/experiments/{experiment_id}/labels/{label}"),
     ("POST", "/api/v1/agents/{agent_id}/enable"),
@@ -268,11 +268,11 @@ UNDOING = {  # the same code path as its twin above, which is tried
 
 
 def served(cluster: Cluster) -> set[tuple[str, str]]:
-    found = {(m.upper(), path) for path, item in cluster.app.openapi()["paths"].items() for m in item}
+    routes = {(m.upper(), path) for path, item in cluster.app.openapi()["paths"].items() for m in item}
     for route in cluster.app.routes:
         if type(route) is Route:
-            found |= {(method, route.path) for method in route.methods or ()}
-    return {(method, path.replace(":row_id}", "}")) for method, path in found}
+            routes |= {(method, route.path) for method in route.methods or ()}
+    return {(method, path.replace(":row_id}", "}")) for method, path in routes}
 
 
 def write_routes(cluster: Cluster) -> set[tuple[str, str]]:
@@ -298,7 +298,7 @@ async def test_a_failing_commit_is_a_5xx_and_changes_nothing(cluster: Cluster):
 
 
 async def test_the_same_requests_do_change_something(cluster: Cluster):
-    """Else the test above could not fail."""
+    """Otherwise the test above could not fail."""
     unchanged = []
     skip = {("POST", "/detent/drain"), ("POST", "/api/v1/experiments/{experiment_id}/cancel")}
     for (method, route), (path, body, headers) in (await requests(cluster)).items():
@@ -310,5 +310,5 @@ async def test_the_same_requests_do_change_something(cluster: Cluster):
     assert {(m, r) for m, r, s, _ in unchanged if s != 401} <= allowed, unchanged
 
 
-async def test_the_exceptions_are_served_at_all(cluster: Cluster):
+async def test_every_read_only_post_is_a_served_route(cluster: Cluster):
     assert {path for _, path in served(cluster)} >= set(READ_ONLY_POSTS)

@@ -1,4 +1,4 @@
-"""What follows the end of a completed attempt, in the transaction that ends it."""
+"""The end of a completed attempt: its settlement and the next trials follow in the same transaction."""
 
 from typing import Any
 
@@ -31,18 +31,18 @@ class Calls:
     def __init__(self, patch: pytest.MonkeyPatch, owner: Any, name: str, *, fails: bool = False) -> None:
         self.count = 0
         self.fails = fails
-        whole = getattr(owner, name)
+        original = getattr(owner, name)
 
-        def noted(*given: Any, **named: Any) -> Any:
+        def counted(*arguments: Any, **keywords: Any) -> Any:
             self.count += 1
             if self.fails:
                 raise RuntimeError("a test's")
-            return whole(*given, **named)
+            return original(*arguments, **keywords)
 
-        patch.setattr(owner, name, noted)
+        patch.setattr(owner, name, counted)
 
 
-async def runs(cluster: Cluster) -> tuple[FakeAgent, DesiredContainer]:
+async def start_search(cluster: Cluster) -> tuple[FakeAgent, DesiredContainer]:
     agent = await cluster.join()
     await cluster.create(RANDOM)
     (desired,) = await agent.wait_for_desired()
@@ -59,17 +59,17 @@ async def next_one(agent: FakeAgent, former: DesiredContainer) -> DesiredContain
     return desired
 
 
-async def trials(cluster: Cluster) -> list[TrialState]:
+async def trial_states(cluster: Cluster) -> list[TrialState]:
     async with cluster.master.database.read() as session:
         return [row.state for row in await session.scalars(select(TrialRow).order_by(TrialRow.id))]
 
 
-async def ended(cluster: Cluster, experiment: int = 1) -> bool:
+async def is_completed(cluster: Cluster, experiment: int = 1) -> bool:
     return await cluster.state(experiment) == "STATE_COMPLETED"
 
 
 async def test_a_search_goes_through_its_trials_without_the_loops(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent, desired = await runs(cluster)
+    agent, desired = await start_search(cluster)
     loops = [Calls(monkeypatch, TrialLoop, name) for name in ("_settle_one", "_request_some")]
     loops.append(Calls(monkeypatch, Search, "advance"))
     for _ in range(2):
@@ -77,26 +77,26 @@ async def test_a_search_goes_through_its_trials_without_the_loops(cluster: Clust
         desired = await next_one(agent, desired)
         await agent.run(desired)
     await agent.exit(desired)
-    assert await ended(cluster)
-    assert await trials(cluster) == [TrialState.COMPLETED] * 3
+    assert await is_completed(cluster)
+    assert await trial_states(cluster) == [TrialState.COMPLETED] * 3
     assert [each.count for each in loops] == [0, 0, 0]
 
 
-async def test_the_end_of_an_attempt_and_what_follows_are_one_transaction(cluster: Cluster):
-    agent, desired = await runs(cluster)
-    with transactions(cluster.master.database) as found:
+async def test_the_end_of_an_attempt_and_the_next_trial_are_one_transaction(cluster: Cluster):
+    agent, desired = await start_search(cluster)
+    with transactions(cluster.master.database) as committed:
         await agent.exit(desired)
         await next_one(agent, desired)
-    (ending,) = [each for each in found if any("UPDATE slot_holds" in statement for statement in each)]
+    (ending,) = [each for each in committed if any("UPDATE slot_holds" in statement for statement in each)]
     changes = ("UPDATE trials", "INSERT INTO search_facts", "INSERT INTO trials", "INSERT INTO allocations")
     assert [each for each in changes if not any(statement.startswith(each) for statement in ending)] == []
     assert any("searcher_cursor=" in each for each in ending)
-    of_another = [each for each in found if each is not ending and any("INSERT INTO" in one_of for one_of in each)]
+    of_another = [each for each in committed if each is not ending and any("INSERT INTO" in one_of for one_of in each)]
     assert all(any("slot_holds" in statement for statement in each) for each in of_another), of_another
 
 
 async def test_an_attempt_that_fails_is_left_to_the_loops(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent, desired = await runs(cluster)
+    agent, desired = await start_search(cluster)
     settled = Calls(monkeypatch, TrialLoop, "_settle_one")
     await agent.exit(desired, code=3)
     desired = await next_one(agent, desired)
@@ -105,10 +105,10 @@ async def test_an_attempt_that_fails_is_left_to_the_loops(cluster: Cluster, monk
 
 
 @pytest.mark.parametrize("name", ["settle", "request_slots"])
-async def test_an_end_for_which_this_fails_is_stored_when_its_agent_reports_it_again(
+async def test_an_end_that_cannot_be_settled_is_stored_when_its_agent_reports_it_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, name: str
 ):
-    agent, desired = await runs(cluster)
+    agent, desired = await start_search(cluster)
     failing = Calls(monkeypatch, Trials, name, fails=True)
 
     async def is_stored() -> bool:
@@ -121,17 +121,17 @@ async def test_an_end_for_which_this_fails_is_stored_when_its_agent_reports_it_a
     assert failing.count >= 1
     failing.fails = False
     await next_one(agent, desired)
-    assert await trials(cluster) == [TrialState.COMPLETED, TrialState.ACTIVE]
+    assert await trial_states(cluster) == [TrialState.COMPLETED, TrialState.ACTIVE]
 
 
 async def test_a_search_that_fails_is_left_to_its_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent, desired = await runs(cluster)
+    agent, desired = await start_search(cluster)
     deciding = Calls(monkeypatch, search, "decide", fails=True)
     await agent.exit(desired)
-    assert await trials(cluster) == [TrialState.COMPLETED]
+    assert await trial_states(cluster) == [TrialState.COMPLETED]
     deciding.fails = False
     await next_one(agent, desired)
-    assert await trials(cluster) == [TrialState.COMPLETED, TrialState.ACTIVE]
+    assert await trial_states(cluster) == [TrialState.COMPLETED, TrialState.ACTIVE]
 
 
 async def test_a_failed_attempt_in_the_same_report_is_settled_at_once_too(cluster: Cluster):
@@ -148,7 +148,7 @@ async def test_a_failed_attempt_in_the_same_report_is_settled_at_once_too(cluste
     await cluster.master.agents.on_report(agent.id, ends)
 
     async def both_go_on() -> bool:
-        found = [each.allocation_id for each in await agent.desired()]
-        return len(found) == 2 and not {each.allocation_id for each in containers} & set(found)
+        ids = [each.allocation_id for each in await agent.desired()]
+        return len(ids) == 2 and not {each.allocation_id for each in containers} & set(ids)
 
     await eventually(both_go_on)

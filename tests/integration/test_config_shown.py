@@ -1,4 +1,4 @@
-"""Where each line of a configuration comes from, and the check of a text that is being written."""
+"""Origins of the values of a configuration, and the check of a configuration's text."""
 
 from typing import Any
 
@@ -25,13 +25,13 @@ resources: {priority: 7}
 
 
 async def origins_of(cluster: Cluster) -> dict[str, tuple[str, int | None]]:
-    """Path → origin and line in the file; each line is where it says."""
-    found = await cluster.get("/detent/experiments/1/config")
-    lines = found["text"].splitlines()
-    for origin in found["origins"]:
+    """Returns origin and line in the file by path, and checks that each path is on its line."""
+    config = await cluster.get("/detent/experiments/1/config")
+    lines = config["text"].splitlines()
+    for origin in config["origins"]:
         name = origin["path"].rsplit(".")[-1].split("[")[0]
         assert name in lines[origin["line"] - 1] or lines[origin["line"] - 1].lstrip().startswith("- "), origin
-    return {o["path"]: (o["origin"], o["at"]) for o in found["origins"]}
+    return {o["path"]: (o["origin"], o["at"]) for o in config["origins"]}
 
 
 async def test_each_value_names_its_origin_in_file_cluster_or_defaults(cluster: Cluster):
@@ -62,7 +62,7 @@ async def test_a_value_changed_later_is_not_attributed_to_the_file(cluster: Clus
     assert [origins[f"labels[{number}]"][0] for number in range(2)] == ["file", "cluster"]
 
 
-async def test_the_submitted_text_is_as_it_was(cluster: Cluster):
+async def test_the_submitted_text_is_returned_unchanged(cluster: Cluster):
     text = "# mine\n" + CONFIG
     await cluster.create(text)
     assert (await cluster.get("/detent/experiments/1/config"))["submitted"] == text
@@ -77,9 +77,9 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=3), VALUES, max_size=4), st.text(max_size=40))
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_no_configuration_is_too_odd(config: dict[str, Any], text: str):
-    found = effective(config, text, {})
-    assert all(1 <= each.line <= len(found.text.split("\n")) for each in found.origins)
+def test_origins_of_any_configuration_lie_within_its_text(config: dict[str, Any], text: str):
+    result = effective(config, text, {})
+    assert all(1 <= each.line <= len(result.text.split("\n")) for each in result.origins)
 
 
 @pytest.mark.parametrize(
@@ -91,15 +91,15 @@ def test_no_configuration_is_too_odd(config: dict[str, Any], text: str):
     ],
 )
 async def test_a_check_names_line_and_column(cluster: Cluster, text: str, line: int, column: int, code: str):
-    found = (await cluster.post("/detent/config/check", {"config": text})).json()
-    assert found["ok"] is False
-    first = found["diagnostics"][0]
+    check = (await cluster.post("/detent/config/check", {"config": text})).json()
+    assert check["ok"] is False
+    first = check["diagnostics"][0]
     assert (first["line"], first["code"]) == (line, code)
     assert first["column"] >= column
     created = await cluster.post("/api/v1/experiments", {"config": text, "activate": True})
     assert created.status_code == 400
 
 
-async def test_a_good_text_is_good_and_makes_nothing(cluster: Cluster):
+async def test_checking_a_valid_configuration_creates_nothing(cluster: Cluster):
     assert (await cluster.post("/detent/config/check", {"config": CONFIG})).json() == {"ok": True, "diagnostics": []}
     assert (await cluster.get("/api/v1/experiments"))["experiments"] == []

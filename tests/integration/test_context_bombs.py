@@ -16,7 +16,7 @@ from determined_master.passwords import client_hash
 GIGABYTE = 10**9
 READERS = 20
 CONNECTIONS = 16
-"""For reading, see db/engine.py."""
+"""Number of connections for reading, see db/engine.py."""
 MAX_LOGIN_SECONDS = 3.0
 
 
@@ -48,7 +48,7 @@ async def test_a_bomb_that_an_older_master_stored_is_not_sent(cluster: Cluster):
     assert heart.longest_gap < 1.0
 
 
-async def test_what_was_made_once_is_kept(cluster: Cluster):
+async def test_the_archive_of_a_context_is_cached(cluster: Cluster):
     files = [{"path": "run.py", "type": 48, "content": "cGFzcwo=", "mode": 420, "mtime": "1700000000"}]
     number = await cluster.create(modelDefinition=files)
     first = await cluster.get(f"/api/v1/experiments/{number}/model_def")
@@ -59,7 +59,7 @@ async def test_what_was_made_once_is_kept(cluster: Cluster):
 
 @pytest.mark.long
 async def test_many_readers_of_a_bomb_do_not_delay_a_login(cluster: Cluster):
-    """A login waits for none of them: they are read one after the other, outside the event loop."""
+    """The contexts are read one after the other, outside the event loop."""
     digest = cluster.master.blobs.keep_bytes(bomb())
     number = await cluster.create()
     async with cluster.master.database.write() as session:
@@ -81,7 +81,7 @@ async def test_many_readers_of_a_bomb_do_not_delay_a_login(cluster: Cluster):
 
 
 async def test_readers_of_contexts_hold_no_connection(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    """There are fewer connections than readers, so that a login would wait for them."""
+    """There are fewer connections than readers, so a login would wait if each reader held one."""
     number = await cluster.create()
     digest = cluster.master.blobs.keep_bytes(b"a context")
     async with cluster.master.database.write() as session:
@@ -89,8 +89,8 @@ async def test_readers_of_contexts_hold_no_connection(cluster: Cluster, monkeypa
     goes_on = asyncio.Event()
     entered: list[object] = []
 
-    async def held(*given: object) -> str:
-        entered.append(given)
+    async def held(*arguments: object) -> str:
+        entered.append(arguments)
         await goes_on.wait()
         return "made"
 

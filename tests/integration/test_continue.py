@@ -28,7 +28,7 @@ HALVING = RANDOM.replace(
 )
 
 
-async def started(agent: FakeAgent) -> DesiredContainer:
+async def run_next(agent: FakeAgent) -> DesiredContainer:
     """Waits for one container that is not running yet, and runs it."""
 
     async def fresh() -> DesiredContainer | None:
@@ -52,7 +52,7 @@ async def trial(cluster: Cluster, trial_id: int = 1) -> dict[str, Any]:
     return found
 
 
-async def saved(cluster: Cluster, desired: DesiredContainer, steps: int) -> str:
+async def save_checkpoint(cluster: Cluster, desired: DesiredContainer, steps: int) -> str:
     uuid = f"c0ffee00-0000-4000-8000-{steps:012}"
     body = {
         "taskId": desired.spec.task_id,
@@ -68,11 +68,11 @@ async def saved(cluster: Cluster, desired: DesiredContainer, steps: int) -> str:
     return uuid
 
 
-async def ended(cluster: Cluster, agent: FakeAgent) -> str:
-    """Experiment 1 has completed with a checkpoint at step 4. Returns the checkpoint."""
+async def complete_first(cluster: Cluster, agent: FakeAgent) -> str:
+    """Completes experiment 1 with a checkpoint at step 4; returns the checkpoint."""
     await cluster.create(LIMITED)
-    desired = await started(agent)
-    uuid = await saved(cluster, desired, 4)
+    desired = await run_next(agent)
+    uuid = await save_checkpoint(cluster, desired, 4)
     await agent.exit(desired)
     await reaches(cluster, "COMPLETED")
     return uuid
@@ -80,13 +80,13 @@ async def ended(cluster: Cluster, agent: FakeAgent) -> str:
 
 async def test_a_completed_trial_trains_further_from_its_checkpoint_with_a_longer_length(cluster: Cluster):
     agent = await cluster.join()
-    uuid = await ended(cluster, agent)
+    uuid = await complete_first(cluster, agent)
     answer = await cluster.post(PATH, {"id": 1, "overrideConfig": "searcher: {max_length: {batches: 9}}"})
     assert answer.status_code == 200, answer.text
-    shown = answer.json()["experiment"]
-    assert (shown["id"], shown["progress"], shown["endTime"]) == (1, 0.0, None)
-    assert shown["config"]["searcher"]["max_length"] == {"batches": 9}
-    desired = await started(agent)
+    experiment = answer.json()["experiment"]
+    assert (experiment["id"], experiment["progress"], experiment["endTime"]) == (1, 0.0, None)
+    assert experiment["config"]["searcher"]["max_length"] == {"batches": 9}
+    desired = await run_next(agent)
     assert desired.allocation_id.endswith(".2")
     environment = desired.spec.environment
     assert (environment["DET_LATEST_CHECKPOINT"], environment["DET_STEPS_COMPLETED"]) == (uuid, "4")
@@ -102,11 +102,11 @@ async def test_a_failed_trial_has_all_its_restarts_again(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create(LIMITED)
     for _ in range(2):
-        await agent.exit(await started(agent), code=1)
+        await agent.exit(await run_next(agent), code=1)
     await reaches(cluster, "ERROR")
     assert (await cluster.post(PATH, {"id": 1})).status_code == 200
     for restarts in (0, 1):
-        desired = await started(agent)
+        desired = await run_next(agent)
         assert (await trial(cluster))["restarts"] == restarts
         await agent.exit(desired, code=1)
     await reaches(cluster, "ERROR")
@@ -116,53 +116,53 @@ async def test_a_failed_trial_has_all_its_restarts_again(cluster: Cluster):
     assert status["text"].startswith("failed: trial 1: out of restarts after 2 attempts")
 
 
-async def test_its_checkpoints_are_kept_from_a_policy_that_is_being_applied(
+async def test_a_retention_policy_that_is_being_applied_spares_a_continued_experiment(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     agent = await cluster.join()
-    uuid = await ended(cluster, agent)
+    uuid = await complete_first(cluster, agent)
     chosen, candidates = [], retention_repository.candidates
 
     async def is_settled() -> bool:
         async with cluster.master.database.read() as session:
             return not await session.scalar(select(ExperimentRow.retention_due))
 
-    await eventually(is_settled)  # the policy that the experiment ended with
+    await eventually(is_settled)  # the policy is applied once at the end of the experiment
 
-    async def and_somebody_continues(session: Any, experiment_id: int) -> Any:
-        found = await candidates(session, experiment_id)
+    async def read_and_continue(session: Any, experiment_id: int) -> Any:
+        rows = await candidates(session, experiment_id)
         answer = await cluster.post(PATH, {"id": experiment_id})
         assert answer.status_code == 200, answer.text
-        chosen.append(found)
-        return found
+        chosen.append(rows)
+        return rows
 
-    monkeypatch.setattr(retention_repository, "candidates", and_somebody_continues)
+    monkeypatch.setattr(retention_repository, "candidates", read_and_continue)
     policy = {"saveExperimentBest": 0, "saveTrialBest": 0, "saveTrialLatest": 0}
     await cluster.client.patch("/api/v1/experiments/1", json={"checkpointStorage": policy})
     await eventually(lambda: bool(chosen))
-    desired = await started(agent)
+    desired = await run_next(agent)
     assert desired.spec.environment["DET_LATEST_CHECKPOINT"] == uuid
-    (found,) = (await cluster.get("/api/v1/experiments/1/checkpoints"))["checkpoints"]
-    assert (found["uuid"], found["state"]) == (uuid, "STATE_COMPLETED")
+    (checkpoint,) = (await cluster.get("/api/v1/experiments/1/checkpoints"))["checkpoints"]
+    assert (checkpoint["uuid"], checkpoint["state"]) == (uuid, "STATE_COMPLETED")
 
 
-async def test_a_search_resumes_what_was_killed_and_creates_what_was_missing(cluster: Cluster):
+async def test_a_continued_search_resumes_killed_trials_and_creates_missing_ones(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create(RANDOM)
-    await agent.exit(await started(agent))
+    await agent.exit(await run_next(agent))
 
-    async def second() -> bool:
+    async def has_second_trial() -> bool:
         return (await cluster.get("/api/v1/experiments/1"))["experiment"]["numTrials"] == 2
 
-    await eventually(second)
-    desired = await started(agent)
+    await eventually(has_second_trial)
+    desired = await run_next(agent)
     await cluster.post("/api/v1/experiments/1/kill")
     await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
     await reaches(cluster, "CANCELED")
     before = await trial(cluster, 2)
     assert (await cluster.post(PATH, {"id": 1})).status_code == 200
     for number in (2, 3):
-        desired = await started(agent)
+        desired = await run_next(agent)
         assert desired.spec.task_id == (await trial(cluster, number))["taskId"]
         await agent.exit(desired)
 
@@ -180,7 +180,7 @@ async def test_a_search_resumes_what_was_killed_and_creates_what_was_missing(clu
     assert "its search is over and all its trials (3) have completed" in again.text
 
 
-async def test_a_halving_search_goes_on_with_its_rungs(cluster: Cluster):
+async def test_a_continued_halving_search_goes_on_with_its_rungs(cluster: Cluster):
     agent = await cluster.join(slots=2)
     await cluster.create(HALVING)
     first, second = await agent.wait_for_desired(2)
@@ -196,7 +196,7 @@ async def test_a_halving_search_goes_on_with_its_rungs(cluster: Cluster):
     for desired in containers:
         await agent.run(desired)
         await agent.exit(desired)
-    desired = await started(agent)
+    desired = await run_next(agent)
     await agent.exit(desired)
     await reaches(cluster, "COMPLETED")
     assert (await cluster.get("/api/v1/experiments/1"))["experiment"]["numTrials"] == 3
@@ -212,25 +212,27 @@ async def test_a_halving_search_goes_on_with_its_rungs(cluster: Cluster):
         ("resources: {slots_per_trial: 64}", "E210", "64"),
     ],
 )
-async def test_what_cannot_change_is_named_with_its_place(cluster: Cluster, override: str, code: str, text: str):
+async def test_an_override_that_is_not_allowed_is_refused_with_its_line(
+    cluster: Cluster, override: str, code: str, text: str
+):
     agent = await cluster.join()
-    await ended(cluster, agent)
+    await complete_first(cluster, agent)
     answer = await cluster.post(PATH, {"id": 1, "overrideConfig": override})
     assert answer.status_code == 400, answer.text
-    (found, *_) = answer.json()["diagnostics"]
-    assert (found["code"], found["line"]) == (code, 1)
-    assert text in found["message"]
+    (diagnostic, *_) = answer.json()["diagnostics"]
+    assert (diagnostic["code"], diagnostic["line"]) == (code, 1)
+    assert text in diagnostic["message"]
     assert await cluster.state(1) == "STATE_COMPLETED"
 
 
-async def test_other_settings_change_name_priority_and_hyperparameters(cluster: Cluster):
+async def test_an_override_changes_name_priority_and_hyperparameters(cluster: Cluster):
     agent = await cluster.join()
-    await ended(cluster, agent)
+    await complete_first(cluster, agent)
     override = "name: longer\nlabels: [a]\nresources: {priority: 50, weight: 2}\nhyperparameters: {lr: 0.5}\n"
     answer = await cluster.post(PATH, {"id": 1, "overrideConfig": override})
     assert answer.status_code == 200, answer.text
-    shown = (await cluster.get("/api/v1/experiments/1"))["experiment"]
-    assert (shown["name"], shown["labels"]) == ("longer", ["a"])
+    experiment = (await cluster.get("/api/v1/experiments/1"))["experiment"]
+    assert (experiment["name"], experiment["labels"]) == ("longer", ["a"])
     assert (await trial(cluster))["hparams"] == {"lr": 0.5}
 
     async def queued() -> dict[str, Any] | None:
@@ -241,13 +243,13 @@ async def test_other_settings_change_name_priority_and_hyperparameters(cluster: 
     assert (job["priority"], job["weight"]) == (50, 2.0)
 
 
-async def test_only_what_has_ended_and_is_not_archived_can_be_continued(cluster: Cluster):
+async def test_only_an_ended_experiment_that_is_not_archived_can_be_continued(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create(LIMITED)
     early = await cluster.post(PATH, {"id": 1})
     assert early.status_code == 400
     assert "only an experiment that has ended can be continued" in early.text
-    await agent.exit(await started(agent))
+    await agent.exit(await run_next(agent))
     await reaches(cluster, "COMPLETED")
     assert (await cluster.get("/detent/experiments/1/status"))["can"]["continue"] is True
     await cluster.post("/api/v1/experiments/1/archive")
@@ -262,7 +264,7 @@ async def test_the_configuration_of_a_search_cannot_change(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create(RANDOM)
     for _ in range(3):
-        await agent.exit(await started(agent), code=1)
+        await agent.exit(await run_next(agent), code=1)
     await reaches(cluster, "ERROR")
     answer = await cluster.post(PATH, {"id": 1, "overrideConfig": "max_restarts: 3"})
     assert answer.status_code == 400

@@ -1,4 +1,4 @@
-"""`det-master copy-database`, and backups of PostgreSQL: every row, whole or not at all."""
+"""`det-master copy-database` and backups of PostgreSQL: all rows are copied, or none."""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.sqlite
 
 
 def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables, as Python reads them."""
+    """Returns all rows of all tables, as Python reads them."""
     engine = make_copy_engine(url)
     try:
         with engine.connect() as connection:
@@ -34,7 +34,7 @@ def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
         engine.dispose()
 
 
-async def lived_in(cluster: Cluster) -> None:
+async def populate(cluster: Cluster) -> None:
     agent = await cluster.join()
     await cluster.create(CONFIG)
     desired = (await agent.wait_for_desired())[0]
@@ -49,10 +49,10 @@ async def lived_in(cluster: Cluster) -> None:
 
 @pytest.fixture
 async def old(tmp_path: Path) -> Path:
-    """The SQLite file of a master that served until now; a line of its log has a NUL of an earlier version."""
+    """Returns the SQLite file of a stopped master. A line of its log has a NUL, as earlier versions stored it."""
     (tmp_path / "old").mkdir()
     async with open_cluster(tmp_path / "old") as cluster:
-        await lived_in(cluster)
+        await populate(cluster)
         file = cluster.master.settings.data / "master.sqlite"
     engine = make_copy_engine(sqlite_url(file))
     with engine.begin() as connection:
@@ -62,33 +62,33 @@ async def old(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_copy_has_every_row_and_new_rows_go_on_behind_them(
+def test_a_copy_has_every_row_and_new_ids_follow_the_largest(
     old: Path, postgresql: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = fresh_database(postgresql.url)
     assert main(["copy-database", f"sqlite:///{old}", target]) == 0
-    found, expected = rows(target), rows(sqlite_url(old))
+    copied, expected = rows(target), rows(sqlite_url(old))
     assert [row for row in expected["task_logs"] if "a\0b" in row]
     expected["task_logs"] = [
         tuple("a\u2400b" if value == "a\0b" else value for value in row) for row in expected["task_logs"]
     ]
-    assert found == expected
-    said = capsys.readouterr().out.splitlines()
-    assert said[-1] == f"copied {sum(map(len, found.values()))} rows"
-    for name, some in found.items():
-        assert f"{name:24} {len(some):12} rows" in said
+    assert copied == expected
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"copied {sum(map(len, copied.values()))} rows"
+    for name, table_rows in copied.items():
+        assert f"{name:24} {len(table_rows):12} rows" in lines
     engine = make_copy_engine(target)
     logs = table_of(LogRow)
     with engine.begin() as connection:
         largest = connection.execute(select(func.max(logs.c.id))).scalar_one()
-        line = {"task_id": "t", "timestamp": found["users"][0][-1], "log": "new", "is_error": False}
+        line = {"task_id": "t", "timestamp": copied["users"][0][-1], "log": "new", "is_error": False}
         line["timestamp"] = connection.execute(select(func.max(logs.c.timestamp))).scalar_one()
         new = connection.execute(insert(logs).values(line).returning(logs.c.id)).scalar_one()
     engine.dispose()
     assert new == largest + 1
 
 
-def test_a_copy_is_refused_where_it_could_lose_something(
+def test_a_copy_is_refused_while_the_master_runs_or_if_the_target_has_rows(
     old: Path, postgresql: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = fresh_database(postgresql.url)
@@ -107,7 +107,7 @@ def test_a_copy_is_refused_where_it_could_lose_something(
     assert rows(target) == before
 
 
-async def test_a_master_goes_on_with_the_copy(old: Path, postgresql: Server) -> None:
+async def test_a_master_goes_on_with_the_copied_database(old: Path, postgresql: Server) -> None:
     target = normalized(fresh_database(postgresql.url))
     assert await asyncio.to_thread(main, ["copy-database", f"sqlite:///{old}", target]) == 0
     async with open_cluster(old.parent.parent, database_url=target) as cluster:
@@ -122,10 +122,10 @@ async def test_a_live_postgresql_is_backed_up_and_restored_equal(
     url = normalized(fresh_database(postgresql.url))
     archive = tmp_path / "lab.tar.zst"
     async with open_cluster(tmp_path / "live", database_url=url) as cluster:
-        await lived_in(cluster)
+        await populate(cluster)
         await cluster.master.indexer.catch_up(
             at_once=True
-        )  # else its loop may write between the backup and the comparison
+        )  # its loop must not write between the backup and the comparison
         data = cluster.master.settings.data
         options = ["--data", str(data), "--database-url", url]
         assert await asyncio.to_thread(main, ["backup", str(archive), *options]) == 0
@@ -133,11 +133,11 @@ async def test_a_live_postgresql_is_backed_up_and_restored_equal(
     elsewhere, target = tmp_path / "elsewhere", fresh_database(postgresql.url)
     options = ["--data", str(elsewhere), "--database-url", target]
     assert await asyncio.to_thread(main, ["restore", str(archive), *options]) == 0, capsys.readouterr().err
-    found = rows(target)
-    # What the loops of the live master may have written after the backup.
+    restored = rows(target)
+    # The loops of the live master may have written to these after the backup.
     for name in ("events", "agents", "agent_slots", "sessions"):
-        found.pop(name), expected.pop(name)
-    assert found == expected
+        restored.pop(name), expected.pop(name)
+    assert restored == expected
     assert {file.name for file in elsewhere.iterdir()} == {"agent-token", "blobs", "operator-token", "secret"}
     assert await asyncio.to_thread(main, ["restore", str(archive), "--data", str(tmp_path / "x"), *options[2:]]) == 1
     assert "the target has rows already" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What a master does on a data folder of which something is gone, damaged or read-only: one line says what to do."""
+"""Missing, damaged or read-only parts of the data folder: the master names the part and the remedy in one line."""
 
 import sqlite3
 import subprocess
@@ -37,14 +37,14 @@ async def test_a_database_that_is_gone_does_not_become_a_new_cluster(tmp_path: P
     for file in data.glob("master.sqlite*"):
         file.unlink()
     with pytest.raises(DatabaseGone, match=rf"master\.sqlite is gone, and .* belongs to cluster {cluster_id}"):
-        migrated(data)
+        build_master(data)
     assert not (data / "master.sqlite").exists()
     (data / "cluster-id").unlink()
     async with open_cluster(tmp_path) as cluster:
         assert (data / "cluster-id").read_text().strip() == cluster.master.identity.cluster_id
 
 
-async def test_an_emptied_database_is_refused(tmp_path: Path) -> None:
+async def test_the_database_of_another_cluster_is_refused(tmp_path: Path) -> None:
     async with open_cluster(tmp_path):
         pass
     data = tmp_path / "data"
@@ -56,21 +56,21 @@ async def test_an_emptied_database_is_refused(tmp_path: Path) -> None:
             pass
 
 
-def migrated(data: Path) -> None:
+def build_master(data: Path) -> None:
     from determined_master.services import build
     from determined_master.settings import Settings
 
     build(Settings(data=data))
 
 
-async def test_a_damaged_page_of_the_database_is_said_by_health(
+async def test_a_damaged_page_of_the_database_is_reported_by_health(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_cluster(tmp_path) as cluster:
         for _ in range(3):
             await cluster.create()
     file = tmp_path / "data" / "master.sqlite"
-    spoil(file, "experiments")
+    damage(file, "experiments")
     async with open_cluster(tmp_path) as cluster:
         answer = await cluster.client.get("/api/v1/experiments")
         assert answer.status_code == 503
@@ -83,7 +83,7 @@ async def test_a_damaged_page_of_the_database_is_said_by_health(
     assert "move the file and cluster-id of the data folder away" in caplog.text
 
 
-def spoil(file: Path, table: str) -> None:
+def damage(file: Path, table: str) -> None:
     """Overwrites the first page of a table."""
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -94,7 +94,7 @@ def spoil(file: Path, table: str) -> None:
         raw.write(b"\xff" * size)
 
 
-def test_a_read_only_data_folder_is_said_in_one_line(disk: SmallDisk, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_read_only_data_folder_is_reported_in_one_line(disk: SmallDisk, capsys: pytest.CaptureFixture[str]) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(disk.path)], check=True)
     try:
         assert main(["--data", str(disk.path)]) == 1
@@ -105,7 +105,7 @@ def test_a_read_only_data_folder_is_said_in_one_line(disk: SmallDisk, capsys: py
     assert "Read-only file system" in line
 
 
-def test_a_data_folder_below_a_file_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_data_folder_below_a_file_is_reported_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert main(["--data", str(tmp_path / "file" / "data")]) == 1
     assert "the data folder cannot be used" in capsys.readouterr().err
@@ -113,16 +113,16 @@ def test_a_data_folder_below_a_file_is_said_in_one_line(tmp_path: Path, capsys: 
 
 def test_the_url_of_a_database_is_no_argument_of_its_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every user of the machine can read the arguments of a program."""
-    ran: list[list[str]] = []
+    commands: list[list[str]] = []
     run = subprocess.run
 
     def record(argv: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-        ran.append(argv)
+        commands.append(argv)
         return run(argv, **options)
 
     monkeypatch.setattr(migrate.subprocess, "run", record)
     file = tmp_path / "lab.sqlite"
     migrate.bring_up(f"sqlite:///{file}")
     assert file.stat().st_size > 0
-    assert ran
-    assert not any("lab.sqlite" in word for argv in ran for word in argv)
+    assert commands
+    assert not any("lab.sqlite" in word for argv in commands for word in argv)

@@ -1,4 +1,4 @@
-"""An experiment that is deleted: every route below it, its trials, tasks and attempts answers 404 at once."""
+"""A deleted experiment: every route of it, its trials, tasks and attempts answers 404 at once."""
 
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ from determined_master.experiments import repository
 ROUTES = Path(__file__).parents[1] / "security" / "routes.txt"
 OF_THE_EXPERIMENT = ("{experiment_id}", "{trial_id", "{task_id}", "{allocation_id}", "{uuid}", "{line_id}")
 NAMED_BELOW = ("/search-task", "/detent/experiments/{experiment_id}/file")
-"""Only the task of a search may call the former; the latter has a query that is called below."""
+"""Routes that are skipped: only the task of a search may call the first; the second needs a query and is called below."""
 
 
 def bodies(lived_in: Any) -> dict[str, Any]:
-    """Valid bodies by ``METHOD path``: an invalid one is 400 whatever the path names."""
+    """Returns valid bodies by ``METHOD path``; an invalid body is answered with 400 for every path."""
     report = {"trialId": lived_in.trial, "trialRunId": 1, "stepsCompleted": 9, "metrics": {"avgMetrics": {"loss": 9}}}
     return {
         "POST /api/v1/experiments/{experiment_id}/file": {"path": "run.py"},
@@ -32,7 +32,7 @@ def bodies(lived_in: Any) -> dict[str, Any]:
 
 
 def named_in_the_query(them: Callers) -> list[tuple[str, str, dict[str, Any], Any]]:
-    """Routes that name experiments, trials and tasks in their query or body."""
+    """Returns requests that name experiments, trials and tasks in their query or body."""
     lived_in = them.lived_in
     trial = {"trialIds": lived_in.trial}
     return [
@@ -51,7 +51,7 @@ def named_in_the_query(them: Callers) -> list[tuple[str, str, dict[str, Any], An
     ]
 
 
-async def deleted(cluster: Cluster) -> Callers:
+async def delete_experiment(cluster: Cluster) -> Callers:
     them = await callers(cluster)
     cluster.client.headers["Authorization"] = them.headers["admin"]["Authorization"]
     await them.lived_in.end()
@@ -71,10 +71,10 @@ async def deleted(cluster: Cluster) -> Callers:
     return them
 
 
-async def test_every_route_below_a_deleted_experiment_is_not_found(cluster: Cluster):
-    them = await deleted(cluster)
+async def test_every_route_below_a_deleted_experiment_answers_404(cluster: Cluster):
+    them = await delete_experiment(cluster)
     sent = bodies(them.lived_in)
-    found: list[str] = []
+    failures: list[str] = []
     for line in ROUTES.read_text().splitlines():
         _rule, method, template = line.split()
         if not any(name in template for name in OF_THE_EXPERIMENT) or any(name in template for name in NAMED_BELOW):
@@ -83,25 +83,25 @@ async def test_every_route_below_a_deleted_experiment_is_not_found(cluster: Clus
         body = sent.get(f"{method} {template}", None if method == "GET" else {})
         answer = await cluster.client.request(method, them.path(template), json=body)
         if answer.status_code != 404:
-            found.append(f"{method} {template}: {answer.status_code} {answer.text[:120]}")
+            failures.append(f"{method} {template}: {answer.status_code} {answer.text[:120]}")
     for method, path, query, body in named_in_the_query(them):
         answer = await cluster.client.request(method, path, params=query, json=body)
         if answer.status_code != 404:
-            found.append(f"{method} {path} {query}: {answer.status_code} {answer.text[:120]}")
-    assert found == [], "\n".join(found)
+            failures.append(f"{method} {path} {query}: {answer.status_code} {answer.text[:120]}")
+    assert failures == [], "\n".join(failures)
 
 
 async def test_ids_and_labels_of_a_deleted_experiment_are_not_offered(cluster: Cluster):
-    them = await deleted(cluster)
+    them = await delete_experiment(cluster)
     for kind, name in (("jobs", them.lived_in.job), ("tasks", them.lived_in.task)):
         assert (await cluster.get(f"/detent/ids/{kind}", prefix=name))["ids"] == [], kind
     assert (await cluster.get("/api/v1/experiment/labels"))["labels"] == []
-    kept = them.lived_in.command
-    assert (await cluster.get("/detent/ids/tasks", prefix=kept))["ids"] == [kept]
+    command = them.lived_in.command
+    assert (await cluster.get("/detent/ids/tasks", prefix=command))["ids"] == [command]
 
 
 async def test_trials_are_shown_until_the_experiment_is_gone(cluster: Cluster):
-    """As a real Determined: while files are removed, and where that fails, the experiment and its trials are there."""
+    """As in Determined, the experiment and its trials remain while files are removed, and if that fails."""
     lived_in = await live_in(cluster)
     await lived_in.end()
     path = f"/api/v1/experiments/{lived_in.experiment}"

@@ -1,4 +1,4 @@
-"""Deleting an experiment: beside the event loop, in bounded transactions, and with its errors shown."""
+"""Deletion of experiments: outside the event loop, in bounded transactions, and with visible errors."""
 
 import asyncio
 import sqlite3
@@ -19,8 +19,8 @@ from determined_master.db.sqlite_connection import SqliteConnection
 from determined_master.loops import deletion
 
 
-async def completed(cluster: Cluster, checkpoints: int = 1) -> tuple[int, list[Path]]:
-    """An experiment that has ended, and the folders of its checkpoints."""
+async def complete_experiment(cluster: Cluster, checkpoints: int = 1) -> tuple[int, list[Path]]:
+    """Returns an experiment that has completed, and the folders of its checkpoints."""
     agent = await cluster.join()
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -46,10 +46,10 @@ async def completed(cluster: Cluster, checkpoints: int = 1) -> tuple[int, list[P
 
 
 async def reaches(cluster: Cluster, experiment: int, state: str) -> None:
-    async def there() -> bool:
+    async def in_state() -> bool:
         return await cluster.state(experiment) == state
 
-    await eventually(there)
+    await eventually(in_state)
 
 
 async def delete(cluster: Cluster, experiment: int) -> None:
@@ -60,8 +60,8 @@ async def is_gone(cluster: Cluster, experiment: int) -> bool:
     return (await cluster.client.get(f"/api/v1/experiments/{experiment}")).status_code == 404
 
 
-async def test_a_checkpoint_that_cannot_be_removed_is_told_and_tried_again(cluster: Cluster):
-    experiment, (good, bad) = await completed(cluster, checkpoints=2)
+async def test_a_checkpoint_that_cannot_be_removed_is_reported_and_removed_by_the_next_deletion(cluster: Cluster):
+    experiment, (good, bad) = await complete_experiment(cluster, checkpoints=2)
     obstacle = bad.with_name(f"{bad.name}.deleted")
     obstacle.write_text("in the way")
     await delete(cluster, experiment)
@@ -79,8 +79,8 @@ async def test_a_checkpoint_that_cannot_be_removed_is_told_and_tried_again(clust
     await eventually(lambda: is_gone(cluster, experiment))
 
 
-async def test_folders_are_removed_beside_the_event_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    experiment, _ = await completed(cluster)
+async def test_checkpoint_folders_are_removed_outside_the_event_loop(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    experiment, _ = await complete_experiment(cluster)
     is_removing, may_go_on, others_were_served = threading.Event(), threading.Event(), []
 
     def slow(*_: Any) -> None:
@@ -102,7 +102,7 @@ async def test_folders_are_removed_beside_the_event_loop(cluster: Cluster, monke
 
 @pytest.mark.sqlite
 async def test_rows_are_deleted_in_bounded_transactions(cluster: Cluster):
-    experiment, _ = await completed(cluster)
+    experiment, _ = await complete_experiment(cluster)
     task = (await cluster.get("/api/v1/trials/1"))["trial"]["taskId"]
     await asyncio.to_thread(
         write_rows,

@@ -34,8 +34,8 @@ class Far:
     agent: FakeAgent
     root: Path
     id: int
-    past: set[str]
-    """Containers that an earlier step of the test saw."""
+    known_ids: set[str]
+    """Ids of containers that an earlier step of the test used."""
 
     async def delete(self) -> None:
         assert (await self.cluster.client.delete(f"/api/v1/experiments/{self.id}")).status_code == 200
@@ -44,13 +44,13 @@ class Far:
         """Waits for the next task that removes files, and runs it."""
 
         async def new() -> DesiredContainer | None:
-            return next((each for each in await self.agent.desired() if each.container_id not in self.past), None)
+            return next((each for each in await self.agent.desired() if each.container_id not in self.known_ids), None)
 
         desired = await eventually(new)
         assert desired is not None
         assert desired.spec is not None
         assert desired.spec.entrypoint == ["python3", "-m", "determined.exec.gc_checkpoints"]
-        self.past.add(desired.container_id)
+        self.known_ids.add(desired.container_id)
         await self.agent.run(desired)
         return desired, dict(json.loads(desired.spec.environment["DETENT_CHECKPOINTS_TO_REMOVE"]))
 
@@ -62,10 +62,10 @@ class Far:
         assert answer.status_code == 200, answer.text
 
     async def reaches(self, state: str) -> None:
-        async def there() -> bool:
+        async def in_state() -> bool:
             return await self.cluster.state(self.id) == state
 
-        await eventually(there)
+        await eventually(in_state)
 
     async def gone(self) -> None:
         async def missing() -> bool:
@@ -118,7 +118,7 @@ async def test_a_task_of_the_owner_removes_the_files_before_the_rows_go(far: Far
     await far.report(desired, {}, order["uuids"])
 
 
-async def test_a_failure_leaves_the_experiment_with_its_reason_and_is_tried_again(far: Far) -> None:
+async def test_a_failed_removal_is_shown_and_the_next_deletion_removes_the_rest(far: Far) -> None:
     await far.delete()
     desired, order = await far.removal()
     await far.report(desired, {FIRST: "it is held"}, order["uuids"])
@@ -185,7 +185,7 @@ async def test_a_master_that_restarts_goes_on_with_the_deletion(tmp_path: Path) 
         await far.delete()
         await far.removal()
     async with open_cluster(tmp_path) as cluster:
-        again = Far(cluster, await cluster.join(), far.root, far.id, far.past)
+        again = Far(cluster, await cluster.join(), far.root, far.id, far.known_ids)
         desired, order = await again.removal()
         await again.report(desired, {}, order["uuids"])
         await again.gone()

@@ -1,4 +1,4 @@
-"""The outer dialect: both spellings, no content type, no body, trailing slashes; errors in one shape."""
+"""The dialect of the HTTP API: spellings of names, content types, empty bodies, slashes, errors and pages."""
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster
@@ -27,7 +27,7 @@ async def test_an_empty_body_is_an_empty_object(cluster: Cluster):
     assert (await cluster.client.post(f"/api/v1/experiments/{experiment}/activate")).json() == {}
 
 
-async def test_an_empty_body_that_comes_in_two_messages_is_one_too(cluster: Cluster):
+async def test_an_empty_body_in_two_messages_is_an_empty_object(cluster: Cluster):
     agent = await cluster.join()
     answer = await cluster.client.post(f"/api/v1/agents/{agent.id}/disable", content=b"")
     assert answer.status_code == 200, answer.text
@@ -37,7 +37,7 @@ async def test_a_trailing_slash_is_dropped_and_never_redirected(cluster: Cluster
     assert (await cluster.client.get("/api/v1/me/")).status_code == 200
 
 
-async def test_keys_inside_a_body_are_left_alone(cluster: Cluster):
+async def test_keys_inside_metadata_keep_their_spelling(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -81,13 +81,13 @@ async def test_a_body_that_is_no_json_is_a_400(cluster: Cluster):
 async def test_pages_end_where_the_client_expects(cluster: Cluster):
     for _ in range(5):
         await cluster.create(activate=False)
-    seen, offset = [], 0
+    ids, offset = [], 0
     while True:
         page = await cluster.get("/api/v1/experiments", offset=offset, limit=2)
-        seen += [e["id"] for e in page["experiments"]]
+        ids += [e["id"] for e in page["experiments"]]
         offset = page["pagination"]["endIndex"]
         if offset >= page["pagination"]["total"]:
             break
-    assert seen == [1, 2, 3, 4, 5]
+    assert ids == [1, 2, 3, 4, 5]
     assert (await cluster.get("/api/v1/experiments", limit=-2))["experiments"] == []
     assert [e["id"] for e in (await cluster.get("/api/v1/experiments", offset=-2))["experiments"]] == [4, 5]

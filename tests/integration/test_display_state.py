@@ -1,4 +1,4 @@
-"""The displayed state: one function and its twin in SQL say the same, and every route shows the same word."""
+"""The displayed state: the function and the SQL expression agree, and every route shows the same state."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ CASES = st.lists(
 # Each example is rolled back, so that the next one begins with an empty database.
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cases=CASES)
-async def test_function_and_sql_show_the_same(cluster: Cluster, cases: Sequence[Case]):
+async def test_the_function_and_the_sql_expression_give_the_same_state(cluster: Cluster, cases: Sequence[Case]):
     async with rolled_back(cluster.master.database) as session:
         expected = {}
         for state, allocations in cases:
@@ -32,15 +32,15 @@ async def test_function_and_sql_show_the_same(cluster: Cluster, cases: Sequence[
             for allocation in allocations:
                 await add_allocation(session, await add_trial(session, row), allocation)
             expected[row.id] = display_state(state, [each for each in allocations if each.is_live])
-        found = await session.execute(select(ExperimentRow.id, shown_state()).order_by(ExperimentRow.id))
-        assert [tuple(row) for row in found] == sorted(expected.items())
+        rows = await session.execute(select(ExperimentRow.id, shown_state()).order_by(ExperimentRow.id))
+        assert [tuple(row) for row in rows] == sorted(expected.items())
 
 
-async def shown_everywhere(cluster: Cluster, experiment: int, trial: int) -> dict[str, str]:
-    """The displayed state by the place that shows it; what older clients get is another word only while pausing."""
+async def displayed_states(cluster: Cluster, experiment: int, trial: int) -> dict[str, str]:
+    """Returns the displayed state by the route or field that shows it."""
     status = await cluster.get(f"/detent/experiments/{experiment}/status")
-    found = await cluster.post("/detent/experiments/search", {"columns": ["state"]})
-    (row,) = [each for each in found.json()["experiments"] if each["id"] == experiment]
+    answer = await cluster.post("/detent/experiments/search", {"columns": ["state"]})
+    (row,) = [each for each in answer.json()["experiments"] if each["id"] == experiment]
     one_experiment = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]
     (listed,) = [e for e in (await cluster.get("/api/v1/experiments"))["experiments"] if e["id"] == experiment]
     one_trial = (await cluster.get(f"/api/v1/trials/{trial}"))["trial"]
@@ -58,15 +58,15 @@ async def shown_everywhere(cluster: Cluster, experiment: int, trial: int) -> dic
     }
 
 
-async def test_every_route_shows_the_same_word(cluster: Cluster):
+async def test_every_route_shows_the_same_state(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
     (desired,) = await agent.wait_for_desired()
-    assert set((await shown_everywhere(cluster, experiment, 1)).values()) == {"STATE_STARTING"}
+    assert set((await displayed_states(cluster, experiment, 1)).values()) == {"STATE_STARTING"}
     await agent.run(desired)
     await agent.send_report(desired, ContainerState.RUNNING)
-    assert set((await shown_everywhere(cluster, experiment, 1)).values()) == {"STATE_RUNNING"}
+    assert set((await displayed_states(cluster, experiment, 1)).values()) == {"STATE_RUNNING"}
     await cluster.post(f"/api/v1/experiments/{experiment}/pause")
-    assert set((await shown_everywhere(cluster, experiment, 1)).values()) == {"STATE_PAUSING"}
+    assert set((await displayed_states(cluster, experiment, 1)).values()) == {"STATE_PAUSING"}
     older = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]
     assert older["state"] == "STATE_PAUSED"

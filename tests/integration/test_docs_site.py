@@ -13,7 +13,7 @@ SCRIPT = "document.body.dataset.theme = 'auto';"
 
 @pytest.fixture
 async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
-    """A master with a site of two pages; ``tmp_path / "site"``."""
+    """Yields a master with a site of two pages in ``tmp_path / "site"``."""
     site = tmp_path / "site"
     (site / "how-to").mkdir(parents=True)
     (site / "index.html").write_text(f"<h1>Start</h1><script>{SCRIPT}</script><script src='a.js'></script>")
@@ -37,7 +37,7 @@ async def test_pages_and_files_need_no_sign_in(served: Cluster):
     assert (await served.client.head("/docs/a.js")).status_code == 200
 
 
-async def test_the_address_without_a_slash_leads_to_the_start_below_any_prefix(served: Cluster):
+async def test_docs_without_a_slash_redirects_to_a_relative_path(served: Cluster):
     answer = await served.client.get("/docs", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (307, "docs/")
 

@@ -14,19 +14,19 @@ async def status(cluster: Cluster) -> Any:
     return await cluster.get(STATUS)
 
 
-async def shown(cluster: Cluster, state: str) -> Any:
-    """The status, once it stands there."""
+async def reaches(cluster: Cluster, state: str) -> Any:
+    """Waits until the experiment is in a state; returns its status."""
 
-    async def stands() -> Any:
-        found = await status(cluster)
-        return found if found["state"] == f"STATE_{state}" else None
+    async def in_state() -> Any:
+        current = await status(cluster)
+        return current if current["state"] == f"STATE_{state}" else None
 
-    return await eventually(stands)
+    return await eventually(in_state)
 
 
-async def test_from_the_queue_to_the_end(cluster: Cluster):
+async def test_status_and_timeline_follow_an_experiment_from_its_queue_to_its_end(cluster: Cluster):
     await cluster.create()
-    queued = await shown(cluster, "QUEUED")
+    queued = await reaches(cluster, "QUEUED")
     assert queued["text"].startswith("queued")
     assert queued["can"]["pause"]
     assert not queued["can"]["activate"]
@@ -37,7 +37,7 @@ async def test_from_the_queue_to_the_end(cluster: Cluster):
     agent = await cluster.join()
     desired = (await agent.wait_for_desired())[0]
     await agent.run(desired)
-    running = await shown(cluster, "RUNNING")
+    running = await reaches(cluster, "RUNNING")
     assert running["text"] == "running"
     task = cluster.as_task(desired.allocation_id)
     await cluster.post("/api/v1/trials/1/progress", {"progress": 0.5}, **task)
@@ -70,16 +70,16 @@ async def test_from_the_queue_to_the_end(cluster: Cluster):
     again = (await agent.wait_for_desired())[0]
     await agent.run(again)
     await agent.exit(again)
-    ended = await shown(cluster, "COMPLETED")
+    ended = await reaches(cluster, "COMPLETED")
     assert ended["can"] == {
         **dict.fromkeys(("pause", "activate", "cancel", "kill", "unarchive"), False),
         **dict.fromkeys(("archive", "delete", "fork", "continue"), True),
     }
-    await _timeline(cluster)
+    await _check_timeline(cluster)
 
 
-async def _timeline(cluster: Cluster) -> None:
-    """Of the experiment above, which was paused once."""
+async def _check_timeline(cluster: Cluster) -> None:
+    """Checks the timeline of the experiment above, which was paused once."""
     timeline = await cluster.get("/detent/experiments/1/timeline")
     kinds = [segment["kind"] for segment in timeline["segments"]]
     assert [kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before] == [
@@ -112,13 +112,12 @@ async def test_a_restart_is_a_mark_on_the_trials_curve(cluster: Cluster):
     assert (await status(cluster))["trials"][0]["restarts"] == 1
 
 
-async def test_what_is_gone_is_not_found(cluster: Cluster):
+async def test_status_timeline_and_marks_of_unknown_ids_answer_404(cluster: Cluster):
     for path in ("experiments/9/status", "experiments/9/timeline", "trials/9/marks"):
         assert (await cluster.client.get(f"/detent/{path}")).status_code == 404
 
 
-async def test_reasons_are_those_of_the_verbs(cluster: Cluster):
-    """Where a verb is not offered, asking for it is refused or changes nothing."""
+async def test_an_action_that_is_not_offered_is_refused(cluster: Cluster):
     await cluster.create(CONFIG, activate=False)
     for verb in ("archive", "delete", "unarchive"):
         method = "DELETE" if verb == "delete" else "POST"

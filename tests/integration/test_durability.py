@@ -1,4 +1,4 @@
-"""Which changes of agents and of the scheduler wait for the disk: those that nobody would repeat."""
+"""Durability: of the changes of agents and of the scheduler, only those that nobody repeats wait for the disk."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,37 +16,37 @@ UNSYNCED = "PRAGMA synchronous=NORMAL"
 
 @contextmanager
 def transactions_of(cluster: Cluster) -> Iterator[list[list[str]]]:
-    """The transactions of states, each with the setting before it, as SQLite sees them."""
-    found: list[list[str]] = [[]]
+    """Yields the statements of each transaction of the state writer, as SQLite executes them."""
+    transactions: list[list[str]] = [[]]
 
-    def seen(statement: str) -> None:
-        found[-1].append(statement)
+    def record(statement: str) -> None:
+        transactions[-1].append(statement)
         if statement == "COMMIT":
-            found.append([])
+            transactions.append([])
 
-    kept = cluster.master.database._kept_writes
-    assert kept is not None
-    connections = [each.driver._open for each in kept._kept]
+    pool = cluster.master.database._kept_writes
+    assert pool is not None
+    connections = [each.driver._open for each in pool._kept]
     assert len(connections) == 1
-    connections[0].set_trace_callback(seen)
+    connections[0].set_trace_callback(record)
     try:
-        yield found
+        yield transactions
     finally:
         connections[0].set_trace_callback(None)
 
 
-def those_with(found: list[list[str]], part: str) -> list[list[str]]:
-    return [each for each in found if any(part in statement for statement in each)]
+def containing(transactions: list[list[str]], part: str) -> list[list[str]]:
+    return [each for each in transactions if any(part in statement for statement in each)]
 
 
-async def test_placements_and_live_reports_do_not_wait_and_ends_do(cluster: Cluster):
+async def test_placements_and_live_reports_do_not_wait_for_the_disk_and_ends_do(cluster: Cluster):
     agent = await cluster.join()
-    with transactions_of(cluster) as found:
+    with transactions_of(cluster) as transactions:
         await cluster.create()
         (desired,) = await agent.wait_for_desired()
         await agent.send_report(desired, ContainerState.RUNNING)
         await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=0))
-    (created,) = those_with(found, "INTO experiments")
-    (placed,) = those_with(found, "INTO slot_holds")
-    (running, ended) = those_with(found, "UPDATE containers")
+    (created,) = containing(transactions, "INTO experiments")
+    (placed,) = containing(transactions, "INTO slot_holds")
+    (running, ended) = containing(transactions, "UPDATE containers")
     assert [UNSYNCED in each for each in (created, placed, running, ended)] == [False, True, True, False]

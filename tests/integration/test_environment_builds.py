@@ -1,4 +1,4 @@
-"""Tasks that build Python environments: started where an attempt lacks one, once, and refused at submission."""
+"""Tasks that build Python environments: on the agent that lacks one, once, and checked at submission."""
 
 import asyncio
 import json
@@ -27,8 +27,8 @@ environment:
 PLAIN = CONFIG.partition("environment:")[0]
 
 
-async def context(cluster: Cluster, folder: Path, text: str | None = "numpy\n") -> str:
-    """The hash of a stored context with a list of requirements."""
+async def store_context(cluster: Cluster, folder: Path, text: str | None = "numpy\n") -> str:
+    """Stores a context with a list of requirements; returns its hash."""
     folder.mkdir()
     (folder / "run.py").write_text("pass\n")
     if text is not None:
@@ -38,15 +38,15 @@ async def context(cluster: Cluster, folder: Path, text: str | None = "numpy\n") 
     return packed.hash
 
 
-async def lack(agent: FakeAgent, desired: DesiredContainer, key: str = KEY) -> None:
-    """The agent reports that the container lacks its environment, and ends it when the master wants that."""
+async def report_lack(agent: FakeAgent, desired: DesiredContainer, key: str = KEY) -> None:
+    """Reports that the container lacks its environment, and ends it when the master stops it."""
     report = agent.report_of(desired, ContainerState.PULLING).model_copy(update={"needed_environment": key})
     await agent.cluster.master.agents.on_report(agent.id, [report])
-    await stopped(agent, desired)
+    await wait_for_stop(agent, desired)
     await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
 
 
-async def stopped(agent: FakeAgent, desired: DesiredContainer) -> None:
+async def wait_for_stop(agent: FakeAgent, desired: DesiredContainer) -> None:
     async def wanted() -> bool:
         return any(d.container_id == desired.container_id and d.state == "stopped" for d in await agent.desired())
 
@@ -54,20 +54,20 @@ async def stopped(agent: FakeAgent, desired: DesiredContainer) -> None:
 
 
 async def build_on(agent: FakeAgent) -> DesiredContainer:
-    async def found() -> DesiredContainer | None:
+    async def build() -> DesiredContainer | None:
         return next((w for w in await agent.desired() if w.spec and w.spec.builds_environment), None)
 
-    return await eventually(found)
+    return await eventually(build)
 
 
 async def trial_on(agent: FakeAgent, trial_id: int) -> DesiredContainer:
-    async def found() -> DesiredContainer | None:
+    async def container() -> DesiredContainer | None:
         wanted = [
             w for w in await agent.desired() if w.spec and w.spec.environment.get("DET_TRIAL_ID") == str(trial_id)
         ]
         return wanted[0] if wanted else None
 
-    return await eventually(found)
+    return await eventually(container)
 
 
 async def live_builds(cluster: Cluster) -> list[str]:
@@ -79,26 +79,26 @@ async def status(cluster: Cluster, experiment_id: int = 1) -> Any:
     return await cluster.get(f"/detent/experiments/{experiment_id}/status")
 
 
-async def is_in(cluster: Cluster, state: str, experiment_id: int = 1) -> None:
-    async def shown() -> bool:
+async def reaches(cluster: Cluster, state: str, experiment_id: int = 1) -> None:
+    async def in_state() -> bool:
         return bool((await status(cluster, experiment_id))["state"] == f"STATE_{state}")
 
-    await eventually(shown)
+    await eventually(in_state)
 
 
 async def waiting_trial(cluster: Cluster, tmp_path: Path) -> tuple[FakeAgent, DesiredContainer]:
     """Returns an agent with one slot, and the build for which the trial of experiment 1 waits."""
     agent = await cluster.join(slots=1)
-    await cluster.create(CONFIG, contextHash=await context(cluster, tmp_path / "context"))
-    await lack(agent, await trial_on(agent, 1))
+    await cluster.create(CONFIG, contextHash=await store_context(cluster, tmp_path / "context"))
+    await report_lack(agent, await trial_on(agent, 1))
     build = await build_on(agent)
-    await is_in(cluster, "BUILDING_ENVIRONMENT")
+    await reaches(cluster, "BUILDING_ENVIRONMENT")
     return agent, build
 
 
 async def test_a_build_runs_on_the_agent_that_lacks_the_environment(cluster: Cluster, tmp_path: Path):
     agents = [await cluster.join(name, slots=1) for name in ("one", "two")]
-    digest = await context(cluster, tmp_path / "context")
+    digest = await store_context(cluster, tmp_path / "context")
     await cluster.create(CONFIG, contextHash=digest)
 
     async def placed() -> FakeAgent | None:
@@ -108,7 +108,7 @@ async def test_a_build_runs_on_the_agent_that_lacks_the_environment(cluster: Clu
         return None
 
     agent = await eventually(placed)
-    await lack(agent, await trial_on(agent, 1))
+    await report_lack(agent, await trial_on(agent, 1))
     build = await build_on(agent)
     assert build.spec is not None
     assert (build.spec.builds_environment, build.spec.slots, build.spec.owner) == (KEY, [], "admin")
@@ -116,8 +116,8 @@ async def test_a_build_runs_on_the_agent_that_lacks_the_environment(cluster: Clu
     assert build.spec.context is not None
     assert build.spec.context.hash == digest
     assert build.spec.user_environment == ["PIP_INDEX_URL=http://index/simple"]
-    shown = (await cluster.get(f"/api/v1/tasks/{build.spec.task_id}"))["task"]
-    assert shown["taskType"] == "TASK_TYPE_GENERIC"
+    task = (await cluster.get(f"/api/v1/tasks/{build.spec.task_id}"))["task"]
+    assert task["taskType"] == "TASK_TYPE_GENERIC"
     assert len(await live_builds(cluster)) == 1
     assert not [w for each in agents if each is not agent for w in await each.desired()]
 
@@ -125,10 +125,10 @@ async def test_a_build_runs_on_the_agent_that_lacks_the_environment(cluster: Clu
 async def test_a_trial_holds_no_slots_while_its_environment_is_built(cluster: Cluster, tmp_path: Path):
     agent, build = await waiting_trial(cluster, tmp_path)
     await cluster.create(PLAIN)
-    other = await trial_on(agent, 2)  # it has the only slot
+    other = await trial_on(agent, 2)  # this trial has the only slot
     await agent.run(other)
     await agent.exit(build)
-    await is_in(cluster, "QUEUED")
+    await reaches(cluster, "QUEUED")
     await agent.exit(other)
     following = await trial_on(agent, 1)
     assert following.spec is not None
@@ -140,26 +140,26 @@ async def test_a_trial_holds_no_slots_while_its_environment_is_built(cluster: Cl
     assert not any("resources failed" in line for line in lines)
 
 
-async def test_the_last_line_of_the_build_is_shown_where_the_state_is(cluster: Cluster, tmp_path: Path):
+async def test_the_last_line_of_the_build_is_shown_with_the_state(cluster: Cluster, tmp_path: Path):
     agent, build = await waiting_trial(cluster, tmp_path)
     assert build.spec is not None
     build_id = build.spec.task_id
     lines = {"logs": [{"taskId": build_id, "log": text} for text in ("Collecting numpy", "Downloading numpy.whl")]}
     (await cluster.post("/api/v1/task/logs", lines)).raise_for_status()
     text = f"requirements.txt on agent {agent.id}: Downloading numpy.whl"
-    shown = await status(cluster)
-    assert shown["text"] == f"building environment: {text}"
-    trial = shown["trials"][0]
+    current = await status(cluster)
+    assert current["text"] == f"building environment: {text}"
+    trial = current["trials"][0]
     assert (trial["state"], trial["waiting"], trial["buildTaskId"]) == ("STATE_BUILDING_ENVIRONMENT", text, build_id)
     assert (await cluster.get("/detent/trials/1/progress"))["waiting"] == text
     experiment = (await cluster.get("/api/v1/experiments/1"))["experiment"]
     assert (experiment["state"], experiment["displayState"]) == ("STATE_QUEUED", "STATE_BUILDING_ENVIRONMENT")
     trial = (await cluster.get("/api/v1/trials/1"))["trial"]
     assert (trial["state"], trial["displayState"]) == ("STATE_QUEUED", "STATE_BUILDING_ENVIRONMENT")
-    only = {"kind": "field", "columnName": "state", "operator": "=", "value": "building environment"}
-    where = json.dumps({"filterGroup": {"kind": "group", "conjunction": "and", "children": [only]}})
-    found = await cluster.post("/detent/experiments/search/ids", {"filter": where})
-    assert found.json()["ids"] == [1]
+    condition = {"kind": "field", "columnName": "state", "operator": "=", "value": "building environment"}
+    where = json.dumps({"filterGroup": {"kind": "group", "conjunction": "and", "children": [condition]}})
+    answer = await cluster.post("/detent/experiments/search/ids", {"filter": where})
+    assert answer.json()["ids"] == [1]
 
 
 @pytest.mark.parametrize("action", ["kill", "pause"])
@@ -167,19 +167,19 @@ async def test_a_build_ends_when_nobody_waits_for_it_any_more(cluster: Cluster, 
     agent, build = await waiting_trial(cluster, tmp_path)
     await agent.run(build)
     assert (await cluster.post(f"/api/v1/experiments/1/{action}", {})).status_code == 200
-    await stopped(agent, build)
+    await wait_for_stop(agent, build)
 
 
 async def test_a_build_goes_on_while_another_trial_waits_for_it(cluster: Cluster, tmp_path: Path):
     agent, build = await waiting_trial(cluster, tmp_path)
-    await cluster.create(CONFIG, contextHash=await context(cluster, tmp_path / "again"))
-    await lack(agent, await trial_on(agent, 2))
-    await is_in(cluster, "BUILDING_ENVIRONMENT", 2)
+    await cluster.create(CONFIG, contextHash=await store_context(cluster, tmp_path / "again"))
+    await report_lack(agent, await trial_on(agent, 2))
+    await reaches(cluster, "BUILDING_ENVIRONMENT", 2)
     await cluster.post("/api/v1/experiments/1/kill", {})
-    await is_in(cluster, "CANCELED")
+    await reaches(cluster, "CANCELED")
     assert len(await live_builds(cluster)) == 1
     await cluster.post("/api/v1/experiments/2/kill", {})
-    await stopped(agent, build)
+    await wait_for_stop(agent, build)
 
 
 async def test_a_trial_goes_to_another_agent_when_the_one_that_builds_is_disabled(cluster: Cluster, tmp_path: Path):
@@ -188,16 +188,16 @@ async def test_a_trial_goes_to_another_agent_when_the_one_that_builds_is_disable
     other = await cluster.join("other", slots=1)
     assert (await cluster.post(f"/api/v1/agents/{agent.id}/disable", {"drain": True})).status_code == 200
     assert await trial_on(other, 1)
-    await stopped(agent, build)
+    await wait_for_stop(agent, build)
 
 
-async def test_a_task_that_is_no_trial_waits_without_an_attempt_too(cluster: Cluster, tmp_path: Path):
+async def test_a_command_waits_for_a_build_without_an_attempt(cluster: Cluster, tmp_path: Path):
     agent = await cluster.join(slots=1)
     body = {"config": {"entrypoint": ["true"], "environment": {"venv": {}}}}
-    body |= {"contextHash": await context(cluster, tmp_path / "context")}
+    body |= {"contextHash": await store_context(cluster, tmp_path / "context")}
     command = (await cluster.post("/api/v1/commands", body)).json()["command"]["id"]
     (desired,) = await agent.wait_for_desired()
-    await lack(agent, desired)
+    await report_lack(agent, desired)
     build = await build_on(agent)
     assert [d.allocation_id for d in await agent.desired()] == [build.allocation_id]
     await agent.exit(build)
@@ -208,11 +208,11 @@ async def test_a_task_that_is_no_trial_waits_without_an_attempt_too(cluster: Clu
     assert (await eventually(following)).spec is not None
 
 
-async def test_a_build_can_be_killed_by_its_owner_and_a_trial_is_no_such_task(cluster: Cluster, tmp_path: Path):
+async def test_a_build_can_be_killed_by_its_owner_but_the_task_of_a_trial_cannot(cluster: Cluster, tmp_path: Path):
     agent, build = await waiting_trial(cluster, tmp_path)
     assert build.spec is not None
     assert (await cluster.post(f"/api/v1/tasks/{build.spec.task_id}/kill", {})).status_code == 200
-    await stopped(agent, build)
+    await wait_for_stop(agent, build)
     task_id = (await cluster.get("/api/v1/trials/1"))["trial"]["taskId"]
     refused = await cluster.post(f"/api/v1/tasks/{task_id}/kill", {})
     assert (refused.status_code, "is a trial" in refused.text) == (400, True)
@@ -223,10 +223,10 @@ async def test_a_build_can_be_killed_by_its_owner_and_a_trial_is_no_such_task(cl
     [(None, "requirements.txt is not in the context"), ("\n-e .\n", "requirements.txt:2: . is a path")],
     ids=["missing", "path"],
 )
-async def test_a_list_that_cannot_be_used_is_refused_at_submission(
+async def test_a_requirements_file_that_cannot_be_used_is_refused_at_submission(
     cluster: Cluster, tmp_path: Path, text: str | None, message: str
 ):
-    digest = await context(cluster, tmp_path / "context", text)
+    digest = await store_context(cluster, tmp_path / "context", text)
     for path, body in (
         ("/api/v1/experiments", {"config": CONFIG}),
         ("/api/v1/commands", {"config": {"entrypoint": ["true"], "environment": {"venv": {}}}}),
@@ -238,8 +238,8 @@ async def test_a_list_that_cannot_be_used_is_refused_at_submission(
     assert (answer.status_code, "is in no context" in answer.text) == (400, True)
 
 
-async def test_lists_that_include_each_other_hold_up_no_sign_in(cluster: Cluster, tmp_path: Path):
-    """Eight at once, of a size that is sent in no time, held up every sign-in for two minutes."""
+async def test_requirements_files_that_include_each_other_hold_up_no_sign_in(cluster: Cluster, tmp_path: Path):
+    """Without a limit on includes, eight such submissions hold up every sign-in for two minutes."""
     names = [f"r{number}.txt" for number in range(60)]
     folder = tmp_path / "context"
     folder.mkdir()

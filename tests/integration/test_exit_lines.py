@@ -9,7 +9,7 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 
-WELL = "resources exited successfully with a zero exit code"
+SUCCEEDED = "resources exited successfully with a zero exit code"
 FAILED = "resources failed with non-zero exit code: 3"
 
 
@@ -46,8 +46,8 @@ async def command(cluster: Cluster, agent: FakeAgent) -> DesiredContainer:
 
 
 @pytest.mark.parametrize("start", [trial, command])
-@pytest.mark.parametrize(("code", "text"), [(0, WELL), (3, FAILED)])
-async def test_the_log_ends_with_how_the_resources_exited(cluster, start, code: int, text: str):
+@pytest.mark.parametrize(("code", "text"), [(0, SUCCEEDED), (3, FAILED)])
+async def test_the_log_ends_with_the_sentence_about_the_exit_code(cluster, start, code: int, text: str):
     agent = await cluster.join()
     desired = await start(cluster, agent)
     await agent.exit(desired, code=code)
@@ -55,7 +55,7 @@ async def test_the_log_ends_with_how_the_resources_exited(cluster, start, code: 
 
 
 @pytest.mark.parametrize("start", [trial, command])
-@pytest.mark.parametrize(("code", "text"), [(0, WELL), (3, FAILED)])
+@pytest.mark.parametrize(("code", "text"), [(0, SUCCEEDED), (3, FAILED)])
 async def test_the_sentence_follows_output_that_comes_after_the_end(cluster, start, code: int, text: str):
     agent = await cluster.join()
     desired = await start(cluster, agent)
@@ -74,7 +74,7 @@ async def test_the_sentence_follows_output_that_comes_after_the_end(cluster, sta
 
 
 @pytest.mark.parametrize("start", [trial, command])
-async def test_a_killed_task_says_so_in_the_sentence(cluster, start):
+async def test_the_log_of_a_killed_task_ends_with_exit_code_137(cluster, start):
     agent = await cluster.join()
     desired = await start(cluster, agent)
     assert desired.spec is not None

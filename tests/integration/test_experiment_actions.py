@@ -1,4 +1,4 @@
-"""Commands accept, ignore and refuse what the table of actions says, which the page offers."""
+"""Actions on experiments: the commands accept, ignore and refuse exactly as the page offers them."""
 
 import pytest
 from sqlalchemy import update
@@ -17,13 +17,13 @@ COMMANDS: tuple[Action, ...] = ("pause", "activate", "cancel", "kill", "archive"
 
 
 class Undone(Exception):
-    """Rolls a transaction back: the loops of the master see nothing of it."""
+    """Rolls a transaction back, so that the loops of the master do not see it."""
 
 
 async def outcome(cluster: Cluster, action: Action, state: ExperimentState, *, archived: bool) -> str:
     """Returns what a command did to an experiment in this state: "changed", "nothing" or its refusal."""
     lifecycle = cluster.master.lifecycle
-    found = ""
+    result = ""
     try:
         async with cluster.master.database.write() as session:
             await session.execute(update(ExperimentRow).values(state=state, archived=archived))
@@ -34,12 +34,12 @@ async def outcome(cluster: Cluster, action: Action, state: ExperimentState, *, a
                 else:
                     await getattr(lifecycle, action)(1, ADMIN, session)
                 row = await repository.get(session, 1)
-                found = "nothing" if (row.state, row.archived) == (state, archived) else "changed"
+                result = "nothing" if (row.state, row.archived) == (state, archived) else "changed"
             except PreconditionFailed as error:
-                found = error.message
+                result = error.message
             raise Undone
     except Undone:
-        return found
+        return result
 
 
 @pytest.mark.sqlite

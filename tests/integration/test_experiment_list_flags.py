@@ -19,7 +19,7 @@ async def listed(cluster: Cluster, *conditions: str, sort: str | None = None, ow
 
 @pytest.fixture
 async def three(cluster: Cluster) -> Cluster:
-    """Experiments 1 (killed, archived), 2 (labels) and 3 (forked from 1)."""
+    """Returns a cluster with experiments 1 (killed and archived), 2 (with labels) and 3 (forked from 1)."""
     await cluster.create(CONFIG.replace("tiny", "beta"), activate=False)
     await cluster.create(CONFIG.replace("tiny", "alpha"), activate=False)
     await cluster.create(CONFIG.replace("tiny", "gamma"), activate=False, parentId=1)
@@ -51,20 +51,20 @@ FILTERED: dict[tuple[str, ...], list[int]] = {
 }
 
 
-async def test_a_filter_of_the_command_line_is_a_filter_of_the_master(three: Cluster):
+async def test_each_filter_of_the_command_line_finds_its_experiments(three: Cluster):
     assert {conditions: await listed(three, *conditions) for conditions in FILTERED} == FILTERED
 
 
 async def test_the_master_sorts_by_every_column_of_the_list(three: Cluster):
-    found = {key: sorted(await listed(three, sort=key)) for _, key in COLUMNS}
-    assert found == {key: [1, 2, 3] for _, key in COLUMNS}
+    ids = {key: sorted(await listed(three, sort=key)) for _, key in COLUMNS}
+    assert ids == {key: [1, 2, 3] for _, key in COLUMNS}
 
 
-async def test_the_masters_order_is_that_of_the_command_line(three: Cluster):
+async def test_experiments_are_sorted_by_the_given_column_and_direction(three: Cluster):
     assert await listed(three, sort="name") == [2, 1, 3]
     assert await listed(three, sort="forked_from:desc") == [3, 2, 1]
 
 
-async def test_archived_experiments_and_those_of_others_are_left_out_of_ones_own_list(three: Cluster):
+async def test_archived_experiments_and_those_of_others_are_left_out_of_a_users_own_list(three: Cluster):
     assert await listed(three, owner="admin") == [3, 2]
     assert await listed(three, "name~a", owner="determined") == []

@@ -18,7 +18,7 @@ VALUES = [0.5, None, -2.0, 3.0, -2.0, 3.0, 0.0]
 
 
 async def add_experiments(cluster: Cluster, count: int) -> list[ExperimentRow]:
-    """Adds experiments with many trials, whose metrics are equal in part; the last one has no trial."""
+    """Adds experiments with many trials, some with equal metrics. The last experiment has no trial."""
     async with cluster.master.database.write() as session:
         rows = [await add_experiment(session, smaller_is_better=i % 2 == 0) for i in range(count)]
         for row in rows[:-1]:
@@ -42,25 +42,27 @@ async def add_experiments(cluster: Cluster, count: int) -> list[ExperimentRow]:
 
 
 @pytest.mark.parametrize("batch", [2, totals_queries.MAX_IDS_A_STATEMENT])
-async def test_totals_equal_those_of_the_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+async def test_totals_of_an_experiment_equal_those_of_its_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
     monkeypatch.setattr(totals_queries, "MAX_IDS_A_STATEMENT", batch)
     async with open_cluster(tmp_path) as cluster:
         rows = await add_experiments(cluster, 3)
         async with cluster.master.database.read() as session:
             trials = (await session.scalars(select(TrialRow).order_by(TrialRow.id))).all()
         with loads(TrialRow) as loaded, loads(UserRow) as users, reads(cluster.master.database) as statements:
-            shown = (await cluster.get("/api/v1/experiments", sortBy="SORT_BY_ID"))["experiments"]
+            experiments = (await cluster.get("/api/v1/experiments", sortBy="SORT_BY_ID"))["experiments"]
         assert not loaded
         assert {user.username for user in users} <= {"admin"}
         assert len(statements) < 50
-        for row, each in zip(rows, shown, strict=True):
-            of_it = [trial for trial in trials if trial.experiment_id == row.id]
-            assert each["trialIds"] == [trial.id for trial in of_it]
-            assert each["numTrials"] == len(of_it)
-            assert each["checkpointCount"] == sum(trial.checkpoint_count for trial in of_it)
-            assert int(each["checkpointSize"]) == sum(trial.checkpoint_size for trial in of_it)
-            best = best_of(row, of_it)
-            assert (each["bestTrialId"], each["bestTrialSearcherMetric"]) == best
+        for row, experiment in zip(rows, experiments, strict=True):
+            own_trials = [trial for trial in trials if trial.experiment_id == row.id]
+            assert experiment["trialIds"] == [trial.id for trial in own_trials]
+            assert experiment["numTrials"] == len(own_trials)
+            assert experiment["checkpointCount"] == sum(trial.checkpoint_count for trial in own_trials)
+            assert int(experiment["checkpointSize"]) == sum(trial.checkpoint_size for trial in own_trials)
+            best = best_of(row, own_trials)
+            assert (experiment["bestTrialId"], experiment["bestTrialSearcherMetric"]) == best
             path = f"/api/v1/experiments/{row.id}/searcher/best_searcher_validation_metric"
             if best[0] is None:
                 assert (await cluster.client.get(path)).status_code == 404
@@ -75,7 +77,7 @@ def best_of(row: ExperimentRow, trials: list[TrialRow]) -> tuple[int | None, flo
     return trial_id, None if value is None else sign * value
 
 
-async def test_the_failure_is_that_of_the_first_failed_trial(tmp_path: Path) -> None:
+async def test_the_failure_of_an_experiment_is_that_of_its_first_failed_trial(tmp_path: Path) -> None:
     async with open_cluster(tmp_path) as cluster:
         async with cluster.master.database.write() as session:
             experiment = await add_experiment(session, state=ExperimentState.ERROR)
@@ -84,8 +86,8 @@ async def test_the_failure_is_that_of_the_first_failed_trial(tmp_path: Path) -> 
             for trial, texts in zip(trials, (["no failure"], ["older", "newer"], ["of the second"]), strict=True):
                 for run_id, text in enumerate(texts):
                     await add_allocation(session, trial, AllocationState.TERMINATED, run_id, failure=text, settled=True)
-        [shown] = (await cluster.get("/api/v1/experiments"))["experiments"]
-        assert shown["failure"] == "newer"
+        [listed] = (await cluster.get("/api/v1/experiments"))["experiments"]
+        assert listed["failure"] == "newer"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ async def test_the_failure_is_that_of_the_first_failed_trial(tmp_path: Path) -> 
         (ExperimentState.STOPPING_KILLED, [AllocationState.RUNNING], "STATE_STOPPING_KILLED"),
     ],
 )
-async def test_the_state_follows_the_live_allocations(
+async def test_the_displayed_state_of_a_listed_experiment_follows_its_live_allocations(
     tmp_path: Path, state: ExperimentState, live: list[AllocationState], expected: str
 ) -> None:
     async with open_cluster(tmp_path) as cluster:
@@ -108,5 +110,5 @@ async def test_the_state_follows_the_live_allocations(
             for each in live:
                 trial = await add_trial(session, experiment, state=TrialState.PAUSED)
                 await add_allocation(session, trial, each, settled=True)
-        found: Any = (await cluster.get("/api/v1/experiments"))["experiments"]
-        assert [each["displayState"] for each in found] == [expected]
+        experiments: Any = (await cluster.get("/api/v1/experiments"))["experiments"]
+        assert [each["displayState"] for each in experiments] == [expected]

@@ -17,10 +17,10 @@ hyperparameters:
 
 
 async def reaches(cluster: Cluster, experiment_id: int, *states: str) -> None:
-    async def there() -> bool:
+    async def in_state() -> bool:
         return (await cluster.state(experiment_id)) in states
 
-    await eventually(there)
+    await eventually(in_state)
 
 
 async def test_an_experiment_is_placed_runs_and_completes(cluster: Cluster):
@@ -53,15 +53,15 @@ async def test_more_slots_than_any_agent_has_is_refused_with_the_reason(cluster:
     config = "name: x\nentrypoint: a\nsearcher: {name: single, metric: m}\nhyperparameters: {}\n"
     answer = await cluster.post("/api/v1/experiments", {"config": config + "resources: {slots_per_trial: 3}"})
     assert answer.status_code == 400
-    (found,) = answer.json()["diagnostics"]
-    assert (found["code"], found["line"], found["column"]) == ("E210", 5, 30)
-    assert found["message"] == (
+    (diagnostic,) = answer.json()["diagnostics"]
+    assert (diagnostic["code"], diagnostic["line"], diagnostic["column"]) == ("E210", 5, 30)
+    assert diagnostic["message"] == (
         "request unfulfillable: a trial needs 3 slots, but the only agent of pool 'default' has 2; "
         "lower resources.slots_per_trial to 2 or less, or add agents"
     )
 
 
-async def test_pause_preempts_what_is_ready_and_activate_goes_on_from_the_checkpoint(cluster: Cluster):
+async def test_pausing_preempts_a_ready_trial_and_activating_resumes_from_its_checkpoint(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -98,7 +98,7 @@ async def test_pause_preempts_what_is_ready_and_activate_goes_on_from_the_checkp
     assert again.spec.environment["DET_TRIAL_RUN_ID"] == "2"
 
 
-async def test_pause_before_it_is_ready_kills_and_loses_nothing(cluster: Cluster):
+async def test_pausing_a_trial_that_is_not_ready_kills_it_without_a_restart(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -112,7 +112,7 @@ async def test_pause_before_it_is_ready_kills_and_loses_nothing(cluster: Cluster
     assert (await cluster.get("/api/v1/trials/1"))["trial"]["restarts"] == 0
 
 
-async def test_a_grid_is_paused_whole_and_activate_brings_back_the_unfinished(cluster: Cluster):
+async def test_pausing_a_grid_frees_its_slots_and_activating_resumes_its_trials(cluster: Cluster):
     agent = await cluster.join(slots=2)
     experiment = await cluster.create(GRID)
     first = await agent.wait_for_desired(2)
@@ -176,7 +176,7 @@ async def test_cancel_asks_for_a_checkpoint_and_kill_does_not(cluster: Cluster):
         assert (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["progress"] == 0.0
 
 
-async def test_delete_takes_all_of_it(cluster: Cluster):
+async def test_a_completed_experiment_can_be_deleted_and_a_running_one_cannot(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
     running = await cluster.client.delete(f"/api/v1/experiments/{experiment}")
@@ -194,7 +194,7 @@ async def test_delete_takes_all_of_it(cluster: Cluster):
     assert (await cluster.get("/api/v1/experiments"))["experiments"] == []
 
 
-async def test_a_bad_configuration_names_everything_and_stores_nothing(cluster: Cluster):
+async def test_an_invalid_configuration_is_refused_with_all_its_lines_and_not_stored(cluster: Cluster):
     answer = await cluster.post(
         "/api/v1/experiments", {"config": "name: x\nsearcher: {name: single, metrik: m}\nfoo: 1\n"}
     )

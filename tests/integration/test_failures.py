@@ -38,7 +38,7 @@ async def log(cluster: Cluster) -> list[str]:
 
 @pytest.fixture
 async def failed(cluster: Cluster) -> Cluster:
-    """Experiment 1 failed twice with max_restarts 1; a pause lies between."""
+    """Returns a cluster whose experiment 1 failed twice with max_restarts 1, with a pause in between."""
     agent = await cluster.join()
     await cluster.create(CONFIG + "max_restarts: 1\n")
     await fail(agent)
@@ -66,8 +66,8 @@ async def test_each_attempt_has_its_own_reason(failed: Cluster):
 
 
 async def test_the_log_counts_attempts_without_pauses(failed: Cluster):
-    said = [line for line in await log(failed) if line.startswith("attempt ")]
-    assert said == [
+    lines = [line for line in await log(failed) if line.startswith("attempt ")]
+    assert lines == [
         f"attempt 1 of 2 failed: {CAUSE}; attempt 2 of 2 follows",
         f"attempt 2 of 2 failed: {CAUSE}; no restart is left (max_restarts: 1)",
     ]
@@ -91,7 +91,7 @@ async def test_status_and_timeline_show_the_failure(failed: Cluster):
 
 
 @pytest.mark.parametrize(
-    ("shown", "stderr"),
+    ("quoted", "stderr"),
     [
         ("no data in /data; see the wiki: (page 3)", "no data in /data; see the wiki: (page 3)"),
         ("\x1b[31m[rank=3] no data\x1b[0m", "[rank=3] no data"),
@@ -100,13 +100,13 @@ async def test_status_and_timeline_show_the_failure(failed: Cluster):
     ids=["plain", "coloured", "long"],
 )
 async def test_the_first_error_is_the_line_that_the_cause_quotes_if_none_looks_like_an_error(
-    cluster: Cluster, shown: str, stderr: str
+    cluster: Cluster, quoted: str, stderr: str
 ):
     agent = await cluster.join()
     await cluster.create(CONFIG + "max_restarts: 0\n")
     (desired,) = await agent.wait_for_desired()
     await agent.run(desired)
-    for text in ("no dat", "x" * 10, shown, "loss 0.5"):
+    for text in ("no dat", "x" * 10, quoted, "loss 0.5"):
         line = {
             "taskId": desired.allocation_id.rpartition(".")[0],
             "allocationId": desired.allocation_id,
@@ -120,10 +120,10 @@ async def test_the_first_error_is_the_line_that_the_cause_quotes_if_none_looks_l
     )
     await reaches(cluster, 1, "STATE_ERROR")
     for query in ({}, {"allocationId": desired.allocation_id}):
-        assert (await cluster.get("/detent/trials/1/logs/first-error", **query))["line"]["text"] == shown
+        assert (await cluster.get("/detent/trials/1/logs/first-error", **query))["line"]["text"] == quoted
     failure = (await cluster.get("/detent/experiments/1/status"))["failure"]
     async with cluster.master.database.read() as session:
-        assert (await session.get_one(LogRow, failure["logLine"])).log == shown
+        assert (await session.get_one(LogRow, failure["logLine"])).log == quoted
 
 
 async def search(cluster: Cluster, text: str, operator: str = "contains") -> list[dict]:
@@ -136,10 +136,10 @@ async def search(cluster: Cluster, text: str, operator: str = "contains") -> lis
 
 
 async def test_lists_show_the_failure_and_are_filtered_and_grouped_by_it(failed: Cluster):
-    async def found() -> list[dict]:
+    async def matches() -> list[dict]:
         return await search(failed, "bad shape")
 
-    (row,) = await eventually(found)
+    (row,) = await eventually(matches)
     assert (row["id"], row["failure"]) == (1, CAUSE)
     assert await search(failed, "another") == []
     assert await search(failed, "", "isEmpty") == []
@@ -171,7 +171,7 @@ async def test_secrets_of_the_configuration_are_masked(cluster: Cluster):
         (["pause", "kill"], "killed by admin"),
     ],
 )
-async def test_an_end_that_was_asked_for_says_by_whom(cluster: Cluster, steps: list[str], message: str):
+async def test_a_requested_end_names_the_user_who_requested_it(cluster: Cluster, steps: list[str], message: str):
     agent = await cluster.join()
     await cluster.create()
     (desired,) = await agent.wait_for_desired()
@@ -188,21 +188,21 @@ async def test_an_end_that_was_asked_for_says_by_whom(cluster: Cluster, steps: l
     assert (attempt["reason"], attempt["message"], attempt["failure"]) == ("killed", message, None)
 
 
-async def test_what_no_agent_can_hold_any_more_waits_and_says_so(cluster: Cluster):
+async def test_a_trial_that_no_agent_can_hold_waits_and_names_the_reason(cluster: Cluster):
     experiment = await cluster.create(CONFIG + "resources: {slots_per_trial: 4}\n")
     await cluster.join()
 
-    async def is_said() -> bool:
+    async def is_explained() -> bool:
         waiting = (await cluster.get("/detent/trials/1/progress"))["waiting"] or ""
         return waiting.startswith("needs 4 slots, but the only agent of pool 'default' has 1")
 
-    await eventually(is_said)
+    await eventually(is_explained)
     large = await cluster.join("large", slots=4)
     await large.wait_for_desired()
     assert await cluster.state(experiment) != "STATE_ERROR"
 
 
-async def test_a_disabled_agent_is_named(cluster: Cluster):
+async def test_the_message_of_an_attempt_names_its_disabled_agent(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create()
     (desired,) = await agent.wait_for_desired()
@@ -220,7 +220,9 @@ async def test_a_disabled_agent_is_named(cluster: Cluster):
         ("process", "image: lab/train:1", ""),
     ],
 )
-async def test_an_attempt_says_what_each_container_ran_in(cluster: Cluster, runtime: str, environment: str, image: str):
+async def test_an_attempt_names_the_runtime_and_image_of_each_container(
+    cluster: Cluster, runtime: str, environment: str, image: str
+):
     slots = [SlotFacts(id=0, type="cuda", uuid="GPU-1")]
     await cluster.master.agents.welcome(Hello(agent_id="box", slots=slots, container_runtime=runtime))
     await cluster.create(f"{CONFIG}environment: {{{environment}}}\n")

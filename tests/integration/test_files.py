@@ -1,4 +1,4 @@
-"""Files of a context: the tree, one of them in either shape, what is binary, long, missing or tries to escape."""
+"""Files of a context: the tree, single files on both routes, and binary, long, missing and unsafe ones."""
 
 import base64
 import tempfile
@@ -24,7 +24,7 @@ FILES = [
 ]
 
 
-async def shown(cluster: Cluster, path: str) -> Any:
+async def fetch(cluster: Cluster, path: str) -> Any:
     answer = await cluster.client.get("/detent/experiments/1/file", params={"path": path})
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -33,11 +33,11 @@ async def shown(cluster: Cluster, path: str) -> Any:
 @pytest.mark.parametrize("content", [b"pass", b"#" * (2 * SPOOL_ABOVE)], ids=["small", "large"])
 async def test_a_folder_that_arrived_empty_is_named_in_the_log(cluster: Cluster, content: bytes):
     folder = file("shared", b"") | {"type": 53, "mode": 0o40755}
-    sent = [file("run.py", content), folder]
-    await cluster.create(modelDefinition=sent)
+    files = [file("run.py", content), folder]
+    await cluster.create(modelDefinition=files)
     log = (await cluster.client.get("/api/v1/trials/1/logs")).text
     assert "left out: shared/: it arrived empty; for a link to a folder" in log
-    answer = await cluster.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}, "files": sent})
+    answer = await cluster.post("/api/v1/commands", {"config": {"entrypoint": ["true"]}, "files": files})
     log = (await cluster.client.get(f"/api/v1/tasks/{answer.json()['command']['id']}/logs")).text
     assert "left out: shared/: it arrived empty; for a link to a folder" in log
     await cluster.create(modelDefinition=[file("run.py", b"pass")], contextNotes=["forged"])
@@ -46,9 +46,9 @@ async def test_a_folder_that_arrived_empty_is_named_in_the_log(cluster: Cluster,
 
 async def test_the_file_tree_lists_folders_and_types(cluster: Cluster):
     await cluster.create(modelDefinition=FILES)
-    found = (await cluster.get("/api/v1/experiments/1/file_tree"))["files"]
-    assert [node["name"] for node in found] == ["long.txt", "run.py", "sub"]
-    assert found[1] == {
+    tree = (await cluster.get("/api/v1/experiments/1/file_tree"))["files"]
+    assert [node["name"] for node in tree] == ["long.txt", "run.py", "sub"]
+    assert tree[1] == {
         "path": "run.py",
         "name": "run.py",
         "isDir": False,
@@ -57,21 +57,21 @@ async def test_the_file_tree_lists_folders_and_types(cluster: Cluster):
         "modifiedTime": "2023-11-14T22:13:20.000000Z",
         "files": [],
     }
-    deep, picture = found[2]["files"]
-    assert (found[2]["isDir"], deep["isDir"], picture["contentType"]) == (True, True, "image/png")
+    deep, picture = tree[2]["files"]
+    assert (tree[2]["isDir"], deep["isDir"], picture["contentType"]) == (True, True, "image/png")
     assert [node["path"] for node in deep["files"]] == ["sub/deep/m\u00fc <b>.txt"]
 
 
-async def test_a_file_of_a_context_is_shown_and_cut(cluster: Cluster):
+async def test_a_file_of_a_context_is_returned_and_a_long_one_truncated(cluster: Cluster):
     await cluster.create(modelDefinition=FILES)
     name = "sub/deep/m\u00fc <b>.txt"
-    found = await shown(cluster, name)
-    assert found == {"path": name, "text": "gr\u00fcn", "size": 5, "binary": False, "truncated": False}
+    content = await fetch(cluster, name)
+    assert content == {"path": name, "text": "gr\u00fcn", "size": 5, "binary": False, "truncated": False}
     answer = (await cluster.post("/api/v1/experiments/1/file", {"path": name})).json()
     assert base64.b64decode(answer["file"]).decode() == "gr\u00fcn"
-    picture = await shown(cluster, "sub/picture.png")
+    picture = await fetch(cluster, "sub/picture.png")
     assert (picture["text"], picture["binary"], picture["size"]) == ("", True, 6)
-    long = await shown(cluster, "long.txt")
+    long = await fetch(cluster, "long.txt")
     assert (long["truncated"], long["size"], len(long["text"])) == (True, 2 * MAX_TEXT_BYTES + 1, MAX_TEXT_BYTES // 2)
     assert set(long["text"]) == {"a", "\u00fc"}
 
@@ -93,17 +93,17 @@ async def test_an_experiment_without_files_has_an_empty_tree(cluster: Cluster):
 
 
 @pytest.mark.parametrize(("size", "in_loop"), [(1000, True), (2 * SPOOL_ABOVE, False)])
-async def test_a_large_body_is_removed_beside_the_event_loop(
+async def test_a_large_body_is_closed_outside_the_event_loop(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, size: int, in_loop: bool
 ):
-    """To free its pages takes longer than a request."""
+    """Freeing its pages takes longer than a request."""
     closed: list[bool] = []
     close = tempfile.SpooledTemporaryFile.close
 
-    def noted(file: "tempfile.SpooledTemporaryFile[bytes]") -> None:
+    def counted(file: "tempfile.SpooledTemporaryFile[bytes]") -> None:
         closed.append(threading.current_thread() is threading.main_thread())
         close(file)
 
-    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "close", noted)
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "close", counted)
     await cluster.create(modelDefinition=[file("a.bin", b"a" * size)])
     assert closed == [in_loop]

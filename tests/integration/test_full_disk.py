@@ -1,4 +1,4 @@
-"""A full data disk: writes answer 503, `/health` and `/detent/storage` say so, and everything goes on after it."""
+"""A full data disk: writes answer 503, `/health` and `/detent/storage` report it, and work goes on afterwards."""
 
 import hashlib
 import logging
@@ -40,7 +40,7 @@ def assert_waits(answer: Any) -> None:
 
 
 async def fill(cluster: Cluster, disk: SmallDisk, trial_id: int) -> int:
-    """Fills the disk and what the database had still left; the first step whose report was not taken."""
+    """Fills the disk and the free space of the database; returns the first step whose report was refused."""
     disk.fill()
     for steps in range(1, 2000):
         answer = await cluster.post(f"/api/v1/trials/{trial_id}/metrics", report(trial_id, steps))
@@ -50,7 +50,9 @@ async def fill(cluster: Cluster, disk: SmallDisk, trial_id: int) -> int:
     raise AssertionError("the disk did not fill up")
 
 
-async def test_every_kind_of_write_waits_and_nothing_is_lost(cluster: Cluster, disk: SmallDisk):
+async def test_every_kind_of_write_answers_503_on_a_full_disk_and_works_again_afterwards(
+    cluster: Cluster, disk: SmallDisk
+):
     agent = await cluster.join(slots=2)
     experiment_id = await cluster.create(CONFIG)
     (desired,) = await agent.wait_for_desired()
@@ -77,7 +79,7 @@ async def test_every_kind_of_write_waits_and_nothing_is_lost(cluster: Cluster, d
     assert (await cluster.get(f"/api/v1/trials/{trial_id}"))["trial"]["totalBatchesProcessed"] == first + 2
 
 
-async def test_health_says_so_until_there_is_space(cluster: Cluster, disk: SmallDisk):
+async def test_health_reports_a_full_disk_until_there_is_space(cluster: Cluster, disk: SmallDisk):
     agent = await cluster.join()
     experiment_id = await cluster.create()
     await agent.run((await agent.wait_for_desired())[0])
@@ -93,10 +95,10 @@ async def test_health_says_so_until_there_is_space(cluster: Cluster, disk: Small
         "storage": [{"name": "data", "status": "full"}],
     }
     await cluster.master.storage.tick()
-    shown = await cluster.get("/detent/storage")
-    assert not shown["isWritable"]
-    assert shown["failingSince"]
-    (data,) = shown["storage"]
+    storage = await cluster.get("/detent/storage")
+    assert not storage["isWritable"]
+    assert storage["failingSince"]
+    (data,) = storage["storage"]
     assert data["path"] == str(disk.path)
     assert data["freeBytes"] < 1 << 16 < data["totalBytes"]
     disk.free()
@@ -105,7 +107,7 @@ async def test_health_says_so_until_there_is_space(cluster: Cluster, disk: Small
     assert (await cluster.get("/detent/storage"))["failingSince"] is None
 
 
-async def test_a_disk_that_fails_is_not_called_full(cluster: Cluster):
+async def test_a_failing_disk_is_reported_as_failing_and_not_as_full(cluster: Cluster):
     def fail(*_: Any) -> None:
         error = sqlite3.OperationalError("disk I/O error")
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
@@ -123,7 +125,7 @@ async def test_a_disk_that_fails_is_not_called_full(cluster: Cluster):
     assert (await cluster.get("/health"))["status"] == "up"
 
 
-async def test_paths_are_for_admins_only(cluster: Cluster):
+async def test_only_admins_see_the_paths_of_the_storage(cluster: Cluster):
     body = {"username": "determined", "password": client_hash(PASSWORD), "isHashed": True}
     token = (await cluster.post("/api/v1/auth/login", body)).json()["token"]
     answer = await cluster.client.get("/detent/storage", headers={"Authorization": f"Bearer {token}"})
@@ -140,10 +142,10 @@ async def test_an_idle_master_notices_a_full_disk(cluster: Cluster, disk: SmallD
     assert not (disk.path / ".write-probe").exists()
 
 
-async def test_a_report_of_an_agent_is_taken_when_there_is_space(
+async def test_a_report_of_an_agent_is_stored_when_there_is_space_again(
     cluster: Cluster, disk: SmallDisk, caplog: pytest.LogCaptureFixture
 ):
-    """The agent's own reports wait too, and no back-off of single containers delays them afterwards."""
+    """Reports of agents wait too, and no back-off of single containers delays them afterwards."""
     agent = await cluster.join()
     experiment_id = await cluster.create()
     (desired,) = await agent.wait_for_desired()

@@ -1,4 +1,4 @@
-"""One trial on several agents: placed all or nothing, met in rank order, ended together."""
+"""One trial on several agents: its placement, its rendezvous in rank order, and its common end."""
 
 import asyncio
 from pathlib import Path
@@ -15,7 +15,7 @@ from determined_master.allocations import rendezvous_wait
 WIDE = CONFIG + "resources: {slots_per_trial: 4}\nmax_restarts: 0\n"
 
 
-async def met(cluster: Cluster, desired) -> dict:
+async def rendezvous(cluster: Cluster, desired) -> dict:
     path = f"/api/v1/allocations/{desired.allocation_id}/resources/{desired.container_id}/rendezvous"
     return (await cluster.get(path))["rendezvousInfo"]
 
@@ -41,18 +41,18 @@ async def test_each_container_of_a_gang_gets_rank_and_addresses(cluster: Cluster
     ports = [desired.spec.environment["C10D_PORT"] for desired in containers]
     assert ports[0] == ports[1]
     await agents[1].say(containers[1], ContainerState.RUNNING)
-    early = asyncio.create_task(met(cluster, containers[1]))
+    early = asyncio.create_task(rendezvous(cluster, containers[1]))
     await agents[0].say(containers[0], ContainerState.RUNNING)
-    first = await met(cluster, containers[0])
+    first = await rendezvous(cluster, containers[0])
     assert first == {"addresses": ["10.0.0.1", "10.0.0.2"], "rank": 0, "slots": [2, 2]}
     assert await early == first | {"rank": 1}
 
 
-async def test_one_that_fails_ends_its_peers_and_is_named(cluster: Cluster):
+async def test_a_container_that_fails_ends_its_peers_and_is_named_as_the_cause(cluster: Cluster):
     experiment, agents, containers = await gang(cluster)
     for agent, desired in zip(agents, containers, strict=True):
         await agent.send_report(desired, ContainerState.RUNNING)
-    await met(cluster, containers[0])
+    await rendezvous(cluster, containers[0])
     exit_ = ContainerExit(
         kind="exited",
         code=137,
@@ -77,11 +77,11 @@ async def test_one_that_fails_ends_its_peers_and_is_named(cluster: Cluster):
     assert [(c["agentId"], c["ranks"][0]["rank"]) for c in attempt["containers"]] == [("one", 0), ("two", 2)]
 
 
-async def test_one_that_is_done_waits_for_its_peers(cluster: Cluster):
+async def test_an_attempt_runs_until_all_its_containers_have_exited(cluster: Cluster):
     experiment, agents, containers = await gang(cluster)
     for agent, desired in zip(agents, containers, strict=True):
         await agent.send_report(desired, ContainerState.RUNNING)
-    await met(cluster, containers[0])
+    await rendezvous(cluster, containers[0])
     await agents[0].exit(containers[0])
     assert await cluster.state(experiment) == "STATE_RUNNING"
     assert [desired.state for desired in await agents[1].desired()] == ["running"]
@@ -93,28 +93,30 @@ async def test_one_that_is_done_waits_for_its_peers(cluster: Cluster):
     await eventually(ended)
 
 
-async def test_who_is_late_is_named(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_container_that_is_late_at_the_rendezvous_is_named_in_the_log(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(rendezvous_wait, "LATE_SECONDS", 0.0)
     _, agents, containers = await gang(cluster)
     await agents[0].say(containers[0], ContainerState.RUNNING)
-    waiting = asyncio.create_task(met(cluster, containers[0]))
+    waiting = asyncio.create_task(rendezvous(cluster, containers[0]))
 
-    async def said() -> bool:
+    async def is_logged() -> bool:
         return any("waiting for container 1 on agent two (assigned)" in line for line in await lines(cluster))
 
-    await eventually(said)
+    await eventually(is_logged)
     await agents[1].say(containers[1], ContainerState.RUNNING)
     async with asyncio.timeout(10):
         assert (await waiting)["rank"] == 0
 
 
-async def test_an_agent_beside_the_master_is_known_to_its_peers_by_the_masters_address(cluster: Cluster):
+async def test_peers_of_an_agent_on_the_masters_machine_get_the_masters_address(cluster: Cluster):
     _, agents, containers = await gang(cluster, "127.0.0.1", "10.0.0.2")
-    for name, seen in (("one", "127.0.0.1"), ("two", "10.0.0.9")):
-        cluster.master.registry.add(Link(name, socket=None, master_seen_at=seen))
+    for name, address in (("one", "127.0.0.1"), ("two", "10.0.0.9")):
+        cluster.master.registry.add(Link(name, socket=None, master_seen_at=address))
     for agent, desired in zip(agents, containers, strict=True):
         await agent.send_report(desired, ContainerState.RUNNING)
-    assert (await met(cluster, containers[1]))["addresses"] == ["10.0.0.9", "10.0.0.2"]
+    assert (await rendezvous(cluster, containers[1]))["addresses"] == ["10.0.0.9", "10.0.0.2"]
 
 
 async def test_containers_get_the_clusters_network_interface(tmp_path: Path):
@@ -123,7 +125,7 @@ async def test_containers_get_the_clusters_network_interface(tmp_path: Path):
         assert {desired.spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"] for desired in containers} == {"ib0"}
 
 
-async def test_more_slots_than_all_agents_have(cluster: Cluster):
+async def test_a_trial_with_more_slots_than_all_agents_have_is_refused(cluster: Cluster):
     await cluster.join("one", slots=2)
     answer = await cluster.post("/api/v1/experiments", {"config": WIDE, "activate": True})
     assert answer.status_code == 400

@@ -1,4 +1,4 @@
-"""A halving search on a cluster whose agents are played: who is stopped, what is recorded, and how it ends."""
+"""A halving search on a cluster with fake agents: stopped trials, recorded decisions, and its end."""
 
 from collections.abc import Collection
 from typing import Any
@@ -22,7 +22,7 @@ searcher: {name: async_halving, metric: loss, max_trials: 3, num_rungs: 2, max_l
 """
 
 
-async def started(agent: FakeAgent, count: int) -> list[DesiredContainer]:
+async def run_desired(agent: FakeAgent, count: int) -> list[DesiredContainer]:
     containers = sorted(await agent.wait_for_desired(count), key=lambda desired: desired.allocation_id)
     for desired in containers:
         await agent.run(desired)
@@ -52,14 +52,14 @@ async def trial(cluster: Cluster, trial_id: int) -> dict[str, Any]:
 
 
 async def decisions(cluster: Cluster, count: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
 
     async def enough() -> bool:
-        found[:] = (await cluster.get("/detent/experiments/1/search"))["decisions"]
-        return len(found) >= count
+        rows[:] = (await cluster.get("/detent/experiments/1/search"))["decisions"]
+        return len(rows) >= count
 
     await eventually(enough)
-    return found
+    return rows
 
 
 async def next_desired(agent: FakeAgent, known: Collection[DesiredContainer]) -> DesiredContainer:
@@ -86,17 +86,17 @@ async def is_asked_to_leave(cluster: Cluster, desired: DesiredContainer) -> bool
 async def test_a_stopped_trial_leaves_at_once_is_not_restarted_and_makes_room(cluster: Cluster):
     agent = await cluster.join(slots=2)
     experiment = await cluster.create(HALVING)
-    kept, stopped = await started(agent, 2)
+    kept, stopped = await run_desired(agent, 2)
     await report(cluster, kept, 2, {"loss": 0.2})
     await report(cluster, stopped, 2, {"loss": 0.5})
-    found = await decisions(cluster, 5)
+    decided = await decisions(cluster, 5)
     ids = [await trial_of(cluster, desired) for desired in (kept, stopped)]
-    assert [(each["trialId"], each["kind"], each["reason"]) for each in found[2:]] == [
+    assert [(each["trialId"], each["kind"], each["reason"]) for each in decided[2:]] == [
         (ids[0], "kept", "kept at rung 1: 1st of 1, 1 kept (loss 0.2 after 2 batches)"),
         (ids[1], "stopped", "stopped at rung 1: 2nd of 2, 1 kept (loss 0.5 after 2 batches)"),
         (3, "created", "created: trial 3 of 3"),
     ]
-    assert (found[3]["rung"], found[3]["rank"], found[3]["metric"], found[3]["trained"]) == (1, 2, 0.5, 2)
+    assert (decided[3]["rung"], decided[3]["rank"], decided[3]["metric"], decided[3]["trained"]) == (1, 2, 0.5, 2)
     assert await is_asked_to_leave(cluster, stopped)
     assert not await is_asked_to_leave(cluster, kept)
     log = (await cluster.client.get(f"/api/v1/trials/{ids[1]}/logs")).text
@@ -113,9 +113,9 @@ async def test_a_stopped_trial_leaves_at_once_is_not_restarted_and_makes_room(cl
     assert await trial_of(cluster, last) == 3
     ended = await trial(cluster, ids[1])
     assert (ended["state"], ended["restarts"]) == ("STATE_COMPLETED", 0)
-    shown = (await cluster.get(f"/detent/trials/{ids[1]}/decisions"))["decisions"]
-    (own,) = [each for each in shown if each["kind"] == "stopped"]
-    assert own["reason"] == found[3]["reason"]
+    own_decisions = (await cluster.get(f"/detent/trials/{ids[1]}/decisions"))["decisions"]
+    (own,) = [each for each in own_decisions if each["kind"] == "stopped"]
+    assert own["reason"] == decided[3]["reason"]
     await agent.run(last)
     await report(cluster, last, 8, {"loss": 0.1})
     await report(cluster, kept, 8, {"loss": 0.2})
@@ -140,7 +140,7 @@ async def test_a_stopped_trial_leaves_at_once_is_not_restarted_and_makes_room(cl
 async def test_a_report_without_the_metric_ends_the_experiment_with_the_reason(cluster: Cluster):
     agent = await cluster.join(slots=2)
     experiment = await cluster.create(HALVING)
-    containers = await started(agent, 2)
+    containers = await run_desired(agent, 2)
     await report(cluster, containers[0], 2, {"accuracy": 0.9})
     await report(cluster, containers[0], 3, {"accuracy": 0.9})
 
@@ -163,23 +163,23 @@ async def test_a_report_without_the_metric_ends_the_experiment_with_the_reason(c
 async def test_reports_of_one_step_are_judged_together_when_the_metric_has_come(cluster: Cluster):
     agent = await cluster.join(slots=2)
     experiment = await cluster.create(HALVING)
-    first, _second = await started(agent, 2)
+    first, _second = await run_desired(agent, 2)
     await report(cluster, first, 2, {"accuracy": 0.9})
     await report(cluster, first, 2, {"loss": 0.5})
     await report(cluster, first, 3, {"accuracy": 0.9})
     await report(cluster, first, 3, {"loss": 0.4})
-    found = await decisions(cluster, 3)
-    assert "loss 0.5 after 2 batches" in found[2]["reason"]
+    decided = await decisions(cluster, 3)
+    assert "loss 0.5 after 2 batches" in decided[2]["reason"]
     assert await cluster.state(experiment) == "STATE_RUNNING"
 
 
 async def test_a_trial_that_diverges_fails_alone_and_its_log_says_why(cluster: Cluster):
     agent = await cluster.join(slots=2)
     await cluster.create(HALVING)
-    first, _second = await started(agent, 2)
+    first, _second = await run_desired(agent, 2)
     await report(cluster, first, 2, {"loss": "NaN"})
-    found = await decisions(cluster, 4)
-    assert (found[2]["kind"], found[3]["kind"]) == ("stopped", "created")
+    decided = await decisions(cluster, 4)
+    assert (decided[2]["kind"], decided[3]["kind"]) == ("stopped", "created")
     await agent.send_report(first, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
     number = await trial_of(cluster, first)
 
@@ -194,10 +194,10 @@ async def test_a_trial_that_diverges_fails_alone_and_its_log_says_why(cluster: C
 async def test_a_search_whose_every_trial_fails_ends_in_error_with_the_reason(cluster: Cluster):
     agent = await cluster.join(slots=2)
     experiment = await cluster.create(HALVING)
-    seen: list[DesiredContainer] = []
+    containers: list[DesiredContainer] = []
     for _ in range(3):
-        desired = await next_desired(agent, seen)
-        seen.append(desired)
+        desired = await next_desired(agent, containers)
+        containers.append(desired)
         await agent.run(desired)
         await agent.exit(desired, code=3)
 
@@ -209,7 +209,7 @@ async def test_a_search_whose_every_trial_fails_ends_in_error_with_the_reason(cl
     assert text == "failed: every trial of the search failed (3 of 3); trial 1: the process exited with code 3"
 
 
-async def test_the_preview_of_the_older_api(cluster: Cluster):
+async def test_the_preview_of_a_search_counts_its_trials_by_length(cluster: Cluster):
     searcher = {"name": "adaptive_asha", "metric": "loss", "max_trials": 16, "time_metric": "batches", "max_time": 64}
     answer = await cluster.post("/api/v1/preview-hp-search", {"config": {"searcher": searcher}, "seed": 3})
     assert answer.status_code == 200, answer.text
@@ -228,7 +228,7 @@ async def test_the_preview_of_the_older_api(cluster: Cluster):
 async def test_limits_of_a_running_search_are_changed_by_its_owner(cluster: Cluster):
     agent = await cluster.join(slots=4)
     await cluster.create(HALVING)
-    await started(agent, 2)
+    await run_desired(agent, 2)
     body = {"searcher": {"maxTrials": 5, "maxConcurrentTrials": 4}}
     answer = await cluster.client.patch("/api/v1/experiments/1", json=body)
     assert answer.status_code == 200, answer.text
@@ -262,7 +262,7 @@ async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(clus
     """The events after the snapshot are processed again, and the next decision is the one that would have followed."""
     agent = await cluster.join(slots=2)
     await cluster.create(HALVING)
-    kept, stopped = await started(agent, 2)
+    kept, stopped = await run_desired(agent, 2)
     await report(cluster, kept, 2, {"loss": 0.2})
     await decisions(cluster, 3)
     async with cluster.master.database.read() as session:
@@ -270,5 +270,5 @@ async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(clus
     assert row.searcher_cursor > row.searcher_snapshot.get("cursor", 0)
     cluster.master.search._methods.clear()
     await report(cluster, stopped, 2, {"loss": 0.5})
-    found = await decisions(cluster, 4)
-    assert found[3]["reason"].startswith("stopped at rung 1: 2nd of 2")
+    decided = await decisions(cluster, 4)
+    assert decided[3]["reason"].startswith("stopped at rung 1: 2nd of 2")

@@ -1,4 +1,4 @@
-"""Metrics that are not finite, and trials that are silent: named once in the log, in lists, and where causes are shown."""
+"""Metrics that are not finite, and silent trials: a warning once in the log, and a note in lists and states."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,7 +55,7 @@ async def test_the_first_metric_that_is_not_finite_is_warned_about_once(cluster:
     assert len(await warnings(cluster)) == 1
 
 
-async def test_a_metric_that_is_not_finite_stops_the_trial_where_the_configuration_says_so(cluster: Cluster):
+async def test_a_metric_that_is_not_finite_stops_the_trial_if_health_nan_is_stop(cluster: Cluster):
     agent, desired, task = await running(cluster, "health: {nan: stop}\nmax_restarts: 5\n")
     await report(cluster, task, 2, {"loss": "NaN"}, group="validation")
 
@@ -88,7 +88,7 @@ async def test_a_metric_that_is_not_finite_stops_the_trial_where_the_configurati
         ("health: {silent_after: 0}", 45, False),
     ],
 )
-async def test_a_silent_trial_has_a_note(tmp_path: Path, section: str, minutes: int, is_noted: bool):
+async def test_a_silent_trial_has_a_note_until_it_reports(tmp_path: Path, section: str, minutes: int, is_noted: bool):
     clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
     async with open_cluster(tmp_path, clock) as cluster:
         _, _, task = await running(cluster, section)

@@ -1,4 +1,4 @@
-"""Ids are found by their beginnings."""
+"""Completion of ids from their prefixes."""
 
 from tests.support.cluster import Cluster
 
@@ -8,8 +8,8 @@ async def test_a_prefix_finds_the_ids_that_begin_with_it_and_a_whole_id_itself(c
     await cluster.create()
     jobs = [(await cluster.get(f"/api/v1/experiments/{n}"))["experiment"]["jobId"] for n in (1, 2)]
     first = next(length for length in range(1, 40) if jobs[0][:length] != jobs[1][:length])
-    found = await cluster.get("/detent/ids/jobs", prefix=jobs[0][:first])
-    assert found == {"ids": [jobs[0]]}
+    answer = await cluster.get("/detent/ids/jobs", prefix=jobs[0][:first])
+    assert answer == {"ids": [jobs[0]]}
     assert await cluster.get("/detent/ids/jobs", prefix=jobs[1]) == {"ids": [jobs[1]]}
     assert len((await cluster.get("/detent/ids/tasks", prefix="1."))["ids"]) == 1
     assert await cluster.get("/detent/ids/checkpoints", prefix="ff") == {"ids": []}

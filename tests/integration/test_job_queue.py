@@ -1,4 +1,4 @@
-"""The job queue: its order, and who may change which place."""
+"""The job queue: its order, and the changes that owners and admins may make."""
 
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ async def queue(cluster: Cluster, pool: str = "default", **query: Any) -> list[d
     return [each["full"] for each in answer["jobs"]]
 
 
-async def waiting(cluster: Cluster, count: int) -> list[str]:
-    """Creates experiments that wait, on a cluster on which nothing runs; returns all jobs, first the oldest."""
+async def create_waiting(cluster: Cluster, count: int) -> list[str]:
+    """Creates experiments that wait for slots; returns the ids of all jobs in the order of the queue."""
     before = len(await queue(cluster))
     for _ in range(count):
         await cluster.create()
@@ -34,20 +34,20 @@ async def update(cluster: Cluster, *updates: dict[str, Any]) -> str:
     return "" if answer.status_code == 200 else f"{answer.status_code} {answer.json()['error']['error']}"
 
 
-async def test_the_queue_shows_what_runs_and_how_many_wait_ahead(cluster: Cluster):
+async def test_the_queue_shows_running_jobs_and_the_number_ahead_of_waiting_ones(cluster: Cluster):
     agent = await cluster.join(slots=1)
     await cluster.create(CONFIG + "resources: {priority: 7, weight: 2.5}\n")
     await agent.wait_for_desired()
     await cluster.create()
     await cluster.create()
     await eventually(lambda: _has(cluster, 3))
-    shown = await queue(cluster)
-    assert [(each["summary"]["state"], each["summary"]["jobsAhead"]) for each in shown] == [
+    jobs = await queue(cluster)
+    assert [(each["summary"]["state"], each["summary"]["jobsAhead"]) for each in jobs] == [
         ("STATE_SCHEDULED", 0),
         ("STATE_QUEUED", 0),
         ("STATE_QUEUED", 1),
     ]
-    first = shown[0]
+    first = jobs[0]
     assert (first["type"], first["entityId"], first["name"]) == ("TYPE_EXPERIMENT", "1", "tiny")
     assert (first["priority"], first["weight"], first["requestedSlots"], first["allocatedSlots"]) == (7, 2.5, 1, 1)
     assert [each["entityId"] for each in await queue(cluster, states="STATE_QUEUED")] == ["2", "3"]
@@ -57,7 +57,7 @@ async def test_the_queue_shows_what_runs_and_how_many_wait_ahead(cluster: Cluste
 
 
 async def test_a_job_moves_ahead_of_another_and_its_trial_starts_first(cluster: Cluster):
-    first, second, third = await waiting(cluster, 3)
+    first, second, third = await create_waiting(cluster, 3)
     assert await update(cluster, {"jobId": third, "aheadOf": first}) == ""
     assert [each["jobId"] for each in await queue(cluster)] == [third, first, second]
     assert await update(cluster, {"jobId": third, "behindOf": first}) == ""
@@ -66,22 +66,22 @@ async def test_a_job_moves_ahead_of_another_and_its_trial_starts_first(cluster: 
     assert {each.allocation_id.split(".")[0] for each in await agent.wait_for_desired(2)} == {"1", "3"}
 
 
-async def test_a_batch_is_applied_whole_or_not_at_all(cluster: Cluster):
-    first, second = await waiting(cluster, 2)
-    said = await update(cluster, {"jobId": first, "priority": 60}, {"jobId": second, "priority": 0}, {"jobId": "gone"})
-    assert said.startswith("400 a priority must be between 1 and 99; job 'gone' not found")
+async def test_a_batch_of_job_changes_is_applied_whole_or_not_at_all(cluster: Cluster):
+    first, second = await create_waiting(cluster, 2)
+    error = await update(cluster, {"jobId": first, "priority": 60}, {"jobId": second, "priority": 0}, {"jobId": "gone"})
+    assert error.startswith("400 a priority must be between 1 and 99; job 'gone' not found")
     assert [each["priority"] for each in await queue(cluster)] == [42, 42]
     assert await update(cluster, {"jobId": first, "priority": 60}, {"jobId": second, "weight": 3}) == ""
     assert [(each["jobId"], each["priority"], each["weight"]) for each in await queue(cluster)] == [
         (second, 42, 3),
         (first, 60, 1),
     ]
-    shown = (await cluster.get("/api/v1/experiments/1"))["experiment"]["config"]["resources"]
-    assert shown["priority"] == 60
+    resources = (await cluster.get("/api/v1/experiments/1"))["experiment"]["config"]["resources"]
+    assert resources["priority"] == 60
 
 
 async def test_a_dry_run_says_what_would_change_and_changes_nothing(cluster: Cluster):
-    first, second, third = await waiting(cluster, 3)
+    first, second, third = await create_waiting(cluster, 3)
     body = {"updates": [{"jobId": third, "aheadOf": first}], "dryRun": True}
     answer = (await cluster.post("/detent/job-queues", body)).json()
     assert answer == {"changes": [{"jobId": third, "fields": ["position"], "passed": [first, second]}]}
@@ -89,9 +89,9 @@ async def test_a_dry_run_says_what_would_change_and_changes_nothing(cluster: Clu
 
 
 async def test_owners_worsen_and_reorder_their_own_jobs_and_no_others(cluster: Cluster):
-    (admins,) = await waiting(cluster, 1)
+    (admins,) = await create_waiting(cluster, 1)
     await login(cluster.client, "determined")
-    await waiting(cluster, 2)
+    await create_waiting(cluster, 2)
     mine, other = (each["jobId"] for each in await queue(cluster) if each["username"] == "determined")
     assert await update(cluster, {"jobId": mine, "priority": 50}) == ""
     assert await update(cluster, {"jobId": mine, "priority": 42}) == ""
@@ -108,7 +108,7 @@ async def test_owners_worsen_and_reorder_their_own_jobs_and_no_others(cluster: C
 async def test_a_moved_job_starts_in_the_other_pool(tmp_path: Path):
     pools = [{"pool_name": "default"}, {"pool_name": "big", "description": "eight slots"}]
     async with open_cluster(tmp_path, resource_pools=pools) as cluster:
-        (job,) = await waiting(cluster, 1)
+        (job,) = await create_waiting(cluster, 1)
         big = await cluster.join("big", slots=8, pool="big")
         assert "unknown resource pool" in await update(cluster, {"jobId": job, "resourcePool": "bigg"})
         assert await update(cluster, {"jobId": job, "resourcePool": "big"}) == ""
@@ -119,7 +119,7 @@ async def test_a_moved_job_starts_in_the_other_pool(tmp_path: Path):
         assert [each["jobId"] for each in await queue(cluster, "big")] == [job]
 
 
-async def test_a_running_job_that_is_moved_leaves_with_a_checkpoint_and_follows(tmp_path: Path):
+async def test_a_running_job_that_is_moved_is_preempted_and_starts_in_the_other_pool(tmp_path: Path):
     async with open_cluster(tmp_path, resource_pools=[{"pool_name": "default"}, {"pool_name": "big"}]) as cluster:
         small = await cluster.join("small")
         await cluster.create()
@@ -127,10 +127,10 @@ async def test_a_running_job_that_is_moved_leaves_with_a_checkpoint_and_follows(
         await small.run(desired)
         (job,) = [each["jobId"] for each in await queue(cluster)]
         assert await update(cluster, {"jobId": job, "resourcePool": "big"}) == ""
-        asked = await cluster.client.get(
+        answer = await cluster.client.get(
             f"/api/v1/allocations/{desired.allocation_id}/signals/preemption", params={"timeout_seconds": 0}
         )
-        assert asked.json() == {"preempt": True}
+        assert answer.json() == {"preempt": True}
         await cluster.post(f"/api/v1/allocations/{desired.allocation_id}/signals/ack_preemption", {})
         await small.exit(desired)
         big = await cluster.join("big", pool="big")
@@ -147,8 +147,10 @@ async def test_a_running_job_that_is_moved_leaves_with_a_checkpoint_and_follows(
         ({"aheadOf": "a", "behindOf": "b"}, "400 give ahead_of or behind_of, not both"),
     ],
 )
-async def test_a_wrong_change_is_named(cluster: Cluster, change: dict[str, Any], expected: str):
-    (job,) = await waiting(cluster, 1)
+async def test_an_invalid_change_of_a_job_is_refused_with_the_reason(
+    cluster: Cluster, change: dict[str, Any], expected: str
+):
+    (job,) = await create_waiting(cluster, 1)
     assert (await update(cluster, {"jobId": job, **change})).startswith(expected)
 
 

@@ -1,4 +1,4 @@
-"""Jobs of experiments: what the queue orders by, and how it changes."""
+"""Jobs of experiments: pool, priority, weight and position, and how they change."""
 
 import pytest
 from sqlalchemy import select

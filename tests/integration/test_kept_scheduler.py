@@ -1,4 +1,4 @@
-"""The scheduler's states are kept and follow the commits: they equal states that are read anew, whatever happened."""
+"""The scheduler's states in memory follow the commits: they equal states that are read anew."""
 
 import logging
 import random
@@ -39,7 +39,7 @@ AGENTS = tuple(f"agent-{n}" for n in range(5))
 
 
 class Writer:
-    """Makes random changes by the functions that the product makes them with."""
+    """Makes random changes with the functions of the product."""
 
     def __init__(self, cluster: Cluster, seed: int) -> None:
         self.master = cluster.master
@@ -88,12 +88,12 @@ class Writer:
         self.jobs.append(name)
 
     async def change_job(self, session: WriteSession) -> None:
-        found = [job for job in self.jobs if await session.get(JobRow, job)]
-        if found:
+        jobs = [job for job in self.jobs if await session.get(JobRow, job)]
+        if jobs:
             values: dict[str, Any] = self.rng.choice(
                 [{"priority": 7}, {"weight": 3.0}, {"max_slots": 1}, {"position": EARLIEST}, {"priority": 42}]
             )
-            await job_rows.change(session, self.rng.choice(found), **values)
+            await job_rows.change(session, self.rng.choice(jobs), **values)
 
     async def withdraw(self, session: WriteSession) -> None:
         rows = await self._rows(session, AllocationState.PENDING)
@@ -137,7 +137,7 @@ class Writer:
         await self.master.agents.welcome(hello)
 
     async def agent(self) -> None:
-        """Something happens to an agent, each in a transaction of its own."""
+        """Changes a random agent, in a transaction of its own."""
         agents, name, rng = self.master.agents, self.rng.choice(AGENTS), self.rng
         async with self.master.database.read() as session:
             row = await agent_rows.find(session, name)
@@ -204,7 +204,7 @@ def manager_of(cluster: Cluster) -> AgentManager:
 
 @pytest.fixture
 async def quiet(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """A master whose own loops place nothing."""
+    """Yields a master whose own loops place nothing."""
     async with open_cluster(tmp_path, resource_pools=POOLS) as cluster:
         cluster.master.draining.set()
         yield cluster
@@ -216,7 +216,7 @@ def sorted_plan(plan: Plan) -> Any:
 
 
 async def plans(cluster: Cluster) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns what the kept states and states that are read anew decide, by pool."""
+    """Returns the plans of the kept states and of states that are read anew, by pool."""
     async with manager_of(cluster).kept.current() as pools:
         kept = {name: sorted_plan(pool.scheduler.plan()) for name, pool in pools.items()}
     fresh = PoolStates(cluster.master.settings.pools, lambda _: True)
@@ -249,7 +249,7 @@ async def test_kept_states_equal_those_read_anew_after_random_commits_and_rollba
     assert [record.message for record in caplog.records if "kept state" in record.message] == []
 
 
-async def test_a_rolled_back_change_reaches_no_state(quiet: Cluster):
+async def test_a_rolled_back_change_is_not_noted_for_the_scheduler(quiet: Cluster):
     writer = Writer(quiet, 1)
     await writer.manager.reconcile()
     async with rolled_back(quiet.master.database) as session:
@@ -280,7 +280,7 @@ async def test_a_check_replaces_a_state_that_differs(quiet: Cluster, caplog: pyt
     async with kept.current() as pools:
         name, pool = next((name, pool) for pool in pools.values() for name in pool.scheduler.pool.queue.requests)
         pool.scheduler.edit().remove(name)
-    found = await kept.check()
-    assert name in found.allocations
+    difference = await kept.check()
+    assert name in difference.allocations
     assert "the kept state of the queue differed" in caplog.text
     assert not await kept.check()

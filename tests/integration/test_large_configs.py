@@ -1,4 +1,4 @@
-"""A configuration near the limit of 1 MiB holds the event loop of the master for no one else."""
+"""Configurations near the limit of 1 MiB do not block the event loop of the master."""
 
 import asyncio
 import threading
@@ -23,7 +23,7 @@ CHECKPOINTS = 5
 
 
 def filled(head: str, line: str, limit: int = MAX_BYTES) -> str:
-    """CONFIG and as many lines as fit."""
+    """Returns CONFIG with as many lines as fit into the limit."""
     parts = [CONFIG, head]
     size = sum(map(len, parts))
     for number in count():
@@ -40,34 +40,34 @@ UNKNOWN = filled("", "unknown{}: 1\n")
 
 
 async def ask_health(cluster: Cluster, stop: asyncio.Event) -> int:
-    asked = 0
+    answered = 0
     while not stop.is_set():
         answer = await cluster.client.get("/health")
         assert answer.status_code == 200
-        asked += 1
+        answered += 1
         await asyncio.sleep(0.02)
-    return asked
+    return answered
 
 
 @pytest.mark.parametrize(
     "text", [SECRETS, pytest.param(UNKNOWN, marks=pytest.mark.long)], ids=["secrets", "unknown fields"]
 )
-async def test_creating_and_reading_holds_nobody(cluster: Cluster, text: str):
+async def test_creating_and_reading_a_large_configuration_does_not_block_the_event_loop(cluster: Cluster, text: str):
     stop = asyncio.Event()
     async with heartbeat() as heart, asyncio.TaskGroup() as group:
         health = group.create_task(ask_health(cluster, stop))
         checked = await cluster.post("/detent/config/check", {"config": text})
         created = await cluster.post("/api/v1/experiments", {"config": text})
-        shown = await cluster.client.get("/api/v1/experiments")
+        listed = await cluster.client.get("/api/v1/experiments")
         origins = await cluster.client.get("/detent/experiments/1/config") if created.status_code == 200 else created
         stop.set()
     print(f"longest gap {heart.longest_gap:.3f} s, {health.result()} answers of /health")
     assert checked.status_code == 200
     assert checked.json()["ok"] is (text is not UNKNOWN)
     assert created.status_code == (400 if text is UNKNOWN else 200)
-    assert shown.status_code == 200
+    assert listed.status_code == 200
     assert origins.status_code == created.status_code
-    assert "hidden" not in shown.text + created.text
+    assert "hidden" not in listed.text + created.text
     assert health.result() > 10
     assert heart.longest_gap < MAX_GAP_SECONDS
 
@@ -77,8 +77,8 @@ async def test_a_configuration_that_is_too_large_is_refused_with_its_limit(clust
     answer = await cluster.post("/api/v1/experiments", {"config": text})
     assert answer.status_code == 400
     assert f"larger than {MAX_BYTES:,} bytes" in answer.text
-    found = (await cluster.post("/detent/config/check", {"config": text})).json()
-    assert found["ok"] is False
+    check = (await cluster.post("/detent/config/check", {"config": text})).json()
+    assert check["ok"] is False
 
 
 async def test_a_large_fork_takes_over_masked_secrets(cluster: Cluster):
@@ -96,7 +96,7 @@ async def test_a_large_fork_takes_over_masked_secrets(cluster: Cluster):
 
 
 async def test_many_labels_are_stored_in_small_statements(cluster: Cluster):
-    """A statement is prepared on the event loop: one of 76,000 rows held it for more than half a second."""
+    """Statements are prepared on the event loop, and one of 76,000 rows blocks it for more than half a second."""
     rows: list[int] = []
 
     def note(each: Execution) -> None:
@@ -110,7 +110,7 @@ async def test_many_labels_are_stored_in_small_statements(cluster: Cluster):
 
 
 async def test_a_list_of_checkpoints_masks_a_configuration_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    """... and a long one outside the event loop."""
+    """A long configuration is masked outside the event loop."""
     agent = await cluster.join()
     await cluster.create(filled("data:\n  secrets:\n", "    key{}: hidden\n", MAX_BYTES // 8))
     (desired,) = await agent.wait_for_desired()

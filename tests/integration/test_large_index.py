@@ -1,4 +1,4 @@
-"""The index of an experiment with very many values is updated in lots; others write between them."""
+"""The index of an experiment with very many values is updated in lots, and other writes run between them."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def count(cluster: Cluster, *conditions: Any) -> int:
         return (await session.scalars(select(func.count()).where(*conditions))).one()
 
 
-async def up_to_date(cluster: Cluster) -> None:
+async def index_all(cluster: Cluster) -> None:
     async def nothing_is_stale() -> bool:
         await cluster.master.indexer.catch_up(at_once=True)
         return await count(cluster, ExperimentRow.values_stale) == await count(cluster, TrialRow.values_stale) == 0
@@ -28,7 +28,7 @@ async def up_to_date(cluster: Cluster) -> None:
     await eventually(nothing_is_stale)
 
 
-async def counted(cluster: Cluster, project: int = 1) -> int:
+async def column_count(cluster: Cluster, project: int = 1) -> int:
     return await count(cluster, ColumnCountRow.project_id == project, ColumnCountRow.count == 1)
 
 
@@ -42,14 +42,14 @@ async def test_very_many_hyperparameters_are_indexed_moved_and_removed_in_lots(c
         project = await add_project(session)
     with write_holds(cluster.master.database) as holds:
         await cluster.create(MANY, activate=False)
-        await up_to_date(cluster)
+        await index_all(cluster)
         assert await count(cluster, ColumnValueRow.experiment_id == 1) >= VALUES
-        values = await counted(cluster)
+        values = await column_count(cluster)
         assert values >= VALUES
         body = {"projectId": 1, "experimentIds": [1], "destinationProjectId": project}
         assert (await cluster.post("/api/v1/projects/1/experiments/move", body)).status_code == 200
-        await up_to_date(cluster)
-        assert (await counted(cluster), await counted(cluster, project)) == (0, values)
+        await index_all(cluster)
+        assert (await column_count(cluster), await column_count(cluster, project)) == (0, values)
         await cluster.post("/api/v1/experiments/1/kill")
 
         async def ended() -> bool:
@@ -59,7 +59,7 @@ async def test_very_many_hyperparameters_are_indexed_moved_and_removed_in_lots(c
         assert (await cluster.client.delete("/api/v1/experiments/1")).status_code == 200
 
         async def deleted() -> bool:
-            return await count(cluster, ColumnValueRow.experiment_id == 1) == await counted(cluster, project) == 0
+            return await count(cluster, ColumnValueRow.experiment_id == 1) == await column_count(cluster, project) == 0
 
         await eventually(deleted)
     check(holds)
@@ -76,6 +76,6 @@ async def test_very_many_metrics_of_a_report_are_indexed_in_lots(cluster: Cluste
     with write_holds(cluster.master.database) as holds:
         answer = await cluster.post("/api/v1/trials/1/metrics", body, **cluster.as_task(desired.allocation_id))
         assert answer.status_code == 200, answer.text
-        await up_to_date(cluster)
-    assert await counted(cluster) >= METRICS
+        await index_all(cluster)
+    assert await column_count(cluster) >= METRICS
     check(holds)

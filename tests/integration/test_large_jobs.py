@@ -1,4 +1,4 @@
-"""Changes of jobs, experiments and agents with very many trials: others write between their lots, and none is lost."""
+"""Changes of jobs, experiments and agents with very many trials: they run in lots, with other writes between them."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ hyperparameters: {x: {type: double, minval: 0, maxval: 1}}
 POOLS = [{"pool_name": "default"}, {"pool_name": "big"}]
 JOB, EXPERIMENT = "job-2", "/api/v1/experiments/2"
 FILLED = TrialRow.request_id.like("00000000-%")
-"""The trials that ``fill`` has put there; the searches create others."""
+"""The trials that ``fill`` adds; the searches create others."""
 RESUMED = (EventRow.target_type == "trial", EventRow.payload["to"].as_string() == "ACTIVE")
 PENDING = AllocationRow.state == AllocationState.PENDING
 
@@ -42,11 +42,10 @@ async def two_pools(tmp_path: Path) -> AsyncIterator[Cluster]:
         yield cluster
 
 
-async def put(
+async def add_waiting(
     cluster: Cluster, count: int, *more: Callable[[Connection], None], trials: int = COUNT, config: str = SEARCH
 ) -> None:
-    """Adds waiting trials past the sessions of the master, from experiment 2 on; the first one only has their
-    configuration."""
+    """Adds waiting trials directly to the database, from experiment 2 on, with the configuration of experiment 1."""
     await cluster.create(config, activate=False)
     assert (await cluster.post("/api/v1/experiments/1/kill")).status_code == 200
     database = cluster.master.database
@@ -57,15 +56,15 @@ async def put(
             use_config_of(connection, 1)
             for each in more:
                 each(connection)
-        # No request makes a transaction as large: its pages would be copied in one that is measured.
+        # No request makes a transaction as large. Its pages would be copied during one that is measured.
         path = cluster.master.settings.data / "master.sqlite"
         if path.exists():
-            with contextlib.closing(sqlite3.connect(path)) as other:
-                other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            with contextlib.closing(sqlite3.connect(path)) as reader:
+                reader.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     async with database.write_lock:
         await asyncio.to_thread(write)
-    # The index learns how many trials an experiment has as they are created, and then works in lots.
+    # The index counts the trials of an experiment as they are created, and then works in lots.
     await cluster.master.indexer.catch_up(at_once=True)
     database.queue_changes.is_known = False
     database.notifications.publish({notifications.SCHEDULE})
@@ -78,10 +77,10 @@ async def count(cluster: Cluster, *conditions: Any) -> int:
 
 
 async def all_are(cluster: Cluster, number: int, *conditions: Any, within: float = 30) -> None:
-    async def they_are() -> bool:
+    async def have_changed() -> bool:
         return await count(cluster, *conditions) == number
 
-    await eventually(they_are, within=within)
+    await eventually(have_changed, within=within)
 
 
 def check(holds: Holds) -> None:
@@ -96,7 +95,7 @@ async def update(cluster: Cluster, *changes: dict[str, Any]) -> None:
 
 async def test_a_job_of_very_many_waiting_trials_moves_to_another_pool_in_lots(two_pools: Cluster):
     cluster = two_pools
-    await put(cluster, COUNT)
+    await add_waiting(cluster, COUNT)
     with write_holds(cluster.master.database) as holds:
         await update(cluster, {"jobId": JOB, "resourcePool": "big"})
         assert await count(cluster, PENDING, AllocationRow.pool == "default") > 0
@@ -107,7 +106,7 @@ async def test_a_job_of_very_many_waiting_trials_moves_to_another_pool_in_lots(t
 
 async def test_a_job_that_moves_back_between_the_lots_keeps_the_trials_that_had_not_moved(two_pools: Cluster):
     cluster = two_pools
-    await put(cluster, COUNT)
+    await add_waiting(cluster, COUNT)
     await update(cluster, {"jobId": JOB, "resourcePool": "big"})
     await update(cluster, {"jobId": JOB, "resourcePool": "default"})
     await all_are(cluster, COUNT, PENDING, AllocationRow.pool == "default")
@@ -116,7 +115,7 @@ async def test_a_job_that_moves_back_between_the_lots_keeps_the_trials_that_had_
 
 async def test_a_move_to_another_pool_goes_on_between_its_lots_when_the_master_starts_again(tmp_path: Path):
     async with open_cluster(tmp_path, resource_pools=POOLS) as cluster:
-        await put(cluster, COUNT)
+        await add_waiting(cluster, COUNT)
         await update(cluster, {"jobId": JOB, "resourcePool": "big"})
         assert await count(cluster, PENDING, AllocationRow.pool == "default") > 0
     async with open_cluster(tmp_path, resource_pools=POOLS) as cluster:
@@ -125,28 +124,28 @@ async def test_a_move_to_another_pool_goes_on_between_its_lots_when_the_master_s
 
 @pytest.mark.parametrize("number", [8_000, pytest.param(100_000, marks=pytest.mark.long)])
 async def test_waiting_trials_follow_the_priority_of_their_job_in_lots(cluster: Cluster, number: int):
-    await put(cluster, number, trials=number)
+    await add_waiting(cluster, number, trials=number)
     with write_holds(cluster.master.database) as holds:
         await update(cluster, {"jobId": JOB, "priority": 77})
-        # What decides is read from the job.
+        # The scheduler reads the priority from the job.
         assert await count(cluster, PENDING, AllocationRow.priority != 77) > 0
         await all_are(cluster, number, PENDING, AllocationRow.priority == 77)
     check(holds)
 
 
 async def test_a_hundred_jobs_of_a_long_queue_change_their_places_at_once(cluster: Cluster):
-    await put(cluster, JOBS, trials=1)
+    await add_waiting(cluster, JOBS, trials=1)
     with write_holds(cluster.master.database) as holds:
         await update(cluster, *({"jobId": f"job-{2 + 99 * n % JOBS}", "aheadOf": "job-100"} for n in range(3, 27)))
         await update(cluster, *({"jobId": f"job-{number}", "priority": 50} for number in range(2, 102)))
     check(holds)
-    found = (await cluster.get("/api/v1/job-queues-v2", resourcePool="default", limit=JOBS))["jobs"]
-    assert sum(each["full"]["priority"] == 50 for each in found) >= 100
+    jobs = (await cluster.get("/api/v1/job-queues-v2", resourcePool="default", limit=JOBS))["jobs"]
+    assert sum(each["full"]["priority"] == 50 for each in jobs) >= 100
 
 
 async def test_a_search_of_very_many_ended_trials_is_continued_in_lots(cluster: Cluster):
     number = 2 * COUNT
-    await put(cluster, number, end_all, trials=number)
+    await add_waiting(cluster, number, end_all, trials=number)
     with write_holds(cluster.master.database) as holds:
         answer = await cluster.post("/api/v1/experiments/continue", {"id": 2})
         assert answer.status_code == 200, answer.text
@@ -157,7 +156,7 @@ async def test_a_search_of_very_many_ended_trials_is_continued_in_lots(cluster: 
 
 
 async def test_a_continued_search_is_paused_between_its_lots(cluster: Cluster):
-    await put(cluster, COUNT, end_all)
+    await add_waiting(cluster, COUNT, end_all)
     assert (await cluster.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
     assert (await cluster.post(f"{EXPERIMENT}/pause")).status_code == 200
     await all_are(cluster, COUNT, FILLED, TrialRow.state == TrialState.PAUSED)
@@ -165,7 +164,7 @@ async def test_a_continued_search_is_paused_between_its_lots(cluster: Cluster):
 
 async def test_a_continued_search_goes_on_between_its_lots_when_the_master_starts_again(tmp_path: Path):
     async with open_cluster(tmp_path) as cluster:
-        await put(cluster, COUNT, end_all)
+        await add_waiting(cluster, COUNT, end_all)
         assert (await cluster.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
         assert await count(cluster, FILLED, TrialRow.state == TrialState.CANCELED) > 0
     async with open_cluster(tmp_path) as cluster:
@@ -173,7 +172,7 @@ async def test_a_continued_search_goes_on_between_its_lots_when_the_master_start
 
 
 async def test_a_continued_search_that_is_killed_between_its_lots_lets_no_more_trials_train(cluster: Cluster):
-    await put(cluster, COUNT, end_all)
+    await add_waiting(cluster, COUNT, end_all)
     assert (await cluster.post("/api/v1/experiments/continue", {"id": 2})).status_code == 200
     assert (await cluster.post(f"{EXPERIMENT}/kill")).status_code == 200
     ended = ExperimentRow.id == 2, ExperimentRow.state == ExperimentState.CANCELED
@@ -182,13 +181,13 @@ async def test_a_continued_search_that_is_killed_between_its_lots_lets_no_more_t
     assert 0 < await count(cluster, *RESUMED) < COUNT
 
 
-async def with_containers(cluster: Cluster) -> None:
+async def add_containers(cluster: Cluster) -> None:
     await cluster.join(slots=CONTAINERS)
-    await put(cluster, CONTAINERS, lambda connection: run_all(connection, "one"))
+    await add_waiting(cluster, CONTAINERS, lambda connection: run_all(connection, "one"))
 
 
 async def test_the_containers_of_an_agent_that_its_provider_ends_are_lost_in_lots(cluster: Cluster):
-    await with_containers(cluster)
+    await add_containers(cluster)
     with write_holds(cluster.master.database) as holds:
         async with cluster.master.database.write() as session:
             await cluster.master.agents.retire(session, "one", why="it is idle")
@@ -202,7 +201,7 @@ async def test_the_containers_of_a_disabled_agent_end_also_if_the_master_starts_
 ):
     killed = AllocationRow.kill_requested_at.is_not(None)
     async with open_cluster(tmp_path) as cluster:
-        await with_containers(cluster)
+        await add_containers(cluster)
         assert (await cluster.post("/api/v1/agents/one/disable", {})).status_code == 200
         assert await count(cluster, killed) < CONTAINERS
     async with open_cluster(tmp_path) as cluster:
@@ -211,9 +210,9 @@ async def test_the_containers_of_a_disabled_agent_end_also_if_the_master_starts_
 
 
 async def test_an_agent_that_is_enabled_again_keeps_the_containers_that_were_not_asked_to_end(cluster: Cluster):
-    await with_containers(cluster)
+    await add_containers(cluster)
     assert (await cluster.post("/api/v1/agents/one/disable", {})).status_code == 200
     assert (await cluster.post("/api/v1/agents/one/enable", {})).status_code == 200
-    asked = await count(cluster, AllocationRow.kill_requested_at.is_not(None))
+    killed = await count(cluster, AllocationRow.kill_requested_at.is_not(None))
     await cluster.master.agents.sweep()
-    assert await count(cluster, AllocationRow.kill_requested_at.is_not(None)) == asked < CONTAINERS
+    assert await count(cluster, AllocationRow.kill_requested_at.is_not(None)) == killed < CONTAINERS

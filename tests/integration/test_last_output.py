@@ -40,7 +40,7 @@ def batch_of(desired: DesiredContainer, *texts: str, start: int = 0) -> OutputBa
     )
 
 
-async def started(cluster: Cluster, config: str = CONFIG) -> tuple[FakeAgent, DesiredContainer]:
+async def run_trial(cluster: Cluster, config: str = CONFIG) -> tuple[FakeAgent, DesiredContainer]:
     agent = await cluster.join()
     await cluster.create(config)
     (desired,) = await agent.wait_for_desired()
@@ -49,7 +49,7 @@ async def started(cluster: Cluster, config: str = CONFIG) -> tuple[FakeAgent, De
 
 
 async def end(cluster: Cluster, agent: FakeAgent, desired: DesiredContainer, *batches: OutputBatch) -> dict[str, int]:
-    """Reports the end of a container that exited with code 1; returns what the agent is answered."""
+    """Reports the end of a container that exited with code 1; returns the answer to the agent."""
     ended = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
     stored = StoredReport()
     await cluster.master.agents.on_report(
@@ -63,8 +63,8 @@ async def end(cluster: Cluster, agent: FakeAgent, desired: DesiredContainer, *ba
 
 async def lines(cluster: Cluster) -> list[str]:
     answer = await cluster.client.get("/api/v1/trials/1/logs")
-    found = [json.loads(line)["result"] for line in answer.text.splitlines()]
-    return [line["log"].removesuffix("\n") for line in found if line["source"] != "master"]
+    entries = [json.loads(line)["result"] for line in answer.text.splitlines()]
+    return [line["log"].removesuffix("\n") for line in entries if line["source"] != "master"]
 
 
 async def container(cluster: Cluster, desired: DesiredContainer) -> ContainerRow:
@@ -72,18 +72,18 @@ async def container(cluster: Cluster, desired: DesiredContainer) -> ContainerRow
         return (await session.scalars(select(ContainerRow).where(ContainerRow.id == desired.container_id))).one()
 
 
-async def test_it_is_stored_in_the_transaction_of_the_end(cluster: Cluster):
-    agent, desired = await started(cluster)
-    with transactions(cluster.master.database) as found:
+async def test_last_output_is_stored_in_the_transaction_of_the_end(cluster: Cluster):
+    agent, desired = await run_trial(cluster)
+    with transactions(cluster.master.database) as committed:
         assert await end(cluster, agent, desired, batch_of(desired, "loss 1", "loss 2")) == {desired.container_id: 2}
-    (of_end,) = [each for each in found if any("output_done" in text and "UPDATE" in text for text in each)]
+    (of_end,) = [each for each in committed if any("output_done" in text and "UPDATE" in text for text in each)]
     assert sum(text.startswith("INSERT INTO task_logs") for text in of_end) == 1
     assert await lines(cluster) == ["loss 1", "loss 2"]
     row = await container(cluster, desired)
     assert (row.state, row.output_offset, row.output_done) == (ContainerState.TERMINATED, 2, True)
 
 
-async def test_it_is_answered_with_the_next_desired_state(cluster: Cluster):
+async def test_last_output_is_acknowledged_with_the_next_desired_state(cluster: Cluster):
     await cluster.create()
     async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)]) as socket:
         assert (await socket.answer())["takes_last_output"]
@@ -109,23 +109,25 @@ async def test_it_is_answered_with_the_next_desired_state(cluster: Cluster):
     ],
     ids=["not what follows", "a line that a policy matches", "much"],
 )
-async def test_what_is_not_stored_is_left_to_the_agent(cluster: Cluster, texts: list[str], start: int, policies: str):
-    agent, desired = await started(cluster, CONFIG + policies)
+async def test_last_output_that_is_not_stored_with_the_end_is_left_to_the_agent(
+    cluster: Cluster, texts: list[str], start: int, policies: str
+):
+    agent, desired = await run_trial(cluster, CONFIG + policies)
     assert await end(cluster, agent, desired, batch_of(desired, *texts, start=start)) == {desired.container_id: 0}
     assert await lines(cluster) == []
     row = await container(cluster, desired)
     assert (row.state, row.output_offset, row.output_done) == (ContainerState.TERMINATED, 0, False)
 
 
-async def test_a_line_that_no_policy_matches_is_stored(cluster: Cluster):
-    agent, desired = await started(cluster, CONFIG + POLICY)
+async def test_last_output_that_no_policy_matches_is_stored(cluster: Cluster):
+    agent, desired = await run_trial(cluster, CONFIG + POLICY)
     assert await end(cluster, agent, desired, batch_of(desired, "loss 1")) == {desired.container_id: 1}
     assert await lines(cluster) == ["loss 1"]
 
 
-async def test_output_that_was_stored_before_is_not_stored_again(cluster: Cluster):
-    """The agent sent it and was not answered."""
-    agent, desired = await started(cluster)
+async def test_last_output_that_was_stored_before_is_not_stored_again(cluster: Cluster):
+    """The agent sent it before and got no answer."""
+    agent, desired = await run_trial(cluster)
     body = batch_of(desired, "loss 1").model_dump()
     headers = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
     assert (await cluster.client.post("/detent/agents/one/output", json=body, headers=headers)).json() == {
@@ -135,16 +137,18 @@ async def test_output_that_was_stored_before_is_not_stored_again(cluster: Cluste
     assert (await lines(cluster), (await container(cluster, desired)).output_done) == (["loss 1"], True)
 
 
-async def test_that_of_another_agents_container_is_not_stored(cluster: Cluster):
-    _, desired = await started(cluster)
+async def test_last_output_of_another_agents_container_is_not_stored(cluster: Cluster):
+    _, desired = await run_trial(cluster)
     other = await cluster.join("two")
     assert await end(cluster, other, desired, batch_of(desired, "made up")) == {}
     assert await lines(cluster) == []
 
 
-async def test_nothing_of_an_end_that_cannot_be_stored_is_answered(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    """The rest of its transaction fails."""
-    agent, desired = await started(cluster)
+async def test_last_output_of_an_end_that_cannot_be_stored_is_not_acknowledged(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    """The rest of the transaction fails."""
+    agent, desired = await run_trial(cluster)
     monkeypatch.setattr(Agents, "_change_statuses", AsyncMock(side_effect=RuntimeError("a defect")))
     ended = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
     stored = StoredReport()

@@ -1,4 +1,4 @@
-"""Values of an experiment that are changed later: the rules of submission hold, and its configuration follows."""
+"""Changes of an experiment after its submission: the same rules apply, and its configuration follows."""
 
 from typing import Any
 
@@ -66,15 +66,15 @@ async def archived_experiment(cluster: Cluster) -> str:
     return path
 
 
-async def test_what_people_write_about_an_archived_experiment_can_be_changed(cluster: Cluster):
+async def test_name_description_notes_and_labels_of_an_archived_experiment_can_be_changed(cluster: Cluster):
     path = await archived_experiment(cluster)
     body = {"name": "kept", "description": "why", "notes": "a note", "labels": ["a"]}
     answer = await cluster.client.patch(path, json=body)
     assert answer.status_code == 200, answer.text
     assert (await cluster.client.put(f"{path}/labels/b")).json() == {"labels": ["a", "b"]}
     assert (await cluster.client.delete(f"{path}/labels/a")).json() == {"labels": ["b"]}
-    found = (await cluster.get(path))["experiment"]
-    assert {name: found[name] for name in body} == {**body, "labels": ["b"]}
+    experiment = (await cluster.get(path))["experiment"]
+    assert {name: experiment[name] for name in body} == {**body, "labels": ["b"]}
     refused = await cluster.client.patch(path, json={"name": "x", "checkpointStorage": {"saveTrialBest": 0}})
     assert "is archived; unarchive it first" in refused.text
     assert (await cluster.get(path))["experiment"]["name"] == "kept"

@@ -13,7 +13,7 @@ from determined_master.logs import log_pager
 Line = tuple[str, dict[str, Any]]
 
 
-async def task(cluster: Cluster) -> str:
+async def start_task(cluster: Cluster) -> str:
     agent = await cluster.join()
     await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -28,7 +28,7 @@ async def ship(cluster: Cluster, task_id: str, *texts: str, **more: Any) -> None
 
 
 async def fill(cluster: Cluster, task_id: str, count: int, text: str = "line {}") -> None:
-    """Past the API. In a thread: on the loop it would wait for a commit that only the loop can end."""
+    """Adds lines directly to the database, in a thread: on the loop it would wait for a commit of the same loop."""
     rows = [(task_id, number, text.format(number)) for number in range(count)]
     statement = (
         "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error)"
@@ -38,16 +38,16 @@ async def fill(cluster: Cluster, task_id: str, count: int, text: str = "line {}"
 
 
 async def page(cluster: Cluster, **query: Any) -> dict[str, Any]:
-    found: dict[str, Any] = await cluster.get("/detent/trials/1/logs", **query)
-    return found
+    body: dict[str, Any] = await cluster.get("/detent/trials/1/logs", **query)
+    return body
 
 
-def texts(found: dict[str, Any]) -> list[str]:
-    return [line["text"] for line in found["lines"]]
+def texts(body: dict[str, Any]) -> list[str]:
+    return [line["text"] for line in body["lines"]]
 
 
 async def test_an_empty_log_has_an_empty_page(cluster: Cluster):
-    await task(cluster)
+    await start_task(cluster)
     nothing = {"lines": [], "atStart": True, "atEnd": True, "firstId": None, "lastId": None, "scannedTo": None}
     assert await page(cluster) == nothing
     assert await page(cluster, search="x") == nothing
@@ -60,14 +60,14 @@ async def test_an_empty_log_has_an_empty_page(cluster: Cluster):
 
 
 async def test_an_empty_line_is_a_line(cluster: Cluster):
-    task_id = await task(cluster)
+    task_id = await start_task(cluster)
     await ship(cluster, task_id, "", "after it")
     assert texts(await page(cluster)) == ["", "after it"]
     assert texts(await page(cluster, search="after")) == ["after it"]
 
 
-async def test_pages_go_back_and_forth_and_miss_nothing(cluster: Cluster):
-    await fill(cluster, await task(cluster), 25)
+async def test_log_pages_in_both_directions_contain_every_line(cluster: Cluster):
+    await fill(cluster, await start_task(cluster), 25)
     newest = await page(cluster, limit=10)
     assert (newest["atStart"], newest["atEnd"], newest["lastId"]) == (False, True, 25)
     assert texts(newest) == [f"line {i}" for i in range(15, 25)]
@@ -86,24 +86,24 @@ async def test_pages_go_back_and_forth_and_miss_nothing(cluster: Cluster):
 
 
 async def test_log_pages_are_filtered_and_searched(cluster: Cluster):
-    task_id = await task(cluster)
+    task_id = await start_task(cluster)
     await ship(cluster, task_id, "Epoch 1: 100%", level="INFO", rankId=0, allocationId=f"{task_id}.1")
     await ship(cluster, task_id, "ValueError: bad", level="LOG_LEVEL_ERROR", rankId=1, stdtype="stderr", source="agent")
     await ship(cluster, task_id, "epoch_2 (100)", containerId="c", agentId="a")
 
-    async def found(**query: Any) -> list[str]:
+    async def search(**query: Any) -> list[str]:
         return [text[:5] for text in texts(await page(cluster, **query))]
 
-    assert await found(levels=["ERROR", "LOG_LEVEL_CRITICAL"]) == ["Value"]
-    assert await found(levels=[""]) == ["epoch"]
-    assert await found(rankIds=[1, -1]) == ["Value", "epoch"]
-    assert await found(stdtypes=["stderr"], sources=["agent"]) == ["Value"]
-    assert await found(allocationIds=[f"{task_id}.1"]) == ["Epoch"]
-    assert await found(search="EPOCH") == ["Epoch", "epoch"]
-    assert await found(search="0%") == ["Epoch"]
-    assert await found(search="h_2") == ["epoch"]
-    assert await found(search=r"^epoch.\d", regex=True) == ["epoch"]
-    assert await found(search=r"\(1|Value", regex=True, before=3) == ["Value"]
+    assert await search(levels=["ERROR", "LOG_LEVEL_CRITICAL"]) == ["Value"]
+    assert await search(levels=[""]) == ["epoch"]
+    assert await search(rankIds=[1, -1]) == ["Value", "epoch"]
+    assert await search(stdtypes=["stderr"], sources=["agent"]) == ["Value"]
+    assert await search(allocationIds=[f"{task_id}.1"]) == ["Epoch"]
+    assert await search(search="EPOCH") == ["Epoch", "epoch"]
+    assert await search(search="0%") == ["Epoch"]
+    assert await search(search="h_2") == ["epoch"]
+    assert await search(search=r"^epoch.\d", regex=True) == ["epoch"]
+    assert await search(search=r"\(1|Value", regex=True, before=3) == ["Value"]
     lines = (await page(cluster))["lines"]
     assert [(line["level"], line["rank"], line["runId"]) for line in lines] == [
         ("INFO", 0, 1),
@@ -117,29 +117,29 @@ async def test_log_pages_are_filtered_and_searched(cluster: Cluster):
 
 
 @pytest.mark.parametrize("query", [{"search": "needle"}, {"search": "needl.", "regex": True}, {"levels": ["DEBUG"]}])
-async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(
+async def test_a_search_examines_a_bounded_number_of_lines_and_returns_where_to_continue(
     cluster: Cluster, query: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(log_pager, "SCANNED", 1500)
-    task_id = await task(cluster)
+    task_id = await start_task(cluster)
     await ship(cluster, task_id, "needle", level="DEBUG")
     await fill(cluster, task_id, 4000)
-    before, asked = None, 0
+    before, requests = None, 0
     while True:
-        found = await page(cluster, **query, **({} if before is None else {"before": before}))
-        asked += 1
-        if found["scannedTo"] is None:
+        body = await page(cluster, **query, **({} if before is None else {"before": before}))
+        requests += 1
+        if body["scannedTo"] is None:
             break
-        assert not found["lines"]
-        assert not found["atStart"]
-        before = found["scannedTo"]
-    assert (asked, texts(found), found["atStart"]) == (3, ["needle"], True)
-    up = await page(cluster, **query, after=1)
-    assert (up["lines"], up["scannedTo"], up["atEnd"], up["atStart"]) == ([], 1501, False, False)
+        assert not body["lines"]
+        assert not body["atStart"]
+        before = body["scannedTo"]
+    assert (requests, texts(body), body["atStart"]) == (3, ["needle"], True)
+    forward = await page(cluster, **query, after=1)
+    assert (forward["lines"], forward["scannedTo"], forward["atEnd"], forward["atStart"]) == ([], 1501, False, False)
 
 
-async def test_nested_repetitions_take_linear_time(cluster: Cluster):
-    task_id = await task(cluster)
+async def test_a_search_with_nested_repetitions_takes_linear_time(cluster: Cluster):
+    task_id = await start_task(cluster)
     await ship(cluster, task_id, "a" * 5000 + "b", "aaaa")
     answer = await cluster.client.get("/detent/trials/1/logs", params={"search": "(a+)+$", "regex": True})
     assert answer.status_code == 200, answer.text
@@ -147,8 +147,8 @@ async def test_nested_repetitions_take_linear_time(cluster: Cluster):
 
 
 @pytest.mark.parametrize("wrong", ["(", "*", "a{2000}", r"(a)\1", "a(?=b)", "(?<!a)b"])
-async def test_an_expression_that_cannot_be_searched_for_is_refused_in_words(cluster: Cluster, wrong: str):
-    task_id = await task(cluster)
+async def test_an_unsupported_regular_expression_is_refused_with_the_reason(cluster: Cluster, wrong: str):
+    task_id = await start_task(cluster)
     await ship(cluster, task_id, "ab")
     answer = await cluster.client.get("/detent/trials/1/logs", params={"search": wrong, "regex": True})
     assert answer.status_code == 400, answer.text
@@ -156,20 +156,20 @@ async def test_an_expression_that_cannot_be_searched_for_is_refused_in_words(clu
     assert "Lookaround" in answer.json()["error"]["error"]
 
 
-async def test_a_search_starts_no_process(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    """Forty searches at once, each of which would take for ever by backtracking."""
-    task_id = await task(cluster)
+async def test_a_search_of_a_log_starts_no_process(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    """There are forty searches at once, none of which would end by backtracking."""
+    task_id = await start_task(cluster)
     await ship(cluster, task_id, *(["a" * 5000 + "b"] * 200))
-    started: list[object] = []
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", lambda *argv, **_: started.append(argv))
+    processes: list[object] = []
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", lambda *argv, **_: processes.append(argv))
     query = {"search": "(a+)+$", "regex": True}
     answers = await asyncio.gather(*(cluster.client.get("/detent/trials/1/logs", params=query) for _ in range(40)))
     assert {answer.status_code for answer in answers} == {200}
-    assert not started
+    assert not processes
 
 
-async def test_a_line_of_ten_megabytes_is_cut_in_pages_and_whole_when_asked_for(cluster: Cluster):
-    task_id = await task(cluster)
+async def test_a_line_of_ten_megabytes_is_truncated_in_pages_and_returned_whole_by_its_id(cluster: Cluster):
+    task_id = await start_task(cluster)
     long = "ü" * 10_000_000
     await ship(cluster, task_id, long, "\x1b[31mred\x1b[0m\x00\x07")
     first, second = (await page(cluster))["lines"]
@@ -179,8 +179,8 @@ async def test_a_line_of_ten_megabytes_is_cut_in_pages_and_whole_when_asked_for(
     assert whole["line"]["text"] == long
 
 
-async def test_the_first_error_and_the_extent(cluster: Cluster):
-    task_id = await task(cluster)
+async def test_the_first_error_and_the_extent_of_a_log_are_returned(cluster: Cluster):
+    task_id = await start_task(cluster)
     await ship(cluster, task_id, "fine", "Error rate 3")
     await ship(cluster, task_id, "Traceback (most recent call last):", "ValueError: x", rankId=2)
     first = (await cluster.get("/detent/trials/1/logs/first-error"))["line"]
@@ -193,7 +193,7 @@ async def test_the_first_error_and_the_extent(cluster: Cluster):
 
 async def test_the_first_error_is_the_earliest_of_its_attempt_and_the_tasks_own(cluster: Cluster):
     """Lines of two agents arrive in any order; those of master and agent count only if the task wrote none."""
-    task_id = await task(cluster)
+    task_id = await start_task(cluster)
 
     def at(second: int, run: int, source: str = "task") -> dict[str, Any]:
         time = f"2026-01-01T10:00:{second:02}Z"
@@ -212,32 +212,32 @@ async def test_the_first_error_is_the_earliest_of_its_attempt_and_the_tasks_own(
 
 
 async def test_the_quoted_line_of_an_earlier_attempt_comes_before_the_error_of_a_later_one(cluster: Cluster):
-    task_id = await task(cluster)
+    task_id = await start_task(cluster)
     first, second = f"{task_id}.1", f"{task_id}.2"
     await ship(cluster, task_id, "loss 0.5", "no data", allocationId=first)
     cause = "attempt 1 of 2 failed: no data (exit code 1); attempt 2 of 2 follows"
     await ship(cluster, task_id, cause, level="ERROR", allocationId=first, source="master")
     await ship(cluster, task_id, "no data", "ValueError: x", allocationId=second)
-    found = (await cluster.get("/detent/trials/1/logs/first-error"))["line"]
-    assert (found["text"], found["allocationId"]) == ("no data", first)
+    line = (await cluster.get("/detent/trials/1/logs/first-error"))["line"]
+    assert (line["text"], line["allocationId"]) == ("no data", first)
     later = (await cluster.get("/detent/trials/1/logs/first-error", allocationId=second))["line"]
     assert later["text"] == "ValueError: x"
 
 
-async def test_a_line_has_a_number_within_its_log_alone(cluster: Cluster):
-    first = await task(cluster)
+async def test_lines_are_numbered_within_their_own_log(cluster: Cluster):
+    first = await start_task(cluster)
     await fill(cluster, "another", 7)
     await fill(cluster, first, 5)
     await fill(cluster, "another", 3)
     await fill(cluster, first, 4)
     ids = [line["id"] for line in (await page(cluster))["lines"]]
     assert ids == [*range(8, 13), *range(16, 20)]
-    found = [(await cluster.get("/detent/trials/1/logs/extent", line=each))["number"] for each in ids]
-    assert found == list(range(1, 10))
+    numbers = [(await cluster.get("/detent/trials/1/logs/extent", line=each))["number"] for each in ids]
+    assert numbers == list(range(1, 10))
 
 
-async def test_a_download_is_the_whole_log_as_people_see_it(cluster: Cluster):
-    task_id = await task(cluster)
+async def test_a_download_is_the_whole_log_as_formatted_text(cluster: Cluster):
+    task_id = await start_task(cluster)
     await fill(cluster, task_id, 1200)
     await ship(cluster, task_id, "end", level="INFO", rankId=3, containerId="0123456789")
     answer = await cluster.client.get("/detent/trials/1/logs/download")

@@ -1,4 +1,4 @@
-"""Log policies: a line that matches ends the restarts of its trial, keeps it from an agent, or only marks it."""
+"""Log policies: a matching line cancels the restarts of its trial, excludes its agent, or only marks the trial."""
 
 import json
 import random
@@ -20,7 +20,7 @@ CANCEL = "log_policies: [{name: full, pattern: 'no space left', action: cancel_r
 EXCLUDE = "log_policies: [{pattern: 'bad .*disk', action: {type: exclude_node}}]\n"
 
 
-async def started(cluster: Cluster, agent: FakeAgent, policies: str) -> DesiredContainer:
+async def start_trial(cluster: Cluster, agent: FakeAgent, policies: str) -> DesiredContainer:
     await cluster.create(CONFIG + policies)
     (desired,) = await agent.wait_for_desired()
     await agent.run(desired)
@@ -50,8 +50,8 @@ async def trial(cluster: Cluster) -> dict[str, Any]:
 
 async def has_state(cluster: Cluster, state: str) -> dict[str, Any]:
     async def reached() -> dict[str, Any] | None:
-        found = await trial(cluster)
-        return found if found["state"] == f"STATE_{state}" else None
+        current = await trial(cluster)
+        return current if current["state"] == f"STATE_{state}" else None
 
     return await eventually(reached)
 
@@ -68,7 +68,7 @@ async def log(cluster: Cluster) -> list[str]:
 
 async def test_a_failure_after_a_matching_line_is_not_followed_by_a_restart(cluster: Cluster):
     agent = await cluster.join()
-    desired = await started(cluster, agent, CANCEL)
+    desired = await start_trial(cluster, agent, CANCEL)
     await ship(cluster, agent, desired, "fine", "OSError: no space left on device", "no space left, again")
     await agent.exit(desired, code=1)
     ended = await has_state(cluster, "ERROR")
@@ -99,7 +99,7 @@ async def test_a_failure_after_a_matching_line_is_not_followed_by_a_restart(clus
 async def test_the_end_of_an_attempt_waits_for_its_last_lines(cluster: Cluster):
     """Agents report the end of a container before its last output."""
     agent = await cluster.join()
-    desired = await started(cluster, agent, CANCEL)
+    desired = await start_trial(cluster, agent, CANCEL)
     exit_ = ContainerExit(kind="exited", code=1)
     early = agent.report_of(desired, ContainerState.TERMINATED, exit_).model_copy(update={"output_done": False})
     await cluster.master.agents.on_report(agent.id, [early])
@@ -113,10 +113,10 @@ async def test_the_end_of_an_attempt_waits_for_its_last_lines(cluster: Cluster):
     assert (await has_state(cluster, "ERROR"))["restarts"] == 0
 
 
-async def test_an_agent_that_knows_the_container_no_more_has_sent_all_of_its_output(cluster: Cluster):
+async def test_the_output_of_a_container_that_its_agent_no_longer_knows_is_complete(cluster: Cluster):
     """The master may have crashed between the agent's last report and its own commit."""
     agent = await cluster.join()
-    desired = await started(cluster, agent, CANCEL)
+    desired = await start_trial(cluster, agent, CANCEL)
     end = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
     await cluster.master.agents.on_report(agent.id, [end.model_copy(update={"output_done": False})])
     assert len(await attempts(cluster)) == 1
@@ -129,7 +129,7 @@ async def test_an_agent_that_knows_the_container_no_more_has_sent_all_of_its_out
 
 async def test_an_agent_is_excluded_for_the_later_attempts_of_the_trial(cluster: Cluster):
     bad = await cluster.join("bad")
-    desired = await started(cluster, bad, EXCLUDE)
+    desired = await start_trial(cluster, bad, EXCLUDE)
     good = await cluster.join("good")
     await ship(cluster, bad, desired, "a bad old disk")
     await bad.exit(desired, code=1)
@@ -152,34 +152,34 @@ async def test_an_agent_is_excluded_for_the_later_attempts_of_the_trial(cluster:
 async def test_without_launch_error_a_trial_waits_for_another_agent(tmp_path: Path):
     async with open_cluster(tmp_path, launch_error=False) as cluster:
         agent = await cluster.join("bad")
-        desired = await started(cluster, agent, EXCLUDE)
+        desired = await start_trial(cluster, agent, EXCLUDE)
         await ship(cluster, agent, desired, "bad disk")
         await agent.exit(desired, code=1)
 
-        async def said() -> bool:
+        async def is_explained() -> bool:
             return "bad excluded by its log policies" in (await cluster.client.get("/detent/trials/1/why")).text
 
-        await eventually(said)
+        await eventually(is_explained)
         other = await cluster.join("other")
         await other.wait_for_desired()
 
 
-async def test_a_policy_without_an_action_only_marks_and_defaults_apply(cluster: Cluster):
+async def test_a_policy_without_an_action_only_marks_the_trial_and_default_policies_apply(cluster: Cluster):
     agent = await cluster.join()
-    desired = await started(cluster, agent, "")
+    desired = await start_trial(cluster, agent, "")
     await ship(cluster, agent, desired, "torch: CUDA out of memory. Tried")
     await agent.exit(desired, code=1)
     (again,) = await agent.wait_for_desired()
     assert again.allocation_id != desired.allocation_id
-    found = await trial(cluster)
-    assert (found["restarts"], found["logPolicyMatched"]) == (1, "CUDA OOM")
+    restarted = await trial(cluster)
+    assert (restarted["restarts"], restarted["logPolicyMatched"]) == (1, "CUDA OOM")
     (event,) = (await cluster.get("/detent/events", kind="log_policy_matched"))["events"]
     assert event["text"] == 'a line of trial 1 matched log policy "CUDA OOM"'
 
 
 async def test_the_echo_of_the_configuration_does_not_match(cluster: Cluster):
     agent = await cluster.join()
-    desired = await started(cluster, agent, CANCEL)
+    desired = await start_trial(cluster, agent, CANCEL)
     await ship(cluster, agent, desired, '{"log_policies": [{"name": "full", "pattern": "no space left"}]}')
     await agent.exit(desired, code=1)
     await agent.wait_for_desired()
@@ -189,7 +189,7 @@ async def test_the_echo_of_the_configuration_does_not_match(cluster: Cluster):
 async def test_a_match_survives_the_master_and_is_recorded_once_for_each_attempt(tmp_path: Path):
     async with open_cluster(tmp_path) as cluster:
         agent = await cluster.join()
-        desired = await started(cluster, agent, CANCEL)
+        desired = await start_trial(cluster, agent, CANCEL)
         await ship(cluster, agent, desired, "no space left")
     async with open_cluster(tmp_path) as cluster:
         agent = FakeAgent(cluster, "one")
@@ -200,10 +200,10 @@ async def test_a_match_survives_the_master_and_is_recorded_once_for_each_attempt
         assert len(attempt["policies"]) == 1
 
 
-async def test_a_match_is_undone_with_its_lines(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_a_match_of_a_log_policy_is_rolled_back_with_its_lines(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     """A transaction that fails after the match leaves neither lines nor match, and both are stored when it is repeated."""
     agent = await cluster.join()
-    desired = await started(cluster, agent, CANCEL)
+    desired = await start_trial(cluster, agent, CANCEL)
     insert, calls = policy_scan.repository.add, []
 
     def fails_once(*args: Any) -> None:
@@ -235,7 +235,7 @@ async def test_patterns_that_take_too_long_are_switched_off_and_the_log_says_so(
 ):
     monkeypatch.setattr(policies, "SECONDS_A_BATCH", -1.0)
     agent = await cluster.join()
-    desired = await started(cluster, agent, CANCEL)
+    desired = await start_trial(cluster, agent, CANCEL)
     await ship(cluster, agent, desired, "fine", "no space left")
     await ship(cluster, agent, desired, "no space left", start=2)
     assert (await attempts(cluster))[0]["policies"] == []
@@ -246,7 +246,7 @@ async def test_patterns_that_take_too_long_are_switched_off_and_the_log_says_so(
 async def test_lines_are_searched_before_the_transaction_that_stores_them(cluster: Cluster):
     pattern = "(?:a|b)*a(?:a|b){60}c"
     agent = await cluster.join()
-    desired = await started(cluster, agent, f"log_policies: [{{pattern: '{pattern}', action: cancel_retries}}]\n")
+    desired = await start_trial(cluster, agent, f"log_policies: [{{pattern: '{pattern}', action: cancel_retries}}]\n")
     noise = "".join(random.Random(1).choices("ab", k=32_000))
     with write_holds(cluster.master.database) as holds:
         await ship(cluster, agent, desired, *[noise] * 90)
@@ -255,9 +255,9 @@ async def test_lines_are_searched_before_the_transaction_that_stores_them(cluste
     assert any("the rest of this attempt is not compared" in line for line in await log(cluster))
 
 
-async def test_lines_of_a_long_batch_match_what_no_earlier_line_has_matched(cluster: Cluster):
+async def test_a_policy_matches_only_the_first_of_several_lines_of_an_attempt(cluster: Cluster):
     agent = await cluster.join()
-    desired = await started(cluster, agent, CANCEL)
+    desired = await start_trial(cluster, agent, CANCEL)
     noise = "x" * 5_000
     await ship(cluster, agent, desired, noise, "first: no space left", "second: no space left")
     await ship(cluster, agent, desired, noise, "third: no space left", start=3)

@@ -1,4 +1,4 @@
-"""Output: lines and offset in one transaction; filters; follow ends when all of it is here."""
+"""Logs over the API: batches of output, filters, and following a log until its end."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ async def ship(cluster: Cluster, desired, start, end, *texts, **more):
 
 
 async def read(cluster: Cluster, **query) -> list[dict]:
-    """Returns the lines; their texts without the line break that each has."""
+    """Returns the lines of the log, without the line break that ends each of them."""
     answer = await cluster.client.get("/api/v1/trials/1/logs", params=query)
     assert answer.status_code == 200, answer.text
     assert "\n\n" not in answer.text
@@ -52,7 +52,7 @@ async def test_a_batch_sent_twice_is_stored_once(cluster: Cluster):
     assert [line["log"] for line in await read(cluster)] == ["a", "b"]
 
 
-async def test_a_gap_is_not_stored_and_the_agent_is_told_where_to_go_on(cluster: Cluster):
+async def test_a_batch_after_a_gap_is_not_stored_and_answered_with_the_committed_offset(cluster: Cluster):
     _, desired = await setup(cluster)
     assert await ship(cluster, desired, 50, 60, "later") == 0
     assert await read(cluster) == []
@@ -67,7 +67,7 @@ async def test_a_line_ends_with_one_line_break_however_it_was_sent(cluster: Clus
     assert [line["message"].count("\n") for line in lines] == [1, 1, 1]
 
 
-async def test_the_message_is_what_people_see(cluster: Cluster):
+async def test_the_message_of_a_line_has_time_container_rank_and_level(cluster: Cluster):
     _, desired = await setup(cluster)
     await ship(cluster, desired, 0, 1, "hello", level="INFO", rank_id=3)
     line = (await read(cluster))[0]
@@ -97,32 +97,32 @@ async def test_logs_are_filtered_by_level_rank_stream_and_text(cluster: Cluster)
     ).text.startswith('{"error"')
 
 
-async def test_an_expression_goes_through_all_pages(cluster: Cluster, monkeypatch):
+async def test_a_regular_expression_is_applied_to_all_pages(cluster: Cluster, monkeypatch):
     monkeypatch.setattr(log_tail, "PAGE_MATCHED", 2)
     _, desired = await setup(cluster)
     for number, text in enumerate(("a1", "b", "a2", "a3", "b", "a4")):
         await ship(cluster, desired, number, number + 1, text)
-    found = {"searchText": "^a.$", "enableRegex": True}
-    assert [line["log"] for line in await read(cluster, **found)] == ["a1", "a2", "a3", "a4"]
-    assert [line["log"] for line in await read(cluster, **found, limit=3, orderBy="ORDER_BY_DESC")] == [
+    query = {"searchText": "^a.$", "enableRegex": True}
+    assert [line["log"] for line in await read(cluster, **query)] == ["a1", "a2", "a3", "a4"]
+    assert [line["log"] for line in await read(cluster, **query, limit=3, orderBy="ORDER_BY_DESC")] == [
         "a4",
         "a3",
         "a2",
     ]
 
 
-async def test_an_expression_of_nested_repetitions_holds_nobody_up(cluster: Cluster):
+async def test_a_regular_expression_of_nested_repetitions_blocks_no_other_request(cluster: Cluster):
     _, desired = await setup(cluster)
     await ship(cluster, desired, 0, 1, "a" * 5000 + "b")
-    asked = cluster.client.get("/api/v1/trials/1/logs", params={"searchText": "(a+)+$", "enableRegex": True})
-    endless = asyncio.ensure_future(asked)
+    request = cluster.client.get("/api/v1/trials/1/logs", params={"searchText": "(a+)+$", "enableRegex": True})
+    endless = asyncio.ensure_future(request)
     while not endless.done():
         assert (await asyncio.wait_for(cluster.client.get("/api/v1/me"), 2)).status_code == 200
     assert endless.result().status_code == 200
     assert endless.result().text == ""
 
 
-async def test_follow_ends_with_the_trial_and_misses_nothing(cluster: Cluster):
+async def test_following_a_log_ends_with_the_trial_and_misses_no_line(cluster: Cluster):
     agent, desired = await setup(cluster)
     following = asyncio.ensure_future(cluster.client.get("/api/v1/trials/1/logs", params={"follow": True}))
     await ship(cluster, desired, 0, 1, "a")
@@ -135,7 +135,7 @@ async def test_follow_ends_with_the_trial_and_misses_nothing(cluster: Cluster):
 
 
 @pytest.mark.parametrize("path", ["trials/1", "tasks/{}"])
-async def test_followed_fields_come_again_with_new_values_until_the_end(cluster: Cluster, path: str):
+async def test_followed_log_fields_are_sent_again_with_new_values_until_the_end(cluster: Cluster, path: str):
     agent, desired = await setup(cluster)
     await ship(cluster, desired, 0, 1, "a")
     where = f"/api/v1/{path.format(desired.spec.task_id)}/logs/fields"
@@ -170,7 +170,7 @@ async def test_a_task_may_not_write_another_tasks_log(cluster: Cluster):
     assert (await cluster.post("/api/v1/task/logs", other, **task)).status_code == 403
 
 
-async def test_a_page_ends_with_the_line_that_fills_it_and_nothing_is_left_out(cluster: Cluster):
+async def test_a_page_of_a_log_ends_with_the_line_that_fills_it_and_no_line_is_left_out(cluster: Cluster):
     _, desired = await setup(cluster)
     texts = [f"{number} " + "w" * size for number, size in enumerate((200_000, 200_000, 1, 700_000, 1, 1))]
     await ship(cluster, desired, 0, 60, *texts)

@@ -1,4 +1,4 @@
-"""Lists of users, workspaces, projects, tasks and labels are read by the database: thousands of rows are not loaded."""
+"""Lists of users, workspaces, projects, tasks and labels: the database sorts, filters and counts them."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -159,10 +159,10 @@ async def test_a_page_of_users_loads_its_own_rows_only(tmp_path: Path) -> None:
         with loads(UserRow) as loaded:
             answer = await cluster.get("/api/v1/users", name="user-", sortBy="SORT_BY_NAME", offset=100, limit=PAGE)
         assert answer["pagination"]["total"] == MANY
-        shown = {user["id"] for user in answer["users"]}
-        assert len(shown) == PAGE
+        ids = {user["id"] for user in answer["users"]}
+        assert len(ids) == PAGE
         caller = {row.id for row in rows if row.username == "admin"}
-        assert {row.id for row in loaded} - caller == shown - caller
+        assert {row.id for row in loaded} - caller == ids - caller
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,9 @@ async def test_a_page_of_users_loads_its_own_rows_only(tmp_path: Path) -> None:
         ("/api/v1/workspaces/1/projects", "projects", ProjectRow),
     ],
 )
-async def test_a_page_of_places_reads_its_own_rows_only(tmp_path: Path, path: str, key: str, model: type[Any]) -> None:
+async def test_a_page_of_workspaces_or_projects_reads_its_own_rows_only(
+    tmp_path: Path, path: str, key: str, model: type[Any]
+) -> None:
     async with open_cluster(tmp_path) as cluster:
         await add_places(cluster, MANY)
         counts = []
@@ -186,7 +188,9 @@ async def test_a_page_of_places_reads_its_own_rows_only(tmp_path: Path, path: st
 
 
 @pytest.mark.parametrize("batch", [2, list_queries.MAX_IDS_A_STATEMENT])
-async def test_places_count_their_experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+async def test_workspaces_and_projects_count_their_experiments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
     for module in (list_queries, experiment_rows):
         monkeypatch.setattr(module, "MAX_IDS_A_STATEMENT", batch)
     async with open_cluster(tmp_path) as cluster:

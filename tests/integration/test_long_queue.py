@@ -1,4 +1,4 @@
-"""Beside a long queue everybody is answered at once, and the queue itself is explained and moved on."""
+"""A long queue: requests are answered meanwhile, and the queue is explained, changed and read in slices."""
 
 import asyncio
 import time
@@ -21,11 +21,11 @@ from determined_master.resource_managers import waiting_reasons
 from determined_master.resource_managers.agent_manager import AgentManager
 
 MAX_SECONDS = 0.1
-"""The code that made its view anew for each decision took 0.4 s."""
+"""A scheduler that reads its state anew for each decision takes 0.4 s."""
 
 
 async def fill_queue(cluster: Cluster, count: int) -> None:
-    """Puts the rows into the database past the sessions of the master, as if it had been started with them."""
+    """Adds the rows directly to the database, as if the master had been started with them."""
     database = cluster.master.database
 
     def put() -> None:
@@ -37,15 +37,14 @@ async def fill_queue(cluster: Cluster, count: int) -> None:
     database.notifications.publish({notifications.SCHEDULE})
 
 
-async def placed(cluster: Cluster) -> int:
+async def count_placed(cluster: Cluster) -> int:
     async with cluster.master.database.read() as session:
         query = select(func.count()).where(AllocationRow.state == AllocationState.ASSIGNED)
         return (await session.scalars(query)).one()
 
 
-async def slowest(cluster: Cluster, over: asyncio.Event) -> list[float]:
-    """Asks for ``/info`` every ten milliseconds until the event is set. Returns the times from when each question was
-    due to its answer, the longest first."""
+async def response_times(cluster: Cluster, over: asyncio.Event) -> list[float]:
+    """Requests ``/info`` every ten milliseconds until the event is set; returns the response times, longest first."""
     times = []
     while not over.is_set():
         due = time.perf_counter() + 0.01
@@ -63,9 +62,9 @@ async def test_info_is_answered_while_a_long_queue_is_explained_changed_and_prov
     async with open_cluster(tmp_path, resource_pools=[{"pool_name": "default", "provider": PROVIDER}]) as cluster:
         await cluster.join("one", slots=4)
         await fill_queue(cluster, queued)
-        await eventually(lambda: placed(cluster), within=60)
+        await eventually(lambda: count_placed(cluster), within=60)
         over = asyncio.Event()
-        asking = asyncio.create_task(slowest(cluster, over))
+        asking = asyncio.create_task(response_times(cluster, over))
         answers: list[Any] = []
         for number in range(1, 13):
             answers.append(await cluster.get(f"/detent/experiments/{number + 20}/why"))
@@ -113,7 +112,7 @@ def slices() -> Iterator[list[float]]:
 
 
 async def test_a_long_queue_is_read_and_compared_in_slices(cluster: Cluster):
-    """In one piece it takes a second of the event loop."""
+    """In one piece, this blocks the event loop for a second."""
     manager = cluster.master.managers.of("default")
     assert isinstance(manager, AgentManager)
     await fill_queue(cluster, 10_000)

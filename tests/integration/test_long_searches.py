@@ -1,4 +1,4 @@
-"""Texts to search for that are longer than the database's patterns may be."""
+"""Searches for texts that are longer than a pattern of the database may be."""
 
 from tests.support.cluster import CONFIG, Cluster
 

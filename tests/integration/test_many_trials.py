@@ -47,7 +47,7 @@ async def add_search(cluster: Cluster, count: int) -> int:
             searcher_type="random",
             searcher_snapshot=search.snapshot(),
         )
-        created = [
+        trials = [
             TrialRow(
                 experiment_id=row.id,
                 request_id=action.request_id,
@@ -60,7 +60,7 @@ async def add_search(cluster: Cluster, count: int) -> int:
             for action in actions
             if isinstance(action, Create)
         ]
-        session.add_all([*created, *(TaskRow(**task_of(row, trial)) for trial in created)])
+        session.add_all([*trials, *(TaskRow(**task_of(row, trial)) for trial in trials)])
     return row.id
 
 
@@ -93,8 +93,8 @@ async def test_activate_pause_cancel_and_kill_take_few_statements(cluster: Clust
         async with cluster.master.database.write() as session:
             with writes(cluster.master.database) as statements:
                 await verb(experiment, ADMIN, session)
-            moved = (await session.scalars(select(func.count()).where(TrialRow.state == state))).one()
-        assert (moved, len(statements) < MAX_STATEMENTS) == (COUNT, True), (verb.__name__, len(statements))
+            changed = (await session.scalars(select(func.count()).where(TrialRow.state == state))).one()
+        assert (changed, len(statements) < MAX_STATEMENTS) == (COUNT, True), (verb.__name__, len(statements))
 
 
 async def test_slots_are_requested_and_given_back_in_few_statements(cluster: Cluster):
@@ -105,12 +105,10 @@ async def test_slots_are_requested_and_given_back_in_few_statements(cluster: Clu
         await cluster.master.lifecycle.pause(experiment, ADMIN)
     assert await allocations(cluster, AllocationState.PENDING) == 0
     async with cluster.master.database.read() as session:
-        ended = (
-            await session.scalars(select(AllocationRow).where(AllocationRow.task_id.like(f"{experiment}.%")))
-        ).all()
+        rows = (await session.scalars(select(AllocationRow).where(AllocationRow.task_id.like(f"{experiment}.%")))).all()
         query = select(EventRow.kind).where(EventRow.target_type == "allocation", EventRow.actor == SYSTEM)
         kinds = Counter((await session.scalars(query)).all())
-    assert {(row.exit_reason, row.message, row.settled, row.run_id) for row in ended} == {
+    assert {(row.exit_reason, row.message, row.settled, row.run_id) for row in rows} == {
         (ExitReason.KILLED, "paused by admin", True, 1)
     }
     assert kinds == {"requested": COUNT, "ended": COUNT}
@@ -131,12 +129,12 @@ async def test_a_search_that_is_killed_ends_in_few_statements(cluster: Cluster):
         await eventually(ended, within=60)
         assert await trials(cluster, TrialState.CANCELED) == COUNT
 
-        async def heard() -> bool:
+        async def all_are_processed() -> bool:
             async with cluster.master.database.read() as session:
                 row = await session.get_one(ExperimentRow, experiment)
             return len(row.searcher_snapshot["closed"]) == COUNT
 
-        await eventually(heard)
+        await eventually(all_are_processed)
     assert len(statements) < COUNT
     async with cluster.master.database.read() as session:
         row = (await session.scalars(select(TrialRow).limit(1))).one()
@@ -156,7 +154,7 @@ async def slowest_health(cluster: Cluster, until: asyncio.Event) -> float:
 
 @pytest.mark.long
 @pytest.mark.parametrize("last", ["cancel", "kill"])
-async def test_actions_on_ten_thousand_trials_block_nobody(cluster: Cluster, last: str):
+async def test_actions_on_ten_thousand_trials_block_no_other_request(cluster: Cluster, last: str):
     """Each action answers in seconds, and others are answered meanwhile."""
     experiment = await add_search(cluster, LONG_COUNT)
     over = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Reports of metrics: idempotent, the first value kept, what a newer run overtook hidden, NaN carried."""
+"""Metric reports: repeated, merged, refused and replaced ones, and values that are not finite."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from tests.support.cluster import Cluster, FakeAgent
 from tests.support.seeded_cluster import live_in
 
 
-async def running(cluster: Cluster) -> tuple[FakeAgent, Any, dict[str, str]]:
+async def run_trial(cluster: Cluster) -> tuple[FakeAgent, Any, dict[str, str]]:
     agent = await cluster.join()
     await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -38,16 +38,16 @@ async def stored(cluster: Cluster, group="training") -> list[tuple[int, int, dic
     text = (
         await cluster.client.get("/api/v1/trials/metrics/trial_metrics", params={"trialIds": 1, "group": group})
     ).text
-    found = []
+    reports = []
     for line in text.splitlines():
         for row in json.loads(line)["result"]["metrics"]:
             metrics = row["metrics"].get("avg_metrics") or row["metrics"].get("validation_metrics") or row["metrics"]
-            found.append((row["trialRunId"], row["totalBatches"], metrics))
-    return sorted(found, key=lambda row: (row[1], row[0]))
+            reports.append((row["trialRunId"], row["totalBatches"], metrics))
+    return sorted(reports, key=lambda row: (row[1], row[0]))
 
 
 async def next_run(cluster: Cluster, agent: FakeAgent, desired, *, checkpoint: tuple[str, int] | None = None):
-    """The attempt fails; the next one starts."""
+    """Lets the attempt fail; returns the next attempt and its headers."""
     headers = cluster.as_task(desired.allocation_id)
     if checkpoint:
         body = {"uuid": checkpoint[0], "taskId": desired.spec.task_id, "metadata": {"steps_completed": checkpoint[1]}}
@@ -59,7 +59,7 @@ async def next_run(cluster: Cluster, agent: FakeAgent, desired, *, checkpoint: t
 
 
 async def test_the_same_report_twice_is_stored_once(cluster: Cluster):
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     for _ in range(2):
         assert (await report(cluster, task, 1, {"loss": 0.5})).status_code == 200
     assert await stored(cluster) == [(1, 1, {"loss": 0.5})]
@@ -69,7 +69,7 @@ async def test_the_same_report_twice_is_stored_once(cluster: Cluster):
 
 @pytest.mark.sqlite
 async def test_a_report_waits_for_another_program_that_holds_the_database_and_nothing_else_does(cluster: Cluster):
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     assert (await report(cluster, task, 1, {"loss": 0.5})).status_code == 200
     other = sqlite3.connect(cluster.master.settings.data / "master.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -86,7 +86,7 @@ async def test_a_report_waits_for_another_program_that_holds_the_database_and_no
 
 @pytest.mark.sqlite
 async def test_a_report_whose_commit_fails_counts_nowhere_and_may_be_sent_again(cluster: Cluster):
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     assert (await report(cluster, task, 1, {"loss": 1.0})).status_code == 200
     with failing_commits(cluster):
         assert (await report(cluster, task, 2, {"loss": 3.0})).status_code >= 500
@@ -105,8 +105,8 @@ async def test_a_report_whose_commit_fails_counts_nowhere_and_may_be_sent_again(
     }
 
 
-async def test_new_keys_merge_and_another_value_is_refused(cluster: Cluster):
-    _, _, task = await running(cluster)
+async def test_a_report_of_a_reported_step_adds_keys_and_cannot_change_values(cluster: Cluster):
+    _, _, task = await run_trial(cluster)
     await report(cluster, task, 1, {"loss": 0.5})
     assert (await report(cluster, task, 1, {"accuracy": 1.0})).status_code == 200
     refused = await report(cluster, task, 1, {"loss": 0.6, "new": 1})
@@ -115,16 +115,16 @@ async def test_new_keys_merge_and_another_value_is_refused(cluster: Cluster):
     assert await stored(cluster) == [(1, 1, {"loss": 0.5, "accuracy": 1.0})]
 
 
-async def test_nan_and_infinity_come_back_as_they_went(cluster: Cluster):
-    _, _, task = await running(cluster)
+async def test_nan_and_infinity_are_stored_and_returned_unchanged(cluster: Cluster):
+    _, _, task = await run_trial(cluster)
     odd = {"a": "NaN", "b": "Infinity", "c": "-Infinity", "d": 1.5}
     assert (await report(cluster, task, 1, odd)).status_code == 200
     assert (await report(cluster, task, 1, odd)).status_code == 200
     assert await stored(cluster) == [(1, 1, odd)]
 
 
-async def test_a_newer_run_hides_what_lies_beyond_its_checkpoint_in_every_group(cluster: Cluster):
-    agent, desired, task = await running(cluster)
+async def test_a_newer_run_hides_earlier_steps_after_its_checkpoint_in_every_group(cluster: Cluster):
+    agent, desired, task = await run_trial(cluster)
     for step in range(1, 6):
         await report(cluster, task, step, {"loss": float(step)})
     await report(cluster, task, 5, {"loss": 5.0}, group="validation")
@@ -146,8 +146,8 @@ async def test_a_newer_run_hides_what_lies_beyond_its_checkpoint_in_every_group(
     assert trial["latestValidation"] is None
 
 
-async def test_the_step_of_the_checkpoint_itself_stands_once(cluster: Cluster):
-    agent, desired, task = await running(cluster)
+async def test_the_step_of_the_checkpoint_itself_is_listed_once(cluster: Cluster):
+    agent, desired, task = await run_trial(cluster)
     await report(cluster, task, 3, {"loss": 3.0}, group="validation")
     _, newer = await next_run(cluster, agent, desired, checkpoint=(checkpoint_uuid(1), 3))
     assert (await report(cluster, newer, 3, {"loss": 30.0}, run=2, group="validation")).status_code == 200
@@ -155,7 +155,7 @@ async def test_the_step_of_the_checkpoint_itself_stands_once(cluster: Cluster):
 
 
 async def test_a_stale_run_is_refused(cluster: Cluster):
-    agent, desired, _ = await running(cluster)
+    agent, desired, _ = await run_trial(cluster)
     _, newer = await next_run(cluster, agent, desired)
     refused = await report(cluster, newer, 1, {"loss": 1.0}, run=1)
     assert refused.status_code == 400
@@ -165,7 +165,7 @@ async def test_a_stale_run_is_refused(cluster: Cluster):
 
 
 async def test_the_token_of_an_ended_attempt_is_refused(cluster: Cluster):
-    agent, desired, task = await running(cluster)
+    agent, desired, task = await run_trial(cluster)
     assert (await report(cluster, task, 1, {"loss": 1.0})).status_code == 200
     await next_run(cluster, agent, desired)
     late = await report(cluster, task, 2, {"loss": 1.0})
@@ -189,7 +189,7 @@ async def test_a_task_may_not_report_for_another_trial(cluster: Cluster):
 
 
 async def test_profiler_groups_are_keyed_by_their_time(cluster: Cluster):
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     for at in ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", "2026-01-01T00:00:01Z"):
         answer = await report(cluster, task, None, {"cpu_util_simple": 1.0}, group="cpu", reportTime=at)
         assert answer.status_code == 200
@@ -197,7 +197,7 @@ async def test_profiler_groups_are_keyed_by_their_time(cluster: Cluster):
 
 
 async def test_best_validation_follows_the_searcher_metric(cluster: Cluster):
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     for step, loss in ((1, 0.5), (2, 0.1), (3, 0.3)):
         await report(cluster, task, step, {"loss": loss}, group="validation")
     trial = (await cluster.get("/api/v1/trials/1"))["trial"]
@@ -209,7 +209,7 @@ async def test_best_validation_follows_the_searcher_metric(cluster: Cluster):
 
 
 async def test_the_best_validation_of_an_archived_run_is_no_longer_shown(cluster: Cluster):
-    agent, desired, task = await running(cluster)
+    agent, desired, task = await run_trial(cluster)
     await report(cluster, task, 2, {"loss": 0.5}, group="validation")
     await report(cluster, task, 5, {"loss": 0.1}, group="validation")
     _, newer = await next_run(cluster, agent, desired, checkpoint=(checkpoint_uuid(1), 3))
@@ -223,7 +223,7 @@ async def test_the_best_validation_of_an_archived_run_is_no_longer_shown(cluster
 
 
 async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(cluster: Cluster):
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     await report(cluster, task, 1, {"accuracy": 0.9}, group="validation")
     assert (await cluster.get("/api/v1/trials/1"))["trial"]["searcherMetricValue"] is None
     await report(cluster, task, 1, {"loss": 0.2}, group="validation")
@@ -245,16 +245,16 @@ async def test_a_searcher_metric_that_is_added_to_a_report_can_be_the_best(clust
     ],
 )
 async def test_invalid_reports_are_answered_with_400_and_stored_nowhere(cluster: Cluster, body: bytes):
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     answer = await cluster.client.post("/api/v1/trials/1/metrics", content=body, headers=task)
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["code"] == 3
 
 
-async def test_one_bad_report_fails_alone(cluster: Cluster):
+async def test_a_refused_report_does_not_fail_others_of_its_group(cluster: Cluster):
     import asyncio
 
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     await report(cluster, task, 1, {"loss": 1.0})
     answers = await asyncio.gather(
         *(report(cluster, task, step, {"loss": 2.0}) for step in range(1, 6)),
@@ -266,7 +266,7 @@ async def test_one_bad_report_fails_alone(cluster: Cluster):
 
 @pytest.mark.parametrize("group", ["training", "inference"])
 async def test_metrics_of_every_group_have_the_keys_that_the_official_sdk_reads(cluster: Cluster, group: str):
-    _, _, task = await running(cluster)
+    _, _, task = await run_trial(cluster)
     assert (await report(cluster, task, 3, {"loss": 0.5}, group=group)).status_code == 200
     path = "/api/v1/trials/metrics/trial_metrics"
     text = (await cluster.client.get(path, params={"trialIds": 1, "group": group})).text
@@ -274,14 +274,14 @@ async def test_metrics_of_every_group_have_the_keys_that_the_official_sdk_reads(
     assert row["metrics"] == {"avg_metrics": {"loss": 0.5}, "batch_metrics": None}
 
 
-async def test_a_workload_has_the_key_of_its_kind_only_and_own_groups_are_none(cluster: Cluster) -> None:
+async def test_workloads_have_only_the_key_of_their_kind_and_leave_out_custom_groups(cluster: Cluster) -> None:
     lived_in = await live_in(cluster)
     task = cluster.as_task(lived_in.allocation)
     report = {"trialRunId": 1, "stepsCompleted": 2, "metrics": {"avgMetrics": {"records": 7}}}
     answer = await cluster.post("/api/v1/trials/1/metrics", {"group": "speed", "metrics": report}, **task)
     assert answer.status_code == 200, answer.text
-    shown = (await cluster.get("/api/v1/trials/1/workloads"))["workloads"]
-    assert [list(each) for each in shown] == [["validation"], ["checkpoint"], ["training"]]
-    assert "records" not in str(shown)
-    asked = (await cluster.get("/api/v1/trials/1/workloads", group="speed"))["workloads"]
-    assert [each["training"]["metrics"]["avgMetrics"] for each in asked if "training" in each] == [{"records": 7}]
+    workloads = (await cluster.get("/api/v1/trials/1/workloads"))["workloads"]
+    assert [list(each) for each in workloads] == [["validation"], ["checkpoint"], ["training"]]
+    assert "records" not in str(workloads)
+    of_group = (await cluster.get("/api/v1/trials/1/workloads", group="speed"))["workloads"]
+    assert [each["training"]["metrics"]["avgMetrics"] for each in of_group if "training" in each] == [{"records": 7}]

@@ -1,4 +1,4 @@
-"""The database is built by migrations alone; models and migrations agree; they go down and up again."""
+"""Migrations: they agree with the models, go down and up again, and convert earlier rows."""
 
 import uuid
 from pathlib import Path
@@ -18,7 +18,7 @@ from determined_master.db.migrate import alembic_config, bring_up, downgrade, ne
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database."""
+    """Returns the URL of an empty database."""
     if request.param == "sqlite":
         return sqlite_url(tmp_path / "db")
     server: Server = request.getfixturevalue("postgresql")
@@ -43,7 +43,7 @@ def test_whole_numbers_have_64_bits_on_postgresql(postgresql: Server):
     engine.dispose()
 
 
-def test_up_down_and_up_again(url: str):
+def test_migrations_go_up_down_and_up_again(url: str):
     engine = make_migration_engine(url)
     upgrade(engine)
     before = sorted(inspect(engine).get_table_names())
@@ -63,7 +63,7 @@ def test_the_newest_revision_is_known_without_alembic(tmp_path: Path):
     engine.dispose()
 
 
-def test_what_was_there_before_lists_is_marked_and_its_labels_are_found(tmp_path: Path):
+def test_earlier_experiments_are_marked_for_the_index_and_their_labels_are_converted(tmp_path: Path):
     engine = make_migration_engine(sqlite_url(tmp_path / "db"))
     upgrade(engine, "0002")
     with engine.begin() as connection:
@@ -87,7 +87,7 @@ def test_what_was_there_before_lists_is_marked_and_its_labels_are_found(tmp_path
     engine.dispose()
 
 
-def test_trials_and_experiments_of_before_get_tasks_and_jobs(tmp_path: Path):
+def test_earlier_trials_and_experiments_get_tasks_and_jobs(tmp_path: Path):
     engine = make_migration_engine(sqlite_url(tmp_path / "db"))
     upgrade(engine, "0009")
     config = '{"resources": {"weight": 2.5}}'
@@ -110,8 +110,10 @@ def test_trials_and_experiments_of_before_get_tasks_and_jobs(tmp_path: Path):
         jobs = connection.execute(text("SELECT id, pool, priority, weight, position FROM jobs ORDER BY id")).all()
         columns = "id, kind, job_id, user_id, experiment_id, token_scope, created_at, state"
         tasks = connection.execute(text(f"SELECT {columns} FROM tasks ORDER BY id")).all()
-        kept = connection.execute(text("SELECT count(*) FROM containers JOIN allocations a ON a.id = allocation_id"))
-        assert kept.scalar_one() == 1
+        containers = connection.execute(
+            text("SELECT count(*) FROM containers JOIN allocations a ON a.id = allocation_id")
+        )
+        assert containers.scalar_one() == 1
     assert [tuple(row) for row in jobs] == [
         ("gone", "0", 5, 1.0, 0),
         ("job-1", "default", 7, 2.5, 21),
@@ -158,7 +160,7 @@ def _experiment(number: int, **values: object) -> dict[str, object]:
 
 
 def insert_whole(connection: Connection, table: str, values: dict[str, object]) -> None:
-    """Zeroes for what is not named and may not be missing."""
+    """Inserts a row. Required columns without a value and a default get zero."""
     for column in inspect(connection).get_columns(table):
         if not column["nullable"] and column["default"] is None:
             values.setdefault(column["name"], 0)

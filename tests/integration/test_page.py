@@ -1,4 +1,4 @@
-"""The page as a browser gets it: headers, forms, prefixes; and what no browser may get."""
+"""The web page over HTTP: its addresses, headers, encodings and prefixes, and paths that are refused."""
 
 import io
 import os
@@ -16,7 +16,7 @@ INDEX = '<html><head><base href="%BASE%"><meta name="detent-build" content="%BUI
 
 @pytest.fixture
 async def paged(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """A master with a page of three files."""
+    """Yields a master whose web page has three files."""
     dist = tmp_path / "dist"
     (dist / "assets").mkdir(parents=True)
     (dist / "index.html").write_text(INDEX)
@@ -36,7 +36,7 @@ def _data(folder: Path) -> Path:
     return data
 
 
-async def test_every_address_is_the_one_document(paged: Cluster):
+async def test_every_address_of_the_page_returns_its_document(paged: Cluster):
     build = paged.app.state.page_files.page.build
     nonces = set()
     for address in ("/", "/sign-in", "/experiments/7/overview", "/trials/1", "/compare", "/checkpoints", "/users"):
@@ -89,7 +89,9 @@ async def test_every_answer_has_security_headers(paged: Cluster):
         ("", None, b"plain()"),
     ],
 )
-async def test_the_form_that_the_browser_takes(paged: Cluster, accept: str, encoding: str | None, content: bytes):
+async def test_a_file_is_sent_in_an_encoding_that_the_browser_accepts(
+    paged: Cluster, accept: str, encoding: str | None, content: bytes
+):
     request = paged.client.build_request("GET", "/assets/app-1.js", headers={"Accept-Encoding": accept})
     answer = await paged.client.send(request, stream=True)
     raw = b"".join([chunk async for chunk in answer.aiter_raw()])
@@ -100,7 +102,7 @@ async def test_the_form_that_the_browser_takes(paged: Cluster, accept: str, enco
     assert answer.headers["vary"] == "accept-encoding"
 
 
-async def test_what_is_not_hashed_is_asked_for_again(paged: Cluster):
+async def test_a_file_without_a_hash_in_its_name_is_revalidated(paged: Cluster):
     answer = await paged.client.get("/mark.svg")
     assert answer.headers["cache-control"] == "no-cache"
     assert answer.headers["content-type"] == "image/svg+xml"
@@ -122,7 +124,7 @@ async def test_what_is_not_hashed_is_asked_for_again(paged: Cluster):
         "/../data/password",
     ],
 )
-async def test_no_other_file_is_reached(paged: Cluster, path: str):
+async def test_a_path_outside_of_the_page_answers_404(paged: Cluster, path: str):
     answer = await paged.client.get(path)
     assert answer.status_code == 404
     assert "secret" not in answer.text
@@ -133,7 +135,7 @@ async def test_no_other_file_is_reached(paged: Cluster, path: str):
     ["/experiments/1/nonsense", "/experiments/x", "/trials/1/checkpoints/2", "/projects/1/experiments", "/nothing"],
 )
 @pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
-async def test_a_program_gets_no_page_at_what_is_not_an_address_of_it(paged: Cluster, path: str, accept: str):
+async def test_an_unknown_address_answers_404_in_json_to_programs(paged: Cluster, path: str, accept: str):
     answer = await paged.client.get(path, headers={"Accept": accept})
     assert answer.status_code == 404
     assert answer.json()["error"]["error"] == "no such path"
@@ -157,7 +159,7 @@ async def test_the_archive_of_a_model_definition_is_served_beside_the_page(paged
 
 
 @pytest.mark.parametrize("path", ["/experimentz", "/no/such/page", "/index.htm", "/.git/config"])
-async def test_a_browser_gets_the_pages_own_not_found(paged: Cluster, path: str):
+async def test_an_unknown_address_answers_404_with_the_page_to_browsers(paged: Cluster, path: str):
     answer = await paged.client.get(path, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -166,14 +168,14 @@ async def test_a_browser_gets_the_pages_own_not_found(paged: Cluster, path: str)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/no-such", "/detent/no-such", "/assets/app-2.js"])
-async def test_what_programs_ask_for_is_never_a_page(paged: Cluster, path: str):
+async def test_an_unknown_path_of_the_api_or_the_assets_never_returns_the_page(paged: Cluster, path: str):
     answer = await paged.client.get(path, headers={"Accept": "text/html"})
     assert answer.status_code == 404
     assert "error" in answer.json()
 
 
 @pytest.mark.parametrize("prefix", ["/cluster", "/a/b-c_d.e", "/cluster/"])
-async def test_behind_a_proxy_links_carry_its_prefix(paged: Cluster, prefix: str):
+async def test_links_and_redirects_carry_the_prefix_of_a_proxy(paged: Cluster, prefix: str):
     headers = {"X-Forwarded-Prefix": prefix}
     clean = prefix.rstrip("/")
     assert f'<base href="{clean}/">' in (await paged.client.get("/experiments/1", headers=headers)).text
@@ -194,7 +196,7 @@ async def test_behind_a_proxy_links_carry_its_prefix(paged: Cluster, prefix: str
         "/a%0d",
     ],
 )
-async def test_what_is_no_path_is_no_prefix(paged: Cluster, prefix: str):
+async def test_an_invalid_prefix_is_ignored(paged: Cluster, prefix: str):
     answer = await paged.client.get("/", headers={"X-Forwarded-Prefix": prefix})
     assert '<base href="/">' in answer.text
     moved = await paged.client.get("/det/cluster", headers={"X-Forwarded-Prefix": prefix})
@@ -216,12 +218,12 @@ async def test_what_is_no_path_is_no_prefix(paged: Cluster, prefix: str):
         ("/det/a b", "/a%20b"),
     ],
 )
-async def test_the_older_addresses_lead_here(paged: Cluster, path: str, to: str):
+async def test_addresses_of_determined_redirect_to_the_page(paged: Cluster, path: str, to: str):
     answer = await paged.client.get(path)
     assert (answer.status_code, answer.headers["location"]) == (307, to)
 
 
-async def test_a_new_build_is_seen_at_once(paged: Cluster):
+async def test_a_new_build_of_the_page_is_served_at_once(paged: Cluster):
     index = paged.master.settings.webui / "index.html"  # type: ignore[operator]
     before = (await paged.client.get("/detent/session")).json()["build"]
     index.write_text(INDEX + "<body>")
@@ -231,7 +233,7 @@ async def test_a_new_build_is_seen_at_once(paged: Cluster):
     assert after in (await paged.client.get("/")).text
 
 
-async def test_without_a_page_one_sentence_says_so(tmp_path: Path):
+async def test_without_a_built_page_the_answer_says_how_to_build_it(tmp_path: Path):
     async with open_cluster(tmp_path, webui=tmp_path / "none") as cluster:
         answer = await cluster.client.get("/experiments")
         assert answer.status_code == 404
@@ -241,7 +243,7 @@ async def test_without_a_page_one_sentence_says_so(tmp_path: Path):
         assert (await cluster.client.get("/api/v1/me")).status_code == 200
 
 
-async def test_a_proxy_may_hand_on_the_prefix(tmp_path: Path):
+async def test_paths_with_the_configured_base_path_are_served(tmp_path: Path):
     async with open_cluster(tmp_path, base_path="/cluster") as cluster:
         assert (await cluster.client.get("/cluster/api/v1/me")).status_code == 200
         assert (await cluster.client.get("/api/v1/me")).status_code == 200
@@ -263,7 +265,7 @@ async def test_a_proxy_may_hand_on_the_prefix(tmp_path: Path):
         ("POST", "/detent/sign-out"),
     ],
 )
-async def test_no_other_sites_page_writes_here(paged: Cluster, method: str, path: str):
+async def test_a_write_from_a_page_of_another_site_is_refused(paged: Cluster, method: str, path: str):
     token = paged.client.headers.pop("Authorization").removeprefix("Bearer ")
     headers = {"Cookie": f"auth={token}", "Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
     answer = await paged.client.request(method, path, json={}, headers=headers)

@@ -1,4 +1,4 @@
-"""A configuration that is taken from this cluster can be submitted to a real Determined 0.38, and here again."""
+"""Configurations of this cluster can be submitted to a real Determined 0.38, and to this cluster again."""
 
 import json
 from typing import Any
@@ -59,15 +59,15 @@ def plain(searcher: str) -> str:
 
 
 def unknown(config: dict[str, Any]) -> list[str]:
-    """The fields that Determined does not know."""
+    """Returns the fields that Determined does not know."""
     known = {**FIELDS_OF_DETERMINED, "searcher": SEARCHERS[config["searcher"]["name"]]}
-    known["log_policies"] += " action"  # the configuration has one
-    found = []
+    known["log_policies"] += " action"  # a policy of the configuration has an action
+    fields = []
     for section, names in known.items():
         parts = config if section == "" else config.get(section, {})
         for part in parts if isinstance(parts, list) else [parts]:
-            found += [f"{section}.{name}" for name in part if name not in names.split()]
-    return found
+            fields += [f"{section}.{name}" for name in part if name not in names.split()]
+    return fields
 
 
 async def config_of(cluster: Cluster, experiment: int) -> dict[str, Any]:
@@ -95,11 +95,11 @@ async def test_a_configuration_that_is_submitted_again_gives_the_same_experiment
     config = await config_of(cluster, first)
     again = await cluster.create(json.dumps(config), activate=False)
     assert await config_of(cluster, again) == config
-    shown = [(await cluster.get(f"/detent/experiments/{each}/config"))["text"] for each in (first, again)]
-    assert shown[0] == shown[1]
+    texts = [(await cluster.get(f"/detent/experiments/{each}/config"))["text"] for each in (first, again)]
+    assert texts[0] == texts[1]
 
 
-async def test_what_is_set_of_our_own_fields_stays(cluster: Cluster) -> None:
+async def test_fields_of_detent_that_are_set_stay_in_the_configuration(cluster: Cluster) -> None:
     ours = "health: {nan: stop}\nmetric_goals: {acc: maximize}\n"
     config = await config_of(cluster, await cluster.create(plain("single") + ours, activate=False))
     assert (config["health"], config["metric_goals"]) == ({"nan": "stop"}, {"acc": "maximize"})

@@ -1,5 +1,4 @@
-"""A master on PostgreSQL: one at a time, reports beside changes of states, rows in the order of their ids, and a
-server that goes away and comes back."""
+"""A master on PostgreSQL: its lease, reports during changes of states, the order of ids, and crashes of the server."""
 
 import asyncio
 import signal
@@ -27,14 +26,14 @@ FACT = (
 
 @pytest.fixture
 async def lab(tmp_path: Path, postgresql: Server) -> AsyncIterator[Cluster]:
-    """A master on a database of its own."""
+    """Yields a master on a new database."""
     async with open_cluster(tmp_path, database_url=normalized(fresh_database(postgresql.url))) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server with the settings for crashes that PostgreSQL has by default, which the test may stop."""
+    """Yields a server with PostgreSQL's default durability, which the test may stop."""
     created = Server(fsync="on", synchronous_commit="on")
     created.start()
     yield created
@@ -71,7 +70,7 @@ async def test_a_second_master_is_refused_and_the_first_one_is_named(lab: Cluste
         Lease(lab.master.settings.url).take()
 
 
-async def test_a_master_that_ends_meanwhile_hands_its_database_over(
+async def test_a_lease_is_taken_if_its_holder_ends_during_the_check(
     postgresql: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = normalized(fresh_database(postgresql.url))
@@ -81,9 +80,9 @@ async def test_a_master_that_ends_meanwhile_hands_its_database_over(
 
     def ends_before(connection: Connection) -> str | None:
         former.give_back()
-        while (found := holder(connection)) is not None:
-            assert "det-master" in found
-        return found
+        while (name := holder(connection)) is not None:
+            assert "det-master" in name
+        return name
 
     monkeypatch.setattr(lease, "_holder", ends_before)
     following.take()
@@ -126,7 +125,7 @@ async def test_a_report_waits_for_a_change_of_its_own_trial_and_is_stored_then(l
         sent = asyncio.create_task(lab.post("/api/v1/trials/1/metrics", report(1), **task))
         await asyncio.wait([sent], timeout=0.5)  # beyond the time for which the writer waits for a lock
         assert not sent.done()
-        # The state's transaction never gives way, also where each waits for the other.
+        # The transaction of the state never gives way, even if each waits for the other.
         await session.execute(text(LINE))
     assert (await sent).status_code == 200
     assert (await lab.get("/api/v1/trials/1"))["trial"]["totalBatchesProcessed"] == 1
@@ -170,8 +169,8 @@ async def test_an_acknowledged_report_outlives_a_crash_of_the_server(tmp_path: P
         assert refused[0].startswith("503 ")
 
 
-async def taken_from_the_master(server: Server, url: str) -> Lease:
-    """The lease after a crash of the server, again where the master was faster."""
+async def take_from_the_master(server: Server, url: str) -> Lease:
+    """Crashes the server until this lease, and not the master, is the first to take the database."""
     while True:
         await asyncio.to_thread(server.stop, "immediate")
         await asyncio.to_thread(server.start)
@@ -190,17 +189,17 @@ async def test_a_master_whose_database_another_one_has_taken_stops(
     monkeypatch.setattr(lifespan.signal, "raise_signal", stopped.append)
     url = normalized(server.create("lab"))
     async with open_cluster(tmp_path, database_url=url) as cluster:
-        other = await taken_from_the_master(server, url)
+        other = await take_from_the_master(server, url)
         try:
             await eventually(lambda: stopped)
             assert stopped[0] == signal.SIGTERM
             answer = await cluster.post("/api/v1/experiments", {"config": CONFIG})
-            assert answer.status_code == 503  # it writes nothing beside the other
+            assert answer.status_code == 503  # it writes nothing while another master has the database
         finally:
             other.give_back()
 
 
-async def test_numbers_beyond_32_bits_are_kept(lab: Cluster) -> None:
+async def test_ids_beyond_32_bits_are_stored(lab: Cluster) -> None:
     with psycopg.connect(libpq(lab)) as connection:
         connection.execute("SELECT setval(pg_get_serial_sequence('experiments', 'id'), 2147483648)")
     number = await lab.create(CONFIG, activate=False)

@@ -22,7 +22,7 @@ SYMBOL = "\N{SYMBOL FOR NULL}"
 
 
 async def busy(cluster: Cluster) -> tuple[FakeAgent, DesiredContainer]:
-    """One attempt has ended, another one runs, a third one waits."""
+    """Creates three experiments: the attempt of one has ended, one runs, and one waits."""
     agent = await cluster.join()
     for _ in range(3):
         await cluster.create()
@@ -35,7 +35,7 @@ async def busy(cluster: Cluster) -> tuple[FakeAgent, DesiredContainer]:
 
 
 def queries() -> list[Prepared[Any]]:
-    """All prepared queries of the master's modules."""
+    """Returns all prepared queries of the master's modules."""
     modules = [module for name, module in sys.modules.items() if name.startswith("determined_master.")]
     values = [value for module in modules for value in vars(module).values()]
     values += [each for value in values if isinstance(value, dict) for each in value.values()]
@@ -51,7 +51,7 @@ def plain(row: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-async def test_every_prepared_query_gives_what_sqlalchemy_gives(cluster: Cluster):
+async def test_every_prepared_query_returns_the_rows_of_sqlalchemy(cluster: Cluster):
     _, desired = await busy(cluster)
     task_id = desired.allocation_id.rpartition(".")[0]
     async with cluster.master.database.read() as session:
@@ -88,18 +88,18 @@ async def test_every_prepared_query_gives_what_sqlalchemy_gives(cluster: Cluster
     for query in queries():
         names = {each.key for each in query._statement.compile().binds.values() if each.required}
         for key in (1, "one", desired.allocation_id) if "of_key" in names else (None,):
-            given = {name: key if name == "of_key" else values[name] for name in names}
+            arguments = {name: key if name == "of_key" else values[name] for name in names}
             if key is not None and not isinstance(key, _key_type(query)):
                 continue
             async with cluster.master.database.read() as session:
-                expected = [plain(tuple(row)) for row in await session.execute(query._statement, given)]
+                expected = [plain(tuple(row)) for row in await session.execute(query._statement, arguments)]
             async with cluster.master.database.read() as session:
-                found = [plain(row) for row in await query.rows(session, **given)]
-            with_rows += bool(found)
+                rows = [plain(row) for row in await query.rows(session, **arguments)]
+            with_rows += bool(rows)
             if not any(isinstance(each["expr"], type) for each in query._statement.column_descriptions):
                 with cluster.master.database.group_engine.connect() as connection:
-                    assert sorted(map(repr, query.rows_in(connection, **given))) == sorted(map(repr, found))
-            assert sorted(map(repr, found)) == sorted(map(repr, expected)), str(query._statement)
+                    assert sorted(map(repr, query.rows_in(connection, **arguments))) == sorted(map(repr, rows))
+            assert sorted(map(repr, rows)) == sorted(map(repr, expected)), str(query._statement)
     assert with_rows > 20
 
 
@@ -143,11 +143,11 @@ async def test_new_objects_have_their_defaults_and_belong_to_the_session(cluster
         assert all(job in session for job in jobs)
         for agent in agents:
             assert (agent.container_runtime, agent.lost, agent.disconnected_at) == ("process", False, None)
-            found = await session.execute(select(AgentRow.lost, AgentRow.registered_at).where(AgentRow.id == agent.id))
-            assert found.one() == (False, NOW)
+            stored = await session.execute(select(AgentRow.lost, AgentRow.registered_at).where(AgentRow.id == agent.id))
+            assert stored.one() == (False, NOW)
 
 
-async def test_a_number_that_the_database_gives_is_that_of_the_object(cluster: Cluster):
+async def test_an_id_that_the_database_assigns_is_set_on_the_object(cluster: Cluster):
     async with rolled_back(cluster.master.database) as session:
         events = [EventRow(time=NOW, actor="ann", kind="made", target_type="test", target_id=str(n)) for n in range(2)]
         await add_rows(session, events)
@@ -165,11 +165,11 @@ async def test_rows_are_inserted_and_changed(cluster: Cluster, count: int):
         query = (
             select(SearchEventRow).where(SearchEventRow.experiment_id == experiment).order_by(SearchEventRow.trial_id)
         )
-        found = (await session.scalars(query)).all()
-        assert [(row.trial_id, row.kind, row.payload["n"], row.processed) for row in found] == [
+        stored = (await session.scalars(query)).all()
+        assert [(row.trial_id, row.kind, row.payload["n"], row.processed) for row in stored] == [
             (n, f"x{SYMBOL}y", n, False) for n in range(count)
         ]
-        await update_rows(session, SearchEventRow, [{"id": row.id, "trial_id": 100 + row.trial_id} for row in found])
+        await update_rows(session, SearchEventRow, [{"id": row.id, "trial_id": 100 + row.trial_id} for row in stored])
         assert sorted(await session.scalars(select(SearchEventRow.trial_id))) == list(range(100, 100 + count))
 
 
@@ -179,7 +179,7 @@ async def test_a_missing_column_whose_default_is_a_function_is_refused(cluster: 
             await insert_rows(session, table_of(SearchEventRow), [{"experiment_id": 7, "trial_id": 1, "kind": "x"}])
 
 
-async def test_errors_are_those_of_sqlalchemy(cluster: Cluster):
+async def test_a_violated_constraint_raises_the_error_of_sqlalchemy(cluster: Cluster):
     async with cluster.master.database.write() as session:
         await insert_rows(session, table_of(JobRow), [{"id": "new", "pool": "default", "position": NOW}])
         with pytest.raises(IntegrityError) as refused:
@@ -198,7 +198,7 @@ async def _jobs(session: ReadSession, *ids: str) -> list[str]:
     return await _WITH_IDS.scalars(session, ids=list(ids))
 
 
-async def test_lists_may_have_any_length(cluster: Cluster):
+async def test_list_parameters_may_have_any_length(cluster: Cluster):
     async with rolled_back(cluster.master.database) as session:
         await add_rows(session, [JobRow(id=name, pool="default", position=NOW) for name in "abc"])
         assert await _jobs(session) == []

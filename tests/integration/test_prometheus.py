@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what is counted, in the words of Determined and our own, and who may read them."""
+"""Metrics for Prometheus: their values, the names of Determined and of Detent, and the access to them."""
 
 from pathlib import Path
 
@@ -23,11 +23,11 @@ async def samples(cluster: Cluster, path: str = STATE) -> Samples:
     answer = await cluster.client.get(path)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
-    found: Samples = {}
+    values: Samples = {}
     for family in text_string_to_metric_families(answer.text):
         for sample in family.samples:
-            found[(sample.name, tuple(sorted(sample.labels.items())))] = sample.value
-    return found
+            values[(sample.name, tuple(sorted(sample.labels.items())))] = sample.value
+    return values
 
 
 async def test_the_state_of_the_cluster_is_counted(cluster: Cluster) -> None:
@@ -38,22 +38,22 @@ async def test_the_state_of_the_cluster_is_counted(cluster: Cluster) -> None:
     await cluster.create(CONFIG + "resources: {slots_per_trial: 2}\n")
     await cluster.post("/api/v1/agents/one/slots/2/disable", {})
 
-    async def both() -> Samples | None:
-        found = await samples(cluster)
-        return found if key("detent_allocations", pool="default", state="PENDING") in found else None
+    async def with_pending() -> Samples | None:
+        values = await samples(cluster)
+        return values if key("detent_allocations", pool="default", state="PENDING") in values else None
 
-    found = await eventually(both)
-    assert found[key("detent_experiments", state="ACTIVE")] == 2
-    assert found[key("detent_agents", state="connected")] == 1
-    assert found[key("detent_slots", pool="default", type="cpu", state="held")] == 2
-    assert found[key("detent_slots", pool="default", type="cpu", state="disabled")] == 1
-    assert found[key("detent_allocations", pool="default", state="RUNNING")] == 1
-    assert found[key("detent_storage_writable")] == 1
+    values = await eventually(with_pending)
+    assert values[key("detent_experiments", state="ACTIVE")] == 2
+    assert values[key("detent_agents", state="connected")] == 1
+    assert values[key("detent_slots", pool="default", type="cpu", state="held")] == 2
+    assert values[key("detent_slots", pool="default", type="cpu", state="disabled")] == 1
+    assert values[key("detent_allocations", pool="default", state="RUNNING")] == 1
+    assert values[key("detent_storage_writable")] == 1
     pair = {"container_id": desired.container_id, "allocation_id": desired.allocation_id}
-    assert found[key("det_container_id_allocation_id", **pair)] == 1
-    assert found[key("det_experiment_id_label", experiment_id="1", label="vision")] == 1
+    assert values[key("det_container_id_allocation_id", **pair)] == 1
+    assert values[key("det_experiment_id_label", experiment_id="1", label="vision")] == 1
     job = (await cluster.get("/api/v1/experiments/1"))["experiment"]["jobId"]
-    assert found[key("det_job_id_experiment_id", job_id=job, experiment_id="1")] == 1
+    assert values[key("det_job_id_experiment_id", job_id=job, experiment_id="1")] == 1
 
 
 async def test_the_gpus_of_a_container_are_named_by_their_uuids(cluster: Cluster) -> None:
@@ -84,11 +84,11 @@ async def test_a_container_of_an_engine_is_named_by_the_engines_id(cluster: Clus
     assert (await samples(cluster))[expected] == 1
 
 
-async def test_the_process_is_described(cluster: Cluster) -> None:
-    found = await samples(cluster, PROCESS)
-    assert found[key("process_resident_memory_bytes")] > 1 << 20
-    assert found[key("detent_reports_waiting")] == 0
-    assert key("detent_report_groups_total") in found
+async def test_metrics_of_the_process_are_served(cluster: Cluster) -> None:
+    values = await samples(cluster, PROCESS)
+    assert values[key("process_resident_memory_bytes")] > 1 << 20
+    assert values[key("detent_reports_waiting")] == 0
+    assert key("detent_report_groups_total") in values
 
 
 async def test_targets_name_the_exporters_of_each_agent(cluster: Cluster) -> None:
@@ -98,15 +98,15 @@ async def test_targets_name_the_exporters_of_each_agent(cluster: Cluster) -> Non
     assert targets[0]["labels"] == {"det_agent_id": "one", "det_resource_pool_id": "default"}
 
 
-async def test_the_usual_path_has_the_state_and_the_process(cluster: Cluster) -> None:
-    found = await samples(cluster, ALL)
-    assert {*await samples(cluster), *await samples(cluster, PROCESS)} <= {*found}
-    assert found[key("detent_storage_writable")] == 1
-    assert found[key("process_resident_memory_bytes")] > 0
+async def test_the_path_metrics_has_the_metrics_of_the_state_and_of_the_process(cluster: Cluster) -> None:
+    values = await samples(cluster, ALL)
+    assert {*await samples(cluster), *await samples(cluster, PROCESS)} <= {*values}
+    assert values[key("detent_storage_writable")] == 1
+    assert values[key("process_resident_memory_bytes")] > 0
 
 
 @pytest.mark.parametrize("path", [STATE, PROCESS, TARGETS, ALL])
-async def test_a_token_is_needed_unless_the_admin_says_otherwise(tmp_path: Path, path: str) -> None:
+async def test_metrics_need_a_token_unless_metrics_access_is_everybody(tmp_path: Path, path: str) -> None:
     nobody = {"Authorization": ""}
     for name in ("closed", "open"):
         (tmp_path / name).mkdir()

@@ -1,5 +1,7 @@
-"""Pools with a provider: their agents come when the queue needs them and go when nothing does. The provider's commands
-are `true` and `false`; the test plays the agents that they would start."""
+"""Pools with a provider: agents start when the queue needs them, and end when they are idle.
+
+The provider's commands are `true` and `false`; the tests play the agents that they would start.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -7,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.test_preemption import started
+from tests.integration.test_preemption import run_attempt
 from tests.support.agent_socket import agent_socket
 from tests.support.clock import FixedClock
 from tests.support.cluster import CONFIG, Cluster, open_cluster
@@ -36,11 +38,11 @@ def pools(**provider: Any) -> dict[str, Any]:
 async def instances(cluster: Cluster, *states: InstanceState, count: int = 1) -> list[InstanceRow]:
     """Waits until at least ``count`` instances are in one of these states, and returns them."""
 
-    async def found() -> list[InstanceRow] | None:
+    async def in_states() -> list[InstanceRow] | None:
         rows = [row for row in await all_instances(cluster) if row.state in states]
         return rows if len(rows) >= count else None
 
-    return await eventually(found) or []
+    return await eventually(in_states) or []
 
 
 async def all_instances(cluster: Cluster) -> Sequence[InstanceRow]:
@@ -93,7 +95,7 @@ async def test_agents_start_for_the_queue_and_end_when_it_is_empty(tmp_path: Pat
         assert text == f"agent {last.target_id} of pool default is being ended: nothing has needed it for 0 s"
 
 
-async def test_a_launch_that_fails_is_said_to_those_who_wait(tmp_path: Path):
+async def test_a_failed_launch_is_named_in_the_reason_of_waiting_experiments(tmp_path: Path):
     fails = ["sh", "-c", "echo no quota left >&2; exit 3"]
     async with open_cluster(tmp_path, **pools(launch=fails)) as cluster:
         text = await reason(cluster, await cluster.create(), "failed")
@@ -102,7 +104,7 @@ async def test_a_launch_that_fails_is_said_to_those_who_wait(tmp_path: Path):
         assert row.started_at is None
 
 
-async def test_a_launch_command_that_hangs_is_ended_and_what_it_may_have_started_too(tmp_path: Path):
+async def test_a_launch_command_that_hangs_is_killed_and_its_agent_terminated(tmp_path: Path):
     ends = ["sh", "-c", f"echo $0 >> {tmp_path}/ended", "{agent_id}"]
     hangs = pools(launch=["sleep", "600"], terminate=ends, command_timeout=0.3)
     async with open_cluster(tmp_path, **hangs) as cluster:
@@ -121,7 +123,7 @@ async def test_an_agent_that_does_not_register_is_given_up_and_refused_later(tmp
         assert refusal["reason"] == ("the provider of its pool has ended this agent: it did not register within 0.3 s")
 
 
-async def test_an_agent_with_other_slots_than_the_settings_say_is_named(tmp_path: Path):
+async def test_an_agent_whose_slots_differ_from_slots_per_agent_is_named_in_its_event(tmp_path: Path):
     async with open_cluster(tmp_path, **pools(slots_per_agent=2, min_agents=1)) as cluster:
         (row,) = await instances(cluster, S.STARTING)
         await cluster.join(row.agent_id, slots=3)
@@ -130,13 +132,13 @@ async def test_an_agent_with_other_slots_than_the_settings_say_is_named(tmp_path
         assert event.payload["reason"] == "it has 3 slots, although slots_per_agent is 2"
 
 
-async def test_an_agent_that_cannot_be_ended_counts_and_is_tried_again(tmp_path: Path):
+async def test_an_agent_that_cannot_be_ended_counts_for_the_maximum_and_is_ended_later(tmp_path: Path):
     ends = ["sh", "-c", f"test -e {tmp_path}/may-end || (echo is busy >&2; exit 1)"]
     async with open_cluster(tmp_path, **pools(max_agents=1, terminate=ends)) as cluster:
         experiment = await cluster.create()
         (row,) = await instances(cluster, S.STARTING)
         agent = await cluster.join(row.agent_id)
-        await agent.exit(await started(agent, experiment))
+        await agent.exit(await run_attempt(agent, experiment))
         await instances(cluster, S.ENDING)
         text = await reason(cluster, await cluster.create(), "cannot be ended")
         assert "the pool is at its maximum of 1 agent; an agent cannot be ended: the terminate command failed" in text
@@ -147,7 +149,7 @@ async def test_an_agent_that_cannot_be_ended_counts_and_is_tried_again(tmp_path:
         await instances(cluster, S.STARTING)
 
 
-async def test_what_no_agent_of_the_provider_could_hold_is_refused_before_there_is_any(tmp_path: Path):
+async def test_a_trial_that_no_agent_of_the_provider_could_hold_is_refused_without_agents(tmp_path: Path):
     async with open_cluster(tmp_path, **pools(slots_per_agent=2)) as cluster:
         config = CONFIG + "resources: {slots_per_trial: 5}\n"
         checked = (await cluster.post("/detent/config/check", {"config": config})).json()["diagnostics"]
@@ -157,8 +159,8 @@ async def test_what_no_agent_of_the_provider_could_hold_is_refused_before_there_
         await instances(cluster, S.STARTING, count=2)
 
 
-async def test_the_next_master_goes_on_where_the_last_one_was_killed(tmp_path: Path):
-    """Agents that were starting are waited for, not started again; what was to end is ended."""
+async def test_a_restarted_master_waits_for_starting_agents_and_ends_those_to_end(tmp_path: Path):
+    """Starting agents are not started again, and agents that were to end are ended."""
     launched = ["sh", "-c", f"echo $0 >> {tmp_path}/launched", "{agent_id}"]
     blocked = pools(launch=launched, terminate=["false"], idle_timeout=0)
     async with open_cluster(tmp_path, **blocked) as cluster:
@@ -168,10 +170,10 @@ async def test_the_next_master_goes_on_where_the_last_one_was_killed(tmp_path: P
         name = row.agent_id
     async with open_cluster(tmp_path, **blocked) as cluster:
         agent = await cluster.join(name)
-        await agent.exit(await started(agent, experiment))
+        await agent.exit(await run_attempt(agent, experiment))
         await instances(cluster, S.ENDING)
     async with open_cluster(tmp_path, **pools(launch=launched)) as cluster:
-        # The settings that started it end it: `false` fails, whatever the present ones say.
+        # An agent is ended by the settings that started it: `false` fails, whatever the present settings are.
         row = (await instances(cluster, S.ENDING))[0]
         await eventually(lambda: is_stuck(cluster, name))
         assert (tmp_path / "launched").read_text().split() == [name]
@@ -201,7 +203,7 @@ async def test_a_pool_removed_with_jobs_keeps_them_and_its_agents_end_when_they_
 
 
 async def test_no_agent_ends_under_a_container_and_nothing_is_placed_on_one_that_ends(tmp_path: Path):
-    """Whichever of the two decisions is applied first, the other one's guard holds."""
+    """Of the two decisions, the one that is applied second is refused."""
     async with open_cluster(tmp_path, **pools(max_agents=1, terminate=["false"])) as cluster:
         experiment = await cluster.create()
         (row,) = await instances(cluster, S.STARTING)
@@ -271,11 +273,11 @@ async def test_the_pool_names_its_provider_and_its_bounds(tmp_path: Path):
         assert (pool["minAgents"], pool["maxAgents"], pool["slotsPerAgent"]) == (1, 2, 4)
         assert (pool["maxIdleAgentPeriod"], pool["maxAgentStartingPeriod"]) == (0, 300)
         await instances(cluster, S.STARTING)
-        (shown,) = (await cluster.get("/detent/cluster/overview"))["pools"]
-        assert (shown["name"], shown["provider"], shown["minAgents"], shown["maxAgents"]) == (
+        (overview,) = (await cluster.get("/detent/cluster/overview"))["pools"]
+        assert (overview["name"], overview["provider"], overview["minAgents"], overview["maxAgents"]) == (
             "default",
             "command",
             1,
             2,
         )
-        assert (shown["starting"], shown["ending"]) == (1, 0)
+        assert (overview["starting"], overview["ending"]) == (1, 0)

@@ -1,4 +1,4 @@
-"""Every query parameter of the older API does what it says or answers 501; none is ignored in silence."""
+"""Query parameters of the Determined API: each takes effect or answers 501, and none is ignored."""
 
 import json
 import re
@@ -18,8 +18,8 @@ from determined_master.api.json_lines import json_lines
 from determined_master.checkpoints import repository as checkpoints
 
 
-def asked() -> list[tuple[str, str, list[str]]]:
-    """Method, path and query parameters of each operation, as the older API's reference names them."""
+def documented() -> list[tuple[str, str, list[str]]]:
+    """Returns method, path and query parameters of each operation in the reference of the Determined API."""
     lines = (Path(__file__).parent / "wire_queries.txt").read_text().splitlines()
     return [(method, path, names) for method, path, *names in map(str.split, lines)]
 
@@ -37,7 +37,7 @@ async def test_each_parameter_of_a_served_operation_is_known(cluster: Cluster):
     }
     unknown = {
         f"{method} {path}": sorted(set(names) - served[method, shape(path)])
-        for method, path, names in asked()
+        for method, path, names in documented()
         if (method, shape(path)) in served and set(names) - served[method, shape(path)]
     }
     assert unknown == {}
@@ -59,9 +59,9 @@ async def test_experiments_are_filtered_by_id(cluster: Cluster, query: dict[str,
     async with cluster.master.database.write() as session:
         for _ in range(4):
             await add_experiment(session)
-    shown = await cluster.get("/api/v1/experiments", **query)
-    assert [each["id"] for each in shown["experiments"]] == expected
-    assert shown["pagination"]["total"] == len(expected)
+    listed = await cluster.get("/api/v1/experiments", **query)
+    assert [each["id"] for each in listed["experiments"]] == expected
+    assert listed["pagination"]["total"] == len(expected)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ async def test_experiments_are_filtered_by_id(cluster: Cluster, query: dict[str,
         ("/api/v1/trials/1/workloads", {"metricType": "METRIC_TYPE_PROFILING"}),
     ],
 )
-async def test_what_is_not_offered_answers_501(cluster: Cluster, path: str, query: dict[str, Any]):
+async def test_an_unsupported_parameter_or_value_answers_501(cluster: Cluster, path: str, query: dict[str, Any]):
     async with cluster.master.database.write() as session:
         await add_trial(session, await add_experiment(session))
     answer = await cluster.client.get(path, params=query)
@@ -133,31 +133,31 @@ async def test_an_error_within_a_stream_has_the_form_that_its_clients_expect():
     assert lines == [{"result": {"id": 1}}, {"error": failure}]
 
 
-async def test_an_order_or_a_level_that_is_none_is_refused(cluster: Cluster):
+async def test_an_unknown_order_or_level_is_refused(cluster: Cluster):
     await live_in(cluster)
     assert (await cluster.client.get("/api/v1/users?orderBy=DOWN")).status_code == 400
     assert (await cluster.client.get("/api/v1/trials/1/logs?levels=LOUD")).status_code == 400
     assert "hello" in (await cluster.client.get("/api/v1/trials/1/logs?levels=LOG_LEVEL_INFO")).text
 
 
-async def test_agents_are_sorted_and_slots_and_containers_left_out(cluster: Cluster):
+async def test_agents_are_sorted_and_slots_and_containers_are_left_out_on_request(cluster: Cluster):
     await cluster.join("b")
     await cluster.join("a")
-    shown = await cluster.get("/api/v1/agents", sortBy="SORT_BY_ID", orderBy="ORDER_BY_DESC", excludeSlots="true")
-    assert [(each["id"], each["slots"]) for each in shown["agents"]] == [("b", {}), ("a", {})]
+    listed = await cluster.get("/api/v1/agents", sortBy="SORT_BY_ID", orderBy="ORDER_BY_DESC", excludeSlots="true")
+    assert [(each["id"], each["slots"]) for each in listed["agents"]] == [("b", {}), ("a", {})]
     await cluster.create()
-    shown = (await cluster.get("/api/v1/agents"))["agents"]
-    assert all(each["slots"] for each in shown)
-    shown = (await cluster.get("/api/v1/agents", excludeContainers="true"))["agents"]
-    assert [each["containers"] for each in shown] == [{}, {}]
+    listed = (await cluster.get("/api/v1/agents"))["agents"]
+    assert all(each["slots"] for each in listed)
+    listed = (await cluster.get("/api/v1/agents", excludeContainers="true"))["agents"]
+    assert [each["containers"] for each in listed] == [{}, {}]
 
 
 async def test_users_are_sorted_by_name_and_display_name(cluster: Cluster):
     await cluster.post("/api/v1/users", {"user": {"username": "zoe", "displayName": "Aa"}, "password": PASSWORD})
-    shown = await cluster.get("/api/v1/users", sortBy="SORT_BY_USER_NAME", orderBy="ORDER_BY_DESC")
-    assert [each["username"] for each in shown["users"]] == ["zoe", "determined", "admin"]
-    shown = await cluster.get("/api/v1/users", sortBy="SORT_BY_NAME")
-    assert [each["username"] for each in shown["users"]] == ["zoe", "admin", "determined"]
+    listed = await cluster.get("/api/v1/users", sortBy="SORT_BY_USER_NAME", orderBy="ORDER_BY_DESC")
+    assert [each["username"] for each in listed["users"]] == ["zoe", "determined", "admin"]
+    listed = await cluster.get("/api/v1/users", sortBy="SORT_BY_NAME")
+    assert [each["username"] for each in listed["users"]] == ["zoe", "admin", "determined"]
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,8 @@ async def test_projects_are_filtered_and_sorted(cluster: Cluster, query: dict[st
     async with cluster.master.database.write() as session:
         await add_project(session, "beta", user_id=2)
         await add_project(session, "alpha", archived=True)
-    shown = await cluster.get("/api/v1/workspaces/1/projects", **query)
-    assert [each["name"] for each in shown["projects"]] == expected
+    listed = await cluster.get("/api/v1/workspaces/1/projects", **query)
+    assert [each["name"] for each in listed["projects"]] == expected
 
 
 async def test_workspaces_are_filtered_by_owner_and_pin(cluster: Cluster):
@@ -183,20 +183,20 @@ async def test_workspaces_are_filtered_by_owner_and_pin(cluster: Cluster):
         assert len((await cluster.get("/api/v1/workspaces", **query))["workspaces"]) == count
 
 
-async def test_workloads_leave_out_what_is_asked(cluster: Cluster):
+async def test_workloads_are_filtered_by_kind_and_by_deleted_checkpoints(cluster: Cluster):
     await live_in(cluster)
-    shown = (await cluster.get("/api/v1/trials/1/workloads", filter="FILTER_OPTION_CHECKPOINT_OR_VALIDATION"))[
+    listed = (await cluster.get("/api/v1/trials/1/workloads", filter="FILTER_OPTION_CHECKPOINT_OR_VALIDATION"))[
         "workloads"
     ]
-    assert [kind for each in shown for kind, value in each.items() if value] == ["validation", "checkpoint"]
+    assert [kind for each in listed for kind, value in each.items() if value] == ["validation", "checkpoint"]
     async with cluster.master.database.write() as session:
         row = await checkpoints.get(session, CHECKPOINT)
         await checkpoints.change(session, row, state=CheckpointState.DELETED)
-    shown = (await cluster.get("/api/v1/trials/1/workloads", removeDeletedCheckpoints="true"))["workloads"]
-    assert [kind for each in shown for kind, value in each.items() if value] == ["validation", "training"]
+    listed = (await cluster.get("/api/v1/trials/1/workloads", removeDeletedCheckpoints="true"))["workloads"]
+    assert [kind for each in listed for kind, value in each.items() if value] == ["validation", "training"]
 
 
-async def test_an_agents_version_is_the_one_that_clients_expect(cluster: Cluster):
+async def test_the_version_of_an_agent_is_the_version_in_info(cluster: Cluster):
     agent = await cluster.join()
     assert (await cluster.get(f"/api/v1/agents/{agent.id}"))["agent"]["version"] == (await cluster.get("/info"))[
         "version"
@@ -204,7 +204,7 @@ async def test_an_agents_version_is_the_one_that_clients_expect(cluster: Cluster
     assert (await cluster.get("/info"))["detent_version"] == __version__
 
 
-async def test_a_nul_is_kept_as_its_symbol(cluster: Cluster):
+async def test_a_nul_in_a_line_or_a_metric_is_stored_as_its_symbol(cluster: Cluster):
     lived_in = await live_in(cluster)
     task = cluster.as_task(lived_in.allocation)
     line = {"taskId": lived_in.task, "log": "be\0fore"}
@@ -216,7 +216,7 @@ async def test_a_nul_is_kept_as_its_symbol(cluster: Cluster):
     assert (
         await cluster.post("/api/v1/trials/1/metrics", {"group": "t\0", "metrics": report}, **task)
     ).status_code == 200
-    shown = (await cluster.get("/api/v1/trials/1/workloads", group="t␀", includeBatchMetrics="true"))["workloads"]
-    (found,) = [each["training"]["metrics"] for each in shown if "training" in each]
-    assert found["avgMetrics"] == {"lo␀ss": 1.0, "nested": {"a␀": "b␀"}}
-    assert found["batchMetrics"] == [{"␀": 1}]
+    workloads = (await cluster.get("/api/v1/trials/1/workloads", group="t␀", includeBatchMetrics="true"))["workloads"]
+    (training,) = [each["training"]["metrics"] for each in workloads if "training" in each]
+    assert training["avgMetrics"] == {"lo␀ss": 1.0, "nested": {"a␀": "b␀"}}
+    assert training["batchMetrics"] == [{"␀": 1}]

@@ -1,7 +1,7 @@
-"""When an attempt is ready, after which it is paused by checkpoint and not killed."""
+"""Readiness of attempts: a pause preempts a ready attempt and does not kill it."""
 
 from sqlalchemy import select
-from tests.integration.test_gangs import WIDE, met
+from tests.integration.test_gangs import WIDE, rendezvous
 from tests.integration.test_statements import transactions
 from tests.support.cluster import Cluster
 
@@ -21,16 +21,16 @@ async def kinds_of(cluster: Cluster, desired: DesiredContainer) -> list[str]:
         return list(await session.scalars(query))
 
 
-async def test_a_container_that_is_alone_is_told_so_and_is_ready_as_it_runs(cluster: Cluster):
+async def test_a_lone_container_is_ready_when_it_is_reported_as_running(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
     (desired,) = await agent.wait_for_desired()
     assert desired.spec is not None
     assert desired.spec.is_alone
     running = agent.report_of(desired, ContainerState.RUNNING).model_copy(update={"is_ready": True})
-    with transactions(cluster.master.database) as found:
+    with transactions(cluster.master.database) as committed:
         await cluster.master.agents.on_report(agent.id, [running])
-    (statements,) = [each for each in found if any("ready_at" in statement for statement in each)]
+    (statements,) = [each for each in committed if any("ready_at" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
     row = await row_of(cluster, desired)
     assert (row.state, row.ready_at is not None) == (AllocationState.RUNNING, True)
@@ -38,7 +38,7 @@ async def test_a_container_that_is_alone_is_told_so_and_is_ready_as_it_runs(clus
     await cluster.post(f"/api/v1/experiments/{experiment}/pause")
     row = await row_of(cluster, desired)
     assert (row.preempt_requested_at is not None, row.kill_requested_at) == (True, None)
-    assert (await met(cluster, desired))["addresses"] == [agent.address]
+    assert (await rendezvous(cluster, desired))["addresses"] == [agent.address]
     assert (await row_of(cluster, desired)).ready_at == row.ready_at
 
 
@@ -48,11 +48,11 @@ async def test_a_container_with_start_up_hooks_is_not_ready_before_its_rendezvou
     (desired,) = await agent.wait_for_desired()
     await agent.send_report(desired, ContainerState.RUNNING)
     assert (await row_of(cluster, desired)).ready_at is None
-    await met(cluster, desired)
+    await rendezvous(cluster, desired)
     assert (await row_of(cluster, desired)).ready_at is not None
 
 
-async def test_a_container_that_ends_before_it_was_reported_as_running_was_ready(cluster: Cluster):
+async def test_a_container_that_ends_before_it_was_reported_as_running_counts_as_ready(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create()
     (desired,) = await agent.wait_for_desired()
@@ -62,7 +62,7 @@ async def test_a_container_that_ends_before_it_was_reported_as_running_was_ready
     assert (row.state, row.ready_at is not None) == (AllocationState.TERMINATED, True)
 
 
-async def test_a_gang_is_not_ready_before_all_of_it_runs(cluster: Cluster):
+async def test_a_gang_is_not_ready_before_all_its_containers_run(cluster: Cluster):
     agents = [await cluster.join(name, slots=2) for name in ("one", "two")]
     await cluster.create(WIDE)
     containers = [(await agent.wait_for_desired())[0] for agent in agents]

@@ -1,4 +1,4 @@
-"""Requests that the official client, and the official library inside trials, were seen to send, sent again."""
+"""Recorded requests of the official client, and of the official library inside trials, are sent again."""
 
 import json
 import uuid
@@ -66,7 +66,7 @@ def pick(samples: Iterable[Sample], wanted: Callable[[Sample], bool]) -> list[Sa
 async def replay(
     cluster: Cluster, lived_in: LivedIn, sample: Sample, headers: dict[str, str] | None = None
 ) -> list[str]:
-    """Sends it as it was sent, with the names of this cluster; gives what is wrong with the answer."""
+    """Sends a recorded request with the ids of this cluster; returns the faults of the answer."""
     operation = sample["operation"]
     names: dict[str, Any] = {
         "experiment": lived_in.experiment,
@@ -82,25 +82,25 @@ async def replay(
         "password": client_hash(PASSWORD),
         "uuid": str(uuid.uuid4()),
     }
-    query = urlencode([(key, filled(value, names)) for key, value in sample["query"]])
-    body = b"" if sample["body"] is None else json.dumps(filled(sample["body"], names)).encode()
+    query = urlencode([(key, fill_in(value, names)) for key, value in sample["query"]])
+    body = b"" if sample["body"] is None else json.dumps(fill_in(sample["body"], names)).encode()
     kind = {"content-type": sample["content_type"]} if sample["content_type"] else {}
     answer = await cluster.client.request(
         sample["method"],
-        filled(sample["path"], names) + (f"?{query}" if query else ""),
+        fill_in(sample["path"], names) + (f"?{query}" if query else ""),
         content=body,
         headers={**kind, **(headers or {})},
     )
     if answer.status_code != 200:
         return [f"{operation}: {answer.status_code} {answer.text}"]
-    return [fault for one_body in bodies(answer.text) for fault in faults(operation, one_body)]
+    return [fault for part in bodies(answer.text) for fault in faults(operation, part)]
 
 
-def filled(value: Any, names: dict[str, Any]) -> Any:
+def fill_in(value: Any, names: dict[str, Any]) -> Any:
     if isinstance(value, dict):
-        return {key: filled(item, names) for key, item in value.items()}
+        return {key: fill_in(item, names) for key, item in value.items()}
     if isinstance(value, list):
-        return [filled(item, names) for item in value]
+        return [fill_in(item, names) for item in value]
     if isinstance(value, str):
         if value[:1] == "{" and value[1:-1] in names:
             return names[value[1:-1]]

@@ -1,4 +1,4 @@
-"""What a request or an agent may send is bounded before the work, and stored in few statements."""
+"""Bounds of requests and of agents' messages: they are checked before the work, and stored in few statements."""
 
 import json
 import time
@@ -35,7 +35,7 @@ async def test_all_settings_of_a_request_are_stored_in_few_statements(cluster: C
     assert len((await cluster.get("/api/v1/users/setting"))["settings"]) == MAX_SETTINGS
 
 
-async def test_settings_beyond_those_that_a_user_may_have_change_none(cluster: Cluster):
+async def test_settings_beyond_the_limit_of_a_user_are_refused_and_change_none(cluster: Cluster):
     assert (await cluster.post("/api/v1/users/setting", settings(MAX_SETTINGS))).status_code == 200
     body = {"settings": [{"key": "k1", "storagePath": "page", "value": "2"}, {"key": "more", "storagePath": "page"}]}
     answer = await cluster.post("/api/v1/users/setting", body)
@@ -50,7 +50,7 @@ async def test_a_setting_that_is_sent_twice_has_its_last_value(cluster: Cluster)
     assert [each["value"] for each in (await cluster.get("/api/v1/users/setting"))["settings"]] == ["2"]
 
 
-async def test_a_hello_with_too_many_slots_is_refused_in_words(cluster: Cluster):
+async def test_a_hello_with_too_many_slots_is_refused_with_the_reason(cluster: Cluster):
     text = json.dumps({"kind": "hello", "agent_id": "large", "slots": [{"id": n} for n in range(20_000)]})
     with write_holds(cluster.master.database) as holds:
         async with agent_socket(cluster, text=text) as socket:
@@ -63,7 +63,7 @@ async def test_a_hello_with_too_many_slots_is_refused_in_words(cluster: Cluster)
 
 @pytest.mark.parametrize("count", [1024, MAX_SLOTS])
 async def test_many_slots_are_registered_in_a_short_transaction(cluster: Cluster, count: int):
-    """Twice: also where the agent comes back with all slots changed."""
+    """The agent registers twice, the second time with all slots changed."""
     for brand in ("old", "new"):
         hello = Hello(agent_id="large", slots=[SlotFacts(id=n, brand=brand) for n in range(count)])
         with write_holds(cluster.master.database) as holds:
@@ -86,7 +86,7 @@ async def test_a_new_status_of_all_slots_is_stored_in_a_short_transaction(cluste
 
 
 def test_no_route_holds_the_write_lock_while_its_body_is_validated(cluster: Cluster):
-    """A session of a route is open before its body is validated, which takes long for a large one."""
+    """The session of a route opens before its body is validated, and that takes long for a large body."""
     routes = [route for route in cluster.app.routes if isinstance(route, APIRoute)]
     wrong = [
         route.path

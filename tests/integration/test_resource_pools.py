@@ -1,4 +1,4 @@
-"""Resource pools: agents and jobs of each, defaults, and what names a pool that there is not."""
+"""Resource pools: their agents and jobs, their settings, defaults, and pools that do not exist."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ def provider(**changes: object) -> dict[str, object]:
     return {"resource_pools": [{"pool_name": "default", "provider": values | changes}]}
 
 
-async def test_each_pool_shows_what_it_has_and_how_it_shares(tmp_path: Path):
+async def test_each_pool_shows_its_agents_slots_and_scheduler(tmp_path: Path):
     async with open_cluster(tmp_path, **SETTINGS) as cluster:
         await cluster.join("a", slots=8, pool="gpu")
         await cluster.join("b", slots=2, pool="cpu")
@@ -52,19 +52,19 @@ async def test_work_without_a_pool_goes_to_the_default_one_of_its_kind(tmp_path:
         assert (config["resources"]["resource_pool"], config["resources"]["priority"]) == ("gpu", 50)
 
 
-async def test_a_pool_that_is_gone_from_the_settings_keeps_its_jobs_and_says_so(tmp_path: Path):
+async def test_a_pool_that_is_gone_from_the_settings_keeps_its_jobs_and_explains_their_wait(tmp_path: Path):
     async with open_cluster(tmp_path, **SETTINGS) as cluster:
         await cluster.create(CONFIG + "resources: {resource_pool: cpu}\n")
     async with open_cluster(tmp_path, resource_pools=[POOLS[0]], default_pool="gpu") as cluster:
 
-        async def is_said() -> bool:
+        async def is_explained() -> bool:
             queue = (await cluster.get("/detent/cluster/overview"))["queue"]
             return [entry["waiting"] for entry in queue] == [
                 'resource pool "cpu" is not in the settings of the master any more; '
                 "move the job to another one with `det job update`"
             ]
 
-        await eventually(is_said)
+        await eventually(is_explained)
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,14 @@ async def test_a_pool_that_is_gone_from_the_settings_keeps_its_jobs_and_says_so(
         (provider(idle_timeout=-1), "idle_timeout"),
     ],
 )
-def test_wrong_pools_are_named_at_the_start(tmp_path: Path, settings: dict, expected: str):
+def test_invalid_settings_of_pools_are_refused_at_the_start(tmp_path: Path, settings: dict, expected: str):
     with pytest.raises(ValidationError, match=expected):
         Settings(data=tmp_path, **settings)
 
 
-def test_tasks_as_the_masters_user_have_to_be_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_local_provider_needs_tasks_as_me_if_tasks_run_as_the_masters_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     local = {"type": "local", "max_agents": 1}
     pools = [{"pool_name": "default", "provider": local}]
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -139,7 +141,7 @@ def test_det_up_preempts_unless_its_settings_say_otherwise(tmp_path: Path, text:
     assert usual.preemption is False
 
 
-async def test_work_beyond_a_pool_is_accepted_with_a_warning_where_the_settings_say_so(tmp_path: Path):
+async def test_a_trial_beyond_a_pool_is_accepted_with_a_warning_without_launch_error(tmp_path: Path):
     async with open_cluster(tmp_path, launch_error=False) as cluster:
         await cluster.join(slots=1)
         config = CONFIG + "resources: {slots_per_trial: 2}\n"

@@ -1,4 +1,4 @@
-"""Checkpoint retention: what an ended experiment keeps, in which storage, after which failures."""
+"""Checkpoint retention of ended experiments: in each storage, after failures, and after changes of the policy."""
 
 import json
 from pathlib import Path
@@ -50,37 +50,37 @@ async def worked_example(cluster: Cluster, storage: str, root: Path) -> None:
         await agent.exit(desired)
 
 
-async def ended(cluster: Cluster) -> None:
+async def wait_for_completion(cluster: Cluster) -> None:
     async def is_ended() -> bool:
         return await cluster.state(1) == "STATE_COMPLETED"
 
     await eventually(is_ended)
 
 
-def there(root: Path) -> set[int]:
-    """Numbers of the checkpoints whose folders exist, half-removed ones included."""
+def stored_numbers(root: Path) -> set[int]:
+    """Returns the numbers of the checkpoints whose folders exist, including half-removed ones."""
     return {int(folder.name.partition(".")[0][-12:], 16) for folder in root.iterdir()}
 
 
-async def kept(cluster: Cluster) -> set[int]:
-    """Numbers of the checkpoints that the master lists as completed."""
-    found = await cluster.get("/api/v1/experiments/1/checkpoints", states=["STATE_COMPLETED"], limit=100)
-    return {int(each["uuid"][-12:], 16) for each in found["checkpoints"]}
+async def listed_numbers(cluster: Cluster) -> set[int]:
+    """Returns the numbers of the checkpoints that the master lists as completed."""
+    answer = await cluster.get("/api/v1/experiments/1/checkpoints", states=["STATE_COMPLETED"], limit=100)
+    return {int(each["uuid"][-12:], 16) for each in answer["checkpoints"]}
 
 
-async def becomes(cluster: Cluster, root: Path, numbers: set[int]) -> None:
-    await eventually(lambda: there(root) == numbers)
+async def wait_for_numbers(cluster: Cluster, root: Path, numbers: set[int]) -> None:
+    await eventually(lambda: stored_numbers(root) == numbers)
 
     async def listed() -> bool:
-        return await kept(cluster) == numbers
+        return await listed_numbers(cluster) == numbers
 
     await eventually(listed)
 
 
-async def named(cluster: Cluster, count: int) -> None:
+async def check_named_count(cluster: Cluster, count: int) -> None:
     """Asserts that the events of the policy name so many checkpoints in all."""
-    found = (await cluster.get("/detent/events", kind="checkpoints_deleted"))["events"]
-    assert sum(each["payload"]["count"] for each in found) == count
+    events = (await cluster.get("/detent/events", kind="checkpoints_deleted"))["events"]
+    assert sum(each["payload"]["count"] for each in events) == count
 
 
 def own_root(cluster: Cluster) -> Path:
@@ -91,15 +91,15 @@ def own_root(cluster: Cluster) -> Path:
 @pytest.mark.parametrize(
     ("policy", "expected"), [((0, 0, 0), set()), ((0, 0, 3), {10, 9, 8, 5, 4, 3}), ((2, 1, 1), {10, 8, 7, 5})]
 )
-async def test_the_worked_example_in_a_storage(
+async def test_the_policy_keeps_the_checkpoints_of_the_worked_example(
     tmp_path: Path, kind: str, policy: tuple[int, int, int], expected: set[int]
 ) -> None:
     root = tmp_path / "storage"
-    place = f"host_path: {root}" if kind == "shared_fs" else f"container_path: {root}"
+    option = f"host_path: {root}" if kind == "shared_fs" else f"container_path: {root}"
     async with open_cluster(tmp_path, checkpoint_roots=[root]) as cluster:
         root.mkdir()
-        await worked_example(cluster, f"type: {kind}, {place}, {OWN % policy}", root)
-        await becomes(cluster, root, expected)
+        await worked_example(cluster, f"type: {kind}, {option}, {OWN % policy}", root)
+        await wait_for_numbers(cluster, root, expected)
         trials = (await cluster.get("/api/v1/experiments/1/trials"))["trials"]
         assert [each["checkpointCount"] for each in sorted(trials, key=lambda each: each["id"])] == [
             len([n for n in expected if n <= 5]),
@@ -107,14 +107,14 @@ async def test_the_worked_example_in_a_storage(
         ]
 
 
-async def test_without_numbers_the_best_and_the_newest_of_each_trial_are_kept(cluster: Cluster) -> None:
+async def test_the_default_policy_keeps_the_best_and_the_newest_checkpoint_of_each_trial(cluster: Cluster) -> None:
     await worked_example(cluster, "", own_root(cluster))
-    await becomes(cluster, own_root(cluster), {10, 7, 5})
+    await wait_for_numbers(cluster, own_root(cluster), {10, 7, 5})
     (event,) = (await cluster.get("/detent/events", kind="checkpoints_deleted"))["events"]
     assert "7 checkpoints" in event["text"]
 
 
-async def test_a_master_that_ends_midway_goes_on_at_its_next_start(
+async def test_a_master_that_ends_while_it_removes_files_goes_on_at_its_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "data" / "checkpoints"
@@ -128,12 +128,12 @@ async def test_a_master_that_ends_midway_goes_on_at_its_next_start(
         patched.setattr(checkpoint_removal, "remove_files", cut_off)
         async with open_cluster(tmp_path) as cluster:
             await worked_example(cluster, OWN % (0, 1, 1), root)
-            await eventually(lambda: len(there(root)) == 7)
+            await eventually(lambda: len(stored_numbers(root)) == 7)
     async with open_cluster(tmp_path) as cluster:
-        await becomes(cluster, root, {10, 7, 5})
+        await wait_for_numbers(cluster, root, {10, 7, 5})
 
 
-async def test_a_master_that_ends_while_it_chooses_goes_on_at_its_next_start(
+async def test_a_master_that_ends_while_it_marks_checkpoints_goes_on_at_its_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "data" / "checkpoints"
@@ -153,11 +153,11 @@ async def test_a_master_that_ends_while_it_chooses_goes_on_at_its_next_start(
             await worked_example(cluster, OWN % (0, 1, 1), root)
             await eventually(lambda: len(marked) > 3)
     async with open_cluster(tmp_path) as cluster:
-        await becomes(cluster, root, {10, 7, 5})
-        await named(cluster, 7)
+        await wait_for_numbers(cluster, root, {10, 7, 5})
+        await check_named_count(cluster, 7)
 
 
-async def test_a_master_that_ends_once_all_is_chosen_still_names_what_it_deletes(
+async def test_a_master_that_ends_after_marking_names_all_checkpoints_that_it_deletes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "data" / "checkpoints"
@@ -173,25 +173,25 @@ async def test_a_master_that_ends_once_all_is_chosen_still_names_what_it_deletes
             await worked_example(cluster, OWN % (0, 1, 1), root)
             await eventually(lambda: bool(reached))
     async with open_cluster(tmp_path) as cluster:
-        await becomes(cluster, root, {10, 7, 5})
-        await named(cluster, 7)
+        await wait_for_numbers(cluster, root, {10, 7, 5})
+        await check_named_count(cluster, 7)
 
 
 async def test_a_smaller_policy_is_previewed_and_applied(cluster: Cluster) -> None:
     await worked_example(cluster, OWN % (2, 1, 1), own_root(cluster))
-    await becomes(cluster, own_root(cluster), {10, 8, 7, 5})
-    asked = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 1}
-    found = await cluster.get("/experiments/1/preview_gc", **asked)
-    assert found["metric_name"] == "loss"
-    assert [(each["TrialID"], each["StepsCompleted"], each["State"]) for each in found["checkpoints"]] == [
+    await wait_for_numbers(cluster, own_root(cluster), {10, 8, 7, 5})
+    policy = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 1}
+    preview = await cluster.get("/experiments/1/preview_gc", **policy)
+    assert preview["metric_name"] == "loss"
+    assert [(each["TrialID"], each["StepsCompleted"], each["State"]) for each in preview["checkpoints"]] == [
         (2, 2, "COMPLETED"),
         (2, 3, "COMPLETED"),
     ]
-    assert found["checkpoints"][0]["ValidationMetrics"] == {"loss": 0.2}
-    assert there(own_root(cluster)) == {10, 8, 7, 5}
+    assert preview["checkpoints"][0]["ValidationMetrics"] == {"loss": 0.2}
+    assert stored_numbers(own_root(cluster)) == {10, 8, 7, 5}
     changes = {"checkpointStorage": {"saveExperimentBest": 0, "saveTrialBest": 0, "saveTrialLatest": 1}}
     assert (await cluster.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
-    await becomes(cluster, own_root(cluster), {10, 5})
+    await wait_for_numbers(cluster, own_root(cluster), {10, 5})
     assert (await cluster.get("/experiments/1/preview_gc"))["checkpoints"] == []
 
 
@@ -199,26 +199,26 @@ async def test_a_policy_that_changes_while_it_is_applied_is_applied_again(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = cluster.master.settings.data / "checkpoints"
-    candidates, asked = retention_repository.candidates, []
+    candidates, changed = retention_repository.candidates, []
 
-    async def and_somebody_changes_it(session: Any, experiment_id: int) -> Any:
-        found = await candidates(session, experiment_id)
-        if not asked:
-            asked.append(True)
+    async def read_and_change(session: Any, experiment_id: int) -> Any:
+        rows = await candidates(session, experiment_id)
+        if not changed:
+            changed.append(True)
             smaller = {"saveExperimentBest": 0, "saveTrialBest": 0, "saveTrialLatest": 0}
             answer = await cluster.client.patch("/api/v1/experiments/1", json={"checkpointStorage": smaller})
             assert answer.status_code == 200, answer.text
-        return found
+        return rows
 
-    monkeypatch.setattr(retention_repository, "candidates", and_somebody_changes_it)
+    monkeypatch.setattr(retention_repository, "candidates", read_and_change)
     await worked_example(cluster, OWN % (1, 1, 1), root)
-    await ended(cluster)
-    await eventually(lambda: there(root) == set())
+    await wait_for_completion(cluster)
+    await eventually(lambda: stored_numbers(root) == set())
 
 
 async def test_a_checkpoint_that_another_trial_was_started_from_is_kept(cluster: Cluster) -> None:
     await worked_example(cluster, OWN % (0, 3, 3), own_root(cluster))
-    await becomes(cluster, own_root(cluster), {10, 9, 8, 7, 5, 4, 3})
+    await wait_for_numbers(cluster, own_root(cluster), {10, 9, 8, 7, 5, 4, 3})
     config = f"""
 name: next
 entrypoint: python3 run.py
@@ -228,14 +228,17 @@ hyperparameters: {{}}
     await cluster.create(config, activate=False)
     changes = {"checkpointStorage": {"saveExperimentBest": 0, "saveTrialBest": 0, "saveTrialLatest": 0}}
     assert (await cluster.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
-    await becomes(cluster, own_root(cluster), {4})
+    await wait_for_numbers(cluster, own_root(cluster), {4})
 
 
 async def removal_task(cluster: Cluster, root: Path) -> tuple[FakeAgent, DesiredContainer, dict[str, Any]]:
-    """The worked example in a storage out of the master's reach, up to its task: the agent, its desired container and its order."""
+    """Runs the worked example in a storage out of the master's reach, up to the task that removes the files.
+
+    Returns the agent, the container of the task and its order.
+    """
     root.mkdir()
     await worked_example(cluster, f"type: directory, container_path: {root}, {OWN % (0, 0, 2)}", root)
-    await ended(cluster)
+    await wait_for_completion(cluster)
     agent = FakeAgent(cluster, "one")
     desired = (await agent.wait_for_desired())[0]
     assert desired.spec is not None
@@ -262,13 +265,13 @@ async def test_a_storage_out_of_reach_is_cleaned_up_by_a_task_of_the_owner(clust
         answer = await cluster.post("/detent/checkpoints/removed", body, **cluster.as_task(desired.allocation_id))
         assert answer.status_code == code, answer.text
     await agent.exit(desired)
-    await becomes(cluster, root, {4, 5, 9, 10})
-    shown = (await cluster.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
-    assert (shown["state"], shown["deleteError"]) == ("STATE_PARTIALLY_DELETED", "it is held")
-    assert shown["displayState"] == "STATE_DELETE_FAILED"
+    await wait_for_numbers(cluster, root, {4, 5, 9, 10})
+    checkpoint = (await cluster.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
+    assert (checkpoint["state"], checkpoint["deleteError"]) == ("STATE_PARTIALLY_DELETED", "it is held")
+    assert checkpoint["displayState"] == "STATE_DELETE_FAILED"
 
 
-async def test_a_task_that_is_killed_leaves_checkpoints_that_say_so(cluster: Cluster, tmp_path: Path) -> None:
+async def test_checkpoints_whose_removal_task_was_killed_show_the_reason(cluster: Cluster, tmp_path: Path) -> None:
     agent, desired, order = await removal_task(cluster, tmp_path / "elsewhere")
     assert desired.spec is not None
     async with cluster.master.database.write() as session:
@@ -276,11 +279,11 @@ async def test_a_task_that_is_killed_leaves_checkpoints_that_say_so(cluster: Clu
     await agent.exit(desired, code=137)
 
     async def error() -> str:
-        shown = (await cluster.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
-        return str(shown.get("deleteError") or "")
+        checkpoint = (await cluster.get(f"/api/v1/checkpoints/{order['uuids'][0]}"))["checkpoint"]
+        return str(checkpoint.get("deleteError") or "")
 
     assert (await eventually(error)).startswith("the task that removes its files ended before: it was killed")
-    # Again, by the user: by a task again, and of this checkpoint only.
+    # The user deletes it again: another task removes this checkpoint only.
     answer = await cluster.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": order["uuids"][:1]})
     assert answer.status_code == 200, answer.text
 
@@ -298,18 +301,20 @@ def test_a_machine_without_the_folder_removes_nothing(tmp_path: Path) -> None:
     assert "missing is not on this machine" in failed[checkpoint_uuid(1)]
 
 
-async def test_files_that_cannot_be_removed_are_named_and_tried_again(cluster: Cluster) -> None:
+async def test_files_that_retention_cannot_remove_are_reported_and_removed_by_the_next_request(
+    cluster: Cluster,
+) -> None:
     await cluster.join()
     obstacle = own_root(cluster) / f"{checkpoint_uuid(1)}.deleted"
     own_root(cluster).mkdir(parents=True, exist_ok=True)
     obstacle.write_text("in the way")
     await worked_example(cluster, OWN % (0, 1, 1), own_root(cluster))
 
-    async def shown() -> list[dict[str, Any]]:
-        found = await cluster.get("/detent/experiments/1/checkpoints", state=["STATE_DELETE_FAILED"])
-        return list(found["checkpoints"])
+    async def failed_checkpoints() -> list[dict[str, Any]]:
+        answer = await cluster.get("/detent/experiments/1/checkpoints", state=["STATE_DELETE_FAILED"])
+        return list(answer["checkpoints"])
 
-    (failed,) = await eventually(shown)
+    (failed,) = await eventually(failed_checkpoints)
     assert failed["deleteError"] == "its files could not be removed (Not a directory)"
     official = (await cluster.get(f"/api/v1/checkpoints/{checkpoint_uuid(1)}"))["checkpoint"]
     assert (official["state"], official["deleteError"]) == ("STATE_PARTIALLY_DELETED", failed["deleteError"])
@@ -318,14 +323,14 @@ async def test_files_that_cannot_be_removed_are_named_and_tried_again(cluster: C
         "DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(1)]}
     )
     assert answer.status_code == 200, answer.text
-    await becomes(cluster, own_root(cluster), {10, 7, 5})
+    await wait_for_numbers(cluster, own_root(cluster), {10, 7, 5})
     gone = (await cluster.get(f"/api/v1/checkpoints/{checkpoint_uuid(1)}"))["checkpoint"]
     assert (gone["state"], gone["deleteError"], gone["resources"]) == ("STATE_DELETED", None, {"weights": "3"})
 
 
 async def test_files_that_are_gone_already_are_no_error(cluster: Cluster) -> None:
     await worked_example(cluster, OWN % (0, 10, 10), own_root(cluster))
-    await becomes(cluster, own_root(cluster), set(range(1, 11)))
+    await wait_for_numbers(cluster, own_root(cluster), set(range(1, 11)))
     for number in (1, 2):
         folder = own_root(cluster) / checkpoint_uuid(number)
         for file in folder.iterdir():
@@ -333,4 +338,4 @@ async def test_files_that_are_gone_already_are_no_error(cluster: Cluster) -> Non
         folder.rmdir()
     changes = {"checkpointStorage": {"saveExperimentBest": 0, "saveTrialBest": 1, "saveTrialLatest": 1}}
     assert (await cluster.client.patch("/api/v1/experiments/1", json=changes)).status_code == 200
-    await becomes(cluster, own_root(cluster), {10, 7, 5})
+    await wait_for_numbers(cluster, own_root(cluster), {10, 7, 5})

@@ -1,4 +1,4 @@
-"""A search of very many trials is answered after its first lot; others write between the lots, and none is lost."""
+"""Searches of very many trials: answered after the first lot, with other writes between the lots and no trial lost."""
 
 import asyncio
 import time
@@ -43,7 +43,7 @@ async def stored(cluster: Cluster) -> list[tuple[str, object, int]]:
 
 
 async def expected(cluster: Cluster, experiment: int) -> list[tuple[str, object, int]]:
-    """The trials that the method creates without any interruption."""
+    """Returns the trials that the method creates without any interruption."""
     async with cluster.master.database.read() as session:
         row = await session.get_one(ExperimentRow, experiment)
     search = make(row.config, None)

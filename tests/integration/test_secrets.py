@@ -1,4 +1,4 @@
-"""Secrets of configurations and passwords: never in an answer, in the experiment index or in a log; tasks get them."""
+"""Secrets of configurations and passwords: no answer, index or log contains them, and tasks get them."""
 
 import json
 import logging
@@ -51,7 +51,7 @@ ROUTES = (
 )
 
 
-async def checkpoint_of(cluster: Cluster, allocation_id: str) -> None:
+async def report_checkpoint(cluster: Cluster, allocation_id: str) -> None:
     body = {
         "taskId": allocation_id.rpartition(".")[0],
         "allocationId": allocation_id,
@@ -72,7 +72,7 @@ async def test_no_answer_holds_a_secret_and_the_task_gets_all(tmp_path: Path):
         agent = await cluster.join()
         (desired,) = await agent.wait_for_desired()
         await agent.run(desired)
-        await checkpoint_of(cluster, desired.allocation_id)
+        await report_checkpoint(cluster, desired.allocation_id)
         answers = {"create": created.text}
         for route in ROUTES:
             answer = await cluster.client.get(route)
@@ -81,37 +81,37 @@ async def test_no_answer_holds_a_secret_and_the_task_gets_all(tmp_path: Path):
                 answers[route] = answer.text
         assert [route for route, answer in answers.items() if "hunter2" in answer] == []
         assert len(answers) >= 10, sorted(answers)
-        shown = json.loads(answers["/api/v1/experiments/1"])
-        assert shown["experiment"]["originalConfig"].splitlines()[:4] == CONFIG.splitlines()[:4]
-        assert f"HF_TOKEN={MASK}" in shown["experiment"]["originalConfig"]
-        assert shown["config"]["environment"]["environment_variables"]["cpu"] == [f"HF_TOKEN={MASK}", "LEVEL=debug"]
+        document = json.loads(answers["/api/v1/experiments/1"])
+        assert document["experiment"]["originalConfig"].splitlines()[:4] == CONFIG.splitlines()[:4]
+        assert f"HF_TOKEN={MASK}" in document["experiment"]["originalConfig"]
+        assert document["config"]["environment"]["environment_variables"]["cpu"] == [f"HF_TOKEN={MASK}", "LEVEL=debug"]
         spec = desired.spec.model_dump_json() if desired.spec else ""
         for secret in ("data", "access", "secret", "token"):
             assert f"hunter2-{secret}" in spec
 
 
-async def values(cluster: Cluster) -> list[Any]:
+async def index_texts(cluster: Cluster) -> list[Any]:
     await cluster.master.indexer.catch_up()
     async with cluster.master.database.read() as session:
         names = await session.execute(text("SELECT name FROM column_names"))
-        found = await session.execute(text("SELECT text FROM column_values"))
-        return [*names.scalars(), *found.scalars()]
+        texts = await session.execute(text("SELECT text FROM column_values"))
+        return [*names.scalars(), *texts.scalars()]
 
 
 async def test_the_index_holds_no_secret(cluster: Cluster):
     await cluster.create(CONFIG)
-    found = await values(cluster)
-    assert "config.checkpoint_storage.bucket" in found
-    assert [value for value in found if value and ("hunter2" in value or "secret" in value)] == []
+    texts = await index_texts(cluster)
+    assert "config.checkpoint_storage.bucket" in texts
+    assert [value for value in texts if value and ("hunter2" in value or "secret" in value)] == []
 
 
 @pytest.mark.sqlite
-async def test_a_fork_by_its_owner_keeps_what_is_masked(cluster: Cluster):
+async def test_a_fork_by_its_owner_keeps_the_masked_secrets(cluster: Cluster):
     await cluster.create(CONFIG)
-    sent = (await cluster.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
-    assert MASK in sent
+    masked = (await cluster.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
+    assert MASK in masked
     answer = await cluster.client.post(
-        "/api/v1/experiments", json={"config": sent.replace("tiny", "small"), "parentId": 1}
+        "/api/v1/experiments", json={"config": masked.replace("tiny", "small"), "parentId": 1}
     )
     assert answer.status_code == 200, answer.text
     assert "hunter2" not in answer.text
@@ -123,21 +123,21 @@ async def test_a_fork_by_its_owner_keeps_what_is_masked(cluster: Cluster):
     assert MASK not in rows[1].original_config
 
 
-async def test_somebody_else_has_to_give_secrets_of_their_own(cluster: Cluster):
+async def test_a_fork_by_another_user_needs_secrets_of_its_own(cluster: Cluster):
     await cluster.create(CONFIG)
-    sent = (await cluster.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=cluster.app), base_url="http://master") as other:
-        await login(other, "determined")
-        refused = await other.post("/api/v1/experiments", json={"config": sent, "parentId": 1})
+    masked = (await cluster.get("/api/v1/experiments/1"))["experiment"]["originalConfig"]
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=cluster.app), base_url="http://master") as client:
+        await login(client, "determined")
+        refused = await client.post("/api/v1/experiments", json={"config": masked, "parentId": 1})
         assert refused.status_code == 400
         assert "data.secrets.db is masked" in refused.json()["error"]["error"]
-        own = sent.replace(f"={MASK}", "=mine").replace(f'"{MASK}"', "mine")
-        created = await other.post("/api/v1/experiments", json={"config": own, "parentId": 1})
+        own = masked.replace(f"={MASK}", "=mine").replace(f'"{MASK}"', "mine")
+        created = await client.post("/api/v1/experiments", json={"config": own, "parentId": 1})
         assert created.status_code == 200, created.text
 
 
 @pytest.mark.parametrize("extra", [{}, {"parentId": 1}])
-async def test_a_masked_value_that_nobody_knows_is_refused(cluster: Cluster, extra: dict[str, int]):
+async def test_a_masked_value_without_a_stored_secret_is_refused(cluster: Cluster, extra: dict[str, int]):
     await cluster.create()
     config = f"{CONFIG.split('data:')[0]}data: {{secrets: {{db: '{MASK}'}}}}\n"
     answer = await cluster.client.post("/api/v1/experiments", json={"config": config, **extra})
@@ -145,7 +145,7 @@ async def test_a_masked_value_that_nobody_knows_is_refused(cluster: Cluster, ext
     assert "data.secrets.db is masked" in answer.json()["error"]["error"]
 
 
-def test_secrets_that_are_in_an_index_already_are_removed(tmp_path: Path):
+def test_a_migration_removes_secrets_from_the_index(tmp_path: Path):
     engine = make_migration_engine(sqlite_url(tmp_path / "db"))
     upgrade(engine, "0006")
     names = {
@@ -181,7 +181,7 @@ def test_secrets_that_are_in_an_index_already_are_removed(tmp_path: Path):
     engine.dispose()
 
 
-async def second_admin(cluster: Cluster, password_hash: str) -> None:
+async def add_second_admin(cluster: Cluster, password_hash: str) -> None:
     async with cluster.master.database.write() as session:
         now = cluster.master.clock.now()
         session.add(UserRow(username="admin", display_name="", password_hash=password_hash, modified_at=now))
@@ -189,7 +189,7 @@ async def second_admin(cluster: Cluster, password_hash: str) -> None:
 
 async def test_a_failed_statement_logs_no_password_hash(cluster: Cluster, caplog: pytest.LogCaptureFixture):
     with pytest.raises(IntegrityError) as raised:
-        await second_admin(cluster, HASH)
+        await add_second_admin(cluster, HASH)
     with caplog.at_level(logging.ERROR):
         translate(raised.value)
     assert "INSERT INTO users" in caplog.text

@@ -1,4 +1,4 @@
-"""Curves: the same whether packed or not, right after a resume, with every kind of name and number."""
+"""Metric series: packed and unpacked reports, resumed runs, and names and numbers of every kind."""
 
 import asyncio
 import math
@@ -27,8 +27,8 @@ HOSTILE = [
 ]
 
 
-async def trial(cluster: Cluster) -> dict[str, str]:
-    """Trial 1 with a running task; its headers."""
+async def run_trial(cluster: Cluster) -> dict[str, str]:
+    """Runs trial 1; returns the headers of its task."""
     agent = await cluster.join()
     await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -37,51 +37,51 @@ async def trial(cluster: Cluster) -> dict[str, str]:
 
 
 async def report(cluster: Cluster, headers: dict[str, str], steps: int | None, metrics: Any, group="training", **more):
-    sent = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}, **more}
-    answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": sent}, **headers)
+    fields = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}, **more}
+    answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": fields}, **headers)
     assert answer.status_code == 200, answer.text
 
 
-async def test_an_empty_trial_and_unknown_ones(cluster: Cluster):
-    await trial(cluster)
-    found = await series(cluster, trialIds=[1, 77, 1, 99])
-    assert found["missing"] == [77, 99]
-    assert [(s["trialId"], s["count"], s["values"], s["epochs"]) for s in found["series"]] == [(1, 0, [], None)]
+async def test_an_empty_trial_has_an_empty_curve_and_unknown_trials_are_missing(cluster: Cluster):
+    await run_trial(cluster)
+    answer = await series(cluster, trialIds=[1, 77, 1, 99])
+    assert answer["missing"] == [77, 99]
+    assert [(s["trialId"], s["count"], s["values"], s["epochs"]) for s in answer["series"]] == [(1, 0, [], None)]
 
 
-async def test_numbers_that_json_cannot_carry_and_what_is_no_number(cluster: Cluster):
-    task = await trial(cluster)
+async def test_curves_have_numbers_that_are_not_finite_and_leave_out_other_values(cluster: Cluster):
+    task = await run_trial(cluster)
     for steps, value in enumerate([1, "NaN", "Infinity", "-Infinity", "text", None, [1], True, 2.5], 1):
         await report(cluster, task, steps, {"loss": value, "epochs": steps / 2})
-    (found,) = (await series(cluster))["series"]
-    assert found["batches"] == [1, 2, 3, 4, 9]
-    assert found["values"] == [1.0, "NaN", "Infinity", "-Infinity", 2.5]
-    assert found["epochs"] == [0.5, 1.0, 1.5, 2.0, 4.5]
-    assert found["count"] == 5
+    (curve,) = (await series(cluster))["series"]
+    assert curve["batches"] == [1, 2, 3, 4, 9]
+    assert curve["values"] == [1.0, "NaN", "Infinity", "-Infinity", 2.5]
+    assert curve["epochs"] == [0.5, 1.0, 1.5, 2.0, 4.5]
+    assert curve["count"] == 5
 
 
-async def test_a_name_of_megabytes_has_no_curve_and_does_no_harm(cluster: Cluster):
-    task = await trial(cluster)
+async def test_a_metric_with_a_name_of_megabytes_has_no_curve_and_spoils_no_other(cluster: Cluster):
+    task = await run_trial(cluster)
     name = "x" * 1_000_000
     await report(cluster, task, 1, {name: 1.0, "loss": 2.0, "big": 2**62})
-    asked = [{"group": "training", "name": each} for each in ("loss", "big")]
+    metrics = [{"group": "training", "name": each} for each in ("loss", "big")]
     for _ in range(2):
-        found = (await series(cluster, metrics=asked))["series"]
-        assert [cluster["values"] for cluster in found] == [[2.0], [float(2**62)]]
+        curves = (await series(cluster, metrics=metrics))["series"]
+        assert [each["values"] for each in curves] == [[2.0], [float(2**62)]]
         await packing(cluster, least=1)
-    asked = [{"group": "training", "name": name}]
-    refused = await cluster.post("/detent/series", {"trialIds": [1], "metrics": asked, "x": "batches"})
+    metrics = [{"group": "training", "name": name}]
+    refused = await cluster.post("/detent/series", {"trialIds": [1], "metrics": metrics, "x": "batches"})
     assert refused.status_code == 400
     assert "at most 4096 characters" in refused.json()["error"]["error"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_hostile_metric_names_are_curves_like_others(cluster: Cluster, name: str):
-    task = await trial(cluster)
+    task = await run_trial(cluster)
     await report(cluster, task, 1, {name: 1.0})
     for _ in range(2):
-        (found,) = (await series(cluster, metrics=[{"group": "training", "name": name}]))["series"]
-        assert (found["name"], found["values"]) == (name, [1.0])
+        (curve,) = (await series(cluster, metrics=[{"group": "training", "name": name}]))["series"]
+        assert (curve["name"], curve["values"]) == (name, [1.0])
         await packing(cluster, least=1)
     names = (await cluster.get("/detent/trials/1/metric-names"))["metrics"]
     assert names == [{"group": "training", "name": name, "type": "number", "count": 1}]
@@ -90,19 +90,19 @@ async def test_hostile_metric_names_are_curves_like_others(cluster: Cluster, nam
 
 
 async def test_groups_of_the_profiler_are_drawn_over_time(cluster: Cluster):
-    task = await trial(cluster)
+    task = await run_trial(cluster)
     for second in (0, 2, 1):
         at = f"2026-01-01T00:00:0{second}Z"
         await report(cluster, task, None, {"util": float(second)}, group="gpu", reportTime=at)
-    (found,) = (await series(cluster, metrics=[{"group": "gpu", "name": "util"}], x="time"))["series"]
-    assert found["values"] == [0.0, 1.0, 2.0]
-    assert found["times"] == [1767225600.0, 1767225601.0, 1767225602.0]
+    (curve,) = (await series(cluster, metrics=[{"group": "gpu", "name": "util"}], x="time"))["series"]
+    assert curve["values"] == [0.0, 1.0, 2.0]
+    assert curve["times"] == [1767225600.0, 1767225601.0, 1767225602.0]
     window = {"x": "time", "start": 1767225601, "end": 1767225601.5}
-    (found,) = (await series(cluster, metrics=[{"group": "gpu", "name": "util"}], **window))["series"]
-    assert found["values"] == [1.0]
+    (curve,) = (await series(cluster, metrics=[{"group": "gpu", "name": "util"}], **window))["series"]
+    assert curve["values"] == [1.0]
 
 
-QUESTIONS = [
+QUERIES = [
     {},
     {"maxPoints": 10},
     {"maxPoints": 5000},
@@ -117,8 +117,8 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize("packed", [0, 1, SIZE - 1, SIZE, 3 * SIZE + 500, 9000])
-async def test_the_answer_does_not_depend_on_what_is_packed(cluster: Cluster, packed: int):
-    await trial(cluster)
+async def test_curves_do_not_depend_on_the_number_of_packed_reports(cluster: Cluster, packed: int):
+    await run_trial(cluster)
     points = [
         (step, 1_700_000_000_000_000 + step * 1000 + (step % 7) * 3000, value, step // 100 if step % 5 else None)
         for step in range(9000)
@@ -127,39 +127,37 @@ async def test_the_answer_does_not_depend_on_what_is_packed(cluster: Cluster, pa
     await store(cluster, points[:packed])
     await packing(cluster, least=1)
     await store(cluster, points[packed:])
-    for question in QUESTIONS:
-        (found,) = (await series(cluster, **question))["series"]
-        expected = oracle(points, **question)
-        got = (found["batches"], found["times"], list(map(str, found["values"])), found["count"])
-        assert got == expected, (question, packed)
+    for query in QUERIES:
+        (curve,) = (await series(cluster, **query))["series"]
+        expected = oracle(points, **query)
+        got = (curve["batches"], curve["times"], list(map(str, curve["values"])), curve["count"])
+        assert got == expected, (query, packed)
 
 
-async def test_a_crash_between_steps_loses_and_doubles_nothing(cluster: Cluster):
-    await trial(cluster)
+async def test_a_crash_between_steps_of_packing_loses_and_doubles_no_point(cluster: Cluster):
+    await run_trial(cluster)
     points = [(step, step, float(step), None) for step in range(5000)]
     await store(cluster, points)
     await packing(cluster, least=1, steps=2)
     await packing(cluster, least=1)
-    (found,) = (await series(cluster, maxPoints=5000))["series"]
-    assert found["values"] == [float(i) for i in range(5000)]
-    assert kept(cluster, "SELECT sum(points) FROM series_chunks WHERE factor = 1") == 5000
-    assert kept(cluster, "SELECT count(*) FROM series_chunks WHERE factor > 1") == 8
+    (curve,) = (await series(cluster, maxPoints=5000))["series"]
+    assert curve["values"] == [float(i) for i in range(5000)]
+    assert stored_value(cluster, "SELECT sum(points) FROM series_chunks WHERE factor = 1") == 5000
+    assert stored_value(cluster, "SELECT count(*) FROM series_chunks WHERE factor > 1") == 8
 
 
-async def test_reports_that_arrive_go_before_the_next_page_that_is_packed(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-):
-    await trial(cluster)
+async def test_packing_pauses_after_each_page(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+    await run_trial(cluster)
     await store(cluster, [(step, step, float(step), None) for step in range(10 * series_packer.PAGE)])
     pages: list[int] = []
     read = repository.reports
 
-    async def noted(*arguments: Any) -> Any:
-        found = await read(*arguments)
-        pages.append(len(found))
-        return found
+    async def counted(*arguments: Any) -> Any:
+        reports = await read(*arguments)
+        pages.append(len(reports))
+        return reports
 
-    monkeypatch.setattr(repository, "reports", noted)
+    monkeypatch.setattr(repository, "reports", counted)
     monkeypatch.setattr(series_packer, "PAGE_PAUSE_SECONDS", 3600.0)
     step = asyncio.create_task(packing(cluster, least=1))
     await eventually(lambda: bool(pages))
@@ -167,20 +165,20 @@ async def test_reports_that_arrive_go_before_the_next_page_that_is_packed(
     step.cancel()
 
 
-async def test_more_keys_for_an_old_report_are_drawn(cluster: Cluster):
-    task = await trial(cluster)
+async def test_keys_that_are_added_to_an_old_report_are_drawn(cluster: Cluster):
+    task = await run_trial(cluster)
     for steps in (1, 2, 3):
         await report(cluster, task, steps, {"loss": 1.0})
     await packing(cluster, least=1)
     await report(cluster, task, 2, {"late": 5.0})
     for _ in range(2):
-        asked = [{"group": "training", "name": name} for name in ("loss", "late")]
-        loss, late = (await series(cluster, metrics=asked))["series"]
+        metrics = [{"group": "training", "name": name} for name in ("loss", "late")]
+        loss, late = (await series(cluster, metrics=metrics))["series"]
         assert (loss["batches"], late["batches"]) == ([1, 2, 3], [2])
         await packing(cluster, least=1)
 
 
-async def test_a_resumed_run_hides_what_it_overtook(cluster: Cluster):
+async def test_a_resumed_run_hides_the_points_that_it_replaces(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -197,16 +195,16 @@ async def test_a_resumed_run_hides_what_it_overtook(cluster: Cluster):
     await agent.run(again)
     await report(cluster, cluster.as_task(again.allocation_id), 2501, {"loss": 2.0}, trialRunId=2)
     for _ in range(2):
-        (found,) = (await series(cluster, maxPoints=5000))["series"]
-        assert found["batches"] == list(range(1, 2502))
-        assert found["values"] == [1.0] * 2500 + [2.0]
+        (curve,) = (await series(cluster, maxPoints=5000))["series"]
+        assert curve["batches"] == list(range(1, 2502))
+        assert curve["values"] == [1.0] * 2500 + [2.0]
         await packing(cluster, least=1)
-    assert kept(cluster, "SELECT max(last_id) FROM series_chunks") == 3001
+    assert stored_value(cluster, "SELECT max(last_id) FROM series_chunks") == 3001
 
 
 async def test_a_report_that_is_changed_while_it_is_packed_is_packed_anew(cluster: Cluster):
-    """The version tells: what was read before the change is not written after it."""
-    task = await trial(cluster)
+    """A page that was read before the change has an older version, so it is not written."""
+    task = await run_trial(cluster)
     for steps in (1, 2, 3):
         await report(cluster, task, steps, {"loss": 1.0})
     async with cluster.master.database.write() as session:
@@ -216,7 +214,7 @@ async def test_a_report_that_is_changed_while_it_is_packed_is_packed_anew(cluste
         assert not await repository.claim(session, 1, version, packed_id=3)
 
 
-async def test_a_trial_that_ends_is_packed_whole_and_left_alone(cluster: Cluster):
+async def test_a_trial_that_has_ended_is_packed_whole_and_not_again(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -229,26 +227,26 @@ async def test_a_trial_that_ends_is_packed_whole_and_left_alone(cluster: Cluster
 
     await eventually(ended)
     await packing(cluster, least_at_end=2)
-    assert kept(cluster, "SELECT count(*) FROM series") == 0, "few reports stay as they are"
-    assert kept(cluster, "SELECT done_run FROM series_cursors") == 1
+    assert stored_value(cluster, "SELECT count(*) FROM series") == 0, "few reports stay as they are"
+    assert stored_value(cluster, "SELECT done_run FROM series_cursors") == 1
     (curve,) = (await series(cluster))["series"]
     assert curve["values"] == [1.0]
     await asyncio.to_thread(write_rows, cluster.master.settings.data, "UPDATE series_cursors SET done_run = ?", [(-1,)])
     await packing(cluster)
-    assert kept(cluster, "SELECT points FROM series") == 1
-    assert kept(cluster, "SELECT done_run FROM series_cursors") == 1
+    assert stored_value(cluster, "SELECT points FROM series") == 1
+    assert stored_value(cluster, "SELECT done_run FROM series_cursors") == 1
     await cluster.client.delete("/api/v1/experiments/1")
 
     async def gone() -> bool:
-        return kept(cluster, "SELECT count(*) FROM series") == 0
+        return stored_value(cluster, "SELECT count(*) FROM series") == 0
 
     await eventually(gone)
-    assert kept(cluster, "SELECT count(*) FROM series_chunks") == 0
+    assert stored_value(cluster, "SELECT count(*) FROM series_chunks") == 0
     assert (await series(cluster))["missing"] == [1]
 
 
 async def test_metric_names_and_summaries_are_listed(cluster: Cluster):
-    task = await trial(cluster)
+    task = await run_trial(cluster)
     await report(cluster, task, 1, {"loss": 1.0, "word": "x", "map": {"a": 1}})
     await report(cluster, task, 2, {"loss": 3.0})
     await report(cluster, task, 2, {"loss": "NaN"}, group="validation")
@@ -260,15 +258,20 @@ async def test_metric_names_and_summaries_are_listed(cluster: Cluster):
         ("training", "word", "string", 0),
         ("validation", "loss", "number", 0),
     ]
-    asked = {
+    body = {
         "trialIds": [1, 5],
         "metrics": [{"group": "training", "name": "loss"}, {"group": "validation", "name": "loss"}],
     }
-    (found,) = (await cluster.post("/detent/trials/summaries", asked)).json()["trials"]
-    assert (found["trialId"], found["experimentId"], found["hparams"], found["state"]) == (1, 1, {}, "STATE_RUNNING")
-    assert (found["experimentName"], found["searcherMetric"], found["smallerIsBetter"]) == ("tiny", "loss", True)
+    (summary,) = (await cluster.post("/detent/trials/summaries", body)).json()["trials"]
+    assert (summary["trialId"], summary["experimentId"], summary["hparams"], summary["state"]) == (
+        1,
+        1,
+        {},
+        "STATE_RUNNING",
+    )
+    assert (summary["experimentName"], summary["searcherMetric"], summary["smallerIsBetter"]) == ("tiny", "loss", True)
     loss = {"name": "loss", "smallerIsBetter": True}
-    assert found["metrics"] == [
+    assert summary["metrics"] == [
         {"group": "training", **loss, "last": 3.0, "min": 1.0, "max": 3.0, "mean": 2.0, "count": 2},
         {"group": "validation", **loss, "last": "NaN", "min": None, "max": None, "mean": None, "count": 0},
     ]
@@ -278,12 +281,12 @@ async def test_metric_names_and_summaries_are_listed(cluster: Cluster):
     "body",
     [{"trialIds": []}, {"trialIds": [1] * 101}, {"maxPoints": 9}, {"maxPoints": 5001}, {"x": "noon"}, {"metrics": []}],
 )
-async def test_questions_out_of_bounds_are_refused(cluster: Cluster, body: dict[str, Any]):
-    asked = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "x": "batches", **body}
-    assert (await cluster.post("/detent/series", asked)).status_code == 400
+async def test_queries_of_series_out_of_bounds_are_refused(cluster: Cluster, body: dict[str, Any]):
+    query = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "x": "batches", **body}
+    assert (await cluster.post("/detent/series", query)).status_code == 400
 
 
-def kept(cluster: Cluster, query: str) -> Any:
+def stored_value(cluster: Cluster, query: str) -> Any:
     if cluster.master.lease is not None:
         pytest.skip("a test of the SQLite file")
     connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
@@ -293,17 +296,17 @@ def kept(cluster: Cluster, query: str) -> Any:
         connection.close()
 
 
-def _tail(found: dict[str, Any]) -> list[tuple[int, list[int], int]]:
-    return [(each["trialId"], each["batches"], each["count"]) for each in found["series"]]
+def _tail(answer: dict[str, Any]) -> list[tuple[int, list[int], int]]:
+    return [(each["trialId"], each["batches"], each["count"]) for each in answer["series"]]
 
 
-def _totals(found: dict[str, Any]) -> list[int]:
-    return [each["total"] for each in found["series"]]
+def _totals(answer: dict[str, Any]) -> list[int]:
+    return [each["total"] for each in answer["series"]]
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-async def test_after_a_known_point_only_it_and_later_ones_are_answered(cluster: Cluster, is_packed: bool):
-    await trial(cluster)
+async def test_after_a_known_time_only_its_point_and_later_ones_are_returned(cluster: Cluster, is_packed: bool):
+    await run_trial(cluster)
     points = [(step, 1_700_000_000_000_000 + 1_234_567 * step, 1 / step, None) for step in range(1, 2 * SIZE + 30)]
     await store(cluster, points)
     if is_packed:
@@ -323,7 +326,7 @@ async def test_after_a_known_point_only_it_and_later_ones_are_answered(cluster: 
     assert _tail(await series(cluster, after={}))[0][2] == len(points)
 
 
-async def test_each_trial_is_answered_after_its_own_point(cluster: Cluster):
+async def test_each_trial_has_a_known_time_of_its_own(cluster: Cluster):
     agent = await cluster.join(slots=2)
     await cluster.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\n")
     await cluster.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\n")
@@ -337,13 +340,13 @@ async def test_each_trial_is_answered_after_its_own_point(cluster: Cluster):
         )
         await asyncio.to_thread(write_rows, cluster.master.settings.data, statement, rows)
     after = {"1": 1_700_000_007.0, "2": 1_700_000_003.0}
-    found = _tail(await series(cluster, trialIds=[1, 2], after=after))
-    assert found == [(1, [7, 8], 2), (2, [3, 4, 5, 6, 7, 8], 6)]
-    found = _tail(await series(cluster, trialIds=[1, 2], after={"1": 1_700_000_008.0}))
-    assert found == [(1, [8], 1), (2, list(range(1, 9)), 8)]
+    tails = _tail(await series(cluster, trialIds=[1, 2], after=after))
+    assert tails == [(1, [7, 8], 2), (2, [3, 4, 5, 6, 7, 8], 6)]
+    tails = _tail(await series(cluster, trialIds=[1, 2], after={"1": 1_700_000_008.0}))
+    assert tails == [(1, [8], 1), (2, list(range(1, 9)), 8)]
 
 
 @pytest.mark.parametrize("after", [{"1": -1}, {"1": 1e300}, {"1": "x"}, {"-1": 1}, {"x": 1}])
-async def test_a_time_that_is_none_is_refused(cluster: Cluster, after: dict[str, Any]):
+async def test_an_invalid_known_time_is_refused(cluster: Cluster, after: dict[str, Any]):
     body = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "after": after}
     assert (await cluster.post("/detent/series", body)).status_code == 400

@@ -1,4 +1,4 @@
-"""Links that sign in once, the cookie, and the end of a login."""
+"""Sign-in links, the session cookie, and signing out."""
 
 import asyncio
 import sqlite3
@@ -14,11 +14,11 @@ from tests.support.cluster import PASSWORD, Cluster, login, open_cluster
 from determined_master.api.rate_limit import MAX_LINK_FAILURES
 
 
-def joined(cluster: Cluster) -> dict[str, str]:
+def operator_headers(cluster: Cluster) -> dict[str, str]:
     return {"Authorization": f"Bearer {cluster.master.secrets.operator_token}"}
 
 
-async def link(cluster: Cluster, **headers: str) -> str:
+async def make_link(cluster: Cluster, **headers: str) -> str:
     answer = await cluster.post("/detent/sign-in/links", {}, **headers)
     assert answer.status_code == 200, answer.text
     path, _, token = answer.json()["path"].partition("#")
@@ -26,41 +26,41 @@ async def link(cluster: Cluster, **headers: str) -> str:
     return str(token)
 
 
-async def use(cluster: Cluster, token: str) -> httpx.Response:
+async def use_link(cluster: Cluster, token: str) -> httpx.Response:
     cluster.client.cookies.clear()
     return await cluster.post("/detent/sign-in", {"token": token}, Authorization="")
 
 
 async def test_a_link_signs_in_once(cluster: Cluster):
-    token = await link(cluster)
-    first = await use(cluster, token)
+    token = await make_link(cluster)
+    first = await use_link(cluster, token)
     assert first.json()["user"]["username"] == "admin"
     cookie = first.headers["set-cookie"]
     session = cookie.split(";")[0]
     me = await cluster.client.get("/detent/session", headers={"Authorization": "", "Cookie": session})
     assert me.json()["user"]["username"] == "admin"
-    again = await use(cluster, token)
+    again = await use_link(cluster, token)
     assert again.status_code == 401
     assert "det master open" in again.json()["error"]["error"]
     assert "set-cookie" not in again.headers
 
 
-async def test_of_two_who_come_at_once_one_is_let_in(cluster: Cluster):
-    token = await link(cluster)
-    answers = await asyncio.gather(*(use(cluster, token) for _ in range(8)))
+async def test_of_eight_uses_of_a_link_at_once_one_signs_in(cluster: Cluster):
+    token = await make_link(cluster)
+    answers = await asyncio.gather(*(use_link(cluster, token) for _ in range(8)))
     assert sorted(a.status_code for a in answers) == [200] + [401] * 7
 
 
-async def test_after_ten_minutes_it_is_too_late(tmp_path: Path):
+async def test_a_link_expires_after_ten_minutes(tmp_path: Path):
     clock = FixedClock(datetime.now(UTC))
     async with open_cluster(tmp_path, clock) as cluster:
-        token = await link(cluster)
+        token = await make_link(cluster)
         clock.at += timedelta(minutes=10)
-        assert (await use(cluster, token)).status_code == 401
+        assert (await use_link(cluster, token)).status_code == 401
 
 
-async def test_nothing_of_a_link_is_stored_as_it_is(cluster: Cluster):
-    token = await link(cluster)
+async def test_the_token_of_a_link_is_not_stored_in_plain_text(cluster: Cluster):
+    token = await make_link(cluster)
     connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     dump = "\n".join(connection.iterdump())
     connection.close()
@@ -68,13 +68,13 @@ async def test_nothing_of_a_link_is_stored_as_it_is(cluster: Cluster):
     assert token not in repr(cluster.master.own_log)
 
 
-async def test_a_link_is_for_oneself_or_from_the_data_folder(cluster: Cluster):
+async def test_a_link_is_made_for_the_own_user_or_with_the_operator_token(cluster: Cluster):
     ask = "/detent/sign-in/links"
-    answer = await cluster.post(ask, {"username": "determined"}, **joined(cluster))
-    signed = await use(cluster, answer.json()["path"].partition("#")[2])
+    answer = await cluster.post(ask, {"username": "determined"}, **operator_headers(cluster))
+    signed = await use_link(cluster, answer.json()["path"].partition("#")[2])
     assert signed.json()["user"]["username"] == "determined"
-    assert (await cluster.post(ask, {}, **joined(cluster))).status_code == 400
-    assert (await cluster.post(ask, {"username": "nobody"}, **joined(cluster))).status_code == 404
+    assert (await cluster.post(ask, {}, **operator_headers(cluster))).status_code == 400
+    assert (await cluster.post(ask, {"username": "nobody"}, **operator_headers(cluster))).status_code == 404
     await login(cluster.client, "determined")
     assert (await cluster.post(ask, {"username": "admin"})).status_code == 403
     assert (await cluster.post(ask, {}, Authorization="Bearer forged")).status_code == 401
@@ -84,25 +84,25 @@ async def test_a_link_is_for_oneself_or_from_the_data_folder(cluster: Cluster):
     assert (await cluster.post(ask, {}, **task)).status_code == 403
 
 
-async def test_an_agent_elsewhere_makes_no_links(cluster: Cluster):
+async def test_the_operator_token_makes_no_links_from_another_machine(cluster: Cluster):
     transport = httpx.ASGITransport(app=cluster.app, client=("10.0.0.9", 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://master") as far:
-        answer = await far.post("/detent/sign-in/links", json={"username": "admin"}, headers=joined(cluster))
+        answer = await far.post("/detent/sign-in/links", json={"username": "admin"}, headers=operator_headers(cluster))
     assert answer.status_code == 403
 
 
-async def test_a_changed_password_ends_the_links_too(cluster: Cluster):
-    token = await link(cluster)
+async def test_a_changed_password_ends_the_links_of_the_user(cluster: Cluster):
+    token = await make_link(cluster)
     assert (await cluster.client.patch("/api/v1/users/1", json={"password": "Another-Horse-8"})).status_code == 200
-    assert (await use(cluster, token)).status_code == 401
+    assert (await use_link(cluster, token)).status_code == 401
 
 
-async def test_the_inactive_are_not_let_in(cluster: Cluster):
-    answer = await cluster.post("/detent/sign-in/links", {"username": "determined"}, **joined(cluster))
+async def test_an_inactive_user_cannot_sign_in_with_a_link(cluster: Cluster):
+    answer = await cluster.post("/detent/sign-in/links", {"username": "determined"}, **operator_headers(cluster))
     assert (await cluster.client.patch("/api/v1/users/2", json={"active": False})).status_code == 200
-    assert (await use(cluster, answer.json()["path"].partition("#")[2])).status_code in (401, 403)
+    assert (await use_link(cluster, answer.json()["path"].partition("#")[2])).status_code in (401, 403)
     assert (
-        await cluster.post("/detent/sign-in/links", {"username": "determined"}, **joined(cluster))
+        await cluster.post("/detent/sign-in/links", {"username": "determined"}, **operator_headers(cluster))
     ).status_code == 403
 
 
@@ -114,7 +114,9 @@ async def test_the_inactive_are_not_let_in(cluster: Cluster):
         ("/api/v1/auth/login", {"username": "admin", "password": PASSWORD}),
     ],
 )
-async def test_the_cookie_is_out_of_reach(cluster: Cluster, scheme: str, path: str, body: Any):
+async def test_the_cookie_is_http_only_same_site_and_secure_over_https(
+    cluster: Cluster, scheme: str, path: str, body: Any
+):
     headers = {"X-Forwarded-Proto": scheme, "X-Forwarded-Prefix": "/cluster"}
     cookie = (await cluster.post(path, body, **headers)).headers["set-cookie"]
     assert "; HttpOnly" in cookie
@@ -136,20 +138,20 @@ async def test_signing_out_ends_the_session(cluster: Cluster):
 
 
 async def test_two_masters_on_one_host_keep_a_browser_signed_in_at_both(tmp_path: Path):
-    """A browser's cookies are those of the host, whatever the port; what is set later takes the place of its like."""
+    """A browser keeps cookies by host, whatever the port, and a cookie replaces an earlier one of the same name."""
     body = {"username": "admin", "password": PASSWORD}
     for name in "ab":
         (tmp_path / name).mkdir()
-    # A password of its own: neither is a copy of the other tests' database, and so of the other.
+    # With a password of their own, the masters are no copies of the prepared database, and so not of each other.
     new = {"initial_user_password": PASSWORD}
     async with open_cluster(tmp_path / "a", **new) as a, open_cluster(tmp_path / "b", **new) as b:
-        kept: dict[str, str] = {}
+        cookies: dict[str, str] = {}
         for each in (a, b):
-            # The older sign-in keeps its name, and is the other master's for one of them.
+            # The cookie of the Determined login has the same name at both masters, so the second replaces the first.
             for path in ("/api/v1/auth/login", "/detent/sign-in"):
                 name, _, value = (await each.post(path, body)).headers["set-cookie"].split(";")[0].partition("=")
-                kept[name] = value
-        headers = {"Authorization": "", "Cookie": "; ".join(f"{name}={value}" for name, value in kept.items())}
+                cookies[name] = value
+        headers = {"Authorization": "", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
         for each in (a, b):
             each.client.cookies.clear()
             assert (await each.client.get("/detent/session", headers=headers)).status_code == 200
@@ -162,16 +164,16 @@ async def test_wrong_sign_in_links_are_rate_limited(tmp_path: Path):
     clock = FixedClock(datetime.now(UTC))
     async with open_cluster(tmp_path, clock) as cluster:
         for _ in range(MAX_LINK_FAILURES):
-            assert (await use(cluster, "wrong")).status_code == 401
-        right = await link(cluster)
-        refused = await use(cluster, right)
+            assert (await use_link(cluster, "wrong")).status_code == 401
+        right = await make_link(cluster)
+        refused = await use_link(cluster, right)
         assert refused.status_code == 429
         assert refused.json()["error"]["code"] == 8
         clock.at += timedelta(minutes=1)
-        assert (await use(cluster, right)).status_code == 200
+        assert (await use_link(cluster, right)).status_code == 200
 
 
-async def test_without_anything_it_is_a_bad_request(cluster: Cluster):
+async def test_a_sign_in_without_credentials_or_as_plain_text_is_a_bad_request(cluster: Cluster):
     assert (await cluster.post("/detent/sign-in", {})).status_code == 400
     assert (await cluster.post("/detent/sign-in", {"username": "admin", "password": ""})).status_code == 401
     plain = await cluster.client.post(

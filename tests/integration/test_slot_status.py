@@ -1,4 +1,4 @@
-"""Slots that an agent reports as used by others or broken: nothing is placed on them, and people see why."""
+"""Slots that an agent reports as occupied or unhealthy: nothing is placed on them, and the reason is shown."""
 
 from tests.support.cluster import Cluster
 from tests.support.waiting import eventually
@@ -14,7 +14,7 @@ async def report(cluster: Cluster, *slots: SlotStatus) -> None:
     await cluster.master.agents.on_report("one", [], slots)
 
 
-async def waiting(cluster: Cluster) -> str:
+async def waiting_reason(cluster: Cluster) -> str:
     """Returns why the only queued task waits, once the scheduler has looked at it."""
 
     async def reason() -> str | None:
@@ -24,11 +24,11 @@ async def waiting(cluster: Cluster) -> str:
     return await eventually(reason)
 
 
-async def test_an_occupied_slot_is_given_once_it_is_free(cluster: Cluster):
+async def test_an_occupied_slot_is_assigned_once_it_is_free(cluster: Cluster):
     agent = await cluster.join()
     await report(cluster, SlotStatus(id=0, status="occupied", reason=USED))
     await cluster.create()
-    assert await waiting(cluster) == f"needs 1 slot; 0 of 1 free in pool 'default'; slot 0 of one: {USED}"
+    assert await waiting_reason(cluster) == f"needs 1 slot; 0 of 1 free in pool 'default'; slot 0 of one: {USED}"
     assert await agent.desired() == []
     await report(cluster)
     assert [desired.spec.slots for desired in await agent.wait_for_desired() if desired.spec] == [[0]]
@@ -44,11 +44,13 @@ async def test_the_status_of_a_slot_is_shown_and_recorded(cluster: Cluster):
     assert (official["enabled"], official["status"], official["reason"]) == (True, "unhealthy", BROKEN)
     events = (await cluster.get("/detent/events", kind="slot_1_unhealthy"))["events"]
     assert [(event["targetId"], event["payload"]) for event in events] == [("one", {"reason": BROKEN})]
-    found = (await cluster.get("/detent/events", search="slot 1 of agent one is unhealthy: the driver lost"))["events"]
-    assert [event["id"] for event in found] == [event["id"] for event in events]
+    matches = (await cluster.get("/detent/events", search="slot 1 of agent one is unhealthy: the driver lost"))[
+        "events"
+    ]
+    assert [event["id"] for event in matches] == [event["id"] for event in events]
 
 
-async def test_a_held_slot_that_breaks_is_not_given_again(cluster: Cluster):
+async def test_a_held_slot_that_becomes_unhealthy_is_not_assigned_again(cluster: Cluster):
     agent = await cluster.join(slots=2)
     await cluster.create()
     first = (await agent.wait_for_desired())[0]
@@ -73,9 +75,9 @@ async def test_a_held_slot_that_breaks_is_not_given_again(cluster: Cluster):
     assert second.spec.slots == [1 - held]
 
 
-async def test_a_broken_slot_stays_broken_until_its_agent_has_looked_again(cluster: Cluster):
+async def test_an_unhealthy_slot_stays_unhealthy_when_its_agent_registers_again(cluster: Cluster):
     await cluster.join()
     await report(cluster, SlotStatus(id=0, status="unhealthy", reason=BROKEN))
     await cluster.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)]))
     await cluster.create()
-    assert BROKEN in await waiting(cluster)
+    assert BROKEN in await waiting_reason(cluster)

@@ -1,4 +1,4 @@
-"""No bug gives a slot twice: the database itself refuses it."""
+"""The database refuses to assign a slot that is held."""
 
 import pytest
 from sqlalchemy.exc import IntegrityError
@@ -9,7 +9,7 @@ from determined_master.allocations import repository
 from determined_master.scheduling.plan import Part, Placement
 
 
-async def test_a_slot_that_is_held_cannot_be_given_again(cluster: Cluster):
+async def test_a_slot_that_is_held_cannot_be_assigned_again(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create()
     held = (await agent.wait_for_desired())[0]
@@ -17,11 +17,11 @@ async def test_a_slot_that_is_held_cannot_be_given_again(cluster: Cluster):
     tasks = [(await cluster.get(f"/api/v1/trials/{trial}"))["trial"]["taskId"] for trial in (1, 2)]
     waiting = next(f"{task}.1" for task in tasks if f"{task}.1" != held.allocation_id)
 
-    async def asked() -> bool:
+    async def is_requested() -> bool:
         async with cluster.master.database.read() as session:
             return await repository.find(session, waiting) is not None
 
-    await eventually(asked)
+    await eventually(is_requested)
     with pytest.raises(IntegrityError):
         async with cluster.master.database.write() as session:
             await cluster.master.allocations.place(session, Placement(waiting, (Part("one", (0,)),)))

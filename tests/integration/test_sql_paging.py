@@ -37,7 +37,7 @@ LATEST: dict[int, float] = {}
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
-    """A master on each database."""
+    """Yields a master, once on each database."""
     url: dict[str, Any] = {}
     if request.param == "postgresql":
         server: Server = request.getfixturevalue("postgresql")
@@ -131,8 +131,8 @@ async def test_experiments_follow_each_order_of_their_trials_and_states(cluster:
     for order, key in orders.items():
         rows = [row.id for row, _ in sorted(facts, key=lambda fact, key=key: (key(*fact), fact[0].id))]
         for direction, expected in (("ORDER_BY_ASC", rows), ("ORDER_BY_DESC", rows[::-1])):
-            shown = await cluster.get("/api/v1/experiments", sortBy=order, orderBy=direction, limit=-1)
-            assert [each["id"] for each in shown["experiments"]] == expected, (order, direction)
+            listed = await cluster.get("/api/v1/experiments", sortBy=order, orderBy=direction, limit=-1)
+            assert [each["id"] for each in listed["experiments"]] == expected, (order, direction)
 
 
 async def test_a_page_of_trials_loads_its_own_rows_only(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Uploads that broke off and contexts that no experiment names are removed, by age and by total size."""
+"""Interrupted uploads and contexts that no experiment names are removed, by age and by total size."""
 
 import os
 import time
@@ -12,7 +12,7 @@ from determined_master.loops.deletion import Deletion
 HOUR = 3600.0
 
 
-def aged(path: Path, age: float) -> Path:
+def set_age(path: Path, age: float) -> Path:
     os.utime(path, (time.time() - age,) * 2)
     return path
 
@@ -20,7 +20,7 @@ def aged(path: Path, age: float) -> Path:
 def make(cluster: Cluster, name: str, age: float, size: int = 10) -> Path:
     path = cluster.master.blobs.folder / name
     path.write_bytes(bytes(size))
-    return aged(path, age)
+    return set_age(path, age)
 
 
 async def test_only_old_and_unnamed_contexts_are_removed(tmp_path: Path):
@@ -31,7 +31,7 @@ async def test_only_old_and_unnamed_contexts_are_removed(tmp_path: Path):
         answer = await cluster.client.put(f"/detent/contexts/{packed.hash}", content=packed.data)
         assert answer.status_code == 200
         await cluster.create(contextHash=packed.hash)
-        named = aged(cluster.master.blobs.path(packed.hash), 9 * HOUR)
+        named = set_age(cluster.master.blobs.path(packed.hash), 9 * HOUR)
         old = [make(cluster, ".incoming-abcd_123", 2 * HOUR), make(cluster, "1" * 64, 2 * HOUR)]
         young = [make(cluster, ".incoming-efgh", 60), make(cluster, "2" * 64, 60)]
         foreign = [make(cluster, "notes.txt", 9 * HOUR), make(cluster, ".incoming-", 9 * HOUR)]
@@ -53,7 +53,7 @@ async def test_beyond_the_total_size_the_oldest_contexts_are_removed_first(tmp_p
 
 
 async def test_a_context_that_is_asked_for_counts_as_new(tmp_path: Path):
-    """The client that asks does not send it again, and names it in its next request."""
+    """The client that asks for it does not upload it again, and names it in its next request."""
     async with open_cluster(tmp_path) as cluster:
         path = make(cluster, "4" * 64, 1000)
         answer = await cluster.client.head(f"/detent/contexts/{path.name}")

@@ -1,4 +1,4 @@
-"""The one function that changes states: guarded, recorded, and the same answer to whoever comes second."""
+"""Changes of states: guarded by the stored state, recorded as events, and without effect when repeated."""
 
 import pytest
 from sqlalchemy import update
@@ -27,8 +27,8 @@ async def test_a_change_of_state_is_recorded_in_the_same_transaction(cluster: Cl
         assert await events.last_move(session, "experiment", experiment) is None
 
 
-async def test_a_state_that_another_caller_changed_first_decides(cluster: Cluster):
-    """The caller's row still says PAUSED; the guard looks at the database."""
+async def test_a_change_is_refused_if_another_caller_changed_the_state_before(cluster: Cluster):
+    """The caller's row is still PAUSED; the guard compares the state in the database."""
     experiment = await cluster.create(activate=False)
     async with cluster.master.database.write() as session:
         row = await repository.get(session, experiment)
@@ -39,7 +39,7 @@ async def test_a_state_that_another_caller_changed_first_decides(cluster: Cluste
             await repository.move(session, cluster.master.clock, row, ExperimentState.ACTIVE)
 
 
-async def test_moving_twice_changes_and_records_nothing(cluster: Cluster):
+async def test_moving_to_the_present_state_changes_and_records_nothing(cluster: Cluster):
     experiment = await cluster.create(activate=False)
     async with cluster.master.database.write() as session:
         row = await repository.get(session, experiment)
@@ -61,7 +61,7 @@ async def test_a_changed_row_is_not_read_again(cluster: Cluster):
         assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)
 
 
-async def test_a_changed_object_has_what_the_database_has(cluster: Cluster):
+async def test_a_changed_row_object_equals_the_stored_row(cluster: Cluster):
     experiment = await cluster.create(activate=False)
     async with rolled_back(cluster.master.database) as session:
         row = await repository.get(session, experiment)

@@ -1,4 +1,4 @@
-"""How few statements the master needs for what happens in every trial."""
+"""Counts of the SQL statements of operations that happen in every trial."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -28,18 +28,18 @@ from determined_master.trials import repository as trial_rows
 @contextmanager
 def transactions(database: Database) -> Iterator[list[list[str]]]:
     """Yields the statements of each write transaction meanwhile; there is one at a time."""
-    found: list[list[str]] = []
+    recorded: list[list[str]] = []
 
     def note(each: Execution) -> None:
         if each.begins:
-            found.append([])
-        found[-1].append(each.sql)
+            recorded.append([])
+        recorded[-1].append(each.sql)
 
     with executions(database, note, only_reads=False):
-        yield found
+        yield recorded
 
 
-async def running(cluster: Cluster) -> tuple[FakeAgent, dict[str, str]]:
+async def run_trial(cluster: Cluster) -> tuple[FakeAgent, dict[str, str]]:
     agent = await cluster.join()
     await cluster.create()
     (desired,) = await agent.wait_for_desired()
@@ -47,23 +47,23 @@ async def running(cluster: Cluster) -> tuple[FakeAgent, dict[str, str]]:
     return agent, cluster.as_task(desired.allocation_id)
 
 
-async def test_a_search_takes_in_a_report_without_a_look_at_its_experiment(cluster: Cluster):
-    _, task = await running(cluster)
+async def test_a_search_processes_a_report_without_reading_its_experiment(cluster: Cluster):
+    _, task = await run_trial(cluster)
     metrics = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.5}}}
     with writes(cluster.master.database) as statements:
         body = {"group": "validation", "metrics": metrics}
         assert (await cluster.post("/api/v1/trials/1/metrics", body, **task)).status_code == 200
 
-        async def taken_in() -> bool:
+        async def is_processed() -> bool:
             async with cluster.master.database.read() as session:
                 return bool(await session.scalar(select(ExperimentRow.searcher_cursor)))
 
-        await eventually(taken_in)
+        await eventually(is_processed)
     of_search = [each for each in statements if "searcher_cursor" in each or "search_facts" in each]
     assert [each.split()[0] for each in of_search] == ["UPDATE", "UPDATE"]
 
 
-async def test_validations_from_which_nothing_follows_are_processed_with_what_comes_next(cluster: Cluster):
+async def test_validations_that_cause_no_action_are_processed_with_the_next_event(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create()
     (desired,) = await agent.wait_for_desired()
@@ -86,9 +86,9 @@ async def test_validations_from_which_nothing_follows_are_processed_with_what_co
     await report(1)
     await eventually(lambda: count_is(1))
     await report(2)
-    left = await cluster.master.search.tick()
-    assert left is not None
-    assert 0 < left <= LATE_SECONDS
+    wait = await cluster.master.search.tick()
+    assert wait is not None
+    assert 0 < wait <= LATE_SECONDS
     await eventually(lambda: count_is(2))
     with writes(cluster.master.database) as statements:
         await report(3)
@@ -98,7 +98,7 @@ async def test_validations_from_which_nothing_follows_are_processed_with_what_co
 
 
 @pytest.mark.sqlite
-async def test_what_has_ended_costs_nothing(cluster: Cluster):
+async def test_queries_of_each_pass_use_the_indexes_of_live_rows(cluster: Cluster):
     """Queries of each pass read live containers and trials only, however many have ended."""
     database = cluster.master.database
     with reads(database) as statements:
@@ -121,7 +121,9 @@ async def test_what_has_ended_costs_nothing(cluster: Cluster):
         assert [step for step in plan if "SCAN" in step] == []
 
 
-async def test_why_others_wait_is_stored_together_with_a_placement(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
+async def test_the_reasons_of_waits_are_stored_together_with_a_placement(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(waiting_reasons, "DELAY_SECONDS", 0.0)
     for _ in range(2):
         await cluster.create(CONFIG)
@@ -134,7 +136,7 @@ async def test_why_others_wait_is_stored_together_with_a_placement(cluster: Clus
         return len([each for each in await waiting() if "agent" in each]) == 2
 
     await eventually(both_wait)
-    with transactions(cluster.master.database) as found:
+    with transactions(cluster.master.database) as committed:
         agent = await cluster.join()
         await agent.wait_for_desired()
 
@@ -142,7 +144,7 @@ async def test_why_others_wait_is_stored_together_with_a_placement(cluster: Clus
             return [each.partition(";")[0] for each in await waiting()] == ["needs 1 slot"]
 
         await eventually(is_explained)
-    (placing,) = [each for each in found if any("INTO slot_holds" in statement for statement in each)]
+    (placing,) = [each for each in committed if any("INTO slot_holds" in statement for statement in each)]
     assert len([each for each in placing if "agents" in each and "slot_holds" not in each]) == 1
     assert any(each.startswith("UPDATE allocations SET waiting=") for each in placing)
 
@@ -155,17 +157,17 @@ async def test_a_report_of_one_container_takes_four_statements(cluster: Cluster)
     assert await cluster.master.agents.on_report(
         "one", [agent.report_of(desired, ContainerState.PULLING)], stored=stored
     )
-    with transactions(cluster.master.database) as found:
+    with transactions(cluster.master.database) as committed:
         assert await cluster.master.agents.on_report(
             "one", [agent.report_of(desired, ContainerState.RUNNING)], stored=stored
         )
-    (statements,) = [each for each in found if any("UPDATE containers" in statement for statement in each)]
+    (statements,) = [each for each in committed if any("UPDATE containers" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
     assert "spec" not in statements[0]
 
 
 async def test_short_ended_trials_are_not_packed_one_by_one(cluster: Cluster):
-    with transactions(cluster.master.database) as found:
+    with transactions(cluster.master.database) as committed:
         async with cluster.master.database.write() as session:
             experiment = await add_experiment(session)
             trials = [await add_trial(session, experiment, state=TrialState.COMPLETED) for _ in range(3)]
@@ -177,7 +179,7 @@ async def test_short_ended_trials_are_not_packed_one_by_one(cluster: Cluster):
                 return await repository.due(session, 1, 10, 0) == []
 
         await eventually(finished)
-    _, finishing, *_ = [each for each in found if any("series_cursors" in statement for statement in each)]
+    _, finishing, *_ = [each for each in committed if any("series_cursors" in statement for statement in each)]
     assert [each.split()[0] for each in finishing] == ["SELECT", "UPDATE", "INSERT"]
     async with cluster.master.database.read() as session:
         cursors = (await session.scalars(select(SeriesCursorRow))).all()
@@ -200,28 +202,28 @@ async def test_the_spec_of_a_container_is_read_once_for_its_agent(cluster: Clust
     await cluster.create()
     (desired,) = await agent.wait_for_desired()
     master, known = cluster.master, dict[str, DesiredContainer]()
-    looks = []
+    counts = []
     for _ in range(2):
         with reads(master.database) as statements:
-            found = await desired_containers(
+            containers = await desired_containers(
                 master.database, master.secrets, master.identity.cluster_id, agent.id, known=known
             )
-        assert found == [desired]
-        looks.append(len([each for each in statements if "allocations.spec" in each]))
-    assert looks == [1, 0]
+        assert containers == [desired]
+        counts.append(len([each for each in statements if "allocations.spec" in each]))
+    assert counts == [1, 0]
 
 
-async def test_an_attempt_becomes_ready_once_and_without_a_look_at_its_row(cluster: Cluster):
+async def test_an_attempt_becomes_ready_once_and_without_reading_its_row(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create()
     (desired,) = await agent.wait_for_desired()
     await agent.send_report(desired, ContainerState.RUNNING)
     path = f"/api/v1/allocations/{desired.allocation_id}/resources/{desired.container_id}/rendezvous"
-    with transactions(cluster.master.database) as found:
+    with transactions(cluster.master.database) as committed:
         for _ in range(2):
             answer = await cluster.client.get(path, headers=cluster.as_task(desired.allocation_id))
             assert answer.status_code == 200
-    (statements,) = [each for each in found if any("ready_at" in statement for statement in each)]
+    (statements,) = [each for each in committed if any("ready_at" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["UPDATE", "INSERT"]
     async with cluster.master.database.read() as session:
         recorded = select(func.count()).where(EventRow.kind == "ready", EventRow.target_id == desired.allocation_id)

@@ -1,4 +1,4 @@
-"""A master that stops answers who waits in a way that lets him ask the next one."""
+"""Requests that wait when the master stops, and attempts that do not stop in time."""
 
 import asyncio
 from typing import Any
@@ -13,25 +13,25 @@ from determined_master import notifications
 from determined_master.loops import trials
 
 
-async def test_a_rendezvous_is_asked_again(cluster: Cluster):
-    """Anything but 503 would end the task."""
+async def test_a_rendezvous_that_waits_is_answered_with_503_when_the_master_stops(cluster: Cluster):
+    """Any other status would end the task."""
     agent = await cluster.join()
     await cluster.create()
     (desired,) = await agent.wait_for_desired()
     path = f"/api/v1/allocations/{desired.allocation_id}/resources/{desired.container_id}/rendezvous"
-    asking = asyncio.create_task(cluster.client.get(path, headers=cluster.as_task(desired.allocation_id)))
+    request = asyncio.create_task(cluster.client.get(path, headers=cluster.as_task(desired.allocation_id)))
 
     async def waits() -> bool:
         return bool(cluster.master.notifications._subscribers.get(notifications.allocation(desired.allocation_id)))
 
     await eventually(waits)
     cluster.master.notifications.close()
-    answer = await asking
+    answer = await request
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == 14
 
 
-async def test_who_reported_invalid_hyperparameters_and_stays_is_killed(
+async def test_a_trial_that_reported_invalid_hyperparameters_and_does_not_exit_is_killed(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(trials, "INVALID_GRACE_SECONDS", 0.1)
@@ -58,18 +58,18 @@ async def test_who_reported_invalid_hyperparameters_and_stays_is_killed(
     assert (await cluster.get("/detent/trials/1/progress"))["progress"] == 0
 
 
-async def test_the_log_says_when_an_attempt_that_does_not_leave_is_killed(cluster: Cluster):
+async def test_the_log_names_the_preemption_timeout_of_a_preempted_attempt(cluster: Cluster):
     agent = await cluster.join()
     config = CONFIG + "preemption_timeout: 90\n"
     experiment = await cluster.create(config)
     (desired,) = await agent.wait_for_desired()
     await agent.run(desired)
-    for _ in range(2):  # asked twice, said once
+    for _ in range(2):  # requested twice, logged once
         await cluster.post(f"/api/v1/experiments/{experiment}/pause", {})
     answer = await cluster.client.get("/api/v1/trials/1/logs")
-    said = [line for line in answer.text.splitlines() if "preemption was requested" in line]
-    assert len(said) == 1
-    assert "preemption_timeout: 90 s" in said[0]
+    lines = [line for line in answer.text.splitlines() if "preemption was requested" in line]
+    assert len(lines) == 1
+    assert "preemption_timeout: 90 s" in lines[0]
 
 
 async def test_a_trial_that_does_not_save_in_time_is_killed_and_resumes_later(cluster: Cluster):
@@ -86,8 +86,8 @@ async def test_a_trial_that_does_not_save_in_time_is_killed_and_resumes_later(cl
     await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed", signal=9))
 
     async def attempt() -> dict[str, Any] | None:
-        (found,) = (await cluster.get("/detent/trials/1/attempts"))["attempts"]
-        return found if found["endedAt"] else None
+        (newest,) = (await cluster.get("/detent/trials/1/attempts"))["attempts"]
+        return newest if newest["endedAt"] else None
 
     assert (await eventually(attempt))["message"] == (
         "paused by admin; killed because it still ran after its preemption_timeout (0 s)"

@@ -1,10 +1,10 @@
-"""A checkpoint stays where it was stored, whatever happens to its experiment's configuration."""
+"""The storage of a checkpoint does not change with the configuration of its experiment."""
 
 import json
 from pathlib import Path
 
 from sqlalchemy import select, update
-from tests.integration.test_checkpoints import delete_experiment, running
+from tests.integration.test_checkpoints import delete_experiment, run_trial
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
 from tests.support.cluster import Cluster, open_cluster
 
@@ -23,7 +23,7 @@ async def backends(cluster: Cluster) -> list[dict[str, object]]:
 
 
 async def test_checkpoints_of_one_storage_have_one_id(cluster: Cluster, tmp_path: Path):
-    first, second, elsewhere = await running(cluster), await running(cluster), await running(cluster, tmp_path)
+    first, second, elsewhere = await run_trial(cluster), await run_trial(cluster), await run_trial(cluster, tmp_path)
     for desired, uuid in ((first, UUID), (second, OTHER), (elsewhere, THIRD)):
         await report_checkpoint(cluster, desired.allocation_id, uuid)
     assert await storage_id(cluster, UUID) == await storage_id(cluster, OTHER) != await storage_id(cluster, THIRD)
@@ -40,8 +40,8 @@ async def test_checkpoints_of_one_storage_have_one_id(cluster: Cluster, tmp_path
     ]
 
 
-async def test_a_changed_configuration_orphans_no_checkpoint(cluster: Cluster, tmp_path: Path):
-    desired = await running(cluster)
+async def test_a_checkpoint_is_read_and_deleted_after_its_configuration_changed(cluster: Cluster, tmp_path: Path):
+    desired = await run_trial(cluster)
     root = cluster.master.settings.data / "checkpoints"
     store_checkpoint(root, UUID)
     await report_checkpoint(cluster, desired.allocation_id, UUID)
@@ -58,11 +58,11 @@ async def test_a_changed_configuration_orphans_no_checkpoint(cluster: Cluster, t
     assert list(root.iterdir()) == []
 
 
-async def test_no_key_outlives_the_last_checkpoint_of_its_storage(tmp_path: Path):
+async def test_a_stored_storage_is_deleted_with_its_last_checkpoint(tmp_path: Path):
     root = tmp_path / "checkpoints"
     root.mkdir()
     async with open_cluster(tmp_path, checkpoint_roots=[root]) as cluster:
-        desired = await running(cluster, root)
+        desired = await run_trial(cluster, root)
         await report_checkpoint(cluster, desired.allocation_id, UUID)
         assert len(await backends(cluster)) == 1
         await delete_experiment(cluster, desired)

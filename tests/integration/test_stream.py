@@ -1,4 +1,4 @@
-"""The stream of changes over a real server: who gets it, what comes, how it goes on, when it ends."""
+"""The stream of changes over a real server: sign-in, events, resumption and end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def test_without_a_login_there_is_no_stream(cluster: Cluster, url: str):
             assert (await client.get(f"{url}/detent/stream", headers=headers)).status_code == 401
 
 
-async def test_it_says_hello_and_then_what_changes(cluster: Cluster, url: str):
+async def test_a_stream_sends_hello_and_then_each_change(cluster: Cluster, url: str):
     async with reading(url, token(cluster)) as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         assert stream.headers["cache-control"] == "no-store"
@@ -46,7 +46,7 @@ async def test_it_says_hello_and_then_what_changes(cluster: Cluster, url: str):
         await stream.change("events")
 
 
-async def test_a_cookie_opens_it_too(cluster: Cluster, url: str):
+async def test_a_cookie_opens_the_stream(cluster: Cluster, url: str):
     signed = await cluster.post("/detent/sign-in", {"username": "admin", "password": PASSWORD})
     cookie = signed.headers["set-cookie"].split(";")[0]
     async with reading(url, "", Authorization="", Cookie=cookie) as stream:
@@ -54,7 +54,7 @@ async def test_a_cookie_opens_it_too(cluster: Cluster, url: str):
 
 
 @pytest.mark.parametrize("by_header", [True, False])
-async def test_it_goes_on_where_it_was(cluster: Cluster, url: str, by_header: bool):
+async def test_a_stream_resumes_after_the_last_event_id(cluster: Cluster, url: str, by_header: bool):
     first = await cluster.create(activate=False)
     async with reading(url, token(cluster)) as stream:
         await stream.until("hello")
@@ -70,7 +70,7 @@ async def test_it_goes_on_where_it_was(cluster: Cluster, url: str, by_header: bo
         assert {"kind": "experiment", "id": str(first)} not in again.changes
 
 
-async def test_after_a_new_start_all_may_be_stale(tmp_path: Path):
+async def test_a_stream_is_not_resumed_after_a_restart_of_the_master(tmp_path: Path):
     async with open_cluster(tmp_path) as cluster, serving(cluster.app) as url:
         async with reading(url, token(cluster)) as stream:
             await stream.until("hello")
@@ -81,7 +81,7 @@ async def test_after_a_new_start_all_may_be_stale(tmp_path: Path):
             assert again.ids[0] != last
 
 
-async def test_it_ends_with_the_master(cluster: Cluster, url: str):
+async def test_a_stream_ends_when_the_master_stops(cluster: Cluster, url: str):
     async with reading(url, token(cluster)) as stream:
         await stream.until("hello")
         cluster.master.notifications.close()
@@ -89,7 +89,7 @@ async def test_it_ends_with_the_master(cluster: Cluster, url: str):
         await asyncio.wait_for(stream.ended.wait(), 1)
 
 
-async def test_signing_out_ends_ones_own_stream_alone(cluster: Cluster, url: str):
+async def test_signing_out_ends_the_stream_of_this_login_alone(cluster: Cluster, url: str):
     mine = token(cluster)
     await login(cluster.client, "determined")
     async with reading(url, token(cluster)) as theirs, reading(url, mine) as stream:
@@ -103,7 +103,7 @@ async def test_signing_out_ends_ones_own_stream_alone(cluster: Cluster, url: str
         await theirs.change("experiment", experiment)
 
 
-async def test_who_is_no_longer_active_is_out_within_a_second(cluster: Cluster, url: str):
+async def test_deactivating_a_user_ends_their_stream_within_a_second(cluster: Cluster, url: str):
     admin = token(cluster)
     await login(cluster.client, "determined")
     async with reading(url, token(cluster)) as stream:
@@ -116,7 +116,7 @@ async def test_who_is_no_longer_active_is_out_within_a_second(cluster: Cluster, 
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-async def test_a_login_that_runs_out_ends_its_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_busy: bool):
+async def test_a_login_that_expires_ends_its_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_busy: bool):
     monkeypatch.setattr(stream_module, "QUIET_SECONDS", 0.05)
     clock = FixedClock(datetime.now(UTC))
     async with open_cluster(tmp_path, clock) as cluster, serving(cluster.app) as url:
@@ -129,7 +129,7 @@ async def test_a_login_that_runs_out_ends_its_stream(tmp_path: Path, monkeypatch
             await stream.until("bye", reason="signed-out")
 
 
-async def test_figures_are_told_apart_from_states(cluster: Cluster, url: str):
+async def test_reports_are_published_as_metrics_and_not_as_changes_of_the_experiment(cluster: Cluster, url: str):
     agent = await cluster.join()
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -140,7 +140,7 @@ async def test_figures_are_told_apart_from_states(cluster: Cluster, url: str):
         await eventually(lambda: cluster.app.state.feed.is_quiet)
         await cluster.post("/api/v1/users", {"user": {"username": "marker"}})
         await stream.change("events")
-        seen = len(stream.events)
+        events_before = len(stream.events)
         report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 1.0}}}
         for group in ("training", "validation"):
             answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": report}, **task)
@@ -150,5 +150,5 @@ async def test_figures_are_told_apart_from_states(cluster: Cluster, url: str):
         line = {"taskId": f"{desired.allocation_id.rpartition('.')[0]}", "log": "x"}
         await cluster.post("/api/v1/task/logs", {"logs": [line]}, **task)
         await stream.change("logs", line["taskId"])
-        changes = [change for _, data in stream.events[seen:] for change in data["changes"]]
+        changes = [change for _, data in stream.events[events_before:] for change in data["changes"]]
         assert {"kind": "experiment", "id": str(experiment)} not in changes

@@ -1,4 +1,4 @@
-"""Curves in the shapes of the older API; streams that say something again only where something has changed."""
+"""Metric series and metric streams of the Determined API. A stream repeats an answer only after a change."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from tests.support.waiting import eventually
 from determined_master import notifications
 
 
-async def trial(cluster: Cluster):
+async def run_trial(cluster: Cluster):
     agent = await cluster.join()
     await cluster.create("name: t\nentrypoint: x\nsearcher: {name: single, metric: loss}\nhyperparameters: {lr: 0.5}\n")
     desired = (await agent.wait_for_desired())[0]
@@ -20,9 +20,9 @@ async def trial(cluster: Cluster):
 
 
 async def report(cluster: Cluster, desired, steps: int, metrics: Any, group="validation"):
-    sent = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}}
+    fields = {"trialId": 1, "trialRunId": 1, "stepsCompleted": steps, "metrics": {"avgMetrics": metrics}}
     headers = cluster.as_task(desired.allocation_id)
-    answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": sent}, **headers)
+    answer = await cluster.post("/api/v1/trials/1/metrics", {"group": group, "metrics": fields}, **headers)
     assert answer.status_code == 200, answer.text
 
 
@@ -33,7 +33,7 @@ async def stream(cluster: Cluster, path: str, **query: Any) -> list[Any]:
 
 
 async def test_trials_are_compared_with_all_metrics_of_a_time_in_one_point(cluster: Cluster):
-    _, desired = await trial(cluster)
+    _, desired = await run_trial(cluster)
     for steps in (1, 2, 3):
         await report(cluster, desired, steps, {"loss": steps / 2, "acc": "NaN", "epochs": steps})
     query = {"trialIds": 1, "metricNames": ["loss"], "metricIds": ["validation.acc"], "group": "validation"}
@@ -51,8 +51,8 @@ async def test_trials_are_compared_with_all_metrics_of_a_time_in_one_point(clust
     assert (await cluster.client.get("/api/v1/trials/time-series", params={"trialIds": 9})).status_code == 404
 
 
-async def test_one_answer_where_no_period_is_given(cluster: Cluster):
-    _, desired = await trial(cluster)
+async def test_a_metric_stream_without_a_period_is_answered_once(cluster: Cluster):
+    _, desired = await run_trial(cluster)
     for steps in (2, 4, 9):
         await report(cluster, desired, steps, {"loss": float(steps)})
     (names,) = await stream(cluster, "metrics-stream/metric-names", ids=1)
@@ -62,25 +62,25 @@ async def test_one_answer_where_no_period_is_given(cluster: Cluster):
         "trainingMetrics": [],
         "validationMetrics": ["loss"],
     }
-    asked = {"metricName": "loss", "metricType": "METRIC_TYPE_VALIDATION"}
-    assert await stream(cluster, "1/metrics-stream/batches", **asked) == [{"batches": [2, 4, 9]}]
-    (sample,) = await stream(cluster, "1/metrics-stream/trials-sample", **asked, endBatches=4)
+    query = {"metricName": "loss", "metricType": "METRIC_TYPE_VALIDATION"}
+    assert await stream(cluster, "1/metrics-stream/batches", **query) == [{"batches": [2, 4, 9]}]
+    (sample,) = await stream(cluster, "1/metrics-stream/trials-sample", **query, endBatches=4)
     assert (sample["promotedTrials"], sample["demotedTrials"]) == ([1], [])
     assert [p["values"]["loss"] for p in sample["trials"][0]["data"]] == [2.0, 4.0]
     assert sample["trials"][0]["hparams"] == {"lr": 0.5}
-    (snapshot,) = await stream(cluster, "1/metrics-stream/trials-snapshot", **asked, batchesProcessed=8)
+    (snapshot,) = await stream(cluster, "1/metrics-stream/trials-snapshot", **query, batchesProcessed=8)
     assert snapshot["trials"] == [{"trialId": 1, "hparams": {"lr": 0.5}, "metric": 9.0, "batchesProcessed": 9}]
-    assert (await stream(cluster, "1/metrics-stream/trials-snapshot", **asked, batchesProcessed=50))[0]["trials"] == []
-    assert (await cluster.client.get("/api/v1/experiments/9/metrics-stream/batches", params=asked)).status_code == 404
+    assert (await stream(cluster, "1/metrics-stream/trials-snapshot", **query, batchesProcessed=50))[0]["trials"] == []
+    assert (await cluster.client.get("/api/v1/experiments/9/metrics-stream/batches", params=query)).status_code == 404
     assert (await cluster.client.get("/api/v1/experiments/1/metrics-stream/batches")).status_code == 400
 
 
-async def test_a_stream_goes_on_with_the_experiment_and_ends_with_it(cluster: Cluster):
-    agent, desired = await trial(cluster)
+async def test_a_metric_stream_follows_an_experiment_and_ends_with_it(cluster: Cluster):
+    agent, desired = await run_trial(cluster)
     await report(cluster, desired, 1, {"loss": 1.0})
-    asked = {"metricName": "loss", "group": "validation", "periodSeconds": 1}
-    following = asyncio.ensure_future(stream(cluster, "1/metrics-stream/batches", **asked))
-    await until_listened(cluster)
+    query = {"metricName": "loss", "group": "validation", "periodSeconds": 1}
+    following = asyncio.ensure_future(stream(cluster, "1/metrics-stream/batches", **query))
+    await wait_for_subscriber(cluster)
     await report(cluster, desired, 2, {"loss": 2.0})
     await agent.exit(desired)
     parts = await asyncio.wait_for(following, 20)
@@ -88,8 +88,8 @@ async def test_a_stream_goes_on_with_the_experiment_and_ends_with_it(cluster: Cl
     assert all(a != b for a, b in pairwise(parts))
 
 
-async def until_listened(cluster: Cluster) -> None:
-    async def listened() -> bool:
+async def wait_for_subscriber(cluster: Cluster) -> None:
+    async def is_subscribed() -> bool:
         return bool(cluster.master.notifications._subscribers.get(notifications.SHUTDOWN))
 
-    await eventually(listened)
+    await eventually(is_subscribed)

@@ -66,7 +66,9 @@ def settings_of(folder: Path, text: str = FILE) -> Settings:
     return read_settings(["--config", str(path), "--data", str(folder / "data")], {})
 
 
-def test_a_file_of_determined_loads_and_what_has_no_effect_is_named_with_its_line(tmp_path: Path, capsys: Any):
+def test_settings_of_determined_are_read_and_those_without_effect_are_named_with_their_line(
+    tmp_path: Path, capsys: Any
+):
     settings = settings_of(tmp_path)
     assert (settings.port, settings.cluster_name, list(settings.pools)) == (8081, "lab", ["default", "gpu"])
     warnings = capsys.readouterr().err.splitlines()
@@ -100,10 +102,10 @@ async def spec_of(cluster: Cluster, agent: FakeAgent) -> ContainerSpec:
 
 async def test_defaults_take_effect_and_those_of_the_pool_and_of_the_task_win(tmp_path: Path):
     settings = settings_of(tmp_path)
-    given = {
+    values = {
         name: getattr(settings, name) for name in ("task_container_defaults", "resource_pools", "checkpoint_storage")
     }
-    async with open_cluster(tmp_path, **given) as cluster:
+    async with open_cluster(tmp_path, **values) as cluster:
         plain, gpu = await cluster.join("plain"), await cluster.join("gpu", pool="gpu")
         first = await cluster.create(CONFIG + "bind_mounts: [{host_path: /own, container_path: /data}]\n")
         spec = await spec_of(cluster, plain)
@@ -118,8 +120,8 @@ async def test_defaults_take_effect_and_those_of_the_pool_and_of_the_task_win(tm
         assert (spec.startup_hook, spec.environment["DET_INTER_NODE_NETWORK_INTERFACE"]) == ("echo gpu", "ib0")
         assert spec.user_environment == ["A=cluster", "B=cluster", "B=gpu", "A=own"]
         assert (await cluster.get(f"/api/v1/experiments/{second}"))["config"]["preemption_timeout"] == 60
-        shown = await cluster.get(f"/detent/experiments/{second}/config")
-        origins = {each["path"]: each["origin"] for each in shown["origins"]}
+        shown_config = await cluster.get(f"/detent/experiments/{second}/config")
+        origins = {each["path"]: each["origin"] for each in shown_config["origins"]}
         assert (origins["preemption_timeout"], origins["resources.shm_size"]) == ("cluster", "cluster")
         body = {"config": {"entrypoint": ["true"], "resources": {"resource_pool": "gpu"}}}
         assert (await cluster.post("/api/v1/commands", body)).status_code == 200

@@ -1,9 +1,9 @@
-"""A step of a search in a task with very many actions is stored in lots, between which others write; none is lost."""
+"""Steps of a search task with very many actions are stored in lots, with other writes between them and none lost."""
 
 from pathlib import Path
 
 from sqlalchemy import func, select
-from tests.integration.test_task_search import OWN, Runner, begun, create
+from tests.integration.test_task_search import OWN, Runner, begin_search, create_action
 from tests.support.cluster import Cluster, open_cluster
 from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, write_holds
@@ -18,7 +18,7 @@ FEWER = 1_000
 
 
 def creations(count: int) -> list[dict[str, object]]:
-    return [create(f"t{n}", x=n / count) for n in range(count)]
+    return [create_action(f"t{n}", x=n / count) for n in range(count)]
 
 
 async def names(cluster: Cluster) -> list[str]:
@@ -27,7 +27,7 @@ async def names(cluster: Cluster) -> list[str]:
 
 
 async def test_very_many_actions_of_a_step_are_stored_and_others_write_between_them(cluster: Cluster):
-    _, runner = await begun(cluster, CONFIG)
+    _, runner = await begin_search(cluster, CONFIG)
     with write_holds(cluster.master.database) as holds:
         answer = await runner.step(*creations(MANY), to=0)
         assert answer.status_code == 200, answer.text
@@ -37,7 +37,7 @@ async def test_very_many_actions_of_a_step_are_stored_and_others_write_between_t
 
 
 async def test_many_trials_that_a_step_stops_are_stopped_in_lots(cluster: Cluster):
-    _, runner = await begun(cluster, CONFIG)
+    _, runner = await begin_search(cluster, CONFIG)
     assert (await runner.step(*creations(FEWER), to=0)).status_code == 200
     # Somebody kills a trial: an event that leads to the next step.
     assert (await cluster.post(f"/api/v1/trials/{FEWER}/kill")).status_code == 200
@@ -53,24 +53,24 @@ async def test_many_trials_that_a_step_stops_are_stopped_in_lots(cluster: Cluste
     assert holds.longest <= MAX_HOLD_SECONDS, str(holds)
 
 
-async def interrupted(cluster: Cluster) -> Runner:
-    """A step after whose first lot its request has failed, as if the master had been killed."""
-    _, runner = await begun(cluster, CONFIG)
+async def interrupt_step(cluster: Cluster) -> Runner:
+    """Sends a step whose request fails after the first lot, as if the master had been killed; returns its runner."""
+    _, runner = await begin_search(cluster, CONFIG)
 
     async def fail(*_: object) -> bool:
         raise RuntimeError("killed")
 
-    kept, SearchActions.apply_kept_lot = SearchActions.apply_kept_lot, fail  # type: ignore[method-assign]
+    original, SearchActions.apply_kept_lot = SearchActions.apply_kept_lot, fail  # type: ignore[method-assign]
     try:
         assert (await runner.step(*creations(FEWER), to=0)).status_code == 500
     finally:
-        SearchActions.apply_kept_lot = kept  # type: ignore[method-assign]
+        SearchActions.apply_kept_lot = original  # type: ignore[method-assign]
     return runner
 
 
 async def test_a_step_that_was_interrupted_between_lots_goes_on_when_the_master_starts_again(tmp_path: Path):
     async with open_cluster(tmp_path) as cluster:
-        runner = await interrupted(cluster)
+        runner = await interrupt_step(cluster)
     async with open_cluster(tmp_path) as cluster:
 
         async def all_created() -> bool:
@@ -86,14 +86,14 @@ async def test_a_step_that_was_interrupted_between_lots_goes_on_when_the_master_
 
 
 async def test_a_repeated_step_finishes_the_lots_of_the_first_one(cluster: Cluster):
-    runner = await interrupted(cluster)
+    runner = await interrupt_step(cluster)
     answer = await runner.step(*creations(FEWER), to=0)
     assert answer.json() == {"isOver": False}
     assert await names(cluster) == [f"t{n}" for n in range(FEWER)]
 
 
 async def test_a_search_that_is_killed_between_the_lots_of_a_step_creates_no_more(cluster: Cluster):
-    await interrupted(cluster)
+    await interrupt_step(cluster)
     assert (await cluster.post("/api/v1/experiments/1/kill")).status_code == 200
 
     async def ended() -> bool:

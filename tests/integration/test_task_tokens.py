@@ -1,4 +1,4 @@
-"""For whom the token of a task acts: known before its first request, and forgotten with its attempt."""
+"""The cache of task tokens: a token is known before its first request, and forgotten with its attempt."""
 
 from tests.support.agent_socket import AgentSocket, agent_socket
 from tests.support.cluster import Cluster, FakeAgent
@@ -8,8 +8,8 @@ from determined.link.messages import DesiredContainer, SlotFacts
 from determined_master.principal import Principal
 
 
-async def given(cluster: Cluster, socket: AgentSocket) -> DesiredContainer:
-    """The container that the agent is to run."""
+async def wait_for_container(cluster: Cluster, socket: AgentSocket) -> DesiredContainer:
+    """Creates an experiment; returns the container that the agent is to run."""
     await cluster.create()
     while not (answer := await socket.answer()).get("containers"):
         pass
@@ -23,26 +23,26 @@ def token_of(desired: DesiredContainer) -> str:
 
 async def test_the_first_request_of_a_task_needs_no_query_for_its_token(cluster: Cluster):
     async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)]) as socket:
-        token = token_of(await given(cluster, socket))
-        with reads(cluster.master.database) as found:
+        token = token_of(await wait_for_container(cluster, socket))
+        with reads(cluster.master.database) as statements:
             principal = await cluster.master.authenticator.principal({"authorization": f"Bearer {token}"}, {})
-        assert found == []
-        kept = cluster.master.authenticator.known_task(token)
-        assert kept == principal
+        assert statements == []
+        cached = cluster.master.authenticator.known_task(token)
+        assert cached == principal
         allocation_id = cluster.master.secrets.allocation_of(token)
         assert allocation_id is not None
         cluster.master.authenticator.forget_allocation(allocation_id)
-        assert await cluster.master.authenticator.task(token) == kept  # as it is read for the request itself
+        assert await cluster.master.authenticator.task(token) == cached  # as a request reads it
 
 
 async def test_the_token_of_an_attempt_that_has_ended_is_not_known(cluster: Cluster):
     async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)]) as socket:
-        desired = await given(cluster, socket)
+        desired = await wait_for_container(cluster, socket)
         await FakeAgent(cluster, "one").exit(desired)
         assert cluster.master.authenticator.known_task(token_of(desired)) is None
 
 
-def test_what_was_read_while_an_attempt_ended_is_not_kept(cluster: Cluster):
+def test_a_token_that_was_read_while_its_attempt_ended_is_not_cached(cluster: Cluster):
     keep = cluster.master.authenticator.task_keeper()
     cluster.master.authenticator.forget_allocation("1.t.1")
     keep("token", Principal(1, "ann", False, "1.t.1", "1.t"))

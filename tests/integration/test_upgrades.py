@@ -1,4 +1,4 @@
-"""Upgrades of the database: interrupted anywhere or out of room they change nothing; a backup is made before."""
+"""Upgrades of the database: interrupted or out of space, they change nothing; a backup is made before."""
 
 import os
 import resource
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.sqlite
 
 REVISIONS = known_revisions()[:-1]
 EXTRA_POINTS = 2
-"""Before and after the commit, beside one point before each statement."""
+"""Points before and after the commit, in addition to one before each statement."""
 BIG_ROWS = 400
 
 
-def filled(path: Path, revision: str) -> None:
-    """A database at ``revision`` with rows in every table that has parents or is changed later."""
+def make_database(path: Path, revision: str) -> None:
+    """Creates a database at ``revision`` with rows in every table that has parents or is changed later."""
     engine = make_migration_engine(sqlite_url(path))
     upgrade(engine, revision)
     rows: list[tuple[str, dict[str, object]]] = [
@@ -56,7 +56,7 @@ def filled(path: Path, revision: str) -> None:
 
 
 def content(path: Path) -> list[str]:
-    """Every row and every definition. Sorted: a rebuilt table's indexes come in no fixed order."""
+    """Returns all rows and definitions, sorted because the indexes of a rebuilt table come in no fixed order."""
     with sqlite3.connect(path) as connection:
         lines = sorted(connection.iterdump())
     connection.close()
@@ -64,7 +64,7 @@ def content(path: Path) -> list[str]:
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """The exit code of a forked process that does ``work``: 0, or 1 where it raised."""
+    """Runs ``work`` in a forked process; returns its exit code: 0, or 1 if it raised."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -76,7 +76,7 @@ def in_child(work: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def killed_at(engine: Engine, point: int) -> None:
+def kill_at(engine: Engine, point: int) -> None:
     """Ends the process like SIGKILL before the statement number ``point``; the commit counts as two."""
     passed = 0
 
@@ -90,35 +90,35 @@ def killed_at(engine: Engine, point: int) -> None:
     event.listen(engine, "commit", count)
 
 
-def statements(path: Path) -> int:
-    """How many statements an upgrade of a copy takes."""
+def count_statements(path: Path) -> int:
+    """Returns the number of statements that an upgrade of a copy takes."""
     copy = path.with_name("counted")
     copy.write_bytes(path.read_bytes())
     engine = make_migration_engine(sqlite_url(copy))
-    seen: list[object] = []
-    event.listen(engine, "before_cursor_execute", lambda *_: seen.append(1))
+    executed: list[object] = []
+    event.listen(engine, "before_cursor_execute", lambda *_: executed.append(1))
     upgrade(engine)
     engine.dispose()
-    return len(seen)
+    return len(executed)
 
 
 def cut_off_everywhere(tmp_path: Path, revision: str | None, every: int) -> list[int]:
-    """The points, out of each ``every``-th, after which the next start does not find all that was there."""
+    """Interrupts an upgrade at every ``every``-th point; returns the points after which the next start loses something."""
     start, cut = tmp_path / "start", tmp_path / "cut"
     start.touch()
     if revision is not None:
-        filled(start, revision)
-    points = range(0, statements(start) + EXTRA_POINTS, every)
+        make_database(start, revision)
+    points = range(0, count_statements(start) + EXTRA_POINTS, every)
     whole = content(tmp_path / "counted")
     broken = []
     for point in points:
-        for left in tmp_path.glob("cut*"):
-            left.unlink()
+        for file in tmp_path.glob("cut*"):
+            file.unlink()
         cut.write_bytes(start.read_bytes())
 
         def interrupted(point: int = point) -> None:
             engine = make_migration_engine(sqlite_url(cut))
-            killed_at(engine, point)
+            kill_at(engine, point)
             upgrade(engine)
 
         assert in_child(interrupted) in (0, 9)
@@ -141,7 +141,7 @@ def test_an_upgrade_that_was_cut_off_at_any_statement_is_done_by_the_next_start(
 @pytest.mark.parametrize("revision", [pytest.param("0001", marks=pytest.mark.long), "0003"])
 def test_a_full_disk_leaves_the_old_database_and_the_next_start_upgrades_it(tmp_path: Path, revision: str):
     start = tmp_path / "start"
-    filled(start, revision)
+    make_database(start, revision)
     whole_size = _upgraded(start, tmp_path / "whole").stat().st_size
     whole = content(tmp_path / "whole")
     failed = 0
@@ -163,7 +163,7 @@ def _upgraded(start: Path, path: Path) -> Path:
 
 
 def _bring_up_with_room(path: Path, size: int) -> None:
-    """No file can become larger than ``size`` bytes, which the kernel sees to."""
+    """Upgrades a database while the kernel limits files to ``size`` bytes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     bring_up(sqlite_url(path))
 
@@ -174,22 +174,22 @@ def test_a_new_database_needs_no_backup_and_an_upgrade_makes_a_private_one(tmp_p
     bring_up(sqlite_url(new))
     assert not sqlite_file.backup_folder(new).exists()
     old = tmp_path / "master.sqlite"
-    filled(old, "0002")
+    make_database(old, "0002")
     before = content(old)
-    said: list[str] = []
-    bring_up(sqlite_url(old), said.append)
+    messages: list[str] = []
+    bring_up(sqlite_url(old), messages.append)
     ((revision, backup),) = sqlite_file.backups(old)
     assert (revision, content(backup)) == ("0002", before)
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert stat.S_IMODE(backup.parent.stat().st_mode) == 0o700
-    assert said == [f"the database, from revision 0002 to {newest_revision()}"]
-    bring_up(sqlite_url(old), said.append)
-    assert len(said) == len(sqlite_file.backups(old)) == 1
+    assert messages == [f"the database, from revision 0002 to {newest_revision()}"]
+    bring_up(sqlite_url(old), messages.append)
+    assert len(messages) == len(sqlite_file.backups(old)) == 1
 
 
 def test_the_newest_backup_of_each_of_the_last_revisions_is_kept(tmp_path: Path):
     path = tmp_path / "master.sqlite"
-    filled(path, "0001")
+    make_database(path, "0001")
     folder = sqlite_file.backup_folder(path)
     folder.mkdir()
     for name in ("0001-20250101T000000Z", "0002-20250102T000000Z", "0003-20250103T000000Z", "0002-20250104T000000Z"):
@@ -203,7 +203,7 @@ def test_the_newest_backup_of_each_of_the_last_revisions_is_kept(tmp_path: Path)
 
 def test_an_upgrade_without_room_for_the_backup_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "master.sqlite"
-    filled(path, "0002")
+    make_database(path, "0002")
     before = path.read_bytes()
     monkeypatch.setattr(sqlite_file.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1 << 16}))
     with pytest.raises(MigrationFailed, match=r"master\.sqlite cannot be backed up .* nothing was changed"):
@@ -211,9 +211,9 @@ def test_an_upgrade_without_room_for_the_backup_is_not_begun(tmp_path: Path, mon
     assert path.read_bytes() == before
 
 
-def test_rows_that_a_migration_leaves_without_parents_undo_it(tmp_path: Path):
+def test_a_migration_that_leaves_rows_without_parents_is_undone(tmp_path: Path):
     path = tmp_path / "master.sqlite"
-    filled(path, "0002")
+    make_database(path, "0002")
     before = content(path)
     engine = make_migration_engine(sqlite_url(path))
 
@@ -244,7 +244,7 @@ def _newer(path: Path) -> None:
 
 
 def _truncated(path: Path) -> None:
-    filled(path, "0002")
+    make_database(path, "0002")
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size // 2)
 
@@ -256,7 +256,7 @@ def _interrupted_by_an_old_version(path: Path) -> None:
 
 
 def _damaged_inside(path: Path) -> None:
-    filled(path, "0002")
+    make_database(path, "0002")
     with path.open("r+b") as file:
         file.seek(4096 * 3)
         file.write(b"\xff" * (path.stat().st_size - 8192))
@@ -293,7 +293,7 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "name",
     [name if name in ("newer", "damaged inside") else pytest.param(name, marks=pytest.mark.long) for name in UNUSABLE],
 )
-def test_a_database_that_cannot_be_used_is_named_in_plain_words(tmp_path: Path, name: str):
+def test_a_database_that_cannot_be_used_is_named_with_the_remedy(tmp_path: Path, name: str):
     make, words = UNUSABLE[name]
     path = tmp_path / "master.sqlite"
     make(path)

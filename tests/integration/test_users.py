@@ -1,4 +1,4 @@
-"""Login, roles, tokens: who may do what, and what is kept of secrets."""
+"""Users: sign-in, roles, tokens, links to users of agents, and the secrets that are stored."""
 
 import sqlite3
 from pathlib import Path
@@ -10,7 +10,7 @@ from determined.link.messages import RunAs
 from determined_master.passwords import client_hash
 
 
-async def test_wrong_password_and_unknown_user_are_told_alike(cluster: Cluster):
+async def test_a_wrong_password_and_an_unknown_user_get_the_same_answer(cluster: Cluster):
     wrong = await cluster.post(
         "/api/v1/auth/login", {"username": "admin", "password": client_hash("x"), "isHashed": True}
     )
@@ -19,12 +19,12 @@ async def test_wrong_password_and_unknown_user_are_told_alike(cluster: Cluster):
     assert wrong.json() == unknown.json()
 
 
-async def test_a_plain_password_works_too(cluster: Cluster):
+async def test_a_password_that_is_not_hashed_signs_in(cluster: Cluster):
     answer = await cluster.post("/api/v1/auth/login", {"username": "determined", "password": PASSWORD})
     assert answer.status_code == 200
 
 
-async def test_no_token_and_no_password_is_stored_as_it_is(cluster: Cluster):
+async def test_no_token_and_no_password_is_stored_in_plain_text(cluster: Cluster):
     token = cluster.client.headers["Authorization"].removeprefix("Bearer ")
     connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     dump = "\n".join(connection.iterdump())
@@ -42,7 +42,7 @@ async def test_logout_ends_this_login_alone(cluster: Cluster):
     assert (await cluster.client.get("/api/v1/me", headers={"Authorization": first})).status_code == 200
 
 
-async def test_an_inactive_user_is_told_so_and_is_out_at_once(cluster: Cluster):
+async def test_an_inactive_user_loses_access_at_once_and_is_refused_with_the_reason(cluster: Cluster):
     admin = cluster.client.headers["Authorization"]
     await login(cluster.client, "determined")
     assert (await cluster.client.get("/api/v1/me")).status_code == 200
@@ -67,7 +67,7 @@ async def test_an_inactive_user_is_told_so_and_is_out_at_once(cluster: Cluster):
         ("POST", "/detent/drain", {}),
     ],
 )
-async def test_a_user_is_no_admin(cluster: Cluster, method: str, path: str, body):
+async def test_operations_of_admins_are_refused_to_other_users(cluster: Cluster, method: str, path: str, body):
     await cluster.join()
     await login(cluster.client, "determined")
     assert (await cluster.client.request(method, path, json=body)).status_code == 403
@@ -90,7 +90,7 @@ async def test_weak_passwords_are_refused_with_the_reason(cluster: Cluster, pass
     assert "password needs" in answer.json()["error"]["error"]
 
 
-async def test_a_task_may_read_and_write_what_is_its_own_and_nothing_else(cluster: Cluster):
+async def test_a_task_token_reads_as_its_user_but_does_not_act_as_its_user(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
     desired = (await agent.wait_for_desired())[0]
@@ -129,7 +129,7 @@ async def test_the_owner_of_the_data_folder_may_drain_and_agents_may_not(cluster
     assert (await cluster.client.get("/detent/drain", headers={"Authorization": "Bearer forged"})).status_code == 401
 
 
-async def test_files_with_secrets_are_their_owners_alone(cluster: Cluster):
+async def test_files_with_secrets_are_readable_by_their_owner_alone(cluster: Cluster):
     for name in ("secret", "agent-token", "operator-token"):
         assert (cluster.master.settings.data / name).stat().st_mode & 0o777 == 0o600
 
@@ -178,7 +178,9 @@ async def test_a_linked_users_trial_carries_the_identity(cluster: Cluster):
         GROUP | {"agentUser": "a" * 33},
     ],
 )
-async def test_a_wrong_link_is_refused_and_an_empty_one_removes_it(cluster: Cluster, wrong: dict[str, object]):
+async def test_an_invalid_link_with_an_agents_user_is_refused_and_an_empty_one_removes_it(
+    cluster: Cluster, wrong: dict[str, object]
+):
     assert (await cluster.client.patch("/api/v1/users/1", json={"agentUserGroup": GROUP})).status_code == 200
     assert (await cluster.client.patch("/api/v1/users/1", json={"agentUserGroup": wrong})).status_code == 400
     assert (await cluster.get("/api/v1/me"))["user"]["agentUserGroup"] == GROUP
@@ -198,14 +200,14 @@ async def test_a_display_name_of_another_user_is_refused(cluster: Cluster, name:
 
 
 @pytest.mark.parametrize(("setting", "status"), [("admin", 403), ("users", 200)])
-async def test_the_masters_log_is_for_users_where_a_setting_says_so(tmp_path: Path, setting: str, status: int):
+async def test_users_may_read_the_masters_log_only_if_master_logs_is_users(tmp_path: Path, setting: str, status: int):
     async with open_cluster(tmp_path, master_logs=setting) as cluster:
         await login(cluster.client, "determined")
         assert (await cluster.client.get("/api/v1/master/logs")).status_code == status
 
 
 @pytest.mark.parametrize("path", ["raw", "aggregated", "allocations-csv"])
-async def test_the_use_of_resources_is_not_offered_yet(cluster: Cluster, path: str):
+async def test_reports_of_resource_usage_answer_501(cluster: Cluster, path: str):
     for start in ("/resources/allocation/", "/api/v1/resources/allocation/"):
         if path != "allocations-csv" or start.startswith("/resources"):
             answer = await cluster.client.get(start + path)

@@ -1,9 +1,9 @@
-"""Why work waits: what is in its way, when it is expected to start, and which change alone starts it."""
+"""Explanations of waiting work: blockers, the estimated start, and the changes that would start it."""
 
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_preemption import PREEMPTING, URGENT, is_asked, leave, started
+from tests.integration.test_preemption import PREEMPTING, URGENT, is_preempted, leave, run_attempt
 from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.waiting import eventually
 
@@ -16,67 +16,69 @@ WIDE = CONFIG + "resources: {slots_per_trial: 2}\n"
 async def why(cluster: Cluster, experiment: int) -> dict[str, Any]:
     """Waits until the scheduler has decided about the experiment's trial."""
 
-    async def known() -> dict[str, Any] | None:
+    async def decided() -> dict[str, Any] | None:
         answer = await cluster.get(f"/detent/experiments/{experiment}/why")
         first = answer["first"]
         return answer if first and first["reason"] != "waiting for the scheduler" else None
 
-    return await eventually(known)
+    return await eventually(decided)
 
 
-async def test_what_is_in_the_way_is_named_with_what_starts_it(cluster: Cluster):
+async def test_blockers_are_named_with_the_changes_that_start_the_trial(cluster: Cluster):
     agent = await cluster.join(slots=2)
     first = await cluster.create()
-    desired = await started(agent, first)
+    desired = await run_attempt(agent, first)
     answer = await why(cluster, await cluster.create(WIDE))
-    found = answer["first"]
+    explanation = answer["first"]
     assert answer["waiting"] == 1
-    assert found["reason"].startswith("needs 2 slots; 1 of 2 free in pool 'default'")
-    assert [(each["allocationId"], each["why"]) for each in found["blockers"]] == [(desired.allocation_id, "running")]
-    assert found["blockers"][0]["name"] == "trial 1 of experiment 1 (tiny)"
-    assert found["startsInSeconds"] is None
-    assert found["unknown"] == "nobody knows how long trial 1 of experiment 1 will run"
+    assert explanation["reason"].startswith("needs 2 slots; 1 of 2 free in pool 'default'")
+    assert [(each["allocationId"], each["why"]) for each in explanation["blockers"]] == [
+        (desired.allocation_id, "running")
+    ]
+    assert explanation["blockers"][0]["name"] == "trial 1 of experiment 1 (tiny)"
+    assert explanation["startsInSeconds"] is None
+    assert explanation["unknown"] == "nobody knows how long trial 1 of experiment 1 will run"
     job = (await cluster.get("/api/v1/experiments/1"))["experiment"]["jobId"]
-    assert (found["changes"]["slots"], found["changes"]["pausedJobs"]) == (
+    assert (explanation["changes"]["slots"], explanation["changes"]["pausedJobs"]) == (
         1,
         [{"jobId": job, "name": "experiment 1 (tiny)"}],
     )
 
 
-async def test_the_start_is_estimated_from_the_progress_of_what_runs(cluster: Cluster):
+async def test_the_start_is_estimated_from_the_progress_of_running_trials(cluster: Cluster):
     agent = await cluster.join()
-    desired = await started(agent, await cluster.create())
+    desired = await run_attempt(agent, await cluster.create())
     headers = cluster.as_task(desired.allocation_id)
     report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 10, "metrics": {"avgMetrics": {"loss": 1.0}}}
     await cluster.post("/api/v1/trials/1/metrics", {"group": "training", "metrics": report}, **headers)
     assert (await cluster.post("/api/v1/trials/1/progress", {"progress": 0.5}, **headers)).status_code == 200
-    found = (await why(cluster, await cluster.create()))["first"]
-    assert found["unknown"] == ""
-    assert 0 <= found["startsInSeconds"] < 600
-    assert found["blockers"][0]["secondsLeft"] == found["startsInSeconds"]
+    explanation = (await why(cluster, await cluster.create()))["first"]
+    assert explanation["unknown"] == ""
+    assert 0 <= explanation["startsInSeconds"] < 600
+    assert explanation["blockers"][0]["secondsLeft"] == explanation["startsInSeconds"]
 
 
-async def test_the_time_of_saving_is_that_of_earlier_preemptions(tmp_path: Path):
+async def test_the_start_after_a_preemption_is_estimated_from_earlier_preemptions(tmp_path: Path):
     async with open_cluster(tmp_path, **PREEMPTING) as cluster:
         agent = await cluster.join()
         first = await cluster.create()
-        desired = await started(agent, first)
+        desired = await run_attempt(agent, first)
         urgent = await cluster.create(URGENT)
-        await eventually(lambda: is_asked(cluster, desired))
-        found = (await why(cluster, urgent))["first"]
-        assert found["startsInSeconds"] is None, "it has never left before"
+        await eventually(lambda: is_preempted(cluster, desired))
+        explanation = (await why(cluster, urgent))["first"]
+        assert explanation["startsInSeconds"] is None, "it has never left before"
         await leave(cluster, agent, desired)
-        await agent.exit(await started(agent, urgent))
-        desired = await started(agent, first, run=2)
+        await agent.exit(await run_attempt(agent, urgent))
+        desired = await run_attempt(agent, first, run=2)
         urgent = await cluster.create(URGENT)
-        await eventually(lambda: is_asked(cluster, desired))
-        found = (await why(cluster, urgent))["first"]
-        assert [each["why"] for each in found["blockers"]] == ["leaving"]
-        assert 0 < found["startsInSeconds"] < 60
-        assert found["unknown"] == ""
+        await eventually(lambda: is_preempted(cluster, desired))
+        explanation = (await why(cluster, urgent))["first"]
+        assert [each["why"] for each in explanation["blockers"]] == ["leaving"]
+        assert 0 < explanation["startsInSeconds"] < 60
+        assert explanation["unknown"] == ""
 
 
-async def test_other_pools_and_disabled_agents_are_named(tmp_path: Path):
+async def test_other_pools_and_disabled_agents_are_named_as_changes(tmp_path: Path):
     async with open_cluster(tmp_path, resource_pools=[{"pool_name": "default"}, {"pool_name": "big"}]) as cluster:
         await cluster.join("a")
         await cluster.join("b", slots=2, pool="big")
@@ -85,7 +87,7 @@ async def test_other_pools_and_disabled_agents_are_named(tmp_path: Path):
         assert (changes["agents"], changes["pools"]) == (["a"], ["big"])
 
 
-async def test_a_limit_is_named_with_the_one_that_starts_it(cluster: Cluster):
+async def test_the_max_slots_that_would_start_the_trial_is_named(cluster: Cluster):
     agent = await cluster.join(slots=2)
     experiment = await cluster.create(
         CONFIG.replace("{name: single, metric: loss}", "{name: random, metric: loss, max_trials: 2}")
@@ -97,10 +99,10 @@ async def test_a_limit_is_named_with_the_one_that_starts_it(cluster: Cluster):
     assert [each["why"] for each in answer["first"]["blockers"]] == ["limit"]
 
 
-async def test_what_does_not_wait_has_no_explanation(cluster: Cluster):
+async def test_a_running_trial_has_no_explanation(cluster: Cluster):
     agent = await cluster.join()
     experiment = await cluster.create()
-    desired = await started(agent, experiment)
+    desired = await run_attempt(agent, experiment)
     nothing = {"waiting": 0, "first": None, "notes": []}
     assert await cluster.get(f"/detent/experiments/{experiment}/why") == nothing
     assert await cluster.get("/detent/trials/1/why") == nothing

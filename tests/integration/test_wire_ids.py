@@ -1,4 +1,4 @@
-"""Ids as scripts for Determined look for them: of slots, in sentences of what is not found, in pagination."""
+"""Ids as scripts for Determined expect them: of slots, in sentences of 404, and offsets of pages."""
 
 import pytest
 from tests.support.cluster import Cluster
@@ -46,7 +46,7 @@ async def test_slots_are_numbers_and_have_keys_of_their_agent(cluster: Cluster):
         ("GET", "/api/v1/projects/7", "project '7' not found"),
     ],
 )
-async def test_a_sentence_quotes_the_id_that_is_not_found(cluster: Cluster, method: str, path: str, sentence: str):
+async def test_the_sentence_of_a_404_quotes_the_id(cluster: Cluster, method: str, path: str, sentence: str):
     await cluster.join()
     answer = await cluster.client.request(method, path, json={} if method == "POST" else None)
     assert answer.status_code == 404, answer.text
@@ -54,7 +54,7 @@ async def test_a_sentence_quotes_the_id_that_is_not_found(cluster: Cluster, meth
 
 
 @pytest.mark.parametrize(("offset", "start", "end"), [(0, 0, 2), (1, 1, 3), (-1, 2, 3), (7, 3, 3)])
-async def test_pagination_says_the_offset_that_was_asked_for(cluster: Cluster, offset: int, start: int, end: int):
+async def test_pagination_repeats_the_requested_offset(cluster: Cluster, offset: int, start: int, end: int):
     async with cluster.master.database.write() as session:
         for _ in range(3):
             await add_experiment(session)

@@ -1,4 +1,4 @@
-"""The whole surface of the older API: what is served, what says that it comes later, what was never there."""
+"""All operations of the Determined API: each is served or answers 501, and unknown paths answer 404."""
 
 import itertools
 import re
@@ -13,7 +13,7 @@ from determined_master.api.v1.unsupported_operations import OPERATIONS
 from determined_master.app import HOT
 
 ALL = operations()
-LATER = {name for name, _method, _path in OPERATIONS}
+UNSUPPORTED = {name for name, _method, _path in OPERATIONS}
 REQUIRED_OF_T1 = """
 DeleteExperiment PatchExperiment ArchiveExperiment UnarchiveExperiment GetModelDef
 DeleteExperimentLabel PutExperimentLabel GetTrialCheckpoints KillTrial ReportTrialSearcherEarlyExit
@@ -28,7 +28,7 @@ REQUIRED = {
     *REQUIRED_OF_T1.split(),
 }
 ENDING = ("logout", "sign-out", "/stream")  # ends the login, or never ends
-ASKED = {
+QUERY = {
     "trialIds": 1,
     "ids": 1,
     "group": "training",
@@ -52,29 +52,29 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 
-async def page_of(cluster: Cluster) -> dict[str, Any]:
+async def openapi_document(cluster: Cluster) -> dict[str, Any]:
     answer = await cluster.client.get("/detent/openapi.json")
     assert answer.status_code == 200
-    page: dict[str, Any] = answer.json()
-    return page
+    document: dict[str, Any] = answer.json()
+    return document
 
 
-async def test_each_operation_is_either_served_or_said_to_come_later(cluster: Cluster):
-    page = await page_of(cluster)
-    served = {(method.upper(), shape(path)) for path, verbs in page["paths"].items() for method in verbs}
+async def test_each_operation_is_either_served_or_unsupported(cluster: Cluster):
+    document = await openapi_document(cluster)
+    served = {(method.upper(), shape(path)) for path, verbs in document["paths"].items() for method in verbs}
     named = {name for _tier, method, path, name in ALL if (method, shape(path)) in served}
     assert len(ALL) == 261
-    assert named | LATER == {name for *_rest, name in ALL}
-    assert not named & LATER
+    assert named | UNSUPPORTED == {name for *_rest, name in ALL}
+    assert not named & UNSUPPORTED
     assert named >= REQUIRED
 
 
-async def test_later_ones_are_as_the_client_asks_for_them():
-    asked = {(name, method, path) for _tier, method, path, name in ALL}
-    assert [o for o in OPERATIONS if (o[0], o[1], "/api/v1" + o[2]) not in asked] == []
+async def test_unsupported_operations_have_the_paths_of_the_client():
+    of_client = {(name, method, path) for _tier, method, path, name in ALL}
+    assert [o for o in OPERATIONS if (o[0], o[1], "/api/v1" + o[2]) not in of_client] == []
 
 
-async def test_what_comes_later_answers_501_and_says_so(cluster: Cluster):
+async def test_an_unsupported_operation_answers_501_with_its_name(cluster: Cluster):
     for name, method, path in OPERATIONS:
         real = "/api/v1" + re.sub(r"\{[^}]*\}", "7", path)
         answer = await cluster.client.request(method, real, content=b"")
@@ -83,9 +83,9 @@ async def test_what_comes_later_answers_501_and_says_so(cluster: Cluster):
         assert name in answer.json()["error"]["error"]
 
 
-async def test_nothing_that_is_served_hides_behind_what_comes_later(cluster: Cluster):
-    page = await page_of(cluster)
-    for path, verbs in page["paths"].items():
+async def test_no_served_operation_answers_501_405_or_500(cluster: Cluster):
+    document = await openapi_document(cluster)
+    for path, verbs in document["paths"].items():
         for method in verbs:
             if method == "delete" or "logs" in path or path.endswith(ENDING):
                 continue
@@ -100,9 +100,9 @@ async def test_unknown_and_identity_paths_answer_404_in_the_standard_form(cluste
         assert answer.json() == {"error": {"code": 5, "reason": "NotFound", "error": "no such path"}}
 
 
-async def test_the_page_equals_the_table_of_routes(cluster: Cluster):
-    page = await page_of(cluster)
-    listed = {(method.upper(), path) for path, verbs in page["paths"].items() for method in verbs}
+async def test_the_openapi_document_lists_every_route(cluster: Cluster):
+    document = await openapi_document(cluster)
+    listed = {(method.upper(), path) for path, verbs in document["paths"].items() for method in verbs}
     hot = [path.replace(":int", "") for path in HOT]
     routes = {("POST", path) for path in hot}
     for route in cluster.app.router.routes:
@@ -110,19 +110,19 @@ async def test_the_page_equals_the_table_of_routes(cluster: Cluster):
             routes |= {(method, route.path) for method in route.methods}
     assert listed == routes
     for path in hot:
-        body = page["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
         name = body["$ref"].rsplit("/", 1)[1] if "$ref" in body else ""
-        assert page["components"]["schemas"][name]["properties"] if name else body["properties"]
+        assert document["components"]["schemas"][name]["properties"] if name else body["properties"]
 
 
-async def test_every_served_get_emits_every_key(cluster: Cluster):
+async def test_every_served_get_returns_every_key(cluster: Cluster):
     lived_in = await live_in(cluster)
     wrong: list[str] = []
     for _tier, method, path, name in ALL:
-        if method != "GET" or name in LATER:
+        if method != "GET" or name in UNSUPPORTED:
             continue
-        real = re.sub(r"\{(\w+)\}", lambda found: lived_in.for_path(found[1]), path)
-        query = ASKED if "/trials/metrics/" in path or "/metrics-stream/" in path or "/time-series" in path else {}
+        real = re.sub(r"\{(\w+)\}", lambda match: lived_in.for_path(match[1]), path)
+        query = QUERY if "/trials/metrics/" in path or "/metrics-stream/" in path or "/time-series" in path else {}
         answer = await cluster.client.get(real, params=query)
         assert answer.status_code == 200, (real, answer.text)
         assert answer.text, real

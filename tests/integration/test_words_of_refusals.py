@@ -1,4 +1,4 @@
-"""Answers to wrong requests are sentences of ours, never the text of a library's exception."""
+"""Errors of invalid requests are sentences of the product, never the text of a library's exception."""
 
 import re
 from typing import Any
@@ -32,25 +32,25 @@ REQUESTS: list[tuple[str, str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "sent", "expected"), REQUESTS)
-async def test_a_wrong_request_is_answered_in_words(
-    cluster: Cluster, method: str, path: str, sent: dict[str, Any], expected: str
+@pytest.mark.parametrize(("method", "path", "options", "expected"), REQUESTS)
+async def test_an_invalid_request_is_refused_with_a_sentence(
+    cluster: Cluster, method: str, path: str, options: dict[str, Any], expected: str
 ) -> None:
     if "/1" in path:
         await live_in(cluster)
-    headers = {"content-type": "application/json"} if "content" in sent else {}
-    answer = await cluster.client.request(method, path, headers=headers, **sent)
+    headers = {"content-type": "application/json"} if "content" in options else {}
+    answer = await cluster.client.request(method, path, headers=headers, **options)
     assert answer.status_code == 400, answer.text
     assert TEXTS_OF_LIBRARIES.search(answer.text) is None, answer.text
     assert expected in answer.text.replace('\\"', '"'), answer.text
 
 
-async def test_values_changed_later_take_whole_numbers_with_a_point(cluster: Cluster) -> None:
+async def test_later_changes_accept_whole_numbers_with_a_decimal_point(cluster: Cluster) -> None:
     await live_in(cluster)
     changes = {"resources": {"maxSlots": 4.0, "priority": 5e1}, "checkpointStorage": {"saveTrialBest": 2.0}}
     answer = await cluster.client.patch("/api/v1/experiments/1", json=changes)
     assert answer.status_code == 200, answer.text
     config = (await cluster.get("/api/v1/experiments/1"))["experiment"]["config"]
-    found = (config["resources"]["max_slots"], config["resources"]["priority"])
-    assert (*found, config["checkpoint_storage"]["save_trial_best"]) == (4, 50, 2)
-    assert not any(isinstance(value, float) for value in found)
+    resources = (config["resources"]["max_slots"], config["resources"]["priority"])
+    assert (*resources, config["checkpoint_storage"]["save_trial_best"]) == (4, 50, 2)
+    assert not any(isinstance(value, float) for value in resources)

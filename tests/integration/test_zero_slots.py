@@ -1,4 +1,4 @@
-"""Containers without slots: an agent runs so many, and further ones wait and say why."""
+"""Containers without slots: an agent runs up to a limit, and further ones wait with the reason."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ async def test_tasks_without_slots_beyond_the_limit_wait_until_one_has_ended(tmp
         for _ in range(3):
             await cluster.create(CONFIG)
         containers = await agent.wait_for_desired(2)
-        await eventually(lambda: _is_said(cluster, "max_zero_slot_containers"))
+        await eventually(lambda: _waits_alone_for(cluster, "max_zero_slot_containers"))
         (pool,) = (await cluster.get("/api/v1/resource-pools"))["resourcePools"]
         assert (pool["auxContainersRunning"], pool["auxContainerCapacityPerAgent"]) == (2, 2)
         assert len(await agent.desired()) == 2
@@ -29,8 +29,8 @@ async def test_tasks_without_slots_beyond_the_limit_wait_until_one_has_ended(tmp
         await eventually(lambda: _is_third_placed(agent, containers))
 
 
-async def _is_said(cluster: Cluster, text: str) -> bool:
-    """True when the queue names this as the reason of exactly one that waits."""
+async def _waits_alone_for(cluster: Cluster, text: str) -> bool:
+    """Returns True if exactly one entry of the queue waits, and for this reason."""
     queue = (await cluster.get("/detent/cluster/overview"))["queue"]
     return [text in entry["waiting"] for entry in queue if entry["waiting"]] == [True]
 

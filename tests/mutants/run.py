@@ -1,9 +1,9 @@
 """Mutation tests: each patch beside this file breaks one promise, and the tests that it names must fail.
 
-A test under ``webui/`` is a file of the page's, and runs in Vitest; all others are pytest's.
+Tests below ``webui/`` run in Vitest, all others in pytest.
 
-``python tests/mutants/run.py [NAME…]``. A patch survives where its tests pass, where they cannot be run at all, or
-where it no longer applies. First the same tests have to pass on the tree as it is.
+``python tests/mutants/run.py [NAME…]``. A patch survives if its tests pass or cannot run, or if it no longer applies.
+The same tests must first pass without any patch.
 """
 
 import json
@@ -36,7 +36,7 @@ NO_END = 124
 
 @dataclass(frozen=True)
 class Mutant:
-    """A patch with what its first lines say of it."""
+    """A patch, the tests that must fail with it, and the promise that it breaks."""
 
     path: Path
     tests: tuple[str, ...]
@@ -56,7 +56,7 @@ class Verdict:
 
 
 def read(path: Path) -> Mutant:
-    """Raises ValueError where a header is missing."""
+    """Reads a patch. Raises ValueError if a header is missing."""
     heads = dict(
         line[2:].split(": ", 1) for line in path.read_text(encoding="utf-8").splitlines()[:2] if line.startswith("# ")
     )
@@ -70,7 +70,7 @@ def all_mutants() -> list[Mutant]:
 
 
 def copy_tree(target: Path) -> None:
-    """The tracked files as they are in the working tree."""
+    """Copies the tracked files as they are in the working tree."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, listed.decode().split("\0")):
         source = ROOT / name
@@ -80,7 +80,7 @@ def copy_tree(target: Path) -> None:
 
 
 def apply(mutant: Mutant, tree: Path, *, check: bool = False) -> str:
-    """The complaint of ``git apply``; empty where the patch applies."""
+    """Applies a patch; returns the error of ``git apply``, or an empty text if it applies."""
     argv = ["git", "apply", *(["--check"] if check else []), str(mutant.path)]
     done = subprocess.run(argv, cwd=tree, capture_output=True, text=True)
     return done.stderr.strip() if done.returncode else ""
@@ -95,7 +95,7 @@ def run_tests(tree: Path, tests: Sequence[str], *more: str, seconds: int = SECON
 
 
 def run_vitest(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
-    """The page's types are not needed: they are taken out before anything runs, and nobody checks them here."""
+    """Runs Vitest on files of the page. Types are stripped and not checked."""
     modules = ROOT / PAGE / "node_modules"
     if not modules.is_dir():
         return NO_VERDICT, "the page's packages are not there: make webui-types fetches them"
@@ -110,9 +110,9 @@ def run_vitest(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
     text = (done.stdout + done.stderr)[-3000:]
     if done.returncode == 0:
         return 0, text
-    # It ends with 1 as well where a file cannot be read or there is none of that name.
-    found = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {}
-    return TESTS_FAILED if found.get("numFailedTests", 0) > 0 else NO_VERDICT, json.dumps(found)[-3000:] + text
+    # Vitest also exits with 1 if a file is missing or cannot be read.
+    results = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else {}
+    return TESTS_FAILED if results.get("numFailedTests", 0) > 0 else NO_VERDICT, json.dumps(results)[-3000:] + text
 
 
 def run_pytest(tree: Path, tests: Sequence[str], *more: str, seconds: int = SECONDS) -> tuple[int, str]:
@@ -164,7 +164,7 @@ def main(names: Sequence[str]) -> int:
     if not mutants:
         print(f"no patch of these names: {' '.join(names)}", file=sys.stderr)
         return 2
-    processes.become_subreaper()  # a breakage may leave processes behind: they are to end with this one
+    processes.become_subreaper()  # a mutant may leave processes behind; they must end with this one
     try:
         return judge_all(mutants, start) if is_green(mutants) else 1
     finally:

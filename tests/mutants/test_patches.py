@@ -1,4 +1,4 @@
-"""Patches do not rot: each still applies to the tree and names tests that are there."""
+"""Checks of the mutation patches: each applies to the tree and names existing tests."""
 
 import pytest
 from tests.mutants.run import ROOT, Mutant, all_mutants, apply

@@ -7,6 +7,6 @@ from tests.support.cluster import Cluster, open_cluster
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """A master with its own database, logged in as admin."""
+    """Yields a master with its own database, signed in as admin."""
     async with open_cluster(tmp_path) as created:
         yield created

@@ -1,4 +1,4 @@
-"""Every route has one rule, and every rule holds: each route is called by each kind of caller that it must refuse."""
+"""Authorization of every route: each route is called by each kind of caller that its rule must refuse."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ EXPECTED: dict[Rule, tuple[int, int, int, int, int]] = {
 }
 """Status by caller, in the order of FOREIGN."""
 NEVER_ALLOWED_HERE = ("/detent/stream", "/detent/drain", "/api/v1/auth/logout", "/detent/sign-out")
-"""Never ends, stops the cluster, or ends the login: these are only called by those whom they refuse."""
+"""Routes that never end, stop the cluster or end the login. Only callers whom they refuse call them."""
 
 
 class Declared(NamedTuple):
@@ -52,7 +52,7 @@ def table() -> list[Declared]:
 
 
 def bodies(them: Callers) -> dict[str, Any]:
-    """Bodies that would change something of the victim's, by the end of ``METHOD path``."""
+    """Returns bodies that would change rows of the victim, by ``METHOD path``."""
     lived_in = them.lived_in
     metrics = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 9, "metrics": {"avgMetrics": {"loss": 9.0}}}
     return {
@@ -82,7 +82,7 @@ def bodies(them: Callers) -> dict[str, Any]:
             "add": ["taken"],
         },
         "PATCH /api/v1/users/{user_id}": {"displayName": "taken"},
-        "POST /api/v1/commands": {"config": {"entrypoint": 5}},  # refused: an empty one would start a command
+        "POST /api/v1/commands": {"config": {"entrypoint": 5}},  # an empty configuration would start a command
         "POST /api/v1/users": {"user": {"username": "taken", "admin": True}},
         "POST /api/v1/users/setting": {"settings": []},
         "POST /detent/agents/{agent_id}/output": {},
@@ -91,11 +91,11 @@ def bodies(them: Callers) -> dict[str, Any]:
 
 
 PAGES = {"Pages": "/experiments/1", "DocsSite": "/docs/"}
-"""An address of each route that is a class of its own."""
+"""The path of each route that is a class, by the name of the class."""
 
 
 def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
-    """Rule, method, path and body of every HTTP route, the operations that answer 501 and the page included."""
+    """Yields rule, method, path and body of every HTTP route, including the page and the operations that answer 501."""
     sent = bodies(them)
     for rule, method, template in table():
         if template == "UnsupportedOperations":
@@ -111,7 +111,7 @@ def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
 
 
 async def status(cluster: Cluster, them: Callers, caller: str, method: str, path: str, body: Any) -> int:
-    """As answered; 403 too where a bulk action refuses each of its experiments."""
+    """Returns the status of the answer. A bulk action that refuses all of its experiments counts as 403."""
     answer = await cluster.client.request(method, path, json=body, headers=them.headers[caller])
     if answer.status_code == 200 and answer.text.startswith('{"results"'):
         errors = [result.get("error", "") for result in answer.json()["results"]]
@@ -123,15 +123,15 @@ async def status(cluster: Cluster, them: Callers, caller: str, method: str, path
 
 
 def test_every_route_declares_the_rule_of_the_table(tmp_path: Path):
-    found: list[tuple[Rule, str, str]] = []
+    declarations: list[tuple[Rule, str, str]] = []
     for router in ROUTERS:
         for method, path, declared in rules(router):
             assert len(declared) == 1, f"{method} {path} declares {declared}; a route declares one rule"
-            found.append((declared[0], method, path))
+            declarations.append((declared[0], method, path))
     in_table = [each for each in table() if each.method not in ("SOCKET", "*")]
-    declared_paths = {(method, path) for _rule, method, path in found}
+    declared_paths = {(method, path) for _rule, method, path in declarations}
     others = {(each.method, each.path) for each in in_table} - declared_paths
-    assert sorted(found, key=str) == sorted((e for e in in_table if (e.method, e.path) not in others), key=str)
+    assert sorted(declarations, key=str) == sorted((e for e in in_table if (e.method, e.path) not in others), key=str)
     assert len(table()) == len(set(table()))
 
 
@@ -182,7 +182,7 @@ async def test_the_owner_and_an_admin_are_not_refused(cluster: Cluster, caller: 
     assert wrong == []
 
 
-async def test_a_task_may_write_what_is_its_own(cluster: Cluster):
+async def test_a_task_may_write_to_its_own_trial_and_checkpoints(cluster: Cluster):
     them = await callers(cluster)
     for rule, method, path, body in routes(them):
         if rule in (Rule.TASK, Rule.TASK_ONLY, Rule.TASK_OR_USER):
@@ -214,7 +214,7 @@ async def test_a_task_logs_for_its_own_allocation_only(cluster: Cluster):
     assert "another allocation" in answer.json()["error"]["error"]
 
 
-async def test_everybody_signed_in_may_fork(cluster: Cluster):
+async def test_any_signed_in_user_may_fork_an_experiment(cluster: Cluster):
     them = await callers(cluster)
     body = {"config": "{name: fork, entrypoint: x, searcher: {name: single, metric: m}}", "parentId": 1}
     answer = await cluster.post("/api/v1/experiments", body, **them.headers["another user"])
@@ -223,7 +223,7 @@ async def test_everybody_signed_in_may_fork(cluster: Cluster):
 
 
 @pytest.mark.parametrize("caller", FOREIGN)
-async def test_the_agents_link_takes_the_join_token_alone(cluster: Cluster, caller: str):
+async def test_the_agent_link_accepts_only_the_join_token(cluster: Cluster, caller: str):
     them = await callers(cluster)
     headers = [(name.lower().encode(), value.encode()) for name, value in them.headers[caller].items()]
     scope = {"type": "websocket", "path": "/agents", "raw_path": b"/agents", "query_string": b"", "headers": headers}

@@ -11,7 +11,7 @@ CHUNK = b" " * 65536
 
 
 class Body:
-    """An endless body that counts what is taken of it."""
+    """A request body that counts the bytes that are read of it."""
 
     def __init__(self, limit: int) -> None:
         self.taken = 0
@@ -52,5 +52,5 @@ async def test_a_body_without_a_length_is_read_up_to_the_limit(cluster: Cluster,
     assert body.taken <= limit + 2 * len(CHUNK)
 
 
-async def test_what_needs_no_body_is_not_held_up(cluster: Cluster):
+async def test_a_request_without_a_body_is_answered(cluster: Cluster):
     assert (await cluster.client.get("/health")).status_code == 200

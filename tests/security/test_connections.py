@@ -1,4 +1,4 @@
-"""Clients without a login that hold connections open take nothing from others."""
+"""Connections that unauthenticated clients hold open: they are closed, and other requests are answered."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ Writer = asyncio.StreamWriter
 
 @contextlib.asynccontextmanager
 async def served(folder: Path, max_connections: int = 100_000) -> AsyncIterator[tuple[Server, str, int]]:
-    """The master behind the server that it really has; gives the server, its URL and its port."""
+    """Yields the master's real HTTP server, its URL and its port."""
     async with open_cluster(folder) as cluster:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             sweeper = Sweeper(max_connections=max_connections, header_seconds=HEADER_SECONDS)
@@ -38,12 +38,12 @@ async def served(folder: Path, max_connections: int = 100_000) -> AsyncIterator[
                 await serving
 
 
-async def connected(port: int, count: int) -> list[Writer]:
+async def connect(port: int, count: int) -> list[Writer]:
     return [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(count)]
 
 
-async def dripping(writers: list[Writer]) -> None:
-    """One byte of an endless head from each, again and again."""
+async def drip(writers: list[Writer]) -> None:
+    """Sends one byte of an endless request head on each connection, again and again."""
     alive = list(writers)
     while alive:
         for writer in list(alive):
@@ -62,13 +62,15 @@ _BEGUN: set[Writer] = set()
 @pytest.mark.parametrize(
     ("idle", "drips"), [(200, 20), pytest.param(2000, 200, marks=pytest.mark.long)], ids=["sample", "all"]
 )
-async def test_idle_and_dripping_connections_end_and_nobody_else_fails(tmp_path: Path, idle: int, drips: int):
+async def test_idle_and_dripping_connections_are_closed_while_other_requests_are_answered(
+    tmp_path: Path, idle: int, drips: int
+):
     raise_descriptor_limit()
     async with served(tmp_path) as (server, url, port):
         async with httpx.AsyncClient(base_url=url, timeout=90) as client:
-            held = await connected(port, idle)
-            slow = await connected(port, drips)
-            dripper = asyncio.create_task(dripping(slow))
+            held = await connect(port, idle)
+            slow = await connect(port, drips)
+            dripper = asyncio.create_task(drip(slow))
             answered = failed = 0
             deadline = time.monotonic() + 60
             while len(server.server_state.connections) > 5:
@@ -83,13 +85,13 @@ async def test_idle_and_dripping_connections_end_and_nobody_else_fails(tmp_path:
     assert failed == 0
 
 
-async def test_a_poll_that_waits_and_a_slow_body_that_goes_on_are_left_alone(tmp_path: Path, monkeypatch):
+async def test_a_slow_body_that_goes_on_is_read_to_its_end_and_a_stalled_one_is_closed(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(http_server, "BODY_GRACE_SECONDS", 1.0)
     async with served(tmp_path) as (server, _url, port):
         head = b"POST /api/v1/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 20000\r\n\r\n"
         reader, steady = await asyncio.open_connection("127.0.0.1", port)
         steady.write(head)
-        (stalled,) = await connected(port, 1)
+        (stalled,) = await connect(port, 1)
         stalled.write(head)
         for _ in range(20):
             steady.write(b" " * 1000)
@@ -101,10 +103,10 @@ async def test_a_poll_that_waits_and_a_slow_body_that_goes_on_are_left_alone(tmp
         stalled.close()
 
 
-async def test_more_connections_than_fit_end_the_oldest_idle_ones(tmp_path: Path, monkeypatch):
+async def test_connections_above_the_maximum_close_the_oldest_idle_ones(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(http_server, "HEADER_SECONDS", 60.0)
     async with served(tmp_path, max_connections=10) as (server, url, port):
-        held = await connected(port, 30)
+        held = await connect(port, 30)
         await eventually(lambda: len(server.server_state.connections) <= 10)
         async with httpx.AsyncClient(base_url=url) as client:
             assert (await client.get("/health")).status_code == 200

@@ -1,4 +1,4 @@
-"""Contexts that unpack to a gigabyte, to a million files or to links out are refused by all who touch them."""
+"""Context archives that unpack to a gigabyte, a million files or links outward: master and agent refuse them."""
 
 import hashlib
 import sqlite3
@@ -20,9 +20,9 @@ MAX_GROWTH_MIB = 100
 MAX_ANSWER_BYTES = 10_000
 MAX_BYTES, MAX_ENTRIES = 600_000_000, 150_000
 SAMPLE = {"empty files": 0.12, "deep folders": 0.1}
-"""Parts of a gigabyte, or of a million files, that are beyond the limits too."""
+"""Size of the sample of a kind, as part of the whole bomb. It exceeds the limits too."""
 ARCHIVES_END_EARLY = ("zeros",)
-"""These unpack to nothing: two empty blocks are an archive's end."""
+"""Kinds that unpack to nothing: two empty blocks end an archive."""
 long = pytest.mark.long
 
 
@@ -33,7 +33,7 @@ def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
 
 
 def plant(cluster: LiveCluster, data: bytes) -> int:
-    """Returns an experiment whose context an older master has taken in."""
+    """Stores a context as an older master would have; returns its experiment."""
     answer = cluster.session.post("/api/v1/experiments", {"config": CONFIG, "modelDefinition": [FILE]})
     digest = Blobs(cluster.data / "blobs").keep_bytes(data)
     number = int(answer["experiment"]["id"])
@@ -55,7 +55,7 @@ def check_submission(client: httpx.Client, kind: str, data: bytes) -> None:
 
 
 def check_reads(client: httpx.Client, kind: str, number: int) -> None:
-    """All are refused as a whole. What answers from a single member, or lists names, answers with little."""
+    """Checks that the archive is refused as a whole, and that routes that read one member or list names answer little."""
     answer = client.get(f"/api/v1/experiments/{number}/model_def")
     assert answer.status_code == 400, f"{kind}: {answer.text[:200]}"
     assert "context" in answer.json()["error"]["error"], kind
@@ -71,7 +71,7 @@ def check_reads(client: httpx.Client, kind: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("is_whole", [pytest.param(False, id="sample"), pytest.param(True, id="all", marks=long)])
-def test_the_master_refuses_each_at_submission_and_when_it_is_read(cluster: LiveCluster, is_whole: bool):
+def test_the_master_refuses_each_kind_of_bomb_at_submission_and_at_reading(cluster: LiveCluster, is_whole: bool):
     assert cluster.master is not None
     headers = {"Authorization": cluster.session._headers["Authorization"]}
     sent, largest = 0, 0.0
@@ -88,7 +88,7 @@ def test_the_master_refuses_each_at_submission_and_when_it_is_read(cluster: Live
 
 @pytest.mark.parametrize("kind", [pytest.param(each, marks=long) if each == "empty files" else each for each in KINDS])
 def test_unpacking_stops_at_each_kind_of_bomb(tmp_path: Path, kind: str):
-    """As the agent unpacks a context."""
+    """Unpacks as the agent does."""
     target = tmp_path / "work"
     data = bomb(kind)
     if kind in ARCHIVES_END_EARLY:
@@ -103,8 +103,8 @@ def test_unpacking_stops_at_each_kind_of_bomb(tmp_path: Path, kind: str):
     assert not (target / "data" / "written").exists()
 
 
-def test_a_large_tree_is_made_in_another_process(cluster: LiveCluster):
-    """It is whole, and as a small one is."""
+def test_the_file_tree_of_a_context_with_3000_files_is_complete(cluster: LiveCluster):
+    """The master builds a tree of this size in another process."""
     files = [FILE | {"path": f"folder/{number}.py"} for number in range(3000)]
     answer = cluster.session.post("/api/v1/experiments", {"config": CONFIG, "modelDefinition": files})
     tree = cluster.session.get(f"/api/v1/experiments/{answer['experiment']['id']}/file_tree")

@@ -1,4 +1,4 @@
-"""The disk of a whole cluster fills while a trial runs: the trial waits, and ends with every report there once."""
+"""A full disk under a whole cluster: a running trial waits, then completes with each report stored once."""
 
 import http.client
 import json
@@ -36,7 +36,7 @@ disk = disk_fixture("512m")
 
 @pytest.fixture
 def cluster(disk: SmallDisk) -> Iterator[LiveCluster]:
-    """Master, agent, logs and run folders on the small disk, as with `det up`."""
+    """Yields a cluster with master, agent, logs and run folders on the small disk, as with `det up`."""
     with live_cluster(disk.path / "cluster") as created:
         yield created
 
@@ -55,7 +55,7 @@ def reported_steps(experiment: Experiment, group: str) -> list[int]:
     stream = experiment.cluster.session.stream(
         f"/api/v1/trials/metrics/{group}_metrics", {"trialIds": [experiment.trial_id]}
     )
-    return [int(one["totalBatches"]) for page in stream for one in page["metrics"]]
+    return [int(report["totalBatches"]) for page in stream for report in page["metrics"]]
 
 
 def log_steps(experiment: Experiment) -> list[int]:
@@ -71,7 +71,7 @@ def test_a_trial_waits_while_the_disk_is_full(cluster: LiveCluster, disk: SmallD
     experiment.open_gate("full")
     wait_until(lambda: health(cluster)[0] == 503, what="/health answers 503")
     assert health(cluster)[1]["storage"][0] == {"name": "data", "status": "full"}
-    # It goes on until nothing more fits anywhere, and then waits.
+    # The trial goes on until nothing more fits on the disk, and then waits.
     wait_until(lambda: cluster.session.get("/detent/storage")["storage"][0]["freeBytes"] < 1 << 16, what="a full disk")
     before = reported_steps(experiment, "training")
     assert len(before) < STEPS
@@ -101,7 +101,7 @@ def test_a_master_that_is_started_on_a_full_disk_says_so_in_one_line(disk: Small
 @pytest.mark.long
 def test_several_trials_wait_each_time_the_disk_is_full(cluster: LiveCluster, disk: SmallDisk, tmp_path: Path):
     cluster.start_agent("agent-2", slots=2)
-    created = [
+    experiments = [
         create(
             cluster,
             SCRIPT,
@@ -112,17 +112,19 @@ def test_several_trials_wait_each_time_the_disk_is_full(cluster: LiveCluster, di
         )
         for number in range(3)
     ]
-    for experiment in created:
+    for experiment in experiments:
         experiment.at_gate("full")
-    for experiment in created:
+    for experiment in experiments:
         disk.fill()
         experiment.open_gate("full")
         wait_until(lambda: health(cluster)[0] == 503, what="/health answers 503")
         disk.free()
         wait_until(lambda: health(cluster)[0] == 200, what="/health answers 200 again")
-    for experiment in created:
+    for experiment in experiments:
         experiment.ended(within=90)
         assert reported_steps(experiment, "training") == list(range(1, STEPS + 1))
         assert log_steps(experiment) == list(range(1, STEPS + 1))
         assert experiment.progress["runId"] == 1
-    print(f"{len(created)} trials, {len(created)} times a full disk, {len(created) * STEPS} reports, none lost")
+    print(
+        f"{len(experiments)} trials, {len(experiments)} times a full disk, {len(experiments) * STEPS} reports, none lost"
+    )

@@ -1,4 +1,4 @@
-"""Thousands of generated requests over the OpenAPI document: none is answered with 500, and none spoils a later one."""
+"""Requests generated from the OpenAPI document: none is answered with 500, and lists answer afterwards."""
 
 import asyncio
 import re
@@ -15,12 +15,13 @@ from tests.support.seeded_cluster import LivedIn, live_in
 SEED = 20261122
 ENDLESS = ("/detent/stream",)
 ENDING = ("/kill", "/cancel", "/disable", "/early_exit", "/drain", "/delete")
-"""After these the task's token opens nothing; they come last."""
+"""Routes that end the task's token. They are requested last."""
 SECONDS = 20
 
 
 @pytest.fixture
-def seen(capsys: pytest.CaptureFixture[str]) -> Iterator[Counter[int]]:
+def statuses(capsys: pytest.CaptureFixture[str]) -> Iterator[Counter[int]]:
+    """Yields a counter of answers by status, and prints it at the end."""
     counts: Counter[int] = Counter()
     yield counts
     with capsys.disabled():
@@ -28,13 +29,13 @@ def seen(capsys: pytest.CaptureFixture[str]) -> Iterator[Counter[int]]:
 
 
 async def sign_in(cluster: Cluster) -> None:
-    """As a user whose number no request names; without a password, whose check would take most of the time."""
+    """Signs in by a link as a user whose id no request contains. Checking a password would take most of the time."""
     token, _expires = await cluster.master.users.make_link("tester", "test")
     token, _row = await cluster.master.users.login_by_link(token)
     cluster.client.headers["Authorization"] = f"Bearer {token}"
 
 
-async def prepared(cluster: Cluster) -> tuple[Generator, LivedIn]:
+async def make_generator(cluster: Cluster) -> tuple[Generator, LivedIn]:
     for name in ("second", "third", "fourth", "fifth", "tester"):
         answer = await cluster.post("/api/v1/users", {"user": {"username": name, "admin": True}})
         assert answer.status_code == 200
@@ -57,7 +58,7 @@ async def prepared(cluster: Cluster) -> tuple[Generator, LivedIn]:
 
 
 async def send(cluster: Cluster, lived_in: LivedIn, number: int, request: Request) -> int:
-    """Every third request comes from the task and every seventh from an agent, where they may write more than users."""
+    """Sends a request and returns its status. Every third comes from the task and every seventh from an agent."""
     headers = {"content-type": "application/json"}
     if number % 3 == 0:
         headers |= cluster.as_task(lived_in.allocation)
@@ -73,37 +74,37 @@ async def send(cluster: Cluster, lived_in: LivedIn, number: int, request: Reques
     return answer.status_code
 
 
-async def check(cluster: Cluster, count: int, seen: Counter[int]) -> None:
-    generator, lived_in = await prepared(cluster)
+async def check(cluster: Cluster, count: int, statuses: Counter[int]) -> None:
+    generator, lived_in = await make_generator(cluster)
     await sign_in(cluster)
     failures: list[str] = []
     most = generator.requests(count * 19 // 20, lambda path: not path.endswith(ENDLESS + ENDING))
     for number, request in enumerate(chain(most, generator.requests(count // 20, lambda path: path.endswith(ENDING)))):
         status = await send(cluster, lived_in, number, request)
-        seen[status] += 1
+        statuses[status] += 1
         if status == 500:
             failures.append(str(request))
     await sign_in(cluster)
-    failures += [f"afterwards: {url}" for url in await broken(cluster)]
+    failures += [f"afterwards: {url}" for url in await failing_lists(cluster)]
     assert failures == [], f"{len(failures)} failures"
-    assert seen[200] > count / 10
+    assert statuses[200] > count / 10
 
 
-async def broken(cluster: Cluster) -> list[str]:
-    """Lists that no longer answer after all that was sent."""
+async def failing_lists(cluster: Cluster) -> list[str]:
+    """Returns the lists that answer 500."""
     document = (await cluster.client.get("/detent/openapi.json")).json()
-    found = []
+    failing = []
     for path, methods in document["paths"].items():
         url = re.sub(r"\{[^}]*\}", "1", path)
         if "get" in methods and not path.endswith(ENDLESS) and (await cluster.client.get(url)).status_code == 500:
-            found.append(url)
-    return found
+            failing.append(url)
+    return failing
 
 
-async def test_no_generated_request_fails_inside(cluster: Cluster, seen: Counter[int]):
-    await check(cluster, 5_000, seen)
+async def test_no_generated_request_is_answered_with_500(cluster: Cluster, statuses: Counter[int]):
+    await check(cluster, 5_000, statuses)
 
 
 @pytest.mark.long
-async def test_no_request_of_a_longer_run_fails_inside(cluster: Cluster, seen: Counter[int]):
-    await check(cluster, 20_000, seen)
+async def test_no_generated_request_of_a_longer_run_is_answered_with_500(cluster: Cluster, statuses: Counter[int]):
+    await check(cluster, 20_000, statuses)

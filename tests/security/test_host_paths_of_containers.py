@@ -1,4 +1,7 @@
-"""Attacks on the machine by what a configuration asks of a real container engine. Each names paths of the test only."""
+"""Attacks on the host through host paths, devices and capabilities of containers, with a real engine.
+
+All attacked paths belong to the test.
+"""
 
 import contextlib
 import ctypes
@@ -31,7 +34,7 @@ def engine() -> None:
 
 @pytest.fixture
 def master_folder(tmp_path: Path) -> Path:
-    """The data folder of a master, as it is on its machine."""
+    """Returns the data folder of a master, with secrets and checkpoints in it."""
     folder = tmp_path / "master"
     (folder / "checkpoints").mkdir(parents=True)
     for name in ("secret", "agent-token", "password"):
@@ -48,36 +51,36 @@ def bind(path: object) -> dict[str, Any]:
     return {"bind_mounts": [{"host_path": str(path), "container_path": "/determined_shared_fs"}]}
 
 
-def told_by(master_folder: Path) -> FakeLinkMaster:
+def make_master(master_folder: Path) -> FakeLinkMaster:
     master = FakeLinkMaster()
     master.data_folder, master.storage_folders = str(master_folder), [str(master_folder / "checkpoints")]
     return master
 
 
 async def attack(tmp_path: Path, master_folder: Path, script: str, **spec: Any) -> tuple[str, list[str]]:
-    """Returns the reason for which a task did not start, and what it wrote."""
-    ended, lines, _ = await outcome(tmp_path, script, master=told_by(master_folder), settings=DOCKER, **spec)
+    """Returns the reason for which a task did not start, and the lines that it wrote."""
+    ended, lines, _ = await outcome(tmp_path, script, master=make_master(master_folder), settings=DOCKER, **spec)
     assert not any(SECRET in line for line in lines), lines
     return (ended.message if ended.kind == "failed_to_start" else ""), lines
 
 
 async def reasons(tmp_path: Path, master_folder: Path, script: str, attacks: list[dict[str, Any]]) -> list[str]:
     """Returns the reasons for which these tasks of one agent did not start."""
-    # The image is nowhere: a task that gets as far as to ask for it was not refused in time.
+    # The image does not exist: a task that is not refused before the pull fails with another reason.
     containers = [make_desired(script, **attack, images={"cpu": "localhost:1/nothing:there"}) for attack in attacks]
-    master = told_by(master_folder)
+    master = make_master(master_folder)
     async with serving(master.app()) as url, agent_on(url, tmp_path / "data", **DOCKER):
         await master.set_desired(*containers)
         await eventually(lambda: all(is_done(master, desired) for desired in containers))
-    found = []
+    messages = []
     for desired in containers:
         report = master.report_of(desired.container_id)
         assert report is not None
         assert report.exit is not None
         assert report.exit.kind == "failed_to_start"
         assert master.text_of(desired.container_id) == []
-        found.append(report.exit.message)
-    return found
+        messages.append(report.exit.message)
+    return messages
 
 
 async def test_no_task_sees_the_folders_of_the_cluster_or_the_engines_socket(
@@ -86,11 +89,11 @@ async def test_no_task_sees_the_folders_of_the_cluster_or_the_engines_socket(
     link = tmp_path / "link"
     link.symlink_to(master_folder)
     paths = (master_folder, f"{master_folder}/checkpoints/..", link, tmp_path, "/var/run", tmp_path / "data")
-    asked = [way(path) | {"run_as": who} for path in paths for way in (storage, bind) for who in (None, ADA)]
+    specs = [option(path) | {"run_as": user} for path in paths for option in (storage, bind) for user in (None, ADA)]
     script = "cat /determined_shared_fs/password /determined_shared_fs/master/password; ls /determined_shared_fs"
-    for given, reason in zip(asked, await reasons(tmp_path, master_folder, script, asked), strict=True):
-        assert "host_path: " in reason, (given, reason)
-        assert "To allow it, an administrator adds to agent.yaml: allowed_host_paths: [" in reason, (given, reason)
+    for spec, reason in zip(specs, await reasons(tmp_path, master_folder, script, specs), strict=True):
+        assert "host_path: " in reason, (spec, reason)
+        assert "To allow it, an administrator adds to agent.yaml: allowed_host_paths: [" in reason, (spec, reason)
 
 
 async def test_no_task_gets_a_capability_or_a_device_that_is_not_listed(tmp_path: Path, master_folder: Path) -> None:
@@ -100,9 +103,9 @@ async def test_no_task_gets_a_capability_or_a_device_that_is_not_listed(tmp_path
         ({"devices": [{"host_path": "/dev/null", "container_path": "/dev/x"}]}, "allowed_devices: [/dev/null]"),
         ({"devices": [{"host_path": "/dev", "container_path": "/dev/x"}]}, "allowed_devices: [/dev]"),
     ]
-    asked = [given | {"run_as": who} for given, _ in attacks for who in (None, ADA)]
+    specs = [spec | {"run_as": user} for spec, _ in attacks for user in (None, ADA)]
     lines = [line for _, line in attacks for _ in (None, ADA)]
-    for line, reason in zip(lines, await reasons(tmp_path, master_folder, "true", asked), strict=True):
+    for line, reason in zip(lines, await reasons(tmp_path, master_folder, "true", specs), strict=True):
         assert reason.endswith(f"To allow it, an administrator adds to agent.yaml: {line}")
 
 
@@ -120,22 +123,22 @@ async def test_a_task_that_runs_as_root_gets_the_clusters_storage_and_no_folder_
 
 @pytest.fixture
 def homes() -> Iterator[Path]:
-    """Ada's folder, and a folder that all may read behind one that is closed to her."""
-    place = Path(tempfile.mkdtemp(prefix="detent-homes-"))
-    place.chmod(0o755)
+    """Yields a folder with Ada's folder, and with a readable folder inside one that is closed to her."""
+    folder = Path(tempfile.mkdtemp(prefix="detent-homes-"))
+    folder.chmod(0o755)
     for name in ("ada", "ada/work", "closed", "closed/open"):
-        (place / name).mkdir()
-    (place / "closed" / "open" / "file").write_text(SECRET)
-    (place / "closed").chmod(0o700)
-    (place / "ada" / "work" / "file").write_text("mine")
-    (place / "ada" / "link").symlink_to(place / "closed" / "open")
-    for path in (place / "ada", place / "ada" / "work", place / "ada" / "link"):
+        (folder / name).mkdir()
+    (folder / "closed" / "open" / "file").write_text(SECRET)
+    (folder / "closed").chmod(0o700)
+    (folder / "ada" / "work" / "file").write_text("mine")
+    (folder / "ada" / "link").symlink_to(folder / "closed" / "open")
+    for path in (folder / "ada", folder / "ada" / "work", folder / "ada" / "link"):
         os.chown(path, ADA["uid"], ADA["gid"], follow_symlinks=False)  # type: ignore[arg-type]
-    yield place
-    shutil.rmtree(place)
+    yield folder
+    shutil.rmtree(folder)
 
 
-async def test_a_linked_user_mounts_their_own_folder_and_not_what_lies_behind_a_closed_one(
+async def test_a_linked_user_mounts_their_own_folder_but_none_inside_a_closed_folder(
     tmp_path: Path, master_folder: Path, homes: Path
 ) -> None:
     script = "cat /determined_shared_fs/file; touch /determined_shared_fs/made"
@@ -148,14 +151,14 @@ async def test_a_linked_user_mounts_their_own_folder_and_not_what_lies_behind_a_
 
 
 @contextlib.contextmanager
-def exchanged_once_it_is_checked(data: Path, one: Path, other: Path) -> Iterator[None]:
-    """Exchanges two names at the moment at which the agent has checked them and turns to its engine."""
+def exchanged_after_the_check(data: Path, first: Path, second: Path) -> Iterator[None]:
+    """Exchanges two paths after the agent has checked them, before its engine mounts them."""
     libc, done = ctypes.CDLL(None), threading.Event()
 
     def work() -> None:
         while not done.is_set():
             if any(data.glob("runs/*/shim.json")):
-                libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+                libc.renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE)
                 return
 
     thread = threading.Thread(target=work)
@@ -168,11 +171,11 @@ def exchanged_once_it_is_checked(data: Path, one: Path, other: Path) -> Iterator
 
 
 @pytest.mark.parametrize("way", [bind, storage])
-async def test_a_link_that_takes_the_place_of_a_checked_folder_does_not_get_through(
+async def test_a_link_that_replaces_a_checked_folder_is_not_mounted(
     tmp_path: Path, master_folder: Path, homes: Path, way: Any
 ) -> None:
-    wanted, script = way(homes / "ada" / "work"), "cat /determined_shared_fs/file"
-    with exchanged_once_it_is_checked(tmp_path / "data", homes / "ada" / "work", homes / "ada" / "link"):
-        reason, lines = await attack(tmp_path, master_folder, script, run_as=ADA, **wanted)
+    spec, script = way(homes / "ada" / "work"), "cat /determined_shared_fs/file"
+    with exchanged_after_the_check(tmp_path / "data", homes / "ada" / "work", homes / "ada" / "link"):
+        reason, lines = await attack(tmp_path, master_folder, script, run_as=ADA, **spec)
     assert (homes / "ada" / "work").is_symlink()
     assert lines == ["mine"] or "host_path: " in reason, (reason, lines)

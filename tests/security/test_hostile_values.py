@@ -1,4 +1,4 @@
-"""Values at the edges: each is refused with 400 or 404 in one log line, and none spoils what is asked for later."""
+"""Values at the edges of their range: each is refused with 400 or 404, and later requests are answered."""
 
 import json
 import logging
@@ -13,8 +13,8 @@ EDGES = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T0
 
 
 @pytest.mark.parametrize("parent", ["a", "²", HUGE, -1, 99, [1], {"a": 1}, 1.5, True])
-async def test_a_parent_that_is_none_is_refused_and_lists_go_on(cluster: Cluster, parent: Any):
-    """With a context of its own, for which the parent need not be read."""
+async def test_an_invalid_parent_is_refused_and_lists_still_answer(cluster: Cluster, parent: Any):
+    """The experiment has a context of its own, so the parent need not be read."""
     body = {"config": CONFIG, "parentId": parent, "modelDefinition": [FILE]}
     answer = await cluster.post("/api/v1/experiments", body)
     if parent is not True:
@@ -24,7 +24,7 @@ async def test_a_parent_that_is_none_is_refused_and_lists_go_on(cluster: Cluster
 
 
 @pytest.mark.parametrize("time", EDGES)
-async def test_a_time_at_the_edge_of_the_range_is_refused_and_the_log_goes_on(cluster: Cluster, time: str):
+async def test_a_time_at_the_edge_of_the_range_is_refused_and_logs_still_answer(cluster: Cluster, time: str):
     lived_in = await live_in(cluster)
     task = cluster.as_task(lived_in.allocation)
     line = {"taskId": lived_in.task, "log": "strange", "timestamp": time}
@@ -36,7 +36,7 @@ async def test_a_time_at_the_edge_of_the_range_is_refused_and_the_log_goes_on(cl
         assert (await cluster.client.get(path)).status_code == 200, path
 
 
-async def test_an_agents_strange_clock_counts_as_the_bound(cluster: Cluster):
+async def test_a_timestamp_of_an_agent_beyond_the_range_is_stored_as_the_bound(cluster: Cluster):
     lived_in = await live_in(cluster)
     line = {"start": 0, "end": 8, "log": "strange", "timestamp": 1e300, "stdtype": "stdout"}
     batch = {
@@ -56,7 +56,7 @@ async def test_an_agents_strange_clock_counts_as_the_bound(cluster: Cluster):
 
 
 @pytest.mark.parametrize("slot", ["77", "²", "٣", str(HUGE), "-1", "1" * 5000])
-async def test_a_slot_that_is_none_answers_404(cluster: Cluster, slot: str):
+async def test_an_unknown_slot_answers_404(cluster: Cluster, slot: str):
     await cluster.join()
     assert (await cluster.client.get(f"/api/v1/agents/one/slots/{slot}")).status_code == 404
     assert (await cluster.client.post(f"/api/v1/agents/one/slots/{slot}/disable", json={})).status_code == 404
@@ -123,6 +123,6 @@ async def test_a_surrogate_in_a_name_is_refused_at_sign_in(cluster: Cluster, pat
 
 @pytest.mark.parametrize("path", ["/api/v1/trials/{}/metrics", "/detent/trials/{}/reports", "/api/v1/trials/{}"])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
-async def test_an_id_of_thousands_of_digits_is_no_failure(cluster: Cluster, path: str, method: str):
+async def test_an_id_of_thousands_of_digits_is_refused(cluster: Cluster, path: str, method: str):
     answer = await cluster.client.request(method, path.format("9" * 5000))
     assert 400 <= answer.status_code < 500

@@ -1,4 +1,4 @@
-"""The master is killed between the lots of changes of very many trials: they go on right, none is doubled and none lost."""
+"""Kills of the master between the lots in which it changes very many trials: no trial is lost or changed twice."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ PATH = "/api/v1/experiments/1"
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    """No agent: the trials wait for slots."""
+    """Yields a cluster without agents, so that the trials wait for slots."""
     with live_cluster(tmp_path / "cluster", slots=0, resource_pools=json.dumps(POOLS)) as created:
         yield created
 
@@ -44,7 +44,7 @@ def count(cluster: LiveCluster, of: str) -> int:
 
 
 def expected(cluster: LiveCluster) -> list[tuple[object, ...]]:
-    """The trials that the search creates if nobody interrupts it."""
+    """Returns request id and seed of the trials that an uninterrupted search creates."""
     ((config,),) = stored(cluster, "SELECT config FROM experiments WHERE id = 1")
     search = make(json.loads(str(config)), None)
     actions = search.initial()
@@ -54,7 +54,7 @@ def expected(cluster: LiveCluster) -> list[tuple[object, ...]]:
 
 
 def kill_and_start(cluster: LiveCluster, unfinished: str) -> None:
-    """``unfinished``: the rows that are left to change. The kill counts only if there are some."""
+    """Kills the master while rows of ``unfinished`` are left to change, and starts it again."""
     cluster.kill_master()
     left = count(cluster, unfinished)
     print(f"killed with {left} rows left of {unfinished}")
@@ -101,7 +101,7 @@ def test_a_search_is_created_paused_moved_and_stopped_over_kills_of_the_master(c
         cluster.session.post("/api/v1/experiments/continue", {"id": 1})
         kill_and_start(cluster, "trials WHERE state = 'CANCELED'")
         wait_until(lambda: count(cluster, waiting) == number, within=within, what="a new attempt of each trial")
-        # Each was continued once, is there once, and waits once.
+        # Each trial was continued once, exists once and waits once.
         again = "events WHERE target_type = 'trial' AND json_extract(payload, '$.from') = 'CANCELED'"
         assert count(cluster, again) == number
         assert stored(cluster, "SELECT request_id, seed FROM trials ORDER BY id") == created

@@ -1,4 +1,4 @@
-"""One task floods its log: nothing is lost in silence, the master's memory is bounded, and others are served."""
+"""A task that floods its log: its lines are stored in order or named as missing, and other tasks are served."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def scripted(cluster: LiveCluster, folder: Path, name: str, text: str, lines: in
 
 
 def stored(cluster: LiveCluster, task_id: str) -> tuple[list[str], list[str]]:
-    """The first words of the task's lines in their order, and what the agent says to be missing."""
+    """Returns the first words of the task's lines in order, and the agent's lines about missing output."""
     query = "SELECT substr(log, 1, 200), source FROM task_logs WHERE task_id = ? ORDER BY id"
     with closing(sqlite3.connect(cluster.data / "master.sqlite")) as connection:
         rows = connection.execute(query, (task_id,)).fetchall()
@@ -57,7 +57,9 @@ def stored(cluster: LiveCluster, task_id: str) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("mebibytes", [5, pytest.param(100, marks=pytest.mark.long)], ids=["sample", "all"])
-def test_a_flood_is_stored_in_order_and_hurts_nobody_else(cluster: LiveCluster, tmp_path: Path, mebibytes: int):
+def test_a_flood_of_log_lines_is_stored_in_order_while_other_tasks_are_served(
+    cluster: LiveCluster, tmp_path: Path, mebibytes: int
+):
     assert cluster.master is not None
     lines = (mebibytes << 20) // (WIDTH + 8)
     flood = scripted(cluster, tmp_path / "flood", "flood", FLOOD, lines)
@@ -86,11 +88,11 @@ def test_a_flood_is_stored_in_order_and_hurts_nobody_else(cluster: LiveCluster, 
     )
     assert health.failures == []
     assert grown < MAX_GROWTH_MIB
-    found = [int(number) for number in numbers if number.isdigit()]
-    assert found == sorted(set(found))
-    assert missing or found == list(range(lines))
-    assert found[0] == 0
-    assert found[-1] == lines - 1
+    line_numbers = [int(number) for number in numbers if number.isdigit()]
+    assert line_numbers == sorted(set(line_numbers))
+    assert missing or line_numbers == list(range(lines))
+    assert line_numbers[0] == 0
+    assert line_numbers[-1] == lines - 1
 
 
 def stored_lines(cluster: LiveCluster, task_id: str) -> int:

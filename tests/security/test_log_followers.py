@@ -1,4 +1,4 @@
-"""A hundred clients follow the log of a running trial: each gets every line once and in order, and others are served."""
+"""Clients that follow the log of a running trial: each gets every line once, in order, and others are served."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ from determined_master.secrets import Secrets
 BATCH = 50
 MAX_GROWTH_MIB = 150
 MAX_SECONDS, MAX_SECONDS_BESIDE_TESTS = 0.1, 0.4
-"""Of a request beside followers who come at once, more than the slowest one took before they came. The sample runs
-beside other tests, which take the processor for longer than the followers do."""
+"""Maximum of the time that followers who connect at once add to the slowest other request. The sample runs beside
+other tests, which use the processor too."""
 WIDE = "w" * 32_000
 
 
@@ -34,8 +34,8 @@ def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
 
 
 @pytest.fixture
-def running(cluster: LiveCluster, tmp_path: Path) -> Experiment:
-    """A trial that runs until its gate is opened."""
+def running_trial(cluster: LiveCluster, tmp_path: Path) -> Experiment:
+    """Returns a trial that runs until its gate is opened."""
     experiment = create(cluster, SCRIPT, tmp_path, held=("step-0-1",))
     experiment.at_gate("step-0-1")
     return experiment
@@ -59,7 +59,7 @@ async def write_lines(client: httpx.AsyncClient, experiment: Experiment, first: 
 
 
 def rename(experiment: Experiment) -> Callable[[], int]:
-    """A write. It returns the status."""
+    """Returns a function that renames the experiment, which is a write, and returns the status."""
     names = itertools.count()
 
     def ask() -> int:
@@ -72,7 +72,7 @@ def rename(experiment: Experiment) -> Callable[[], int]:
 
 @contextlib.contextmanager
 def waits_of(experiment: Experiment) -> Iterator[dict[str, Latency]]:
-    """How long /health and a write take while the block runs."""
+    """Measures /health and a write while the block runs."""
     health = measured(health_of(experiment.cluster.port))
     with health as answers, measured(rename(experiment)) as writes:
         yield {"/health": answers, "a write": writes}
@@ -82,23 +82,23 @@ def waits_of(experiment: Experiment) -> Iterator[dict[str, Latency]]:
     ("count", "lines"), [(30, 500), pytest.param(100, 2000, marks=pytest.mark.long)], ids=["sample", "all"]
 )
 async def test_each_follower_gets_every_line_once_and_in_order(
-    cluster: LiveCluster, running: Experiment, count: int, lines: int
+    cluster: LiveCluster, running_trial: Experiment, count: int, lines: int
 ):
-    """Others wait no longer than half as many times as long as with one follower."""
+    """With n followers, other requests take less than n / 2 times as long as with one follower."""
     headers = {"Authorization": cluster.session._headers["Authorization"]}
-    # Less than the master keeps idle connections: one that it closes as it is used again is an error of the client.
+    # Shorter than the master keeps idle connections: a client that uses one while the master closes it fails.
     limits = httpx.Limits(max_connections=None, keepalive_expiry=1.0)
-    trial_id, task_id = running.trial_id, running.task_id
+    trial_id, task_id = running_trial.trial_id, running_trial.task_id
     followers = [Follower(FORMS[number % len(FORMS)]) for number in range(count)]
     async with httpx.AsyncClient(base_url=cluster.url, limits=limits, timeout=300, headers=headers) as client:
         following = [asyncio.create_task(followers[0].follow(client, trial_id, task_id, ENDED_WELL))]
-        with waits_of(running) as alone:
-            await write_lines(client, running, 0, lines)
+        with waits_of(running_trial) as alone:
+            await write_lines(client, running_trial, 0, lines)
         following += [asyncio.create_task(each.follow(client, trial_id, task_id, ENDED_WELL)) for each in followers[1:]]
-        with waits_of(running) as together:
-            await write_lines(client, running, lines, lines)
-            await asyncio.to_thread(running.open_gate, "step-0-1")
-            await asyncio.to_thread(running.ended)
+        with waits_of(running_trial) as together:
+            await write_lines(client, running_trial, lines, lines)
+            await asyncio.to_thread(running_trial.open_gate, "step-0-1")
+            await asyncio.to_thread(running_trial.ended)
             await asyncio.wait_for(asyncio.gather(*following), 120)
     stored = await asyncio.to_thread(lambda: list(cluster.session.stream(f"/api/v1/trials/{trial_id}/logs")))
     ids = [int(line["id"]) for line in stored]
@@ -118,14 +118,14 @@ async def test_each_follower_gets_every_line_once_and_in_order(
     [(60, MAX_SECONDS_BESIDE_TESTS), pytest.param(200, MAX_SECONDS, marks=pytest.mark.long)],
     ids=["sample", "all"],
 )
-async def test_followers_who_come_at_once_hold_up_no_other_request(
-    cluster: LiveCluster, running: Experiment, count: int, most: float
+async def test_followers_who_connect_at_once_delay_no_other_request(
+    cluster: LiveCluster, running_trial: Experiment, count: int, most: float
 ):
-    """The first request beside them waited for the pages of all of them: seconds with 200."""
+    """Without a limit, the first other request waits for the pages of all followers."""
     for first in range(0, 2000, 500):
-        cluster.session.post("/api/v1/task/logs", lines_of(running, first, 500, "x" * 100))
+        cluster.session.post("/api/v1/task/logs", lines_of(running_trial, first, 500, "x" * 100))
     headers = {"Authorization": cluster.session._headers["Authorization"]}
-    paths = [f"/api/v1/trials/{running.trial_id}/logs?follow=true"] * count
+    paths = [f"/api/v1/trials/{running_trial.trial_id}/logs?follow=true"] * count
 
     async def drain(reader: asyncio.StreamReader) -> None:
         while await reader.read(1 << 16):
@@ -152,13 +152,13 @@ async def test_followers_who_come_at_once_hold_up_no_other_request(
 
 @pytest.mark.parametrize("count", [25, pytest.param(100, marks=pytest.mark.long)], ids=["sample", "all"])
 async def test_followers_that_stop_reading_do_not_grow_the_masters_memory(
-    cluster: LiveCluster, running: Experiment, count: int
+    cluster: LiveCluster, running_trial: Experiment, count: int
 ):
     for _ in range(10):
-        cluster.session.post("/api/v1/task/logs", lines_of(running, 0, 100, WIDE))
+        cluster.session.post("/api/v1/task/logs", lines_of(running_trial, 0, 100, WIDE))
     headers = {"Authorization": cluster.session._headers["Authorization"]}
     assert cluster.master is not None
-    trial = running.trial_id
+    trial = running_trial.trial_id
     paths = [f"/api/v1/trials/{trial}/logs?follow=true", f"/detent/trials/{trial}/logs/download"]
     before = forget_peak(cluster.master.pid)
     async with stalled(cluster.port, [paths[number % 2] for number in range(count)], headers):

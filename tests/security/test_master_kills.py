@@ -1,4 +1,4 @@
-"""The master is killed again and again while clients report metrics: every answered report is there exactly once."""
+"""Kills of the master while clients report metrics: every answered report is stored exactly once."""
 
 import contextlib
 import random
@@ -29,7 +29,7 @@ hyperparameters: {{x: {{type: categorical, vals: {list(range(CLIENTS))}}}}}
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LiveCluster]:
-    """No agent: the trials have begun an attempt and wait for slots."""
+    """Yields a cluster without agents, so that each trial has an attempt that waits for slots."""
     with live_cluster(tmp_path / "cluster", slots=0) as created:
         yield created
 
@@ -40,19 +40,19 @@ def stored(cluster: LiveCluster, query: str) -> list[tuple[int, ...]]:
 
 
 def start_reporters(cluster: LiveCluster, folder: Path) -> dict[int, Program]:
-    """One process for each trial, by the trial's number."""
+    """Starts one reporting process for each trial; returns them by trial id."""
     answer = cluster.session.post("/api/v1/experiments", {"config": CONFIG, "activate": True})
     path = f"/api/v1/experiments/{answer['experiment']['id']}/trials"
     wait_until(lambda: len(stored(cluster, "SELECT id FROM allocations")) == CLIENTS, what="an attempt of each trial")
     secrets = Secrets.load(cluster.data)
-    found = {}
+    reporters = {}
     for trial in cluster.session.get(path)["trials"]:
         number, token = int(trial["id"]), secrets.task_token(f"{trial['taskId']}.1")
         argv = [sys.executable, "-P", metric_reporter.__file__, cluster.url, token, str(number)]
         argv += [str(folder / f"answered-{number}"), str(folder / "stop")]
-        found[number] = Program(argv, folder / f"reporter-{number}.log", cluster.environment)
-    assert len(found) == CLIENTS
-    return found
+        reporters[number] = Program(argv, folder / f"reporter-{number}.log", cluster.environment)
+    assert len(reporters) == CLIENTS
+    return reporters
 
 
 def answered(folder: Path, number: int) -> list[int]:
@@ -61,7 +61,9 @@ def answered(folder: Path, number: int) -> list[int]:
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)], ids=["sample", "all"])
-def test_every_answered_report_is_there_once(cluster: LiveCluster, tmp_path: Path, kills: int):
+def test_every_answered_report_is_stored_once_over_kills_of_the_master(
+    cluster: LiveCluster, tmp_path: Path, kills: int
+):
     moments = random.Random(SEED)
     with ready_masters(cluster.environment) as cluster.spawn_master:
         reporters = start_reporters(cluster, tmp_path)
@@ -84,15 +86,15 @@ def test_every_answered_report_is_there_once(cluster: LiveCluster, tmp_path: Pat
 
 
 def check(cluster: LiveCluster, folder: Path, reporters: dict[int, Program], kills: int) -> None:
-    """What the API shows is what was answered; nothing is there twice, not even archived."""
+    """Checks that the API returns exactly the answered reports, and that none is stored twice, not even archived."""
     count = 0
     for number in reporters:
         query = {"trialIds": [number]}
         pages = cluster.session.stream("/api/v1/trials/metrics/training_metrics", query)
         reports = [report for page in pages for report in page["metrics"]]
-        shown = [(int(each["totalBatches"]), each["metrics"]["avg_metrics"]["loss"]) for each in reports]
+        reported = [(int(each["totalBatches"]), each["metrics"]["avg_metrics"]["loss"]) for each in reports]
         expected = [(step, metric_reporter.loss_of(number, step)) for step in answered(folder, number)]
-        assert shown == expected, f"trial {number}"
-        count += len(shown)
+        assert reported == expected, f"trial {number}"
+        count += len(reported)
     assert stored(cluster, "SELECT count(*) FROM metrics") == [(count,)]
     print(f"{kills} kills, {len(reporters)} clients, {count} reports answered, each there once")

@@ -1,4 +1,4 @@
-"""Every route of the OpenAPI document with bodies that are far too long, deep or large: refused before the work."""
+"""Bodies that are far too long, deep or large, on every route of the OpenAPI document: refused before any work."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.security.test_generated_requests import prepared, sign_in
+from tests.security.test_generated_requests import make_generator, sign_in
 from tests.support.cluster import Cluster
 from tests.support.write_holds import MAX_HOLD_SECONDS, write_holds
 
@@ -16,12 +16,12 @@ ITEMS = 20_000
 CHARACTERS = 2_000_000
 DEEP = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
 LARGE = b'{"zzz": "' + b"x" * 17_000_000 + b'"}'
-SAYS_IT = {"/detent/config/check"}
-"""Routes whose answer says what is wrong."""
+ANSWERS_WITH_ERRORS = {"/detent/config/check"}
+"""Routes that answer 200 and list the errors of the body."""
 MAX_SECONDS = 2.0
 """Processor time of one request, most of which is the parsing of its body."""
 UNBOUNDED = {"config", "metadata", "hparams", "metrics", "snapshot", "defaultConfig"}
-"""Objects that are stored as they are: the limit of the body is theirs."""
+"""Objects that are stored as they are: only the limit of the whole body applies."""
 
 
 @dataclass(frozen=True)
@@ -101,37 +101,39 @@ def oversized(document: Mapping[str, Any]) -> Iterator[Oversized]:
             yield Oversized(verb, path, "a large body", LARGE)
 
 
-async def test_no_oversized_body_is_worked_on(cluster: Cluster):
-    generator, lived_in = await prepared(cluster)
+async def test_an_oversized_body_is_refused_by_every_route_before_any_work(cluster: Cluster):
+    generator, lived_in = await make_generator(cluster)
     document = (await cluster.client.get("/detent/openapi.json")).json()
     await sign_in(cluster)
     cluster.master.draining.set()
     failures: list[str] = []
     statuses: Counter[int] = Counter()
     with write_holds(cluster.master.database) as holds:
-        for each in oversized(document):
-            url = generator.reaching(each.path)
+        for request in oversized(document):
+            url = generator.reaching(request.path)
             headers = {"content-type": "application/json"}
             if url.startswith("/detent/agents/"):
                 headers["Authorization"] = f"Bearer {cluster.master.secrets.join_token}"
-            elif "/search-task" in url or "removed" in url or (url.endswith("/checkpoints") and each.method == "POST"):
+            elif (
+                "/search-task" in url or "removed" in url or (url.endswith("/checkpoints") and request.method == "POST")
+            ):
                 headers |= cluster.as_task(lived_in.allocation)
             start, before = time.process_time(), len(holds.seconds)
             async with asyncio.timeout(30):
-                answer = await cluster.client.request(each.method, url, content=each.body, headers=headers)
+                answer = await cluster.client.request(request.method, url, content=request.body, headers=headers)
             seconds = time.process_time() - start
             longest = max(holds.seconds[before:], default=(0.0, ""))[0]
             statuses[answer.status_code] += 1
             if answer.status_code >= 500 or seconds > MAX_SECONDS or longest > MAX_HOLD_SECONDS:
                 failures.append(
-                    f"{each.method} {each.path} with {each.what}: {answer.status_code} after {seconds:.2f} s, "
+                    f"{request.method} {request.path} with {request.what}: {answer.status_code} after {seconds:.2f} s, "
                     f"held {longest:.2f} s: {answer.text[:200]}"
                 )
-            elif answer.status_code < 400 and each.path not in SAYS_IT:
-                failures.append(f"{each.method} {each.path} took {each.what}: {answer.status_code}")
+            elif answer.status_code < 400 and request.path not in ANSWERS_WITH_ERRORS:
+                failures.append(f"{request.method} {request.path} took {request.what}: {answer.status_code}")
             if answer.status_code == 401 and "Authorization" not in headers:
                 await sign_in(cluster)
     print(f"oversized bodies by status: {dict(statuses)}; {holds}")
     assert failures == [], "\n".join(failures)
-    # Else they were refused for another reason.
+    # Otherwise the requests were refused for another reason, such as a missing login.
     assert statuses[400] + statuses[413] > 0.9 * statuses.total() > 150

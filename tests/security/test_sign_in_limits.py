@@ -19,7 +19,7 @@ RIGHT = {"username": "admin", "password": PASSWORD, "isHashed": False}
 
 
 @pytest.mark.parametrize(("path", "body"), WRONG, ids=["login", "password on the page"])
-async def test_guesses_at_one_name_are_counted_together_and_hold_up_no_other_name(
+async def test_wrong_passwords_for_one_name_count_together_on_all_routes_and_limit_no_other_name(
     cluster: Cluster, path: str, body: dict[str, str]
 ):
     for _ in range(MAX_FAILURES):
@@ -37,7 +37,7 @@ async def test_of_300_wrong_passwords_at_once_ten_are_checked(cluster: Cluster):
     assert Counter(answer.status_code for answer in answers) == {401: MAX_FAILURES, 429: 300 - MAX_FAILURES}
 
 
-async def test_an_address_in_a_header_is_believed_of_configured_proxies_only(tmp_path: Path):
+async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(tmp_path: Path):
     path, body = WRONG[0]
 
     async def statuses(cluster: Cluster) -> set[int]:

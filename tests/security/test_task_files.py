@@ -1,5 +1,5 @@
-"""Whatever a task puts in the place of a file of its run folder: its container ends, the agent keeps its memory and its
-event loop, no file outside changes, and the next container runs."""
+"""Tasks that replace files of their run folder: the container ends, the agent's memory and event loop stay bounded, no
+file outside changes, and the next container runs."""
 
 import asyncio
 import contextlib
@@ -87,14 +87,14 @@ def hostile(data: Path, outside: Path, name: str, files: Iterable[str], kind: st
 
 @pytest.fixture
 def data(tmp_path: Path) -> Iterator[Path]:
-    """The agent's data folder; pytest cannot remove what a failed test would leave in it."""
+    """Yields the agent's data folder and removes it: pytest cannot remove what a failed test leaves in it."""
     yield tmp_path / "data"
     subprocess.run(["rm", "-rf", str(tmp_path / "data")], check=True)
 
 
 @contextlib.asynccontextmanager
 async def unharmed(outside: Path) -> AsyncIterator[None]:
-    """Checks what must hold whatever the tasks do."""
+    """Checks that files outside, the agent's memory and its event loop are unharmed by the block."""
     outside.mkdir()
     (outside / "file").write_text("mine")
     Path("/proc/self/clear_refs").write_text("5")  # the highest use of memory counts from here
@@ -126,7 +126,7 @@ def highest_memory() -> int:
 
 
 async def all_end(master: FakeLinkMaster, containers: list[DesiredContainer], within: float) -> None:
-    """Waits until the master knows the end of each."""
+    """Starts the containers and waits until the master knows the end of each."""
     await master.set_desired(*containers)
 
     def have_ended() -> bool:
@@ -165,7 +165,7 @@ async def test_a_process_that_replaces_a_file_of_its_run_folder_harms_nobody_els
 async def test_a_container_that_replaces_the_files_of_its_run_folder_harms_nobody_else(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...]
 ) -> None:
-    """Each kind at all files together: as root, and as a user of its own."""
+    """Each kind replaces all files at once, as root and as a user of its own."""
     need_engine()
     monkeypatch.setattr(output, "MAX_UNREADABLE", 2)
     master, outside = FakeLinkMaster(), tmp_path / "outside"
