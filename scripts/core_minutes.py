@@ -1,7 +1,7 @@
 """``python scripts/core_minutes.py NAME COMMAND…``: runs a command, then prints its wall and core minutes.
 
-Core minutes are the busy time of all cores of the machine (user and system, from ``/proc/stat``): the time of daemons and
-tasks of a test is no child time of any shell. Other work on the machine counts too.
+Core minutes are the busy time of all cores of the machine (user and system, from ``/proc/stat``), because the time of a
+test's daemons and tasks is no child time of any shell. Other work on the machine counts too.
 """
 
 import os

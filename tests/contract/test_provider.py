@@ -51,13 +51,13 @@ class Providing:
 
     def make(self) -> Provider:
         """Returns the provider of a master that has just started."""
-        self.made.append(self.new())
-        return self.made[-1]
+        self.created.append(self.new())
+        return self.created[-1]
 
     async def close(self) -> None:
         """Ends what a test left, and waits for children of this process."""
         live_processes.kill_below(self.folder)
-        for provider in self.made:
+        for provider in self.created:
             for name in ("a", "b", "known", "stray"):
                 await provider.release(self.instance(name))
 

@@ -55,7 +55,7 @@ async def test_answers_differ_from_the_recorded_ones_only_where_the_table_says_s
         else:
             as_listed += 1
         calls_by_difference |= dict.fromkeys(unlike, answered.recorded["call"])
-    print(f"{len(session.made)} calls: {alike} alike, {with_more_keys} alike but for added keys,", end=" ")
+    print(f"{len(session.answered)} calls: {alike} alike, {with_more_keys} alike but for added keys,", end=" ")
     print(f"{as_listed} differ as listed, {not_offered.total()} not offered")
     unlisted = {
         each: call for each, call in calls_by_difference.items() if not any(fnmatchcase(each, at) for at in patterns)

@@ -116,7 +116,7 @@ async def test_each_container_of_a_gang_publishes_its_own_change(recorder: Chang
     for agent, desired in zip(agents, containers, strict=True):
         await agent.run(desired) if agent is agents[1] else await agent.send_report(desired, ContainerState.RUNNING)
     exited = ContainerExit(kind="exited", code=0)
-    assert EXPERIMENT in await recorder.of(agents[0].say(containers[0], ContainerState.TERMINATED, exited))
+    assert EXPERIMENT in await recorder.of(agents[0].send_report(containers[0], ContainerState.TERMINATED, exited))
 
 
 async def test_the_reason_of_a_wait_is_published(recorder: ChangeRecorder):

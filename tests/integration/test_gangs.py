@@ -40,9 +40,9 @@ async def test_each_container_of_a_gang_gets_rank_and_addresses(cluster: Cluster
     assert [desired.spec.slots for desired in containers] == [[0, 1], [0, 1]]
     ports = [desired.spec.environment["C10D_PORT"] for desired in containers]
     assert ports[0] == ports[1]
-    await agents[1].say(containers[1], ContainerState.RUNNING)
+    await agents[1].send_report(containers[1], ContainerState.RUNNING)
     early = asyncio.create_task(rendezvous(cluster, containers[1]))
-    await agents[0].say(containers[0], ContainerState.RUNNING)
+    await agents[0].send_report(containers[0], ContainerState.RUNNING)
     first = await rendezvous(cluster, containers[0])
     assert first == {"addresses": ["10.0.0.1", "10.0.0.2"], "rank": 0, "slots": [2, 2]}
     assert await early == first | {"rank": 1}
@@ -59,10 +59,10 @@ async def test_a_container_that_fails_ends_its_peers_and_is_named_as_the_cause(c
         message="rank 2 on node-b was killed by signal 9 (SIGKILL)",
         ranks=[RankExit(rank=2, code=137, signal=9, host="node-b", time=10.0)],
     )
-    await agents[1].say(containers[1], ContainerState.TERMINATED, exit_)
+    await agents[1].send_report(containers[1], ContainerState.TERMINATED, exit_)
     assert [desired.state for desired in await agents[0].desired()] == ["stopped"]
     late = ContainerExit(kind="exited", code=1, message="rank 0 lost it", ranks=[RankExit(rank=0, code=1, time=10.4)])
-    await agents[0].say(containers[0], ContainerState.TERMINATED, late)
+    await agents[0].send_report(containers[0], ContainerState.TERMINATED, late)
 
     async def ended() -> bool:
         return await cluster.state(experiment) == "STATE_ERROR"
@@ -98,14 +98,14 @@ async def test_a_container_that_is_late_at_the_rendezvous_is_named_in_the_log(
 ):
     monkeypatch.setattr(rendezvous_wait, "LATE_SECONDS", 0.0)
     _, agents, containers = await gang(cluster)
-    await agents[0].say(containers[0], ContainerState.RUNNING)
+    await agents[0].send_report(containers[0], ContainerState.RUNNING)
     waiting = asyncio.create_task(rendezvous(cluster, containers[0]))
 
     async def is_logged() -> bool:
         return any("waiting for container 1 on agent two (assigned)" in line for line in await lines(cluster))
 
     await eventually(is_logged)
-    await agents[1].say(containers[1], ContainerState.RUNNING)
+    await agents[1].send_report(containers[1], ContainerState.RUNNING)
     async with asyncio.timeout(10):
         assert (await waiting)["rank"] == 0
 

@@ -37,12 +37,12 @@ class Answered:
 
 @dataclass
 class Session:
-    """``made`` grows with each recorded call that is made."""
+    """``answered`` grows with each recorded call that is made."""
 
     cluster: Cluster
     agent: FakeAgent
     recorded: dict[str, list[dict[str, Any]]]
-    created: list[Answered] = field(default_factory=list)
+    answered: list[Answered] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     containers: dict[int, DesiredContainer] = field(default_factory=dict)
     """Containers by the number of their trial."""
@@ -73,7 +73,7 @@ class Session:
         else:
             if "answer_lines" in call:
                 body = [body]
-        self.made.append(Answered(noun, call, answer.status_code, body))
+        self.answered.append(Answered(noun, call, answer.status_code, body))
 
     def _filled(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -272,7 +272,7 @@ async def _queue(session: Session) -> None:
 
 async def _commands(session: Session) -> None:
     await session.calls("commands", 0, 1)
-    command = session.made[-1].body["command"]["id"]
+    command = session.answered[-1].body["command"]["id"]
     session.names["command"] = command
 
     async def placed() -> DesiredContainer | None:
@@ -314,7 +314,7 @@ async def _continued(session: Session) -> None:
 
 def compared(session: Session) -> Iterator[tuple[Answered, list[str]]]:
     """Each call that was made, with what its answer differs in."""
-    for created in session.made:
+    for created in session.answered:
         call = template_of(created.recorded["call"])
         theirs = created.recorded["status"]
         if created.status != theirs:
