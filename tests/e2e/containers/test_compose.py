@@ -13,7 +13,7 @@ import yaml
 from tests.support.compiler import IDLE_COMPILER
 from tests.support.compose import AGENT_IMAGE, POSTGRES_IMAGE, Compose, need_images
 from tests.support.container_engine import ROOT, TASK_IMAGE, containers, need_task_image, remove_containers
-from tests.support.live_launchers import bare, finals, launched
+from tests.support.live_launchers import example_under, finals, run_bare_launcher
 from tests.support.live_machines import Network, network
 from tests.support.live_models import DIGITS
 from tests.support.object_stores import Store, s3_store
@@ -146,7 +146,7 @@ def test_digits_outlive_the_kill_of_each_container_and_a_second_server_joins(
     with own_engine(tmp_path_factory.mktemp("second") / "engine", (AGENT_IMAGE, TASK_IMAGE), prefix=prefix) as engine:
         lab.add_server(tmp_path / "second", engine.url.removeprefix("unix://"))
         until(lambda: lab.slots(official) == 2)
-        model = launched("torch_distributed", slots=2)
+        model = example_under("torch_distributed", slots=2)
         config = yaml.safe_load(model.configured(variables=lab.store.environment_variables))
         both = official.create(
             config | {"name": "both", "checkpoint_storage": lab.store.config}, model.context(tmp_path / "both")
@@ -154,7 +154,7 @@ def test_digits_outlive_the_kill_of_each_container_and_a_second_server_joins(
         official.reaches(both, "COMPLETED")
         log = official.logs(both)
         # Each server has one slot, so the two ranks were on both.
-        expected = bare("torch_distributed", "class", 2, lab.seed(both), tmp_path / "bare")
+        expected = run_bare_launcher("torch_distributed", "class", 2, lab.seed(both), tmp_path / "bare")
         assert finals(log.splitlines()) == expected.finals
 
 

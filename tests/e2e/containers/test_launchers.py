@@ -8,7 +8,7 @@ import yaml
 from tests.support.compiler import IDLE_COMPILER
 from tests.support.container_engine import TASK_IMAGE, containers, need_launchers_image, remove_containers
 from tests.support.live_cluster import LiveCluster
-from tests.support.live_launchers import Outcome, bare, launched, outcome_of, seed_of
+from tests.support.live_launchers import Outcome, example_under, outcome_of, run_bare_launcher, seed_of
 from tests.support.live_trials import Experiment, create
 from tests.support.waiting import wait_until
 
@@ -55,7 +55,7 @@ def pause_and_finish(pair: Pair, tmp_path: Path) -> Callable[..., Experiment]:
 
     def work(layer: str, image: str = TASK_IMAGE) -> Experiment:
         seen = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
-        model = launched(layer, slots=2, held=True)
+        model = example_under(layer, slots=2, held=True)
         environment = yaml.safe_load(model.configured(tmp_path / "gates"))["environment"] | {"image": image}
         changes = {"environment": environment, "bind_mounts": seen}
         experiment = create(pair, model, tmp_path, gates=("train-9",), **changes)
@@ -83,7 +83,7 @@ def assert_same(found: Outcome, expected: Outcome) -> None:
 def test_a_trial_over_two_agents_in_containers_pauses_and_ends_with_the_same_bits(pair, pause_and_finish, tmp_path):
     experiment = pause_and_finish("torch_distributed")
     seed = seed_of(pair, experiment)
-    assert_same(outcome_of(experiment), bare("torch_distributed", "class", 2, seed, tmp_path / "bare"))
+    assert_same(outcome_of(experiment), run_bare_launcher("torch_distributed", "class", 2, seed, tmp_path / "bare"))
 
 
 @pytest.mark.long
@@ -91,4 +91,6 @@ def test_a_trial_over_two_agents_in_containers_pauses_and_ends_with_the_same_bit
 def test_every_other_layer_does_the_same_in_an_image_that_holds_it(pair, pause_and_finish, tmp_path, layer):
     """The image is the default one with deepspeed and horovod; the reference is the layer's own launcher."""
     experiment = pause_and_finish(layer, image=need_launchers_image())
-    assert_same(outcome_of(experiment), bare(layer, "class", 2, seed_of(pair, experiment), tmp_path / "bare"))
+    assert_same(
+        outcome_of(experiment), run_bare_launcher(layer, "class", 2, seed_of(pair, experiment), tmp_path / "bare")
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.live_cluster import LiveCluster
-from tests.support.live_launchers import Outcome, bare, outcome_of, seed_of
+from tests.support.live_launchers import Outcome, outcome_of, run_bare_launcher, seed_of
 from tests.support.live_machines import Network, network, path_without_remote_shells
 from tests.support.live_trials import Experiment
 from tests.support.machines import Machine
@@ -79,7 +79,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome
         with (common / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not kept.exists():
-                kept.write_text(json.dumps(asdict(bare(layer, kind, world, seed, common / name))))
+                kept.write_text(json.dumps(asdict(run_bare_launcher(layer, kind, world, seed, common / name))))
             value = json.loads(kept.read_text())
         return Outcome(tuple(value["finals"]), {int(n): loss for n, loss in value["validation"].items()})
 

@@ -27,7 +27,7 @@ def outputs(text):
     return sorted(found, key=lambda item: item["ranks"][0])
 
 
-@pytest.mark.parametrize("launcher", launchers.each("horovod", "deepspeed"))
+@pytest.mark.parametrize("launcher", launchers.params("horovod", "deepspeed"))
 def test_horovod_and_deepspeed_give_the_same_context(tmp_path, launcher):
     (tmp_path / "exchanges.py").write_text(EXCHANGES)
     first, second = outputs(launchers.run(launcher, 2, ["exchanges.py", launcher], folder=tmp_path))

@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from tests.support.live_launchers import LAYERS, launched, workers
+from tests.support.live_launchers import LAYERS, example_under, workers
 from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
@@ -18,7 +18,7 @@ STEP = 25
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
     slots = gang.shape("2x1")
-    model = launched(layer, slots=slots, held=True)
+    model = example_under(layer, slots=slots, held=True)
     experiment = create(gang, model, tmp_path / "killed", held=(f"train-{STEP}",))
     experiment.at_gate(f"train-{STEP}", within=120)
     first = set(experiment.processes)
@@ -62,7 +62,7 @@ with core.init(distributed=core.DistributedContext.from_torch_distributed()) as 
 
 
 def test_a_rank_that_sleeps_while_the_others_wait(gang, tmp_path):
-    model = launched("torch_distributed", "script", slots=gang.shape("2x1"))
+    model = example_under("torch_distributed", "script", slots=gang.shape("2x1"))
     entrypoint = "python3 -m determined.launch.torch_distributed sleeps.py"
     experiment = create(
         gang,
@@ -83,7 +83,7 @@ def test_a_rank_that_sleeps_while_the_others_wait(gang, tmp_path):
 def test_a_machine_that_leaves_in_mid_collective(gang, tmp_path):
     """Beyond the reconnect window its attempt is given up, and goes on when machines are there again."""
     slots = gang.shape("2x1")
-    model = launched("torch_distributed", slots=slots, held=True)
+    model = example_under("torch_distributed", slots=slots, held=True)
     experiment = create(gang, model, tmp_path, held=(f"train-{STEP}",))
     experiment.at_gate(f"train-{STEP}", within=120)
     gone = gang.network.machines[1]

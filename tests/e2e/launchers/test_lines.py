@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.live_launchers import LAYERS, command_lines, entered, launched, workers
+from tests.support.live_launchers import LAYERS, command_lines, example_under, example_with_entrypoint, workers
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import Experiment, create
 from tests.support.waiting import wait_until
@@ -19,7 +19,7 @@ GATE = "train-6"
 def held(gang, tmp_path, entrypoint, *, layer="torch_distributed", shape="2x1", slots=0, files=None, **changes):
     """An experiment with this entrypoint, held in its seventh batch."""
     slots = slots or gang.shape(shape)
-    model = entered(entrypoint, slots=slots, layer=layer)
+    model = example_with_entrypoint(entrypoint, slots=slots, layer=layer)
     experiment = create(gang, model, tmp_path, files=MY_TRIAL | (files or {}), held=(GATE,), **changes)
     experiment.at_gate(GATE, within=120)
     return experiment
@@ -145,7 +145,7 @@ def test_overrides_arguments_and_hook_variables_reach_the_workers(gang, tmp_path
     slots = gang.shape("2x1")
     argv = ["python3", "-m", f"determined.launch.{layer}", *overrides, "--", "tells.py", *ARGUMENTS]
     files = {"tells__py": TELLS, "startup_hook__sh": "echo the hook ran\nexport FROM_HOOK=$((1 + 1))\n"}
-    model = launched(layer, "script", slots=slots)
+    model = example_under(layer, "script", slots=slots)
     experiment = create(gang, model, tmp_path, files=files, held=("tells",), entrypoint=argv)
     printed = wait_until(lambda: both(experiment), within=60, what="both ranks tell")
     assert printed == {str(rank): {"arguments": ARGUMENTS, "hook": "2", "rank": str(rank)} for rank in range(2)}
@@ -176,9 +176,16 @@ def test_a_flag_without_its_end_gets_the_corrected_line(gang, tmp_path, layer):
     corrected = f"{module} --some-flag 1 -- --trial model_def:MyTrial"
     gang.shape("1x2")
     with pytest.raises(BadRequest, match=f"help: write {corrected}"):
-        create(gang, entered(f"{module} --some-flag 1 --trial model_def:MyTrial", slots=2), tmp_path, files=MY_TRIAL)
+        create(
+            gang,
+            example_with_entrypoint(f"{module} --some-flag 1 --trial model_def:MyTrial", slots=2),
+            tmp_path,
+            files=MY_TRIAL,
+        )
     line = f"FLAGS='--some-flag 1'; {module} $FLAGS --trial model_def:MyTrial"
-    experiment = create(gang, entered(line, slots=2), tmp_path / "second", files=MY_TRIAL, max_restarts=0)
+    experiment = create(
+        gang, example_with_entrypoint(line, slots=2), tmp_path / "second", files=MY_TRIAL, max_restarts=0
+    )
     experiment.ended("ERROR", within=60)
     assert any(line.strip() == corrected for line in experiment.log), experiment.log
 

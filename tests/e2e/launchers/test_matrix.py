@@ -5,7 +5,7 @@ import math
 import os
 
 import pytest
-from tests.support.live_launchers import KINDS, LAYERS, launched, outcome_of, seed_of
+from tests.support.live_launchers import KINDS, LAYERS, example_under, outcome_of, seed_of
 from tests.support.live_machines import REMOTE_SHELLS
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import create
@@ -25,7 +25,7 @@ MATRIX = [
 @pytest.mark.parametrize(("layer", "kind", "shape"), MATRIX)
 def test_each_layer_gives_the_same_numbers_as_its_bare_launcher(gang, reference, tmp_path, layer, kind, shape):
     slots = gang.shape(shape)
-    experiment = create(gang, launched(layer, kind, slots=slots), tmp_path)
+    experiment = create(gang, example_under(layer, kind, slots=slots), tmp_path)
     experiment.running()
     assert not set(REMOTE_SHELLS) & {found for pid in experiment.processes for found in on_path(pid)}
     assert gang.network.remote_shells() == []

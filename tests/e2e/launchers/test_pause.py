@@ -1,7 +1,7 @@
 """Paused and activated under each layer on two machines: nothing lost or repeated, and the same bits at the end."""
 
 import pytest
-from tests.support.live_launchers import LAYERS, command_lines, launched
+from tests.support.live_launchers import LAYERS, command_lines, example_under
 from tests.support.live_models import SCRIPT
 from tests.support.live_trials import create
 from tests.support.waiting import wait_until
@@ -18,7 +18,9 @@ def test_a_trial_on_two_machines_pauses_and_resumes_with_the_same_bits(gang, sam
     slots = gang.shape("2x1")
     # Fast ranks ask again after at most as many steps as they have made so far, so a later gate may be the last question.
     step = moments.randrange(3, 18)
-    experiment = create(gang, launched(layer, slots=slots, held=True), tmp_path / "paused", gates=(f"train-{step}",))
+    experiment = create(
+        gang, example_under(layer, slots=slots, held=True), tmp_path / "paused", gates=(f"train-{step}",)
+    )
     experiment.at_gate(f"train-{step}", within=120)
     token = gang.session._headers["Authorization"].split()[-1]
     for line in command_lines(experiment):
@@ -49,7 +51,7 @@ def test_two_ranks_preempted_by_better_jobs_end_with_the_same_bits(gang, same_as
     gate = next_batch(2, times)
     experiment = create(
         gang,
-        launched(layer, slots=slots, held=True),
+        example_under(layer, slots=slots, held=True),
         tmp_path / "preempted",
         gates=(gate,),
         resources={"slots_per_trial": slots, "priority": 80},
@@ -77,7 +79,7 @@ def newest_checkpoint(experiment) -> int:
 
 
 def experiment_steps(layer: str) -> int:
-    return launched(layer, slots=2).steps
+    return example_under(layer, slots=2).steps
 
 
 def secrets_of(experiment) -> set[str]:
