@@ -1,4 +1,4 @@
-"""A DistributedContext under horovod and deepspeed; under torch.distributed see test_ranks.py."""
+"""DistributedContext under horovod and deepspeed. For torch.distributed see test_ranks.py."""
 
 import json
 
@@ -23,8 +23,8 @@ d.close()
 
 
 def outputs(text):
-    found = [json.loads(line[3:]) for line in text.splitlines() if line.startswith("OUT")]
-    return sorted(found, key=lambda item: item["ranks"][0])
+    lines = [json.loads(line[3:]) for line in text.splitlines() if line.startswith("OUT")]
+    return sorted(lines, key=lambda item: item["ranks"][0])
 
 
 @pytest.mark.parametrize("launcher", launchers.params("horovod", "deepspeed"))
