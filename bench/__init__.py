@@ -1,1 +1,1 @@
-"""Figures as ratios to a reference in the same run."""
+"""Benchmarks that report figures as ratios to a reference in the same run."""

@@ -1,4 +1,4 @@
-"""``python -m bench [NAME…]``: takes the figures and prints them; without names, all of them."""
+"""``python -m bench [NAME…]`` runs benchmarks and prints their figures; without names, all of them."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""A real Chromium on a page, and what the page's own clock says."""
+"""A real Chromium on a page, and times measured by the page's own clock."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disa
 VIEW = {"width": 1440, "height": 900}
 WAIT_MS = 60_000
 QUIET_MS = 500
-"""A main thread without a long task for so long is quiet."""
+"""The main thread is quiet after so long without a long task."""
 
 _WATCH = """selector => {
   const watched = (window.benchWatch = { seen: null, tasks: [] });
@@ -66,8 +66,8 @@ def chromium(*arguments: str) -> Iterator[Browser]:
 
 @contextmanager
 def window(folder: Path, running: Running) -> Iterator[BrowserContext]:
-    """One window as a person has it: of its tabs one is in front, and the others know that they are not. (What is
-    started by Playwright itself makes every page believe that it is in front.)"""
+    """Yields a window in which one tab is in front and the others know that they are hidden. (Chromium started by
+    Playwright itself makes every page believe that it is in front.)"""
     argv = [CHROMIUM, "--headless=new", "--remote-debugging-port=0", f"--user-data-dir={folder}", "--no-first-run"]
     size = ",".join(str(length) for length in VIEW.values())
     with sync_playwright() as playwright, started_chromium([*argv, f"--window-size={size}", *ARGUMENTS]) as address:
@@ -87,9 +87,11 @@ def started_chromium(argv: list[str]) -> Iterator[str]:
         try:
             assert process.stderr is not None
             for line in process.stderr:
-                if found := re.search(r"listening on (ws://\S+)", line):
-                    threading.Thread(target=process.stderr.read, daemon=True).start()  # or it stands still one day
-                    yield found[1]
+                if match := re.search(r"listening on (ws://\S+)", line):
+                    threading.Thread(
+                        target=process.stderr.read, daemon=True
+                    ).start()  # otherwise the pipe fills and Chromium stops
+                    yield match[1]
                     break
         finally:
             process.terminate()
@@ -98,7 +100,7 @@ def started_chromium(argv: list[str]) -> Iterator[str]:
 
 @contextmanager
 def context(browser: Browser, running: Running | None = None) -> Iterator[BrowserContext]:
-    """With nothing in its cache; signed in where a master is given."""
+    """Yields a browser context with an empty cache, signed in if ``running`` is given."""
     created = browser.new_context(viewport=VIEW)
     created.set_default_timeout(WAIT_MS)
     try:
@@ -114,21 +116,22 @@ def _sign_in(context: BrowserContext, running: Running) -> None:
 
 
 def watched(context: BrowserContext, selector: str) -> Page:
-    """A page that notes when something of this kind is first on the screen, and every long task."""
+    """Opens a page that records when the selector first matches on the screen, and every long task."""
     page = context.new_page()
     page.add_init_script(f"({_WATCH})({selector!r})")
     return page
 
 
 def times(page: Page) -> tuple[float, float]:
-    """Seconds from the start of the navigation until what is watched for was on the screen, and until the main thread
-    was quiet after it: the end of the last long task (over 50 ms) that is followed by QUIET_MS without one."""
-    found: Any = page.wait_for_function(_READY, arg=QUIET_MS, polling=50).json_value()
-    return found["seen"] / 1000, found["ready"] / 1000
+    """Returns the seconds from the start of the navigation until the watched element was on the screen, and until the
+    main thread was quiet after it: the end of the last long task (over 50 ms) that is followed by QUIET_MS without one.
+    """
+    marks: Any = page.wait_for_function(_READY, arg=QUIET_MS, polling=50).json_value()
+    return marks["seen"] / 1000, marks["ready"] / 1000
 
 
 def visible(context: BrowserContext, url: str, selector: str) -> tuple[Page, float]:
-    """The page, and the seconds of a navigation until something of this kind was on its screen."""
+    """Opens a page. Returns it and the seconds from the navigation until the selector matched on its screen."""
     page = watched(context, selector)
     page.goto(url, wait_until="commit")
     return page, times(page)[0]

@@ -1,4 +1,4 @@
-"""Checkpoints of 500 MB: uploaded to S3 against the libraries alone, and written to a folder against torch.save."""
+"""Checkpoints of 500 MB: upload to S3 against the libraries alone, and writing to a folder against torch.save."""
 
 import os
 import tempfile
@@ -29,7 +29,7 @@ def figures(rounds: int = 7) -> list[Figure]:
         references = {"s3fs": _by_s3fs(store, files), "boto3": _by_boto3(store, files)}
         for warm in (lambda: _uploaded(upload, files), *references.values()):
             warm()
-        best = min(references, key=lambda each: references[each]())
+        best = min(references, key=lambda name: references[name]())
         uploads, upload_words = paired(lambda: _uploaded(upload, files), references[best], rounds)
         tensors = [torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.uint8) for path in files]
         shared = from_config({"type": "shared_fs", "host_path": name}, {"DET_SHARED_FS": str(folder / "shared")})
@@ -57,7 +57,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _uploaded(storage: Storage, files: list[Path]) -> float:
-    """Seconds of an upload by the storage, from the files of the task to the visible checkpoint."""
+    """Returns the seconds of an upload by the storage, from the files of the task to the visible checkpoint."""
     uuid = str(uuid4())
 
     def upload() -> None:

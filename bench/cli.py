@@ -57,7 +57,7 @@ def _listing(rounds: int) -> list[Figure]:
 
 
 def official() -> str:
-    """The unmodified client's ``det``."""
+    """Returns the path of the unmodified client's ``det``. Raises Skipped if it is not installed."""
     folder = Path(os.environ.get("DETENT_OFFICIAL") or ROOT / ".cache" / "official")
     if not (folder / "bin" / "det").exists():
         raise Skipped("no official client; make official installs it, DETENT_OFFICIAL names another place")
@@ -65,9 +65,9 @@ def official() -> str:
 
 
 def logged_in(url: str, data: Path, folder: Path, theirs: str) -> dict[str, str]:
-    """An environment in which both clients have a token of their own. ``data``: the master's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
-    environment = {**kept, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "DET_MASTER": url}
+    """Returns an environment in which both clients have a token. ``data``: the master's folder."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    environment = {**inherited, "HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "DET_MASTER": url}
     password = (data / "password").read_text().strip()
     login = ["user", "login", "admin"]
     subprocess.run(
@@ -87,7 +87,8 @@ def logged_in(url: str, data: Path, folder: Path, theirs: str) -> dict[str, str]
 
 
 def without_ours(environment: dict[str, str]) -> dict[str, str]:
-    """The official library has the name of ours: nothing may put ours before it."""
+    """Returns the environment without PYTHONPATH: our library has the same name as the official one and must not
+    precede it."""
     return {name: value for name, value in environment.items() if name != "PYTHONPATH"}
 
 

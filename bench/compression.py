@@ -1,6 +1,7 @@
-"""What compressing costs the master: lists for a second of its processor time, with and without, and /info beside both.
+"""Cost of compression: lists per second of the master's processor time with and without it, with /info in parallel.
 
-Processor time, because the master does nothing else and the clients unpack nothing: on an idle machine it is the rate.
+Processor time is used because the master does nothing else and the clients decompress nothing. On an idle machine it
+equals the rate.
 """
 
 import http.client
@@ -32,7 +33,7 @@ def figures(rounds: int = 9) -> list[Figure]:
         ratios, note = paired(packed, plain, rounds)
         sizes = f"{packed.size / 1000:.0f} against {plain.size / 1000:.0f} kB an answer"
     waits = [_p99(mine) / _p99(theirs) for mine, theirs in zip(packed.waits, plain.waits, strict=True)]
-    both = [1000 * statistics.median(map(_p99, load.waits)) for load in (packed, plain)]
+    p99_of_each = [1000 * statistics.median(map(_p99, load.waits)) for load in (packed, plain)]
     return [
         Figure(
             "lists a second of the master's time, compressed / plain",
@@ -41,19 +42,24 @@ def figures(rounds: int = 9) -> list[Figure]:
             at_least=True,
             note=f"{note}, {sizes}",
         ),
-        Figure("99th percentile of /info beside them", 1.1, waits, note=f"{both[0]:.1f} against {both[1]:.1f} ms"),
+        Figure(
+            "99th percentile of /info beside them",
+            1.1,
+            waits,
+            note=f"{p99_of_each[0]:.1f} against {p99_of_each[1]:.1f} ms",
+        ),
     ]
 
 
 class Load:
-    """Each call asks for lists on several connections, and for /info on another; answers are not unpacked."""
+    """Each call requests lists on several connections and /info on another. Answers are not decompressed."""
 
     def __init__(self, running: Running, encoding: str) -> None:
         self._address = urlsplit(running.url).netloc
         self._headers = {"Authorization": f"Bearer {running.token}", "Accept-Encoding": encoding}
         self._process = running.process.pid
         self.waits: list[list[float]] = []
-        """Seconds of each question for /info, call by call."""
+        """Seconds of each request for /info, call by call."""
         self.size = 0
 
     def __call__(self) -> float:
@@ -67,11 +73,11 @@ class Load:
             thread.join()
         return sum(counts) / (cpu_seconds(self._process) - used)
 
-    def _lists(self, end: float, counts: list[int], at: int) -> None:
+    def _lists(self, end: float, counts: list[int], index: int) -> None:
         connection = http.client.HTTPConnection(self._address)
         while time.monotonic() < end:
             self.size = len(self._answer(connection, PATH))
-            counts[at] += 1
+            counts[index] += 1
         connection.close()
 
     def _infos(self, end: float) -> list[float]:

@@ -1,5 +1,5 @@
-"""What containers add: an agent's start of one against the package's own, the first batch and a pause of a trial in one
-against those of a process."""
+"""Cost of containers: the agent's start of one against the Docker package's own, and the first batch and a pause of a
+trial in a container against those of a process."""
 
 import asyncio
 import random
@@ -49,7 +49,7 @@ def _need_image() -> None:
 
 
 async def _starts(data: Path, rounds: int) -> Figure:
-    """From a container that the master wants to its running task, against create and start of the same container."""
+    """Measures from a desired container to its running task, against create and start of the same container."""
     slots = find_slots(1)
     settings = Settings(data=data, slots=1, tasks_as_me=True, container_runtime="docker")
     runtime = make_runtime(settings, "bench", slots, "")
@@ -67,7 +67,7 @@ async def _starts(data: Path, rounds: int) -> Figure:
     finally:
         await runtime.close()
         engine.close()
-    ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
+    ratios = [our_seconds / their_seconds for our_seconds, their_seconds in zip(ours, theirs, strict=True)]
     note = f"{sorted(ours)[rounds // 2]:.3f} against {sorted(theirs)[rounds // 2]:.3f} s"
     return Figure("start of a container by the agent / create and start", 1.3, ratios, note=note)
 
@@ -116,7 +116,7 @@ def _first_batches(rounds: int) -> Figure:
 
 @contextmanager
 def _created(runtime: str) -> Iterator[Callable[[], float]]:
-    """A cluster on which each call creates a trial, waits for its first batch and kills it."""
+    """Yields a function that creates a trial on a cluster, waits for its first batch, kills it and returns the seconds."""
     with tempfile.TemporaryDirectory() as name, cluster(Path(name) / "data", container_runtime=runtime) as running:
         context = context_of(Path(name) / "context", [BENCH / "trials" / "pause_trial.py"])
         with running.session() as session:
@@ -147,7 +147,7 @@ def _pauses(rounds: int) -> Figure:
 
 @contextmanager
 def _paused(runtime: str) -> Iterator[Paused]:
-    """A cluster with a trial that each call lets train and pauses."""
+    """Yields a function that lets a trial of a cluster train, pauses it and returns the seconds."""
     with tempfile.TemporaryDirectory() as name, cluster(Path(name) / "data", container_runtime=runtime) as running:
         context = context_of(Path(name) / "context", [BENCH / "trials" / "pause_trial.py"])
         with running.session() as session:

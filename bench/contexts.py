@@ -1,4 +1,4 @@
-"""A context of 60 MB, sent for the first time and again: ``det`` against the official client, in time and in bytes.
+"""A context of 60 MB, sent for the first time and again: time and bytes of ``det`` against the official client.
 
 Two thirds are text with the redundancy of source code, one third does not compress.
 """
@@ -24,13 +24,13 @@ WORDS = 2000
 
 @dataclass
 class Client:
-    """A command line and the environment in which it is logged in."""
+    """A command line client and the environment in which it is logged in."""
 
     program: str
     environment: dict[str, str]
 
     def submit(self, folder: Path) -> float:
-        """Seconds of ``experiment create`` with the context below ``folder``."""
+        """Returns the seconds of ``experiment create`` with the context below ``folder``."""
         words = ["experiment", "create", str(folder / "config.yaml"), str(folder / "context"), "--paused"]
         return seconds([self.program, *words], self.environment)
 
@@ -45,16 +45,16 @@ def figures(rounds: int = 7) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as name, master(Path(name) / "data") as running:
         folder = Path(name)
         _write(folder)
-        both = logged_in(running.url, running.data, folder, theirs)
-        ours, reference = Client(det(), both), Client(theirs, without_ours(both))
+        environment = logged_in(running.url, running.data, folder, theirs)
+        ours, reference = Client(det(), environment), Client(theirs, without_ours(environment))
         ours.submit(folder)
         reference.submit(folder)
         first, first_words = paired(lambda: ours.submit_new(folder), lambda: reference.submit_new(folder), rounds)
         again, again_words = paired(lambda: ours.submit(folder), lambda: reference.submit(folder), rounds)
         port = int(running.url.rpartition(":")[2])
         with proxy(port) as between:
-            both = logged_in(between.url, running.data, folder, theirs)
-            ours, reference = Client(det(), both), Client(theirs, without_ours(both))
+            environment = logged_in(between.url, running.data, folder, theirs)
+            ours, reference = Client(det(), environment), Client(theirs, without_ours(environment))
 
             def sent(submit: Callable[[Path], float]) -> int:
                 before = between.received

@@ -1,5 +1,5 @@
-"""A TCP forwarder between a browser and a master that counts the bytes of each direction: all that is on the wire, the
-stream that a shared worker holds included."""
+"""A TCP forwarder between a browser and a master that counts the bytes of each direction, including the stream of a
+shared worker."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ class Counted:
 
 @contextmanager
 def counting_proxy(url: str) -> Iterator[Counted]:
-    """Forwards connections to the master at ``url``, and yields the forwarder's own address and its counts."""
+    """Forwards connections to the master at ``url``. Yields the forwarder's own address and its counts."""
     target = urlsplit(url)
     counted = Counted("")
     stop = asyncio.Event()
@@ -29,9 +29,11 @@ def counting_proxy(url: str) -> Iterator[Counted]:
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, to_master = await asyncio.open_connection(target.hostname, target.port)
-        with contextlib.suppress(asyncio.CancelledError):  # at the end, by asyncio.run
-            await asyncio.gather(_copy(reader, to_master, counted, "sent"), _copy(there, writer, counted, "received"))
+        from_master, to_master = await asyncio.open_connection(target.hostname, target.port)
+        with contextlib.suppress(asyncio.CancelledError):  # asyncio.run cancels it at the end
+            await asyncio.gather(
+                _copy(reader, to_master, counted, "sent"), _copy(from_master, writer, counted, "received")
+            )
 
     async def serve() -> None:
         server = await asyncio.start_server(forward, "127.0.0.1", 0)

@@ -1,4 +1,4 @@
-"""Fills a fresh database past the API, which would take hours for what is measured here; and asks the app about it."""
+"""Fills a new database bypassing the API, which would take hours, and sends requests to the app over it."""
 
 import asyncio
 import json
@@ -19,13 +19,13 @@ from determined_master.services import Services, build
 from determined_master.settings import Settings
 
 PASSWORD = "Long-Enough-7"
-"""Of the user ``admin``."""
+"""Password of the user ``admin``."""
 START = 1_700_000_000_000_000
 _CONFIG = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"}, "hyperparameters": {}}
 
 
 def with_users(folder: Path) -> None:
-    """The newest tables; ``admin`` with PASSWORD."""
+    """Creates the newest tables, with ``admin`` and PASSWORD."""
     master = build(settings(folder))
 
     async def first_rows() -> None:
@@ -69,8 +69,8 @@ def experiment(connection: sqlite3.Connection, name: str, metric: str) -> int:
 
 
 def trial(connection: sqlite3.Connection, experiment_id: int, number: int, **values: object) -> int:
-    """One that has ended."""
-    usual: dict[str, object] = {
+    """Inserts an ended trial and returns its id."""
+    defaults: dict[str, object] = {
         "request_id": str(number),
         "task_id": f"{experiment_id}.{number}",
         "state": "COMPLETED",
@@ -93,13 +93,13 @@ def trial(connection: sqlite3.Connection, experiment_id: int, number: int, **val
         "summary_metrics": "{}",
         "run_metadata": "{}",
     }
-    _task(connection, experiment_id, str(usual["task_id"]))
-    return insert(connection, "trials", experiment_id=experiment_id, **(usual | values))
+    _task(connection, experiment_id, str(defaults["task_id"]))
+    return insert(connection, "trials", experiment_id=experiment_id, **(defaults | values))
 
 
 def _task(connection: sqlite3.Connection, experiment_id: int, task_id: str) -> None:
-    found = connection.execute("SELECT job_id, user_id FROM experiments WHERE id = ?", [experiment_id])
-    job_id, user_id = found.fetchone()
+    owner = connection.execute("SELECT job_id, user_id FROM experiments WHERE id = ?", [experiment_id])
+    job_id, user_id = owner.fetchone()
     insert(
         connection,
         "tasks",
@@ -122,7 +122,8 @@ def insert(connection: sqlite3.Connection, table: str, **values: object) -> int:
 
 @contextmanager
 def database(folder: Path) -> Iterator[sqlite3.Connection]:
-    """One transaction on a fresh database that has its first user; quick, and lost if the machine fails meanwhile."""
+    """Yields a transaction on a new database with its first user. It is not synced, so a crash of the machine would
+    lose it."""
     with_users(folder)
     connection = sqlite3.connect(folder / "master.sqlite")
     connection.execute("PRAGMA synchronous=OFF")
@@ -133,8 +134,8 @@ def database(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 @asynccontextmanager
-async def asking(folder: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
-    """The whole app over the folder, in this process, and a client that is signed in."""
+async def app_over(folder: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
+    """Yields the whole app over the folder, in this process, and a client that is signed in."""
     master = build(settings(folder))
     app = create_app(master)
     async with lifespan(app):
@@ -145,7 +146,7 @@ async def asking(folder: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClien
 
 
 def main(arguments: list[str], fill: Callable[..., None], measure: Callable[[Path], Coroutine[Any, Any, None]]) -> None:
-    """FOLDER and numbers for ``fill``, which is left out where the folder holds a database."""
+    """Takes FOLDER and numbers for ``fill``, which is skipped if the folder already has a database."""
     folder = Path(arguments[0])
     if not (folder / "master.sqlite").exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -163,25 +164,25 @@ async def log_in(client: httpx.AsyncClient) -> None:
 
 
 async def measured(name: str, ask: Callable[[], Awaitable[httpx.Response]], rounds: int) -> float:
-    """The median of the seconds, printed with the longest that the event loop stood still."""
+    """Returns the median of the seconds. Prints it with the longest time for which the event loop was blocked."""
     took, size = [], 0
-    still = asyncio.ensure_future(_stillness())
+    blocked = asyncio.ensure_future(_longest_block())
     for _ in range(rounds):
         start = time.perf_counter()
         answer = await ask()
         took.append(time.perf_counter() - start)
         answer.raise_for_status()
         size = len(answer.content)
-    still.cancel()
-    stood = await still
+    blocked.cancel()
+    longest_block = await blocked
     print(
         f"{name:<24} {statistics.median(took) * 1000:7.1f} ms [{min(took) * 1000:.1f}..{max(took) * 1000:.1f}]"
-        f"  {size:,} bytes; the loop stood still for {stood * 1000:.1f} ms at most"
+        f"  {size:,} bytes; the loop was blocked for {longest_block * 1000:.1f} ms at most"
     )
     return statistics.median(took)
 
 
-async def _stillness() -> float:
+async def _longest_block() -> float:
     most = 0.0
     try:
         while True:

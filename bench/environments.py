@@ -1,4 +1,4 @@
-"""A second start with the same list of requirements, against a start without one: from the submission to the end."""
+"""A second start with the same requirements, against a start without any: from the submission to the end."""
 
 import json
 import tempfile
@@ -36,7 +36,7 @@ def figures(rounds: int = 7) -> Iterator[Figure]:
             for number in range(rounds):
                 for config, measured in ((listed, with_list), (CONFIG, without))[:: 1 if number % 2 else -1]:
                     measured.append(_seconds(session, config, context))
-    more = [one - other for one, other in zip(with_list, without, strict=True)]
+    more = [seconds_with - seconds_without for seconds_with, seconds_without in zip(with_list, without, strict=True)]
     note = f"{sorted(with_list)[rounds // 2]:.2f} against {sorted(without)[rounds // 2]:.2f} s; the first {first:.1f} s"
     yield Figure("second start with the same requirements.txt, more", 0.3, more, unit="s", note=note)
 

@@ -1,4 +1,4 @@
-"""An agent that runs nothing: takes what it is given, says that it runs, and keeps the link."""
+"""An agent that runs nothing: it reports every desired container as running and keeps the link open."""
 
 import asyncio
 import threading
@@ -56,7 +56,7 @@ class FakeAgent:
                 if len(self.desired) >= self.slots:
                     self.complete.set()
 
-    async def _say(self, link: ClientConnection) -> None:
+    async def _send_report(self, link: ClientConnection) -> None:
         reports = [
             ReportedContainer(container_id=w.container_id, allocation_id=w.allocation_id, state=ContainerState.RUNNING)
             for w in self.desired.values()
@@ -74,8 +74,8 @@ class FakeAgent:
 
 
 @contextmanager
-def playing(url: str, data: Path, admin: Session, trials: int) -> Iterator[dict[int, str]]:
-    """An experiment of so many trials that all run; trial id → its task's token."""
+def running_trials(url: str, data: Path, admin: Session, trials: int) -> Iterator[dict[int, str]]:
+    """Yields the tokens of the tasks of a new experiment by trial id, after all of its trials run."""
     values = list(range(trials))
     config = (
         "name: bench\nentrypoint: 'true'\nsearcher: {name: grid, metric: loss, max_concurrent_trials: 0}\n"

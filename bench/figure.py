@@ -1,4 +1,4 @@
-"""One figure: candidate and reference measured in turn, the ratio round by round, the median quoted."""
+"""One figure: candidate and reference are measured in turn, and the median of the ratios is reported."""
 
 import statistics
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 
 class Skipped(Exception):
-    """A figure that cannot be taken here; the text says why."""
+    """A figure that cannot be measured here. The text names the reason."""
 
 
 @dataclass
 class Figure:
-    """``goal`` is a bound on the median ratio; ``at_least`` says from which side."""
+    """A measured figure. ``goal``: bound on the median ratio; ``at_least``: True if it is a lower bound."""
 
     name: str
     goal: float
@@ -36,7 +36,7 @@ class Figure:
 
 
 def paired(candidate: Callable[[], float], reference: Callable[[], float], rounds: int) -> tuple[list[float], str]:
-    """Ratios candidate/reference, the order swapped each round; and both medians in words."""
+    """Returns the ratios candidate/reference, with the order swapped each round, and both medians as text."""
     mine: list[float] = []
     theirs: list[float] = []
     for number in range(rounds):

@@ -25,7 +25,7 @@ def figures(rounds: int = 9) -> list[Figure]:
         folder = Path(name)
         context = context_of(folder / "context", [ROOT / "bench" / "trials" / "plain.py"])
         (folder / "config.yaml").write_text(CONFIG, encoding="utf-8")
-        # Where the supervisor wrote its login.
+        # The supervisor wrote its login there.
         environment = {**os.environ, "XDG_CONFIG_HOME": str(folder / "config"), "DET_MASTER": running.url}
         ours = [det(), "e", "create", str(folder / "config.yaml"), str(context), "-f"]
         bare = [sys.executable, "plain.py"]

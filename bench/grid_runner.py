@@ -15,7 +15,8 @@ TASKS = 1_000
 LARGE = 2_000
 WORKERS = 4 * (os.cpu_count() or 1)
 IN_MEMORY = Path("/dev/shm")
-"""A file system in memory: on a disk the five files and folders of each task would be measured, which xargs has not."""
+"""A file system in memory. On a disk, the five files and folders of each task would dominate, which xargs does not
+write."""
 GRID = "resource: [{resources}]\ntemplate:\n  work: ': {{n}}'\n---\nn: [{values}]\n"
 
 
@@ -36,11 +37,11 @@ def figures(rounds: int = 7) -> Iterator[Figure]:
             at_least=True,
         )
         _write(folder, LARGE)
-        found = []
+        figures_of_sizes = []
         for _ in range(rounds):
             shutil.rmtree(folder / "output", ignore_errors=True)
-            found.append(seconds_to("START ", [det(), "runner", "run"], cwd=folder))
-        yield Figure(f"first of {LARGE} tasks starts, s / 1 s", 1.0, found)
+            figures_of_sizes.append(seconds_to("START ", [det(), "runner", "run"], cwd=folder))
+        yield Figure(f"first of {LARGE} tasks starts, s / 1 s", 1.0, figures_of_sizes)
 
 
 def _write(folder: Path, tasks: int) -> None:

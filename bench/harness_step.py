@@ -1,4 +1,4 @@
-"""A training step under our trainer with reporting on, against the same step in a bare loop."""
+"""A training step under our trainer with reporting, against the same step in a bare loop."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def figures(rounds: int = 9) -> list[Figure]:
 
 
 def _ours(running: Running, context: Path, folder: Path) -> float:
-    """Microseconds a step; the metrics have to be found at the master afterwards."""
+    """Returns the microseconds per step. Fails unless the master has the metrics afterwards."""
     result = folder / "ours"
     result.unlink(missing_ok=True)
     with running.session() as session:

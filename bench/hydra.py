@@ -1,4 +1,5 @@
-"""Cost of ``det hydra check`` over Hydra's own composition, and of ``hydra/launcher=det`` over a search of the same jobs."""
+"""Cost of ``det hydra check`` over Hydra's own composition, and of ``hydra/launcher=det`` over a search of the same
+jobs."""
 
 import json
 import os
@@ -44,7 +45,7 @@ def _write_project(folder: Path) -> None:
     for number in range(GROUPS):
         group = folder / "configs" / f"group{number}"
         group.mkdir(parents=True)
-        (group / "default.yaml").write_text("".join(f"value{each}: {each}\n" for each in range(VALUES)))
+        (group / "default.yaml").write_text("".join(f"value{value}: {value}\n" for value in range(VALUES)))
     defaults = "".join(f"  - group{number}: default\n" for number in range(GROUPS))
     (folder / "configs" / "config.yaml").write_text(f"defaults:\n{defaults}  - _self_\njob: 0\n")
     (folder / "app.py").write_text(APP)
@@ -63,7 +64,7 @@ def _check(rounds: int) -> Figure:
 
 
 def _launcher(folder: Path, rounds: int) -> Figure:
-    """The reference runs the same jobs: Hydra starts in each of its trials too."""
+    """The reference runs the same jobs, each of which starts Hydra in its trial as well."""
     config = {
         "name": "search",
         "entrypoint": "python3 app.py",

@@ -1,4 +1,4 @@
-"""Metric reports a second through the real routes, single and a hundred in a request, against the floor; needs `wrk`
+"""Metric reports per second through the real routes, single and a hundred per request, against the floor. Needs `wrk`
 (Debian: apt install wrk)."""
 
 import re
@@ -8,14 +8,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.fake_agent import playing
+from bench.fake_agent import running_trials
 from bench.figure import Figure, Skipped, paired
 from bench.servers import ROOT, master, started
 
 CONNECTIONS = 16
 SECONDS = 2
 BATCH = 100
-"""Reports in a request with several."""
+"""Reports in a batched request."""
 
 SCRIPT = """
 local tokens = {%s}
@@ -54,7 +54,7 @@ end
 
 
 class Load:
-    """Each run goes on counting where the last one ended, so that every report is of a new step."""
+    """Each run continues the step count of the previous one, so that every report has a new step."""
 
     _from = 0
 
@@ -63,7 +63,7 @@ class Load:
         self._tokens = tokens
         self._script = script
         self._reports = reports
-        """In a request."""
+        """Reports per request."""
 
     def __call__(self, url: str) -> float:
         quoted = ",".join(f'"{t}"' for t in self._tokens.values())
@@ -93,7 +93,7 @@ def figures(rounds: int = 7) -> list[Figure]:
             master(folder / "data") as running,
             running.session() as admin,
         ):
-            with playing(running.url, running.data, admin, 4) as tokens:
+            with running_trials(running.url, running.data, admin, 4) as tokens:
                 loads = (Load(folder, tokens), Load(folder, tokens, SEVERAL, BATCH))
                 single, several = (_over_the_floor(load, running.url, floor, rounds) for load in loads)
     return [

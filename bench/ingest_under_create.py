@@ -1,4 +1,4 @@
-"""The tail of report latency while a large official-style create runs, against the tail without one; needs ``wrk``."""
+"""99th percentile of report latency during a large official-style create, against that without one. Needs ``wrk``."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.fake_agent import playing
+from bench.fake_agent import running_trials
 from bench.figure import Figure, Skipped, paired
 from bench.ingest import SCRIPT
 from bench.servers import ROOT, Running, master, started
@@ -22,7 +22,7 @@ UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
 
 
 class Load:
-    """Each run goes on counting where the last one ended, so that every report is of a new step."""
+    """Each run continues the step count of the previous one, so that every report has a new step."""
 
     def __init__(self, folder: Path, url: str, tokens: dict[int, str]) -> None:
         self._script = folder / "load.lua"
@@ -31,7 +31,7 @@ class Load:
         self._from = 0
 
     def __call__(self, until: Callable[[], object] | None = None) -> float:
-        """Milliseconds: the 99th percentile, over SECONDS or for as long as ``until`` blocks."""
+        """Returns the 99th percentile in milliseconds, over SECONDS or for as long as ``until`` blocks."""
         quoted = ",".join(f'"{token}"' for token in self._tokens.values())
         self._script.write_text(SCRIPT % (quoted, ",".join(map(str, self._tokens)), self._from))
         self._from += 10_000_000
@@ -42,12 +42,12 @@ class Load:
                 try:
                     until()
                 finally:
-                    process.send_signal(signal.SIGINT)  # it prints what it has
+                    process.send_signal(signal.SIGINT)  # makes it print its results
             output = process.communicate()[0]
-        found = re.search(r"99%\s+([\d.]+)(us|ms|s)\b", output)
-        if found is None or "Non-2xx" in output:
+        match = re.search(r"99%\s+([\d.]+)(us|ms|s)\b", output)
+        if match is None or "Non-2xx" in output:
             raise RuntimeError(output)
-        return float(found.group(1)) * UNITS[found.group(2)]
+        return float(match.group(1)) * UNITS[match.group(2)]
 
 
 def figures(rounds: int = 7) -> list[Figure]:
@@ -57,7 +57,7 @@ def figures(rounds: int = 7) -> list[Figure]:
         tempfile.TemporaryDirectory() as name,
         master(Path(name) / "data") as running,
         running.session() as admin,
-        playing(running.url, running.data, admin, 4) as tokens,
+        running_trials(running.url, running.data, admin, 4) as tokens,
     ):
         load = Load(Path(name), running.url, tokens)
         load()
@@ -74,7 +74,7 @@ def figures(rounds: int = 7) -> list[Figure]:
 
 
 class Creates:
-    """One official-style create, by a process of its own, and the load for as long as it runs."""
+    """Runs one official-style create in a process of its own, and the load for as long as it takes."""
 
     def __init__(self, running: Running) -> None:
         self._argv = [sys.executable, str(ROOT / "bench" / "reference" / "official_create.py"), running.url]

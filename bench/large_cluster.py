@@ -1,6 +1,6 @@
-"""A large cluster of simulated agents: load and memory of a quiet master, and its return after ``kill -9``.
+"""A large cluster of simulated agents: CPU and memory of a quiet master, and its restart after ``kill -9``.
 
-500 agents with 20 slots each hold 10,000 running trials; DETENT_BENCH_SECONDS shortens the ten minutes.
+500 agents with 20 slots each hold 10,000 running trials. DETENT_BENCH_SECONDS shortens the ten minutes.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from bench.submitting import until
 AGENTS, SLOTS = 500, 20
 TRIALS = AGENTS * SLOTS
 SECONDS = float(os.environ.get("DETENT_BENCH_SECONDS", "600"))
-"""Length of the quiet time."""
+"""Duration of the quiet period."""
 KILLS = 7
 MAX_CORE, MAX_GROWTH, MAX_STARTS = 0.3, 1.1, 3.0
 
@@ -86,7 +86,7 @@ def _running_trials(running: Running) -> int:
 
 
 def _restart(data: Path) -> float:
-    """Returns the seconds from the start of a master on these data, which another left by ``kill -9``, to an answer."""
+    """Returns the seconds from the start of a master on the data of one killed by ``kill -9`` to its first answer."""
     argv = [sys.executable, "-P", "-m", "determined_master", "--data", str(data), "--port", "0", "--announce"]
     began = time.perf_counter()
     with started(argv, "ready: ") as (url, process):

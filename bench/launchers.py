@@ -1,6 +1,6 @@
-"""From the start of a launch layer to the first collective, against the launcher's own command: one node and two.
+"""From the start of a launch layer to the first collective, against the launcher's own command, on one node and two.
 
-Two nodes are network namespaces, so this needs root; horovod's own command reaches the second by a real sshd.
+Two nodes are network namespaces, so this needs root. horovod's own command reaches the second by a real sshd.
 """
 
 import json
@@ -29,7 +29,7 @@ PORT = "29871"
 def figures(rounds: int = 5) -> list[Figure]:
     if os.geteuid() != 0:
         raise Skipped("only root may make machines of network namespaces")
-    found = []
+    results = []
     with tempfile.TemporaryDirectory() as name, network(2) as net, Sshd(Path(name), net.machines[1]) as sshd:
         for layer in LAYERS:
             for nodes in (1, 2):
@@ -37,12 +37,12 @@ def figures(rounds: int = 5) -> list[Figure]:
                 ours(), theirs()
                 ratios, note = paired(ours, theirs, rounds)
                 where = f"{layer}, {nodes} node{'s' if nodes > 1 else ''}"
-                found.append(Figure(f"first collective, {where} / bare", 1.15, ratios, note=f"{note} s"))
-    return found
+                results.append(Figure(f"first collective, {where} / bare", 1.15, ratios, note=f"{note} s"))
+    return results
 
 
 class Ours:
-    """The layer in every container, as the agent starts it: facts of the rendezvous in a run folder."""
+    """Runs the layer in every container as the agent starts it, with the rendezvous facts in a run folder."""
 
     def __init__(self, layer: str, net: Network, nodes: int, folder: Path) -> None:
         self._argv = [sys.executable, "-m", f"determined.launch.{layer}", SCRIPT, layer]
@@ -60,21 +60,21 @@ class Ours:
                 "container_slot_counts": [2 // len(self._machines)] * len(self._machines),
             }
             (run_dir / "info" / "rendezvous.json").write_text(json.dumps(facts))
-            told = {"DET_RUN_DIR": str(run_dir), "DET_ALLOCATION_KEY": "00" * 32, "C10D_PORT": PORT}
-            commands.append((machine, self._argv, environment(told | {"DTRAIN_SSH_PORT": "29881"})))
+            variables = {"DET_RUN_DIR": str(run_dir), "DET_ALLOCATION_KEY": "00" * 32, "C10D_PORT": PORT}
+            commands.append((machine, self._argv, environment(variables | {"DTRAIN_SSH_PORT": "29881"})))
         return until_collective(commands)
 
 
 class Theirs:
-    """The launcher's own command lines, as its manual has them."""
+    """Runs the launcher's own command lines, as its manual documents them."""
 
     def __init__(self, layer: str, net: Network, nodes: int, folder: Path, sshd: Sshd) -> None:
         machines = net.machines[:nodes]
         chief = machines[0].address if nodes > 1 else "127.0.0.1"
-        each = 2 // nodes
+        ranks_per_node = 2 // nodes
         commands: dict[str, Callable[[int], Sequence[str]]] = {
             "torch_distributed": lambda rank: [
-                *("torch.distributed.run", "--nnodes", str(nodes), "--nproc-per-node", str(each)),
+                *("torch.distributed.run", "--nnodes", str(nodes), "--nproc-per-node", str(ranks_per_node)),
                 *("--node-rank", str(rank), "--master-addr", chief, "--master-port", PORT),
             ],
             "deepspeed": lambda rank: [
@@ -89,11 +89,11 @@ class Theirs:
             ],
         }
         hosts = [m.address for m in machines] if nodes > 1 else ["127.0.0.1"]
-        (folder / f"hosts-{nodes}").write_text("".join(f"{host} slots={each}\n" for host in hosts))
+        (folder / f"hosts-{nodes}").write_text("".join(f"{host} slots={ranks_per_node}\n" for host in hosts))
         starters = machines[:1] if layer == "horovod" else machines
-        told = {"HOME": str(folder), "GLOO_SOCKET_IFNAME": "eth0" if nodes > 1 else "lo"}
+        variables = {"HOME": str(folder), "GLOO_SOCKET_IFNAME": "eth0" if nodes > 1 else "lo"}
         self._commands = [
-            (machine, [sys.executable, "-m", *commands[layer](rank), SCRIPT, layer], environment(told))
+            (machine, [sys.executable, "-m", *commands[layer](rank), SCRIPT, layer], environment(variables))
             for rank, machine in enumerate(starters)
         ]
 
@@ -102,13 +102,13 @@ class Theirs:
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
-    path = f"{Path(sys.executable).parent}:{kept['PATH']}"
-    return kept | {"PATH": path, "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu", **more}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    path = f"{Path(sys.executable).parent}:{inherited['PATH']}"
+    return inherited | {"PATH": path, "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu", **more}
 
 
 def until_collective(commands: Sequence[tuple[Machine, Sequence[str], Mapping[str, str]]]) -> float:
-    """Starts all at once; seconds to the first line of any that tells of the collective. All must end well."""
+    """Starts all commands at once. Returns the seconds to the first line that reports the collective. All must succeed."""
     start = time.perf_counter()
     taken: list[float] = []
     with ExitStack() as stack:
@@ -120,12 +120,12 @@ def until_collective(commands: Sequence[tuple[Machine, Sequence[str], Mapping[st
             )
             for machine, argv, environ in commands
         ]
-        heard: list[str] = []
+        output_lines: list[str] = []
 
         def listen(process: "subprocess.Popen[bytes]") -> None:
             assert process.stdout is not None
             for line in process.stdout:
-                heard.append(line.decode(errors="replace"))
+                output_lines.append(line.decode(errors="replace"))
                 if b"first collective: 2 workers" in line:
                     taken.append(time.perf_counter() - start)
 
@@ -135,7 +135,7 @@ def until_collective(commands: Sequence[tuple[Machine, Sequence[str], Mapping[st
         for ear in ears:
             ear.join()
     if len(taken) != 2 or any(process.returncode for process in running):
-        raise RuntimeError(f"{[p.returncode for p in running]}: {''.join(heard)[-1500:]}")
+        raise RuntimeError(f"{[p.returncode for p in running]}: {''.join(output_lines)[-1500:]}")
     return min(taken)
 
 

@@ -1,6 +1,6 @@
-"""A long log: fills a fresh database with one trial of a million lines, and measures what reading it costs the master.
+"""A long log: fills a new database with one trial of a million lines, and measures the cost of reading it.
 
-``python -m bench.long_log FOLDER [LINES]`` fills FOLDER/master.sqlite and asks for pages of it.
+``python -m bench.long_log FOLDER [LINES]`` fills FOLDER/master.sqlite and requests pages of it.
 """
 
 import sys
@@ -17,7 +17,7 @@ ERROR = "RuntimeError: the one line that is looked for"
 
 
 def fill(folder: Path, lines: int = 1_000_000, *, error_at: int = 654_321, ranks: int = 8) -> None:
-    """One ended trial; its line number ``error_at`` (from 0) is ERROR, all others tell of steps."""
+    """Stores one ended trial. Its line number ``error_at`` (from 0) is ERROR, all others report steps."""
     with datasets.database(folder) as connection:
         experiment = datasets.experiment(connection, "long log", "loss")
         datasets.trial(connection, experiment, 1)
@@ -36,12 +36,12 @@ def _lines(task: str, count: int, error_at: int, ranks: int) -> Iterator[tuple[s
 
 
 async def measure(folder: Path, *, rounds: int = 5) -> None:
-    """Prints the seconds of each question, through the whole app."""
-    async with datasets.asking(folder) as (master, client):
+    """Prints the seconds of each request, through the whole app."""
+    async with datasets.app_over(folder) as (master, client):
         page = "/detent/trials/1/logs"
         extent = (await client.get(f"{page}/extent")).json()
         middle = (extent["firstId"] + extent["lastId"]) // 2
-        asked: dict[str, tuple[str, dict[str, Any]]] = {
+        requests: dict[str, tuple[str, dict[str, Any]]] = {
             "newest page": (page, {}),
             "newest page of 2000": (page, {"limit": 2000}),
             "page before the middle": (page, {"before": middle}),
@@ -54,7 +54,7 @@ async def measure(folder: Path, *, rounds: int = 5) -> None:
             "search, at once": (page, {"search": "LOSS"}),
             "expression, in vain": (page, {"search": "nowhere .* found$", "regex": True}),
         }
-        for name, (path, query) in asked.items():
+        for name, (path, query) in requests.items():
             await datasets.measured(name, lambda p=path, q=query: client.get(p, params=q), rounds)  # type: ignore[misc]
 
         async def first_extent() -> httpx.Response:

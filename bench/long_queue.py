@@ -1,8 +1,8 @@
-"""A queue of 100,000 in the database: what a tick of the scheduler takes, and for how long others wait meanwhile.
+"""A queue of 100,000: the duration of a scheduler tick, and the delay of other requests meanwhile.
 
-The tick is that of the master: ``AgentManager.reconcile`` on a database, from the commit that ended a running trial to the
-commit that placed the next one. ``/info`` is asked of a master that runs, while ``det why`` and changes of priorities
-are asked for and a provider decides after each of them.
+The tick is the master's: ``AgentManager.reconcile`` on a database, from the commit that ended a running trial to the
+commit that placed the next one. ``/info`` is requested from a running master, together with ``det why`` and changes of
+priorities, while a provider decides after each of them.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ POOLS = {"DET_MASTER_RESOURCE_POOLS": json.dumps([{"pool_name": "default", "prov
 
 
 class Ticking:
-    """A master without loops, over a queue of ``count``; each round it decides ``DECISIONS`` times."""
+    """A master without loops, over a queue of ``count``. Each round it decides ``DECISIONS`` times."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self.master: Services = build(Settings(data=folder))
@@ -78,22 +78,22 @@ class Ticking:
 
 
 async def ticks(folder: Path, rounds: int) -> tuple[list[float], str]:
-    """Returns the ratios of a tick with the long queue to one with the short queue, and both in words."""
+    """Returns the ratios of a tick with the long queue to one with the short queue, and both as text."""
     short, long = Ticking(folder / "short", SHORT + rounds * DECISIONS), Ticking(folder / "long", LONG)
-    for each in (short, long):
-        await each.begin()
+    for queue in (short, long):
+        await queue.begin()
     pairs = [(await long.round(), await short.round()) for _ in range(rounds)]
-    for each in (short, long):
-        await each.close()
+    for queue in (short, long):
+        await queue.close()
     median = [statistics.median(some) for some in zip(*pairs, strict=True)]
     return [a / b for a, b in pairs], f"{median[0] * 1e3:.2f} ms against {median[1] * 1e3:.2f} ms"
 
 
 def answers(folder: Path) -> tuple[list[float], list[float], str]:
-    """Returns the 99th percentile of ``/info`` in milliseconds for each third of the questions, the times of ``det why``
-    in milliseconds, and the memory of the master in words."""
+    """Returns the 99th percentile of ``/info`` in milliseconds for each third of the requests, the times of ``det why``
+    in milliseconds, and the memory of the master as text."""
     with master(folder):
-        pass  # it makes the database
+        pass  # it creates the database
     engine = create_engine(f"sqlite:///{folder / 'master.sqlite'}")
     with engine.begin() as connection:
         fill(connection, LONG)
@@ -119,7 +119,7 @@ def answers(folder: Path) -> tuple[list[float], list[float], str]:
             times.append(taken)
         memory = f"{resident_mib(running.process.pid):.0f} MiB"
         agent.stop()
-    return [sorted(each)[int(len(each) * 0.99)] for each in times], whys, memory
+    return [sorted(third)[int(len(third) * 0.99)] for third in times], whys, memory
 
 
 def _ask(running: Running, over: threading.Event, taken: list[float]) -> None:

@@ -1,6 +1,6 @@
-"""Long curves: fills a fresh database with runs of one metric, and measures what drawing them costs the master.
+"""Long curves: fills a new database with runs of one metric, and measures the master's cost of drawing them.
 
-``python -m bench.long_series FOLDER [RUNS [POINTS]]`` fills FOLDER/master.sqlite and asks for all of them at once.
+``python -m bench.long_series FOLDER [RUNS [POINTS]]`` fills FOLDER/master.sqlite and requests all of them at once.
 """
 
 import json
@@ -21,8 +21,8 @@ from determined_master.metric_series.series_points import Points
 
 
 def fill(folder: Path, runs: int = 100, points: int = 100_000, *, metric: str = "loss", reports: bool = True) -> None:
-    """One experiment of ``runs`` ended trials, each of ``points`` reports, packed as the master packs them. Without
-    ``reports`` the packed points alone, in a tenth of the time; curves look the same."""
+    """Stores an experiment of ``runs`` ended trials with ``points`` reports each, packed as the master packs them.
+    Without ``reports`` only the packed points are stored, in a tenth of the time; curves look the same."""
     with datasets.database(folder) as connection:
         experiment = datasets.experiment(connection, "long series", metric)
         for run in range(runs):
@@ -70,7 +70,7 @@ def _run(connection: sqlite3.Connection, experiment: int, run: int, count: int, 
 
 
 def _curve(run: int, count: int) -> Points:
-    """A loss that falls, with noise, and one peak of which a drawing must not lose sight."""
+    """Returns a decreasing loss with noise and one peak that a drawing must preserve."""
     noise = random.Random(run)
     values = array("d", (math.exp(-4 * i / count) + 0.05 * noise.random() + run / 500 for i in range(count)))
     if count:
@@ -85,8 +85,9 @@ def _rows(trial: int, first: int, points: Points, metric: str) -> Iterator[tuple
 
 
 async def measure(folder: Path, *, rounds: int = 5) -> None:
-    """Prints the seconds of each question, through the whole app, and the longest that the event loop stood still."""
-    async with datasets.asking(folder) as (_master, client):
+    """Prints the seconds of each request through the whole app, and the longest time for which the event loop was
+    blocked."""
+    async with datasets.app_over(folder) as (_master, client):
         names = (await client.get("/detent/experiments/1/metric-names")).json()["metrics"]
         metrics = [{key: names[0][key] for key in ("group", "name")}]
         trials = (await client.get("/api/v1/experiments/1")).json()["experiment"]["trialIds"][:100]

@@ -1,4 +1,4 @@
-"""The machine that figures were taken on."""
+"""Describes the machine of a benchmark."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def kind() -> str:
-    """One line: no name, no path."""
+    """Returns one line without a host name or a path."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return (
         f"{os.cpu_count()} cores ({_processor()}), {memory:.0f} GiB, Linux {platform.release().split('-')[0]}, "

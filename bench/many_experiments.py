@@ -31,10 +31,10 @@ searcher: {name: single, metric: loss}
 
 
 def fill(folder: Path, *, experiments: int = EXPERIMENTS, metrics: int = METRICS) -> None:
-    """A data folder that a master may be started on. Values stand in the tables that lists read; of the trials' own
-    summaries only the searcher's metric does, else they alone would be gigabytes."""
+    """Fills a data folder for a master. Values are stored in the tables that lists read. The trials' own summaries
+    contain only the searcher's metric; all metrics would need gigabytes."""
     with master(folder):
-        pass  # it makes the first rows, the password and every index
+        pass  # it creates the first rows, the password and every index
     connection = sqlite3.connect(folder / "master.sqlite", isolation_level=None)
     for pragma in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-500000", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
@@ -70,8 +70,15 @@ def _add_experiments(connection: sqlite3.Connection, count: int, choice: random.
     marks = ({"label": word, "experiment_id": i} for i in ids for word in labels[i - 1])
     _insert(connection, "experiment_labels", marks)
     for name, kind in (("lr", "number"), ("width", "number"), ("optimizer", "text")):
-        held = [h[name] for h in hparams]
-        _column(connection, "hyperparameter", f"hp.{name}", kind, ((i, *_halves(held[i - 1])) for i in ids), count)
+        columns_of_experiment = [h[name] for h in hparams]
+        _column(
+            connection,
+            "hyperparameter",
+            f"hp.{name}",
+            kind,
+            ((i, *_halves(columns_of_experiment[i - 1])) for i in ids),
+            count,
+        )
     for name, value in _scalars(config, "config"):
         kind = "text" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "number"
         _column(connection, "config", name, kind, ((i, *_halves(value)) for i in ids), count)
@@ -80,7 +87,7 @@ def _add_experiments(connection: sqlite3.Connection, count: int, choice: random.
 
 
 def _add_metrics(connection: sqlite3.Connection, experiments: int, metrics: int, choice: random.Random) -> None:
-    connection.execute("DROP INDEX ix_column_values_experiment")  # made in one go afterwards
+    connection.execute("DROP INDEX ix_column_values_experiment")  # created in one go afterwards
     noise = [choice.random() for _ in range(experiments + metrics)]
     for number in range(metrics - 1):
         some = noise[number : number + experiments]
@@ -194,8 +201,8 @@ def _trial(number: int, hparams: dict[str, Any], loss: float) -> dict[str, Any]:
 
 
 def _summary(number: int, loss: float) -> dict[str, Any]:
-    found = {"experiment_id": number, "project_id": 1, "num_trials": 1, "trial_id": number, "source_trial_id": number}
-    return found | {"searcher_metric_value": loss, "checkpoint_count": 0, "checkpoint_size": 0}
+    row = {"experiment_id": number, "project_id": 1, "num_trials": 1, "trial_id": number, "source_trial_id": number}
+    return row | {"searcher_metric_value": loss, "checkpoint_count": 0, "checkpoint_size": 0}
 
 
 def _where(column: str, operator: str, value: Any) -> str:
@@ -204,7 +211,7 @@ def _where(column: str, operator: str, value: Any) -> str:
 
 
 def questions(session: Session, metrics: int = METRICS) -> dict[str, tuple[float, Callable[[], object]]]:
-    """What a page asks for, each with its bound in seconds."""
+    """Returns the requests of a page, each with its bound in seconds."""
     name = "training.layer{:04d}/gradient_norm.{}".format
     last = metrics - 2
     ten = [name(last * i // 9, "mean") for i in range(9)] + ["hp.optimizer"]

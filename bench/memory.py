@@ -1,4 +1,4 @@
-"""Memory of a master 10 s after it is ready, with one agent connected and one sign-in done."""
+"""Memory of a master 10 s after it is ready, with one agent connected and one sign-in."""
 
 import sys
 import tempfile
@@ -15,13 +15,13 @@ SECONDS = 10.0
 
 
 def figures(rounds: int = 7) -> list[Figure]:
-    """All masters idle beside each other: what one holds does not depend on the others."""
+    """All masters idle at the same time, since the memory of one does not depend on the others."""
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         masters = [_with_agent(stack, Path(name) / str(number)) for number in range(rounds)]
         time.sleep(SECONDS)
-        held = [resident_mib(running.process.pid) for running in masters]
-    ratios = [mebibytes / LIMIT_MIB for mebibytes in held]
-    note = f"{min(held):.1f} to {max(held):.1f} MiB"
+        resident = [resident_mib(running.process.pid) for running in masters]
+    ratios = [mebibytes / LIMIT_MIB for mebibytes in resident]
+    note = f"{min(resident):.1f} to {max(resident):.1f} MiB"
     return [Figure(f"master VmRSS, one agent, one login / {LIMIT_MIB} MiB", 1.0, ratios, note=note)]
 
 

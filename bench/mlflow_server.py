@@ -26,7 +26,7 @@ def program() -> Path:
 
 @contextmanager
 def mlflow(folder: Path) -> Iterator[str]:
-    """Its address."""
+    """Yields the address of the server."""
     folder.mkdir()
     url = f"http://127.0.0.1:{_free_port()}"
     argv = [str(program()), "server", "--host", "127.0.0.1", "--port", url.rpartition(":")[2], "--workers", "1"]
@@ -48,7 +48,7 @@ def mlflow(folder: Path) -> Iterator[str]:
 
 
 def add_runs(url: str, names: list[str]) -> None:
-    """An experiment of two ended runs for each name."""
+    """Adds an experiment with two ended runs for each name."""
     with httpx.Client(base_url=f"{url}/api/2.0/mlflow/", timeout=60) as client:
         for name in names:
             experiment = client.post("experiments/create", json={"name": name}).raise_for_status().json()
@@ -63,9 +63,9 @@ def add_runs(url: str, names: list[str]) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _until_up(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,5 @@
-"""Trials a second that only report one metric, against their three interpreter starts alone; CPU of the master a trial.
+"""Trials per second that only report one metric, against their three interpreter starts alone; the master's CPU per
+trial.
 
 A trial starts three interpreters: the shim, the entry program, and the script, which imports ``determined.core``.
 """
@@ -56,15 +57,15 @@ def figures(rounds: int = 7) -> list[Figure]:
 
 
 def _until_ended(data: Path, experiment: int) -> None:
-    """Looks into the master's database, because requests would cost the master CPU too."""
+    """Polls the master's database, since requests would add CPU time to the master."""
     with closing(sqlite3.connect(f"file:{data / 'master.sqlite'}?mode=ro", uri=True)) as database:
         query = "SELECT end_time FROM experiments WHERE id = ?"
         until(lambda: database.execute(query, [experiment]).fetchone()[0], f"the end of experiment {experiment}")
 
 
 def _starts_alone() -> float:
-    """Returns how many times a second three interpreters start one after the other, as many at once as there are
-    slots."""
+    """Returns how many times per second three interpreters start one after another, with as many in parallel as there
+    are slots."""
 
     def three(_: int) -> None:
         for program in STARTS:

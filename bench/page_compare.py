@@ -1,6 +1,6 @@
-"""A hundred runs of 100,000 points beside each other: from the address to all curves of the first panel.
+"""A comparison of a hundred runs of 100,000 points: from the address to all curves of the first panel.
 
-``python -m bench.page_compare [FOLDER]``: FOLDER as ``python -m bench.long_series FOLDER`` fills it.
+``python -m bench.page_compare [FOLDER]``: FOLDER as filled by ``python -m bench.long_series FOLDER``.
 """
 
 import sys
@@ -30,7 +30,7 @@ _COLOURS = """() => {
 
 @contextmanager
 def filled(argument: list[str]) -> Iterator[Running]:
-    """A master on it; ``admin`` has the password that filling gives."""
+    """Yields a master on the data. ``admin`` has the password of the filled database."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(argument[0]) if argument else Path(name)
         if not argument:
@@ -53,7 +53,7 @@ def figures(folder: list[str] | None = None, rounds: int = 7) -> list[Figure]:
 
 
 def _check(page: Page) -> None:
-    """Not an empty canvas: eight colours of lines, and what lies between them."""
+    """Checks that the canvas is not empty: lines of eight colours."""
     colours = page.evaluate(_COLOURS)
     if colours < 8:
         raise RuntimeError(f"the panel has {colours} colours")

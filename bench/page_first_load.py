@@ -1,4 +1,4 @@
-"""The first look at the page with an empty cache, against MLflow's: bytes of code, and time until ready for input."""
+"""The first visit of the page with an empty cache, against MLflow's: bytes of code, and time until ready for input."""
 
 import statistics
 import tempfile
@@ -20,7 +20,7 @@ _CONFIG = "name: {}\nentrypoint: 'true'\nsearcher: {{name: single, metric: loss,
 
 
 class Loads:
-    """Each call is one load of one page in a browser context of its own; bytes are kept beside its seconds."""
+    """Each call loads one page in a new browser context and returns the seconds. ``bytes``: bytes of code of each load."""
 
     def __init__(self, browser: Browser, url: str, row: str, running: Running | None = None) -> None:
         self._browser, self._url, self._row, self._running = browser, url, row, running
@@ -52,7 +52,7 @@ def _is_code(mime: str) -> bool:
 
 
 @contextmanager
-def _both() -> Iterator[tuple[Running, str]]:
+def _servers() -> Iterator[tuple[Running, str]]:
     with tempfile.TemporaryDirectory() as name, mlflow_server.mlflow(Path(name) / "mlflow") as url:
         mlflow_server.add_runs(url, NAMES)
         with cluster(Path(name) / "data") as running:
@@ -60,14 +60,14 @@ def _both() -> Iterator[tuple[Running, str]]:
             source.write_text("")
             files = context_of(Path(name) / "context", [source])
             with running.session() as session:
-                for each in NAMES:
-                    until_completed(session, create(session, _CONFIG.format(each), files)[0])
+                for experiment_name in NAMES:
+                    until_completed(session, create(session, _CONFIG.format(experiment_name), files)[0])
             yield running, url
 
 
 def figures(rounds: int = 9) -> list[Figure]:
     mlflow_server.program()
-    with chromium() as browser, _both() as (running, url):
+    with chromium() as browser, _servers() as (running, url):
         ours = Loads(browser, f"{running.url}/", ROW, running)
         theirs = Loads(browser, f"{url}/#/experiments", mlflow_server.ROW)
         ours(), theirs()  # both servers read their files once

@@ -1,6 +1,6 @@
-"""Ten tabs of one browser left open on a running search: what they hold, and what they cost the master.
+"""Ten tabs of one browser left open on a running search: their memory, and their cost to the master.
 
-``python -m bench.page_idle [SECONDS]``; ten minutes for the figure.
+``python -m bench.page_idle [SECONDS]``; the figure needs ten minutes.
 """
 
 import os
@@ -43,10 +43,10 @@ def figures(seconds: float = SECONDS) -> list[Figure]:
             raise RuntimeError(search.faults[0])
     growth = [b / a for a, b in zip(before, after, strict=True)]
     load = f"{TRIALS} trials, {A_SECOND:g} reports a second each"
-    held = f"{statistics.median(before) / 2**20:.1f} to {statistics.median(after) / 2**20:.1f} MiB in {seconds - first:.0f} s, {load}"
+    memory = f"{statistics.median(before) / 2**20:.1f} to {statistics.median(after) / 2**20:.1f} MiB in {seconds - first:.0f} s, {load}"
     cost = f"{100 * with_pages:.1f} % of a core with {PAGES} pages, {100 * alone:.1f} % without, {load}"
     return [
-        Figure(f"{PAGES} idle pages: heap at the end / after {first:.0f} s", 1.1, growth, note=held),
+        Figure(f"{PAGES} idle pages: heap at the end / after {first:.0f} s", 1.1, growth, note=memory),
         Figure(f"the master's time for {PAGES} idle pages", 5, [100 * (with_pages - alone)], unit="%", note=cost),
     ]
 
@@ -56,7 +56,7 @@ def _opened(created: BrowserContext, url: str) -> Page:
 
 
 def _heap(page: Page, created: BrowserContext) -> float:
-    """Bytes that are held after everything that nobody holds is gone."""
+    """Returns the bytes of the heap after garbage collection."""
     wire = created.new_cdp_session(page)
     for _ in range(2):
         wire.send("HeapProfiler.collectGarbage")
@@ -66,7 +66,7 @@ def _heap(page: Page, created: BrowserContext) -> float:
 
 
 def _share(process: int, seconds: float, page: Page | None = None) -> float:
-    """Of one core, over so many seconds; ``page`` is looked after meanwhile."""
+    """Returns the share of one core over this period. ``page``: processes the events of this page meanwhile."""
     start, used = time.monotonic(), _used(process)
     if page is None:
         time.sleep(seconds)
@@ -76,13 +76,13 @@ def _share(process: int, seconds: float, page: Page | None = None) -> float:
 
 
 def _used(process: int) -> float:
-    """Seconds of processor time."""
+    """Returns the seconds of processor time."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def _is_current(page: Page, experiment: int) -> None:
-    """A page that had lost its stream would cost nothing."""
+    """Checks that the page still receives changes, since a page without its stream would cost nothing."""
     if page.get_by_test_id("connection-lost").count() or not page.locator(DRAWN).count():
         raise RuntimeError(f"a page of experiment {experiment} is no longer live")
 

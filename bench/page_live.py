@@ -1,4 +1,4 @@
-"""From the answer to a call that changes a state to the frame that shows it, beside a running search."""
+"""From the answer to a call that changes a state to the frame that shows it, during a running search."""
 
 import sys
 import tempfile
@@ -29,14 +29,14 @@ _SHOWN = """([selector, before]) => new Promise((done) => {
 
 
 def figures(times: int = TIMES) -> list[Figure]:
-    found = []
+    results = []
     with tempfile.TemporaryDirectory() as name, running_search(Path(name) / "data") as search:
         with chromium() as browser, context(browser, search.running) as created:
             for place, (path, selector) in PLACES.items():
                 page, _ = visible(created, search.running.url + path.format(search.experiment), selector)
                 page.wait_for_timeout(1000)
                 taken = [_change(search, page, selector) for _ in range(times)]
-                found.append(
+                results.append(
                     Figure(
                         f"a change is seen on the page of the {place}",
                         MILLISECONDS,
@@ -46,22 +46,22 @@ def figures(times: int = TIMES) -> list[Figure]:
                     )
                 )
                 page.close()
-    return found
+    return results
 
 
 def _change(search: Search, page: Page, selector: str) -> float:
-    """Milliseconds. Pausing and activating in turn."""
+    """Pauses or activates in turn. Returns the milliseconds."""
     before = page.locator(selector).first.text_content() or ""
     verb = "pause" if "running" in before else "activate"
     page.evaluate(f"(asked) => void (window.benchShown = ({_SHOWN})(asked))", [selector, before])
     search.session.post(f"/api/v1/experiments/{search.experiment}/{verb}")
     answered = time.time() * 1000
-    shown = page.evaluate("window.benchShown")
-    if shown is None:
+    shown_at = page.evaluate("window.benchShown")
+    if shown_at is None:
         raise RuntimeError(f"{verb} was not shown within {LATEST_MS / 1000:g} s")
-    # What the same change brings later (a trial's own state) is not to be taken for the next one.
+    # A later effect of the same change (a trial's own state) must not be taken for the next change.
     page.wait_for_timeout(700)
-    return float(shown) - answered
+    return float(shown_at) - answered
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A log of a million lines: its first page, and the jump to its one error.
+"""A log of a million lines: its first page, and the jump to its only error.
 
-``python -m bench.page_log [FOLDER]``: FOLDER as ``python -m bench.long_log FOLDER`` fills it.
+``python -m bench.page_log [FOLDER]``: FOLDER as filled by ``python -m bench.long_log FOLDER``.
 """
 
 import sys

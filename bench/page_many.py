@@ -1,6 +1,6 @@
 """The list of 10,000 experiments with 2,000 metric names each: opened, scrolled, and its columns chosen.
 
-``python -m bench.page_many [FOLDER]``: FOLDER as ``python -m bench.many_experiments FOLDER`` fills it.
+``python -m bench.page_many [FOLDER]``: FOLDER as filled by ``python -m bench.many_experiments FOLDER``.
 """
 
 import sys
@@ -71,7 +71,7 @@ def figures(folder: list[str] | None = None, rounds: int = 7) -> list[Figure]:
     seconds, pickers = [], []
     ours: list[dict[str, list[float]]] = []
     empty: list[dict[str, list[float]]] = []
-    path = "/?" + urlencode([("col", each) for each in ["id", "name", "state", *COLUMNS]])
+    path = "/?" + urlencode([("col", column) for column in ["id", "name", "state", *COLUMNS]])
     with filled(folder or []) as data, master(data) as running, chromium() as browser:
         for _ in range(rounds):
             with context(browser, running) as created:
@@ -86,7 +86,7 @@ def figures(folder: list[str] | None = None, rounds: int = 7) -> list[Figure]:
                 page = created.new_page()
                 page.set_content(_EMPTY)
                 empty.append(_scrolled(page))
-    longest = [max(each["frames"]) for each in ours]
+    longest = [max(scroll["frames"]) for scroll in ours]
     return [
         Figure(f"list of {EXPERIMENTS} x {METRICS}: first rows", 1.0, seconds, unit="s"),
         Figure("the same, scrolled: longest frame", FRAME_MS, longest, unit="ms", note=_words(ours, empty)),
@@ -99,10 +99,10 @@ def _scrolled(page: Page) -> Any:
 
 
 def _words(ours: list[dict[str, list[float]]], empty: list[dict[str, list[float]]]) -> str:
-    frames = [length for each in ours for length in each["frames"]]
+    frames = [length for scroll in ours for length in scroll["frames"]]
     over = sum(length > FRAME_MS for length in frames)
-    task = max((length for each in ours for length in each["tasks"]), default=0.0)
-    blank = max(length for each in empty for length in each["frames"])
+    task = max((length for scroll in ours for length in scroll["tasks"]), default=0.0)
+    blank = max(length for scroll in empty for length in scroll["frames"])
     return f"{over} of {len(frames)} over {FRAME_MS} ms, longest task {task:.0f} ms; an empty page's longest frame {blank:.0f} ms"
 
 

@@ -1,7 +1,7 @@
-"""What an open page costs the wire: requests and bytes a minute beside live runs, a second visit, and new log lines.
+"""Network cost of an open page: requests and bytes per minute during live runs, a second visit, and new log lines.
 
 ``python -m bench.page_wire [SECONDS]``: SECONDS are counted and scaled to a minute. Bytes are those that the master
-sends, heads and the stream of changes included.
+sends, headers and the stream of changes included.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _SHOWN = """(text) => new Promise((done) => {
 
 
 class Run:
-    """A trial that its task's token reports for."""
+    """A trial whose reports are sent with its task's token."""
 
     def __init__(self, url: str, trial: int, experiment: int, task: str, token: str) -> None:
         self.trial, self.experiment, self.task = trial, experiment, task
@@ -77,7 +77,7 @@ class Run:
 
 @contextmanager
 def live_runs(running: Running, session: Session, count: int) -> Iterator[list[Run]]:
-    """So many experiments of one trial each, all running on an agent that runs nothing."""
+    """Yields ``count`` experiments of one trial each, all running on an agent that runs nothing."""
     agent = FakeAgent(running.url, running.data, count)
     thread = threading.Thread(target=lambda: asyncio.run(agent.run()), daemon=True)
     thread.start()
@@ -104,7 +104,7 @@ def live_runs(running: Running, session: Session, count: int) -> Iterator[list[R
 
 @contextmanager
 def reporting(runs: list[Run]) -> Iterator[None]:
-    """Each run reports once a second meanwhile, at moments spread over it."""
+    """Each run reports once a second inside the block, at evenly spread moments."""
     ended = threading.Event()
     faults: list[str] = []
 
@@ -136,7 +136,7 @@ def reporting(runs: list[Run]) -> Iterator[None]:
 
 
 class Wire:
-    """Counts what one page costs in a stretch of time."""
+    """Counts the requests and bytes of one page over a period."""
 
     def __init__(self, counted: Counted, created: BrowserContext) -> None:
         self._counted = counted
@@ -144,19 +144,19 @@ class Wire:
         created.on("request", lambda request: self._requests.append(request.url))
 
     def minute(self, page: Page, seconds: float) -> tuple[float, float, float, str]:
-        """Returns requests a second, kB received and sent a minute, and the paths that were asked for."""
+        """Returns requests per second, kB received and sent per minute, and the requested paths."""
         before = replace(self._counted)
         self._requests.clear()
         page.wait_for_timeout(seconds * 1000)
         scale = 60 / seconds / 1000
         paths = [url.removeprefix(self._counted.url).partition("?")[0] for url in self._requests]
-        asked = ", ".join(f"{paths.count(path)} {path}" for path in sorted(set(paths)))
+        requested = ", ".join(f"{paths.count(path)} {path}" for path in sorted(set(paths)))
         received, sent = self._counted.received - before.received, self._counted.sent - before.sent
-        return len(paths) / seconds, received * scale, sent * scale, asked
+        return len(paths) / seconds, received * scale, sent * scale, requested
 
 
 def figures(seconds: float = SECONDS) -> list[Figure]:
-    found: list[Figure] = []
+    results: list[Figure] = []
     counted_for = f"{seconds:g} s scaled to a minute"
     with tempfile.TemporaryDirectory() as name, master(Path(name) / "data") as running, running.session() as session:
         _create(session, LISTED - LIVE)
@@ -165,14 +165,16 @@ def figures(seconds: float = SECONDS) -> list[Figure]:
                 with run.session() as own:
                     for _ in range(REPORTED // 100):
                         run.report(own, 100)
-            time.sleep(3)  # the index of the list follows
-            one = _measured(browser, running, runs[:1], "/", ROW, seconds)
-            note = f"{counted_for}; {one[3]}; sends {one[2]:.0f} kB"
-            found.append(Figure(f"list of {LISTED} beside one live run: requests", 0.5, [one[0]], unit="/s", note=note))
-            found.append(Figure("the same: bytes a minute", 100, [one[1]], unit="kB"))
+            time.sleep(3)  # the index of the list catches up
+            of_one_run = _measured(browser, running, runs[:1], "/", ROW, seconds)
+            note = f"{counted_for}; {of_one_run[3]}; sends {of_one_run[2]:.0f} kB"
+            results.append(
+                Figure(f"list of {LISTED} beside one live run: requests", 0.5, [of_one_run[0]], unit="/s", note=note)
+            )
+            results.append(Figure("the same: bytes a minute", 100, [of_one_run[1]], unit="kB"))
             all_of_them = _measured(browser, running, runs, "/", ROW, seconds)
             note = f"{all_of_them[0]:.2f} requests a second"
-            found.append(
+            results.append(
                 Figure(
                     f"list of {LISTED} beside {LIVE} live runs: bytes a minute",
                     400,
@@ -184,16 +186,16 @@ def figures(seconds: float = SECONDS) -> list[Figure]:
             path = f"/experiments/{runs[0].experiment}/metrics"
             curves = _measured(browser, running, runs[:1], path, DRAWN, seconds)
             note = f"{REPORTED} reports before; {curves[3]}"
-            found.append(Figure("a live run's metrics: bytes a minute", 150, [curves[1]], unit="kB", note=note))
+            results.append(Figure("a live run's metrics: bytes a minute", 150, [curves[1]], unit="kB", note=note))
             lines = _log_lines(browser, running, runs[0])
             note = f"median {statistics.median(lines):.2f} s, worst {max(lines):.2f} s of {len(lines)}"
             p95 = statistics.quantiles(lines, n=20)[18]
-            found.append(Figure("new log line shown, 95th percentile", 1.5, [p95], unit="s", note=note))
+            results.append(Figure("new log line shown, 95th percentile", 1.5, [p95], unit="s", note=note))
             _create(session, MANY - LISTED)
             time.sleep(3)
             visits = _second_visits(browser, running)
-            found.append(Figure(f"second visit with {MANY} experiments", 60, visits, unit="kB"))
-    return found
+            results.append(Figure(f"second visit with {MANY} experiments", 60, visits, unit="kB"))
+    return results
 
 
 def _create(session: Session, count: int) -> None:
@@ -213,8 +215,8 @@ def _measured(
 
 
 def _second_visits(browser: Browser, running: Running, times: int = 3) -> list[float]:
-    """The kilobytes of a page opened anew in a window that has opened it before."""
-    found = []
+    """Returns the kilobytes of a page that is opened again in the same window."""
+    kilobytes = []
     with counting_proxy(running.url) as counted, context(browser, replace(running, url=counted.url)) as created:
         page, _ = visible(created, counted.url + "/", ROW)
         page.wait_for_timeout(2000)
@@ -223,13 +225,13 @@ def _second_visits(browser: Browser, running: Running, times: int = 3) -> list[f
             before = counted.received
             page, _ = visible(created, counted.url + "/", ROW)
             page.wait_for_timeout(2000)
-            found.append((counted.received - before) / 1000)
-    return found
+            kilobytes.append((counted.received - before) / 1000)
+    return kilobytes
 
 
 def _log_lines(browser: Browser, running: Running, run: Run, count: int = LINES) -> list[float]:
-    """Seconds from the answer to a line's report until the frame that shows it, beside a report each second."""
-    found = []
+    """Returns the seconds from the answer to a line's report until the frame that shows it, with a report each second."""
+    seconds = []
     with context(browser, running) as created, reporting([run]), run.session() as session:
         _line(session, run, "first")
         page, _ = visible(created, f"{running.url}/experiments/{run.experiment}/logs", "[data-testid=log-line]")
@@ -240,12 +242,12 @@ def _log_lines(browser: Browser, running: Running, run: Run, count: int = LINES)
             page.evaluate(f"(text) => void (window.benchLine = ({_SHOWN})(text))", text)
             _line(session, run, text)
             answered = time.time() * 1000
-            shown = page.evaluate("window.benchLine")
-            if shown is None:
+            shown_at = page.evaluate("window.benchLine")
+            if shown_at is None:
                 raise RuntimeError(f"line {number} was not shown within 20 s")
-            found.append((float(shown) - answered) / 1000)
+            seconds.append((float(shown_at) - answered) / 1000)
             page.wait_for_timeout(200 + 37 * number % 400)
-    return found
+    return seconds
 
 
 def _line(session: Session, run: Run, text: str) -> None:

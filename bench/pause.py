@@ -1,4 +1,4 @@
-"""From the request to pause to the free slot, against one step, one save and the end of an interpreter."""
+"""From the request to pause to the free slot, against one step, one save and the exit of an interpreter."""
 
 import os
 import random
@@ -55,7 +55,7 @@ def _ratios(config: str, launcher: Sequence[str], rounds: int) -> tuple[list[flo
 
 
 class Paused:
-    """Each call lets the trial train some steps, then pauses it at a random moment and leaves it paused."""
+    """Each call lets the trial train some steps, pauses it at a random moment and leaves it paused."""
 
     def __init__(self, session: Session, experiment: int, trial: int, moments: random.Random) -> None:
         self._session = session
@@ -71,10 +71,10 @@ class Paused:
         time.sleep(self._moments.uniform(0, 0.1))
         start = time.perf_counter()
         session.post(f"{self._experiment}/pause")
-        until(self._is_free, "the free slot", pause=0.02)  # more often, and the looking itself would slow it
+        until(self._is_free, "the free slot", pause=0.02)  # more frequent polling would slow it down
         taken = time.perf_counter() - start
         checkpoints = session.get(f"{self._experiment}/checkpoints")["checkpoints"]
-        saved = max(int(each["metadata"]["steps_completed"]) for each in checkpoints)
+        saved = max(int(checkpoint["metadata"]["steps_completed"]) for checkpoint in checkpoints)
         if saved != self._steps():
             raise RuntimeError(f"the newest checkpoint is of step {saved}, the newest report of {self._steps()}")
         return taken
@@ -88,7 +88,7 @@ class Paused:
 
 
 def _bare(running: Running, context: Path, launcher: Sequence[str]) -> float:
-    """On the file system that the cluster's checkpoints lie on."""
+    """Runs the reference on the file system of the cluster's checkpoints. Returns its seconds."""
     folder = running.data.parent / "bare"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

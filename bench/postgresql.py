@@ -1,4 +1,4 @@
-"""Masters on PostgreSQL: rows stored a second against COPY of the same rows, latency against a master on SQLite."""
+"""Masters on PostgreSQL: rows stored per second against COPY of the same rows, and latency against a master on SQLite."""
 
 import statistics
 import sys
@@ -13,7 +13,7 @@ import psycopg
 from sqlalchemy import Connection
 from tests.support.postgresql import Server
 
-from bench.fake_agent import playing
+from bench.fake_agent import running_trials
 from bench.figure import Figure, paired
 from bench.servers import Running, master
 from determined.client.session import Session
@@ -27,12 +27,12 @@ from determined_master.metrics.report import Report
 COUNT = 20_000
 """Rows of one measurement."""
 GROUP = 512
-"""Rows of one transaction: the group writer's most."""
+"""Rows of one transaction: the maximum of the group writer."""
 REQUESTS = 200
 
 
 def figures(rounds: int = 7) -> list[Figure]:
-    server = Server()  # with fsync and synchronous_commit as PostgreSQL has them
+    server = Server()  # with PostgreSQL's default fsync and synchronous_commit
     server.start()
     try:
         with tempfile.TemporaryDirectory() as name:
@@ -48,8 +48,8 @@ def _figures(server: Server, folder: Path, rounds: int) -> list[Figure]:
         master(folder / "postgresql", database_url=url) as running,
         running.session() as admin,
         lite.session() as lite_admin,
-        playing(running.url, running.data, admin, 4) as tokens,
-        playing(lite.url, lite.data, lite_admin, 4),
+        running_trials(running.url, running.data, admin, 4) as tokens,
+        running_trials(lite.url, lite.data, lite_admin, 4),
     ):
         trials = list(tokens)
         task = str(admin.get(f"/api/v1/trials/{trials[0]}")["trial"]["taskId"])
@@ -72,7 +72,7 @@ class _Reports:
         self._step = 0
 
     def stored(self) -> float:
-        """Returns rows stored a second."""
+        """Returns rows stored per second."""
         metrics = {"loss": 0.123456, "accuracy": 0.91, "lr": 0.001}
         now, trials = datetime.now(UTC), self._trials
         reports = [
@@ -84,18 +84,18 @@ class _Reports:
 
 
 def _insert_reports(connection: Connection, reports: Sequence[Report]) -> None:
-    rows = [ingest_repository.new_report(each, to_micros(each.reported_at), None) for each in reports]
+    rows = [ingest_repository.new_report(report, to_micros(report.reported_at), None) for report in reports]
     ingest_repository.insert_many(connection, rows)
 
 
 def _logged(url: str, task: str) -> float:
-    """Returns log lines stored a second."""
+    """Returns log lines stored per second."""
     line = Line(task, "step 1200 of 90000: loss 0.123456, accuracy 0.91, 1.3 s a batch", datetime.now(UTC), "INFO")
     return _stored(url, log_repository.insert_lines, [line.values() | {"is_error": False} for _ in range(COUNT)])
 
 
 def _stored(url: str, insert: Callable[[Connection, Sequence[Any]], None], rows: Sequence[Any]) -> float:
-    """Returns rows a second, from the master's values to the commit of the last group."""
+    """Returns rows per second, from the master's values to the commit of the last group."""
     engine = make_group_engine(url)
     with engine.connect() as connection:
         began = time.perf_counter()
@@ -108,13 +108,13 @@ def _stored(url: str, insert: Callable[[Connection, Sequence[Any]], None], rows:
 
 
 def _copied(url: str, table: str) -> float:
-    """Returns rows a second of a COPY of a table's newest rows into a table of the same columns and indexes, a
+    """Returns rows per second of a COPY of a table's newest rows into a table with the same columns and indexes, with a
     commit after each group."""
     with psycopg.connect(url.replace("+psycopg", "")) as connection:
         connection.execute(f"CREATE TABLE copied (LIKE {table} INCLUDING ALL)")
         names = [
-            each[0]
-            for each in connection.execute(
+            column[0]
+            for column in connection.execute(
                 "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND column_name <> 'id'",
                 [table],
             )
@@ -140,9 +140,9 @@ def _newest_rows(connection: psycopg.Connection[Any], table: str, columns: str) 
 
 
 def _p95(running: Running, session: Session) -> float:
-    """Returns the 95th percentile of the seconds of what a person's page asks for, and of a change of a name."""
+    """Returns the 95th percentile of the seconds of a page's requests and of a change of a name."""
     trial = session.get("/api/v1/experiments/1/trials")["trials"][0]["id"]
-    asked: list[Callable[[], object]] = [
+    requests: list[Callable[[], object]] = [
         lambda: session.get("/api/v1/experiments", query={"limit": 50}),
         lambda: session.get("/api/v1/experiments/1"),
         lambda: session.get(f"/api/v1/trials/{trial}"),
@@ -152,7 +152,7 @@ def _p95(running: Running, session: Session) -> float:
     seconds = []
     for number in range(REQUESTS):
         began = time.perf_counter()
-        asked[number % len(asked)]()
+        requests[number % len(requests)]()
         seconds.append(time.perf_counter() - began)
     return statistics.quantiles(seconds, n=20)[-1]
 

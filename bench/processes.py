@@ -1,4 +1,4 @@
-"""Programs run and timed from start to end, and the installed ``det``."""
+"""Runs and times programs, and finds the installed ``det``."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from bench.figure import Skipped
 
 
 def det() -> str:
-    """The console script of this environment."""
+    """Returns the console script of this environment. Raises Skipped if it is not installed."""
     script = Path(sys.executable).parent / "det"
     if not script.exists():
         raise Skipped(f"no det beside {Path(sys.executable).name}: install the distribution first")
@@ -19,7 +19,7 @@ def det() -> str:
 
 
 def seconds(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> float:
-    """Wall time from start to end of a program that must succeed."""
+    """Returns the wall time of a program from start to end. It must succeed."""
     start = time.perf_counter()
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment
@@ -31,17 +31,18 @@ def seconds(argv: Sequence[str], environment: Mapping[str, str] | None = None) -
 
 
 def seconds_to(line: str, argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None) -> float:
-    """From the start of a program to the first line of its output that holds ``line``; then it is run to its end."""
+    """Returns the seconds from the start of a program to the first line of its output that contains ``line``. Then runs
+    it to its end."""
     start = time.perf_counter()
     with subprocess.Popen(
         argv, cwd=cwd, env=environment or dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         assert process.stdout is not None
-        taken, heard = 0.0, []
-        for found in process.stdout:
-            if not taken and line in found.decode():
+        taken, output = 0.0, []
+        for output_line in process.stdout:
+            if not taken and line in output_line.decode():
                 taken = time.perf_counter() - start
-            heard.append(found.decode())
+            output.append(output_line.decode())
     if not taken or process.returncode:
-        raise RuntimeError(f"{' '.join(argv[:4])} ended with {process.returncode}: {''.join(heard)[-800:]}")
+        raise RuntimeError(f"{' '.join(argv[:4])} ended with {process.returncode}: {''.join(output)[-800:]}")
     return taken

@@ -25,7 +25,7 @@ def figures(rounds: int = 7) -> list[Figure]:
             return taken[-1]
 
         ratios, note = paired(back, lambda: cold_start(Path(name) / "alone"), rounds)
-    seconds = ", ".join(f"{each:.2f}" for each in taken)
+    seconds = ", ".join(f"{duration:.2f}" for duration in taken)
     return [
         Figure("back after kill -9 of the master / its start", 2.0, ratios, note=f"{note} s"),
         Figure("back after kill -9 of the master", MAX_SECONDS, taken, unit="s", note=f"{seconds}"),
@@ -33,12 +33,12 @@ def figures(rounds: int = 7) -> list[Figure]:
 
 
 def master_of(supervisor: int) -> int:
-    """The pid of the master that this `det up` runs."""
+    """Returns the pid of the master of this `det up`."""
 
     def look() -> int:
         children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-        found = [int(pid) for pid in children if b"determined_master" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-        return found[0] if found else 0
+        pids = [int(pid) for pid in children if b"determined_master" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        return pids[0] if pids else 0
 
     return until(look, "a master")
 
@@ -63,7 +63,8 @@ def is_healthy(port: int) -> bool:
 
 
 def cold_start(data: Path) -> float:
-    """Until the first answer of a master whose database is there already; made at the first call."""
+    """Returns the seconds until the first answer of a master whose database exists. The first call creates the
+    database."""
     argv = [sys.executable, "-P", "-m", "determined_master", "--data", str(data), "--port", "0", "--announce"]
     if not data.exists():
         with started(argv, "ready: "):

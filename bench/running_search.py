@@ -1,4 +1,4 @@
-"""A search that runs without anything being trained: its trials report through the real API with their tasks' tokens."""
+"""A search that runs without training: its trials report through the real API with their tasks' tokens."""
 
 import threading
 import time
@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.fake_agent import playing
+from bench.fake_agent import running_trials
 from bench.servers import Running, master
 from determined.client.session import Session
 
 TRIALS = 4
 A_SECOND = 2.0
-"""Reports of each trial."""
+"""Reports of each trial per second."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Search:
 @contextmanager
 def running_search(folder: Path) -> Iterator[Search]:
     with master(folder) as running, running.session() as session:
-        with playing(running.url, running.data, session, TRIALS) as tokens:
+        with running_trials(running.url, running.data, session, TRIALS) as tokens:
             ended = threading.Event()
             faults: list[str] = []
             threads = [

@@ -1,5 +1,5 @@
-"""The scheduler with priorities and preemption: its algorithm against a bare one. Each figure with a database is in
-``long_queue``."""
+"""The scheduler with priorities and preemption: its algorithm against a minimal one. ``long_queue`` has the figures
+with a database."""
 
 import gc
 import random
@@ -16,7 +16,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def requests(count: int) -> list[tuple[int, int]]:
-    """Priority and slots of each."""
+    """Returns priority and slots of each request."""
     rng = random.Random(1)
     return [(rng.randrange(1, 100), rng.choice((1, 1, 1, 2, 4))) for _ in range(count)]
 
@@ -41,8 +41,8 @@ def filled(count: int) -> Scheduler:
 
 
 class Work:
-    """Before each decision one running allocation ends: one that was asked to leave, or else a random one. Whatever the
-    decision places starts, what it releases leaves."""
+    """Ends one running allocation before each decision: a preempted one, or else a random one. The placements of the
+    decision start, and its releases are preempted."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -79,7 +79,7 @@ class Work:
 
 def placements_per_second() -> float:
     work = Work(filled(QUEUED))
-    gc.collect()  # what preparing them has left behind
+    gc.collect()  # collects the garbage of the preparation
     start, placed = time.perf_counter(), work.decide()
     while placed < PLACED:
         work.end_one()

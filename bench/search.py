@@ -1,7 +1,7 @@
-"""Adaptive search against Optuna's: events a second in memory, and trials a second with every decision saved.
+"""Adaptive search against Optuna's: events per second in memory, and trials per second with every decision saved.
 
-Saved means by the master's own search on its database: one transaction stores an event, the next one the method's
-position, what it decided, and the trials that it creates, with their tasks and places in the queue.
+The master's own search saves on its database: one transaction stores an event, the next one stores the state of the
+method, its decisions, and the trials that it creates, with their tasks and places in the queue.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ def config(trials: int) -> dict[str, Any]:
 
 
 def play(trials: int) -> float:
-    """Returns events a second of one search, trial after trial."""
+    """Returns events per second of one search, trial after trial."""
     search = make(config(trials), None)
     losses = random.Random(1)
     events = 0
@@ -87,8 +87,8 @@ def play(trials: int) -> float:
 
 
 def saved_trials(trials: int, folder: Path) -> float:
-    """Returns trials a second of a master without loops: each event is stored in one transaction, and processed by the
-    search of the experiment in the next, which creates and stops trials."""
+    """Returns trials per second of a master without loops: one transaction stores each event, and in the next one the
+    search of the experiment processes it, which creates and stops trials."""
     data = folder / f"ours-{time.monotonic_ns()}"
     data.mkdir()
     return asyncio.run(_saved(trials, build(Settings(data=data))))
@@ -120,7 +120,7 @@ async def _saved(trials: int, master: Services) -> float:
 
 
 async def _live(master: Services, after: int | None = None) -> int | None:
-    """Returns the id of the trial that runs. ``after``: an experiment whose search processes its events before."""
+    """Returns the id of the running trial, or None. ``after``: an experiment whose search processes its events first."""
     if after is not None:
         await master.search.advance(after)
     async with master.database.read() as session:
@@ -128,7 +128,7 @@ async def _live(master: Services, after: int | None = None) -> int | None:
 
 
 def optuna(trials: int, folder: Path | None) -> tuple[float, float]:
-    """Returns events and trials a second of Optuna's search, in memory or in a new SQLite file of ``folder``."""
+    """Returns events and trials per second of Optuna's search, in memory or in a new SQLite file of ``folder``."""
     home = Path(os.environ.get("DETENT_OPTUNA") or ROOT / ".cache" / "optuna")
     python = home / "bin" / "python"
     if not python.exists():

@@ -1,4 +1,4 @@
-"""Starts what is measured: a master alone, or a whole cluster, in temporary folders; ended with the block."""
+"""Starts a master alone or a whole cluster in temporary folders, and ends it with the block."""
 
 import os
 import selectors
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Running:
-    """A started master. ``token`` is an admin's."""
+    """A started master. ``token``: an admin's token."""
 
     url: str
     data: Path
@@ -33,7 +33,7 @@ class Running:
 def started(
     argv: Sequence[str], prefix: str, environment: dict[str, str] | None = None
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """A program, and what follows ``prefix`` on the first line of its output that begins so."""
+    """Yields the rest of the program's first output line that begins with ``prefix``, and its process."""
     process = subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,
@@ -50,7 +50,7 @@ def started(
 
 @contextmanager
 def program(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A program whose output nobody reads."""
+    """Yields a program whose output is discarded."""
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield process
@@ -61,7 +61,7 @@ def program(argv: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 @contextmanager
 def master(folder: Path, *, database_url: str = "", variables: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """``variables``: settings of the master, by the names of their environment variables."""
+    """Yields a master. ``variables``: its settings, by the names of their environment variables."""
     argv = [sys.executable, "-m", "determined_master", "--data", str(folder), "--port", "0", "--announce"]
     argv += ["--database-url", database_url] if database_url else []
     with started(argv, "ready: ", {**os.environ, **(variables or {})}) as (url, process):
@@ -92,7 +92,7 @@ def cluster(folder: Path, *, slots: int = 1, container_runtime: str = "process")
 
 
 def cpu_seconds(pid: int) -> float:
-    """Returns the processor time of a process and of its children that have ended."""
+    """Returns the processor time of a process and of its ended children, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(int(fields[index]) for index in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
 

@@ -1,4 +1,4 @@
-"""Experiments of the figures: from files to a running one, and to its end."""
+"""Submits the experiments of the benchmarks and waits for their end."""
 
 import shutil
 import time
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def context_of(folder: Path, files: Sequence[Path]) -> Path:
-    """A folder with these files and no more."""
+    """Returns a folder with only these files."""
     folder.mkdir(parents=True)
     for file in files:
         shutil.copy(file, folder)
@@ -22,7 +22,7 @@ def context_of(folder: Path, files: Sequence[Path]) -> Path:
 
 
 def create(session: Session, config: str, context: Path) -> tuple[int, int]:
-    """Creates and starts it; the ids of the experiment and of its one trial."""
+    """Creates and starts an experiment. Returns its id and the id of its only trial."""
     packed = pack(context)
     answer = submissions.create(session, {"config": config, "activate": True}, packed)
     experiment = int(answer["experiment"]["id"])
@@ -36,17 +36,17 @@ def state(session: Session, experiment: int) -> str:
 
 def until_completed(session: Session, experiment: int, *, pause: float = 0.05) -> None:
     ended = ("STATE_COMPLETED", "STATE_ERROR", "STATE_CANCELED")
-    found = until(
+    final_state = until(
         lambda: (now := state(session, experiment)) in ended and now, f"the end of experiment {experiment}", pause=pause
     )
-    if found != "STATE_COMPLETED":
+    if final_state != "STATE_COMPLETED":
         trial = session.get(f"/api/v1/experiments/{experiment}/trials")["trials"][0]["id"]
         log = [str(line.get("message")) for line in session.stream(f"/api/v1/trials/{trial}/logs")]
-        raise RuntimeError(f"experiment {experiment} ended {found}: {''.join(log)[-1500:]}")
+        raise RuntimeError(f"experiment {experiment} ended {final_state}: {''.join(log)[-1500:]}")
 
 
 def until(question: Callable[[], T], what: str, *, within: float = 120.0, pause: float = 0.05) -> T:
-    """The first answer that is true."""
+    """Polls until an answer is true, and returns it. Raises RuntimeError after ``within`` seconds."""
     deadline = time.monotonic() + within
     while not (answer := question()):
         if time.monotonic() > deadline:
@@ -56,6 +56,6 @@ def until(question: Callable[[], T], what: str, *, within: float = 120.0, pause:
 
 
 def rows(session: Session, trial: int, group: str) -> list[dict[str, Any]]:
-    """Reported metrics that stand, by step."""
+    """Returns the reported metrics that are not archived, by step."""
     query = {"trialIds": trial, "group": group}
     return [row for part in session.stream("/api/v1/trials/metrics/trial_metrics", query) for row in part["metrics"]]

@@ -1,4 +1,5 @@
-"""From the death of a worker on one of two machines to its peers gone and the error readable: printed, not bounded.
+"""From the death of a worker on one of two machines to the end of its peers and a readable error: printed without a
+bound.
 
 The machines are network namespaces, so this needs root.
 """
@@ -52,12 +53,12 @@ def _killed(cluster: LiveCluster, trial: int, attempt: int) -> float:
     task = str(cluster.session.get(f"/api/v1/trials/{trial}")["trial"]["taskId"])
 
     def waiting() -> dict[int, int]:
-        found = {}
+        pids = {}
         for pid in carriers(cluster.cluster_id, task):
             environ = environ_of(pid)
             if environ.get("DET_WORKER_OF") and environ["DET_ALLOCATION_ID"].endswith(f".{attempt}"):
-                found[int(environ["RANK"])] = pid
-        return found if len(found) == 2 else {}
+                pids[int(environ["RANK"])] = pid
+        return pids if len(pids) == 2 else {}
 
     workers = until(waiting, "two workers that wait")
     before = set(carriers(cluster.cluster_id, task))

@@ -1,1 +1,1 @@
-"""References: what a figure is measured against, written for the purpose."""
+"""References that the figures are compared with, written for this purpose."""

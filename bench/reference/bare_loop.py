@@ -1,4 +1,4 @@
-"""The plain training loop that the harness is held against: ``bare_loop.py STEPS RESULT_FILE``."""
+"""The plain training loop that the harness is compared with: ``bare_loop.py STEPS RESULT_FILE``."""
 
 import sys
 

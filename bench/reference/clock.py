@@ -1,4 +1,4 @@
-"""The clock of the step figure: told at each step, it times those from WARM to the last."""
+"""The clock of the step figure. It is called at each step and times the steps from WARM to the last."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ class Clock:
         self._start = self.seconds = 0.0
 
     def tick(self) -> None:
-        """At the beginning of each step."""
+        """Counts a step. Call it at the beginning of each step."""
         self.count += 1
         if self.count == WARM:
             self._start = time.perf_counter()
@@ -21,5 +21,5 @@ class Clock:
             self.seconds = time.perf_counter() - self._start
 
     def write(self, path: str) -> None:
-        """Seconds a step."""
+        """Writes the seconds per step."""
         Path(path).write_text(str(self.seconds / (self.steps - WARM)), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Pictures of 8x8 in ten classes, as many as the well-known set of digits has, drawn from a seed."""
+"""Pictures of 8x8 pixels in ten classes, drawn from a seed, in the number of the well-known digits data set."""
 
 import torch
 
@@ -6,7 +6,7 @@ ROWS, PIXELS, CLASSES = 1797, 64, 10
 
 
 def dataset() -> torch.utils.data.TensorDataset:
-    """Each class is a pattern of its own under noise."""
+    """Returns pictures in which each class is a pattern with noise."""
     generator = torch.Generator().manual_seed(20)
     patterns = torch.rand(CLASSES, PIXELS, generator=generator)
     labels = torch.randint(CLASSES, (ROWS,), generator=generator)

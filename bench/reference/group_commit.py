@@ -1,6 +1,6 @@
-"""The floor of metric ingestion: Starlette, msgspec, one group-commit thread on SQLite with synchronous=FULL.
+"""The floor of metric ingestion: Starlette, msgspec, and one group-commit thread on SQLite with synchronous=FULL.
 
-No login, no check, one table. Run as a script: prints ``ready: URL``.
+It has no login, no checks and one table. Run as a script: prints ``ready: URL``.
 """
 
 import asyncio

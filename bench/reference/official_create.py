@@ -1,6 +1,6 @@
 """Creates experiments as the official client does: 90 MB of files in base64 inside JSON.
 
-``official_create.py URL TOKEN``: prints ``ready: URL``, then for each line that it is given the seconds of a create.
+``official_create.py URL TOKEN`` prints ``ready: URL``, then the seconds of a create for each line of its input.
 """
 
 import base64
@@ -17,7 +17,7 @@ MARK = b"MARKMARKMARKMARK"
 
 
 def body() -> bytearray:
-    """Half of the files are noise, half are text."""
+    """Returns a request body. Half of the files are noise, half are text."""
     words = b"".join(b"value_%d = compute(%d)\n" % (i % 997, i) for i in range(60_000))[:FILE_BYTES]
     files = []
     for number in range(FILES):
@@ -40,14 +40,14 @@ def body() -> bytearray:
 
 def main(url: str, token: str) -> None:
     data = body()
-    at = data.index(MARK)
+    mark_position = data.index(MARK)
     address = urlsplit(url)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     print(f"ready: {url}", flush=True)
     number = time.time_ns()
     for _ in sys.stdin:
         number += 1
-        data[at : at + len(MARK)] = b"%016d" % (number % 10**16)  # another context each time
+        data[mark_position : mark_position + len(MARK)] = b"%016d" % (number % 10**16)  # a new context each time
         start = time.perf_counter()
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=120)
         connection.request("POST", "/api/v1/experiments", bytes(data), headers)

@@ -1,6 +1,6 @@
-"""A search of Optuna's with successive halving: prints events and trials a second. Runs under Optuna's own Python.
+"""A search with Optuna's successive halving: prints events and trials per second. Runs under Optuna's own Python.
 
-``optuna_search.py TRIALS [STORAGE]``: the same trials, rungs and random losses as ``bench.search`` plays.
+``optuna_search.py TRIALS [STORAGE]``: the same trials, rungs and random losses as those of ``bench.search``.
 """
 
 import random

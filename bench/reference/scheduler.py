@@ -1,6 +1,6 @@
-"""The bare algorithm that a scheduler cannot do without: a heap of requests and sets of agents by free slots.
+"""The minimal algorithm of a scheduler: a heap of requests and sets of agents by free slots.
 
-No constraints, no gangs over several agents, no limits, no reasons, nobody preempted.
+It has no constraints, no gangs over several agents, no limits, no reasons and no preemption.
 """
 
 import heapq
@@ -9,8 +9,8 @@ import time
 
 
 def placements_per_second(agents: int, slots: int, requests: list[tuple[int, int]], count: int) -> float:
-    """``requests``: priority and slots of each, in the order of submission. Whenever the best one does not fit, a random
-    running one ends."""
+    """Returns placements per second. ``requests``: priority and slots of each, in the order of submission. If the best
+    one does not fit, a random running one ends."""
     rng = random.Random(2)
     queue = [(priority, number, needed) for number, (priority, needed) in enumerate(requests)]
     heapq.heapify(queue)

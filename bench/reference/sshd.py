@@ -1,4 +1,4 @@
-"""A real sshd on another machine, for the launcher that knows no other way there."""
+"""A real sshd on another machine, for the launcher that needs ssh."""
 
 import subprocess
 import time
@@ -14,7 +14,7 @@ PROGRAM = "/usr/sbin/sshd"
 
 
 class Sshd:
-    """Listens on ``machine`` while open; ``key`` is the private key that it lets in."""
+    """Runs on ``machine`` inside the block. ``key``: the private key that it accepts."""
 
     def __init__(self, folder: Path, machine: Machine) -> None:
         if not Path(PROGRAM).exists():

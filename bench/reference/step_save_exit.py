@@ -1,7 +1,7 @@
-"""What a pause has to cost at least: one step, the trainer's own save, the interpreter's exit.
+"""The minimal work of a pause: one step, the trainer's own save, and the interpreter's exit.
 
-``step_save_exit.py FOLDER``, with the trial on the path: prints ``ready: `` when it is set up, and begins when there is
-a file FOLDER/go. The checkpoint goes to a folder below FOLDER. Under a launcher each worker does the same.
+``step_save_exit.py FOLDER``, with the trial on the path, prints ``ready: `` after its setup, and begins when the file
+FOLDER/go exists. The checkpoint is written to a folder below FOLDER. Under a launcher each worker does the same.
 """
 
 import sys
@@ -23,7 +23,7 @@ def main(folder: str) -> None:
         state = TrainingState(context, {})
         keeper = Checkpointer(trial, context, {}, state)
         batch = [torch.ones(1, 1000)]
-        trial.train_batch(batch, 0, 0)  # the first step allocates what later ones find
+        trial.train_batch(batch, 0, 0)  # the first step allocates memory that later ones reuse
         context.distributed.allgather(None)
         if context.distributed.rank == 0:
             print("ready: ", flush=True)

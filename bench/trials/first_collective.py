@@ -1,4 +1,5 @@
-"""Meets the other workers under one launcher, sums a number with them and says so: ``first_collective.py LAYER``."""
+"""Joins the other workers under one launcher, sums a number with them and prints the sum: ``first_collective.py
+LAYER``."""
 
 import sys
 
@@ -15,7 +16,7 @@ def total(layer: str) -> float:
     if layer == "deepspeed":
         import deepspeed
 
-        # else every start would look for a compiler, with and without us
+        # otherwise every start would look for a compiler, with and without our layer
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         deepspeed.init_distributed()
     else:
@@ -27,5 +28,7 @@ def total(layer: str) -> float:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"first collective: {total(sys.argv[1]):g} workers\n")  # whole lines, whoever else prints
+    sys.stdout.write(
+        f"first collective: {total(sys.argv[1]):g} workers\n"
+    )  # one write per line, since the workers share the stream
     sys.stdout.flush()

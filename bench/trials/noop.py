@@ -1,4 +1,4 @@
-"""A trial that does nothing but report one metric."""
+"""A trial that only reports one metric."""
 
 import determined.core
 

@@ -1,4 +1,4 @@
-"""A model of 50 MB whose steps take 100 ms, as a trial class."""
+"""A model of 50 MB with steps of 100 ms, as a trial class."""
 
 import time
 from typing import Any

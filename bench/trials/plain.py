@@ -1,4 +1,4 @@
-"""A plain script: one training step, one line."""
+"""A plain script with one training step that prints one line."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The model of ``reference/bare_loop.py`` as a trial class; the files beside it lie in its context too."""
+"""The model of ``reference/bare_loop.py`` as a trial class. Its context contains the files of the reference."""
 
 from typing import Any
 

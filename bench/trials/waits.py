@@ -1,4 +1,4 @@
-"""A worker that waits to be killed; no torch, so that starting it again is quick."""
+"""A worker that waits to be killed. It does not import torch, so that it restarts quickly."""
 
 import time
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.restarting_master import RestartingMaster, RestartWhenToldLost, restarting
+from tests.support.restarting_master import RestartingMaster, RestartWhenReportedLost, restarting
 
 from determined.client import auth_store
 from determined.client.session import ONCE, Session
@@ -30,11 +30,11 @@ def master(home: Path) -> Iterator[RestartingMaster]:
 
 
 @pytest.fixture
-def err(master: RestartingMaster) -> RestartWhenToldLost:
-    return RestartWhenToldLost(master)
+def err(master: RestartingMaster) -> RestartWhenReportedLost:
+    return RestartWhenReportedLost(master)
 
 
-def det(err: RestartWhenToldLost, *words: str) -> int:
+def det(err: RestartWhenReportedLost, *words: str) -> int:
     with contextlib.redirect_stderr(err):
         return main(words)
 
@@ -74,7 +74,7 @@ def state_by_life(master: RestartingMaster) -> str:
 @pytest.mark.parametrize("words", [("t", "logs", "9", "-f"), ("e", "logs", "7", "-f")])
 def test_followed_logs_continue_after_a_restart_without_repeated_lines(
     master: RestartingMaster,
-    err: RestartWhenToldLost,
+    err: RestartWhenReportedLost,
     capsys: pytest.CaptureFixture[str],
     words: tuple[str, ...],
     cuts: bool,
@@ -88,7 +88,7 @@ def test_followed_logs_continue_after_a_restart_without_repeated_lines(
 
 
 def test_a_log_stream_that_ends_before_its_trial_is_reopened(
-    master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
+    master: RestartingMaster, err: RestartWhenReportedLost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lengths = iter([2, 3])
     states = iter(["STATE_ACTIVE", "STATE_ACTIVE", "STATE_COMPLETED"])
@@ -100,7 +100,7 @@ def test_a_log_stream_that_ends_before_its_trial_is_reopened(
 
 
 def test_the_rest_of_a_log_is_fetched_if_the_trial_ended_during_the_outage(
-    master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
+    master: RestartingMaster, err: RestartWhenReportedLost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The stream ends properly. Only the request for the trial's state meets the outage."""
     master.answers["GET /api/v1/trials/9/logs"] = log_of_two_lives(master)
@@ -110,7 +110,7 @@ def test_the_rest_of_a_log_is_fetched_if_the_trial_ended_during_the_outage(
 
 
 def test_wait_continues_after_a_restart_of_the_master(
-    master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str]
+    master: RestartingMaster, err: RestartWhenReportedLost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     active, ended = ({"experiment": {"id": 7, "state": f"STATE_{state}"}} for state in ("ACTIVE", "COMPLETED"))
     first = stopping_after(master, active)
@@ -121,7 +121,7 @@ def test_wait_continues_after_a_restart_of_the_master(
 
 
 def test_create_with_follow_continues_after_a_restart_of_the_master(
-    master: RestartingMaster, err: RestartWhenToldLost, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    master: RestartingMaster, err: RestartWhenReportedLost, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "ctx").mkdir()
     (tmp_path / "ctx" / "train.py").touch()

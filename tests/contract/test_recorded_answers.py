@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.support.answer_shape import differences, shape_of
 from tests.support.cluster import open_cluster
-from tests.support.recorded_session import compared, made_again
+from tests.support.recorded_session import compared, repeat_session
 
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -40,7 +40,7 @@ def _table() -> dict[str, Any]:
 async def test_answers_differ_from_the_recorded_ones_only_where_the_table_says_so(tmp_path: Path) -> None:
     patterns = [at for row in listed() for at in row["at"]]
     async with open_cluster(tmp_path) as cluster:
-        session = await made_again(cluster)
+        session = await repeat_session(cluster)
     calls_by_difference: dict[str, str] = {}
     alike = with_more_keys = as_listed = 0
     not_offered: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""One straight run a model and session, and one shared cluster a test worker."""
+"""Shared by the end-to-end tests: one straight run per model and session, and one cluster per test worker."""
 
 import fcntl
 import json
@@ -13,11 +13,11 @@ from tests.support.live_models import MODELS
 from tests.support.live_trials import Experiment, Result, create
 from tests.support.slurm import slurm as slurm
 
-# Masters of several workers run side by side on this machine.
+# The masters of several test workers run at the same time on this machine.
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 os.environ[PORT_BLOCKS] = f"{_WORKER % 8 * 60}-{_WORKER % 8 * 60 + 59}"
-# Agents give it to their tasks. Waiting threads of OpenMP spin: two small trainings with two threads each on two cores
-# took 33 s at the same time, and 1.5 s each with one thread.
+# Agents pass it to their tasks. Waiting OpenMP threads spin: two concurrent trainings with two threads each took 33 s
+# on two cores, and 1.5 s each with one thread.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SEED = os.environ.get("DETENT_SEED") or str(random.SystemRandom().randrange(10**6))
@@ -34,7 +34,7 @@ def pytest_report_header() -> str:
 
 @pytest.fixture
 def moments(request: pytest.FixtureRequest) -> random.Random:
-    """Draws of this test's own; the seed is printed, and set by DETENT_SEED."""
+    """Returns this test's own random moments. The seed is printed; DETENT_SEED sets it."""
     print(f"DETENT_SEED={SEED}")
     return random.Random(f"{SEED} {request.node.name}")
 
@@ -47,7 +47,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
 
 @pytest.fixture
 def cluster(shared: LiveCluster) -> LiveCluster:
-    """The shared cluster, whole again and idle whatever a test before did to it."""
+    """Returns the shared cluster after every process runs again and all slots are free."""
     shared.mend()
     shared.free_slots()
     return shared
@@ -55,20 +55,20 @@ def cluster(shared: LiveCluster) -> LiveCluster:
 
 @pytest.fixture(scope="session")
 def straight(tmp_path_factory: pytest.TempPathFactory, shared: LiveCluster) -> Callable[[str], Result]:
-    """The result of a model's uninterrupted run, made once for all workers."""
+    """Returns a function that returns the result of a model's uninterrupted run. All workers share one run."""
     base = tmp_path_factory.getbasetemp()
     common = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
 
     def result(name: str) -> Result:
-        kept = common / f"straight-{name}.json"
+        path = common / f"straight-{name}.json"
         with (common / f"straight-{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not kept.exists():
+            if not path.exists():
                 shared.mend()
                 experiment = create(shared, MODELS[name], tmp_path_factory.mktemp(f"straight-{name}"))
                 experiment.ended()
-                kept.write_text(json.dumps(asdict(experiment.result())))
-            value = json.loads(kept.read_text())
+                path.write_text(json.dumps(asdict(experiment.result())))
+            value = json.loads(path.read_text())
         training, validation = ({int(s): m for s, m in value[g].items()} for g in ("training", "validation"))
         assert sorted(training) == list(range(1, MODELS[name].steps + 1))
         assert sorted(validation) == list(MODELS[name].validation_steps)
@@ -79,13 +79,13 @@ def straight(tmp_path_factory: pytest.TempPathFactory, shared: LiveCluster) -> C
 
 @pytest.fixture
 def same_as_straight(straight: Callable[[str], Result]) -> Callable[[Experiment, str], None]:
-    """Holds an experiment against the straight run: the same bits, each report once, and no process left."""
+    """Checks that an experiment has the same bits as the straight run, reports each step once, and leaves no process."""
 
     def check(experiment: Experiment, model: str = "digits") -> None:
         experiment.ended()
-        found, expected = experiment.result(), straight(model)
-        assert sorted(found.training) == sorted(expected.training)
-        assert found == expected
+        actual, expected = experiment.result(), straight(model)
+        assert sorted(actual.training) == sorted(expected.training)
+        assert actual == expected
         experiment.nothing_left()
 
     return check

@@ -1,4 +1,4 @@
-"""What goes wrong is said where the user looks, ends in the right state, and loses nothing."""
+"""Errors of users are reported where the user looks, end in the right state, and lose nothing."""
 
 import math
 import os
@@ -36,7 +36,7 @@ def test_a_task_that_cannot_run_fails_with_its_reason(cluster, tmp_path, entrypo
     experiment.nothing_left()
 
 
-def test_a_failing_startup_hook_aborts(cluster, tmp_path):
+def test_a_failing_startup_hook_aborts_the_trial(cluster, tmp_path):
     hook = "echo before the fall\nfalse\n"
     experiment = create(cluster, SCRIPT, tmp_path, files={"startup_hook__sh": hook})
     experiment.ended("ERROR")
@@ -44,8 +44,8 @@ def test_a_failing_startup_hook_aborts(cluster, tmp_path):
     assert experiment.reports("training") == []
 
 
-def test_an_attempt_that_fails_again_and_again(cluster, tmp_path):
-    """Tried again max_restarts times, then given up; each attempt's lines stay."""
+def test_a_trial_that_always_fails_is_restarted_max_restarts_times(cluster, tmp_path):
+    """The trial is restarted max_restarts times and then fails. The lines of each attempt are kept."""
     experiment = create(cluster, SCRIPT, tmp_path, entrypoint="echo attempt; exit 3", max_restarts=2)
     experiment.ended("ERROR")
     assert experiment.log.count("attempt") == 3
@@ -53,7 +53,7 @@ def test_an_attempt_that_fails_again_and_again(cluster, tmp_path):
 
 
 def test_a_metric_that_is_not_a_number_is_kept_as_nan(cluster, tmp_path):
-    """Kept, and readable as what it was."""
+    """Its value is kept and can be read."""
     experiment = create(cluster, SCRIPT, tmp_path)
     experiment.ended()
     reports = experiment.reports("training")
@@ -62,7 +62,7 @@ def test_a_metric_that_is_not_a_number_is_kept_as_nan(cluster, tmp_path):
 
 
 def test_a_report_for_another_trial_is_refused(cluster, tmp_path):
-    """Refused; the other trial keeps what it has."""
+    """The other trial keeps its reports."""
     other = create(cluster, SCRIPT, tmp_path / "other")
     other.ended()
     experiment = create(cluster, SCRIPT, tmp_path / "mine", held=("step-0-1",))
@@ -102,7 +102,7 @@ def small_disk(tmp_path):
 
 
 def test_a_full_checkpoint_disk_is_named_and_leaves_no_half_checkpoint(cluster, tmp_path, small_disk):
-    """The mount is named, no half checkpoint is left, and the one before it stays whole."""
+    """The error names the mount, no unfinished checkpoint is left, and the previous one stays complete."""
     experiment = create(
         cluster,
         SCRIPT,
@@ -123,7 +123,7 @@ def test_a_full_checkpoint_disk_is_named_and_leaves_no_half_checkpoint(cluster, 
 
 
 def test_all_mistakes_of_a_configuration_are_named_at_once(cluster, tmp_path):
-    """All of them at once, and nothing is stored."""
+    """Nothing is stored."""
     before = cluster.session.get("/api/v1/experiments")["pagination"]["total"]
     with pytest.raises(BadRequest) as caught:
         create(cluster, SCRIPT, tmp_path, searcher={"name": "single", "metrik": "loss"}, max_restarts=-1)

@@ -14,8 +14,8 @@ from determined.errors import Unauthenticated
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
 
-def test_every_third_answer_is_lost(tmp_path, same_as_straight, moments):
-    """Requests arrive and are carried out; their answers do not come back, so each is sent again."""
+def test_a_trial_whose_every_third_answer_is_lost_ends_with_the_same_bits(tmp_path, same_as_straight, moments):
+    """Requests are processed but their answers are lost, so each is sent again."""
     with live_cluster(tmp_path / "cluster", slots=0) as cluster, proxy(cluster.port, lose_every=3) as bad:
         cluster.start_agent(master=bad.url)
         batch = moments.randrange(2, 38)
@@ -28,8 +28,9 @@ def test_every_third_answer_is_lost(tmp_path, same_as_straight, moments):
         assert experiment.trials[0]["restarts"] == 0
 
 
-def test_an_agent_cut_off_beyond_its_window(tmp_path, same_as_straight):
-    """Its trial goes on elsewhere from the checkpoint; the old attempt is fenced, and ended when the agent is back."""
+def test_a_trial_of_an_agent_cut_off_beyond_its_window_continues_elsewhere(tmp_path, same_as_straight):
+    """Its trial continues elsewhere from the checkpoint. The old attempt is fenced, and ended when the agent
+    reconnects."""
     settings = {"agent_reconnect_wait": 0.5, "heartbeat_seconds": 0.3}
     with live_cluster(tmp_path / "cluster", slots=0, **settings) as cluster, proxy(cluster.port) as cable:
         cluster.start_agent("agent-1", master=cable.url)
@@ -40,7 +41,7 @@ def test_an_agent_cut_off_beyond_its_window(tmp_path, same_as_straight):
         cable.go_dark()
         cluster.start_agent("agent-2")
         wait_until(lambda: experiment.progress["runId"] == 2, what="the second attempt")
-        assert old in experiment.processes  # its agent cannot be told
+        assert old in experiment.processes  # its agent cannot receive the order to end it
         with Session(cluster.url, allocation_token=variables["DET_SESSION_TOKEN"], retry=ONCE) as session:
             for path, body in stale_posts(experiment.trial_id, variables):
                 with pytest.raises(Unauthenticated, match="fenced"):

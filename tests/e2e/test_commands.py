@@ -1,4 +1,4 @@
-"""Commands on a cluster: output, exit code, context, hook, kill; over deaths of the master and the agent."""
+"""Commands on a cluster: output, exit code, context, hook, kill, and restarts of the master and the agent."""
 
 import json
 import signal
@@ -32,8 +32,8 @@ def up(tmp_path: Path) -> Iterator[Up]:
 
 
 def described(up: Up, command: str) -> dict[str, object]:
-    found: dict[str, object] = json.loads(up.det("command", "describe", command, "--json").stdout)[0]
-    return found
+    row: dict[str, object] = json.loads(up.det("command", "describe", command, "--json").stdout)[0]
+    return row
 
 
 def test_a_command_prints_its_output_and_gives_its_exit_code(up: Up, tmp_path: Path):
@@ -56,7 +56,7 @@ def test_a_command_prints_its_output_and_gives_its_exit_code(up: Up, tmp_path: P
     assert shell.returncode == 0
     assert "0ne" in shell.stdout
     listed = json.loads(up.det("cmd", "list", "--json").stdout)
-    assert [(each["state"], each["slots"]) for each in listed] == [("TERMINATED", 0), ("TERMINATED", 1)]
+    assert [(row["state"], row["slots"]) for row in listed] == [("TERMINATED", 0), ("TERMINATED", 1)]
 
 
 def test_a_killed_command_leaves_no_process(cluster: LiveCluster):
@@ -93,5 +93,5 @@ def log(cluster: LiveCluster, command: str) -> list[str]:
 
 
 def ended_command(cluster: LiveCluster, command: str) -> dict[str, object] | None:
-    shown: dict[str, object] = cluster.session.get(f"/api/v1/commands/{command}")["command"]
-    return shown if shown["state"] == "STATE_TERMINATED" else None
+    command_now: dict[str, object] = cluster.session.get(f"/api/v1/commands/{command}")["command"]
+    return command_now if command_now["state"] == "STATE_TERMINATED" else None

@@ -1,4 +1,4 @@
-"""Python environments from a list of requirements: built once by a task of its own, shared, and named when they fail."""
+"""Python environments from requirements: built once by a task, shared, and reported if they fail."""
 
 import os
 import re
@@ -27,14 +27,14 @@ def index(tmp_path: Path) -> Iterator[PackageIndex]:
 
 
 def start(
-    cluster: LiveCluster, index: PackageIndex, folder: Path, wanted: str, *, text: str = "", **more: Any
+    cluster: LiveCluster, index: PackageIndex, folder: Path, requirement: str, *, text: str = "", **more: Any
 ) -> Experiment:
-    """An experiment that prints which parrot it has. ``text`` makes the list of requirements a file of its own."""
+    """Starts an experiment that prints its version of parrot. ``text`` makes its list of requirements unique."""
     return create(
         cluster,
         SCRIPT,
         folder,
-        files={"requirements.txt": f"# {text or folder}\n{wanted}\n"},
+        files={"requirements.txt": f"# {text or folder}\n{requirement}\n"},
         entrypoint=SHOW,
         max_restarts=0,
         environment={"venv": {"requirements": "requirements.txt"}, "environment_variables": index.variables},
@@ -43,20 +43,20 @@ def start(
 
 
 def add(cluster: LiveCluster, index: PackageIndex, folder: Path, *packages: str, **more: Any) -> Experiment:
-    """An experiment that adds packages to the Python of its tasks and prints which parrot it has."""
+    """Starts an experiment that adds packages to the Python of its tasks and prints its version of parrot."""
     environment = {"pip": list(packages), "environment_variables": index.variables}
     entrypoint = more.pop("entrypoint", SHOW)
     return create(cluster, SCRIPT, folder, entrypoint=entrypoint, max_restarts=0, environment=environment, **more)
 
 
 def build_of(experiment: Experiment) -> str:
-    """The task that builds for this experiment, from the line in its log."""
+    """Returns the task that builds for this experiment, from its log."""
     text = wait_until(
         lambda: "\n".join(line for line in lines(experiment) if "is built by task" in line), what="a build"
     )
-    found = re.search(r"is built by task (\S+);", text)
-    assert found is not None
-    return found[1]
+    match = re.search(r"is built by task (\S+);", text)
+    assert match is not None
+    return match[1]
 
 
 def lines(experiment: Experiment) -> list[str]:
@@ -73,9 +73,9 @@ def log_of(cluster: LiveCluster, task_id: str) -> str:
 def test_an_environment_is_built_once_by_a_task_and_shared(cluster, index, tmp_path):
     first = start(cluster, index, tmp_path / "first", "parrot==1.0", text="shared")
     first.ended()
-    said = "\n".join(first.log)
-    assert re.search(r"^1\.0 \S+/site-packages/parrot\.py$", said, re.MULTILINE), said
-    assert "environment: requirements.txt" in said
+    output = "\n".join(first.log)
+    assert re.search(r"^1\.0 \S+/site-packages/parrot\.py$", output, re.MULTILINE), output
+    assert "environment: requirements.txt" in output
     build = log_of(cluster, build_of(first))
     assert "built the environment" in build
     second = start(cluster, index, tmp_path / "second", "parrot==1.0", text="shared")
@@ -87,12 +87,12 @@ def test_an_environment_is_built_once_by_a_task_and_shared(cluster, index, tmp_p
     assert "\n2.0 " in "\n".join(other.log)
 
 
-def test_a_list_that_cannot_be_installed_fails_with_its_line(cluster, index, tmp_path):
+def test_a_requirement_that_cannot_be_installed_fails_the_trial_with_its_line(cluster, index, tmp_path):
     failed = start(cluster, index, tmp_path, "parrot==9.0")
     failed.ended("ERROR")
-    said = "\n".join(failed.log)
-    assert 'requirements.txt:2: "parrot==9.0": No matching distribution found for parrot==9.0' in said
-    # Asked again, it is built again: the index may have the package now.
+    output = "\n".join(failed.log)
+    assert 'requirements.txt:2: "parrot==9.0": No matching distribution found for parrot==9.0' in output
+    # The next experiment builds it again, since the index may have the package by then.
     index.add("parrot", "9.0")
     mended = start(cluster, index, tmp_path / "again", "parrot==9.0", text=str(tmp_path))
     mended.ended()
@@ -101,11 +101,11 @@ def test_a_list_that_cannot_be_installed_fails_with_its_line(cluster, index, tmp
 
 def test_two_trials_that_need_the_same_environment_wait_for_one_build(cluster, index, tmp_path):
     index.gate.clear()
-    both = [start(cluster, index, tmp_path / name, "parrot==1.0", text="both") for name in ("one", "two")]
-    assert len({build_of(each) for each in both}) == 1
+    experiments = [start(cluster, index, tmp_path / name, "parrot==1.0", text="both") for name in ("one", "two")]
+    assert len({build_of(experiment) for experiment in experiments}) == 1
     index.gate.set()
-    for each in both:
-        each.ended()
+    for experiment in experiments:
+        experiment.ended()
     assert index.asked == {"parrot-1.0-py3-none-any.whl": 1}
 
 
@@ -144,12 +144,12 @@ def test_packages_of_the_configuration_are_added_once_to_the_python_of_the_tasks
     assert index.asked == {"parrot-1.0-py3-none-any.whl": 1}
 
 
-def test_a_build_holds_no_slot_says_its_last_line_and_ends_with_its_trial(cluster, index, tmp_path):
+def test_an_environment_build_holds_no_slot_shows_its_last_line_and_ends_with_its_trial(cluster, index, tmp_path):
     index.gate.clear()
     experiment = add(cluster, index, tmp_path / "first", "parrot==2.0")
     build = build_of(experiment)
     wait_until(lambda: index.asked, what="the build asks for the wheel")
-    for number in range(2):  # as many as there are slots
+    for number in range(2):  # as many experiments as slots
         create(cluster, SCRIPT, tmp_path / f"other-{number}", entrypoint="true").ended()
     status = cluster.session.get(f"/detent/experiments/{experiment.id}/status")
     assert status["state"] == "STATE_BUILDING_ENVIRONMENT"
@@ -173,5 +173,5 @@ def test_a_user_without_rights_on_the_data_folder_builds_and_uses_it(index, tmp_
         added.ended()
         assert "2.0 /run/detent/environment/venv/lib" in "\n".join(added.log)
         venv, *others = (cluster.folder / "agent-1" / "environments").glob("*/build/venv")
-        assert [each.stat().st_uid for each in (venv, *others)] == [54001, 54001]
+        assert [path.stat().st_uid for path in (venv, *others)] == [54001, 54001]
     assert index.asked == {"parrot-1.0-py3-none-any.whl": 1, "parrot-2.0-py3-none-any.whl": 1}

@@ -1,4 +1,4 @@
-"""A drawn sequence of pauses and kills, some of them while another is still being mended."""
+"""A random sequence of pauses and kills, some of them during the recovery from another."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
 
 def kill(pids):
-    """What has ended meanwhile is as good as killed."""
+    """Kills the processes that still exist."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -44,7 +44,7 @@ def kill_master(experiment):
 
 
 def kill_both(experiment):
-    """The task, too, while nobody looks."""
+    """Kills the task as well while no agent and no master run."""
     experiment.cluster.agents["agent-1"].end(signal.SIGKILL)
     kill_task(experiment)
     kill_master(experiment)

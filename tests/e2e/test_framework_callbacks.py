@@ -13,7 +13,7 @@ from determined import core
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.torch,
-    pytest.mark.filterwarnings("ignore"),  # Lightning's about few workers, and about a machine with Slurm
+    pytest.mark.filterwarnings("ignore"),  # Lightning warns about few workers and about a machine with Slurm
     pytest.mark.skipif(
         any(importlib.util.find_spec(each) is None for each in ("transformers", "pytorch_lightning")),
         reason="the frameworks are not installed: make .venv/frameworks",
@@ -27,7 +27,7 @@ class Info:
 
 
 class Preempted(core.DummyPreemptContext):
-    """Asks to leave after so many looks."""
+    """Requests preemption at the given number of calls."""
 
     def __init__(self, looks: int) -> None:
         self.left = looks
@@ -56,7 +56,7 @@ def steps(context: core.Context, group: str) -> list[int]:
     return [step for own, step, _values in context.train.reports if own == group]
 
 
-def test_a_trainer_of_hugging_face_reports_leaves_and_continues(
+def test_a_trainer_of_hugging_face_reports_is_preempted_and_continues(
     context: core.Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     import torch
@@ -107,7 +107,7 @@ def test_a_trainer_of_hugging_face_reports_leaves_and_continues(
     assert (min(steps(context, "training")), steps(context, "validation")) == (15, [20])
 
 
-def test_a_trainer_of_lightning_reports_leaves_and_continues(
+def test_a_trainer_of_lightning_reports_is_preempted_and_continues(
     context: core.Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     import pytorch_lightning as pl

@@ -1,4 +1,4 @@
-"""`det runner run --cluster`: the grid of one machine as an experiment, paused, activated, continued after a failure."""
+"""`det runner run --cluster`: a grid as an experiment is paused, activated, and continued after a failure."""
 
 import subprocess
 import sys
@@ -53,9 +53,9 @@ class Lab:
         return process.returncode, output.splitlines()
 
     def tree(self, output: str) -> dict[str, list[str]]:
-        """The names in an output; the time in the names of logs is left out."""
+        """Returns the names in an output folder. Names of logs are without their time."""
         return {
-            path.name: sorted(each.name[:10] if each.name.startswith("log.") else each.name for each in path.iterdir())
+            path.name: sorted(file.name[:10] if file.name.startswith("log.") else file.name for file in path.iterdir())
             for path in (self.folder / output).iterdir()
             if path.is_dir()
         }
@@ -80,7 +80,7 @@ def test_a_grid_on_the_cluster_is_paused_activated_and_continued(cluster: LiveCl
     assert paused in output
     assert "Failed tasks: 2/4" in output
     models = {path.parent.name: path.read_text() for path in (tmp_path / "output").glob("*/model")}
-    # The interrupted commands ran again in the folders that the pause had stored.
+    # The interrupted commands ran again in the folders that were stored at the pause.
     assert models["Norm_new-Moment_0.1"] == "trained\ntrained\n"
     assert models["Norm_bad-Moment_0.05"] == "trained\n"
 
@@ -98,8 +98,10 @@ def test_a_grid_on_the_cluster_is_paused_activated_and_continued(cluster: LiveCl
 
     code, lines = lab.ended("runner", "run", "-o", "here")
     assert code == 0, lines
-    there, here = lab.tree("output"), lab.tree("here")
-    assert {name: set(files) for name, files in there.items()} == {name: set(files) for name, files in here.items()}
+    on_cluster, on_this_machine = lab.tree("output"), lab.tree("here")
+    assert {name: set(files) for name, files in on_cluster.items()} == {
+        name: set(files) for name, files in on_this_machine.items()
+    }
     for path in (tmp_path / "here").glob("*/param"):
         fetched = yaml.safe_load((tmp_path / "output" / path.parent.name / "param").read_text())
         local = yaml.safe_load(path.read_text())

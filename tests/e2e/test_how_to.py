@@ -1,4 +1,4 @@
-"""The how-to pages and the README, followed to the letter on one cluster with two slots, and with a second agent."""
+"""The how-to pages and the README work as written, on one cluster with two slots and with a second agent."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ from tests.support.packages import make_wheel
 from tests.support.rank_processes import free_port
 from tests.support.waiting import wait_until
 
-# One worker runs all of them, so that they share a cluster.
+# One worker runs all of them on one cluster.
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("how-to")]
 
 README = Path(__file__).parents[2] / "README.md"
@@ -49,8 +49,8 @@ IN_OTHER_FILES = {
     "grid-runner",
     "hydra",
 }
-"""Followed by ``test_tutorial.py``, ``test_hydra.py``, ``containers/test_page.py``, ``tests/workflows/runner/test_page.py`` and,
-in a browser, ``web/test_web_page.py``."""
+"""Covered by ``test_tutorial.py``, ``test_hydra.py``, ``containers/test_page.py``,
+``tests/workflows/runner/test_page.py`` and, in a browser, ``web/test_web_page.py``."""
 
 
 def test_every_how_to_page_is_followed_by_a_test() -> None:
@@ -64,18 +64,18 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environ(home: Path) -> Iterator[dict[str, str]]:
-    """The environment of a reader whose cluster has two slots."""
-    found = reader_environment(home)
+    """Yields the environment of a reader whose cluster has two slots."""
+    variables = reader_environment(home)
     try:
-        start_cluster(found, slots=2)
-        yield found
+        start_cluster(variables, slots=2)
+        yield variables
     finally:
-        end_cluster(found)
+        end_cluster(variables)
 
 
 @pytest.fixture
 def read(home: Path, tmp_path: Path, environ: dict[str, str]) -> Callable[..., list[str]]:
-    """Follows a page as if its experiments were the first ones of the cluster."""
+    """Returns a function that follows a page as if its experiments were the first of the cluster."""
 
     def read_page(name: str, *, prepare: Callable[[str], str] = lambda command: command) -> list[str]:
         used = ids(home)
@@ -106,7 +106,7 @@ def test_the_page_works_as_written(read: Callable[..., list[str]], page: str) ->
     assert read(page)
 
 
-@pytest.mark.long  # as the page about DeepSpeed
+@pytest.mark.long  # like the page about DeepSpeed
 def test_the_page_about_horovod_works_with_the_model_of_the_page_about_slots(
     read: Callable[..., list[str]], tmp_path: Path
 ) -> None:
@@ -122,7 +122,7 @@ def test_the_page_about_environments_works_as_written(read: Callable[..., list[s
     offline = f"--config environment.environment_variables='[PIP_NO_INDEX=1, PIP_FIND_LINKS={wheels}]'"
     folders = ("packages/", "hook/", "listed/")
     outputs = read(
-        "environments", prepare=lambda line: f"{line} {offline}" if any(each in line for each in folders) else line
+        "environments", prepare=lambda line: f"{line} {offline}" if any(folder in line for folder in folders) else line
     )
     assert "|| einops 0.8" in outputs[0]
     assert "|| hello einops" in outputs[1]
@@ -135,13 +135,13 @@ def readme_commands() -> list[str]:
     return [line.partition("  ")[0].removeprefix(".venv/bin/") for line in block.splitlines() if line]
 
 
-@pytest.mark.long  # the tutorial shows the same in less time
+@pytest.mark.long  # the tutorial covers the same in less time
 def test_the_first_experiment_of_the_readme_is_paused_and_resumed(home: Path, environ: dict[str, str]) -> None:
     up, create, *commands = readme_commands()
     assert (up, len(commands)) == ("det up", 2)
     experiments, trials = ids(home)
     trial, root = trials + 1, README.parent
-    # The README follows the log in one terminal and types the rest in another.
+    # A reader follows the log in one terminal and runs the other commands in another.
     with subprocess.Popen(shlex.split(create), cwd=root, env=environ) as following:
         try:
             wait_until(lambda: reports(environ, trial), within=120, what="a step of the trial")
@@ -153,11 +153,11 @@ def test_the_first_experiment_of_the_readme_is_paused_and_resumed(home: Path, en
         finally:
             following.terminate()
     attempts = json.loads(det(environ, "trial", "describe", str(trial), "--json"))["attempts"]
-    assert [each["run_id"] for each in attempts] == [1, 2]
+    assert [attempt["run_id"] for attempt in attempts] == [1, 2]
 
 
 def reports(environ: dict[str, str], trial: int) -> bool:
-    """True if the trial has reported metrics; False also if it does not exist yet."""
+    """Returns True if the trial has reported metrics, and False if it does not exist yet."""
     words = ["det", "trial", "describe", str(trial), "--metrics", "--json"]
     done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
     return done.returncode == 0 and bool(json.loads(done.stdout)["workloads"])
@@ -218,10 +218,10 @@ def test_the_page_about_gpus_works_with_a_scripted_driver(tmp_path: Path) -> Non
 
 
 def waiting(home: Path) -> str:
-    """Returns why the newest attempt waits."""
+    """Returns the waiting reason of the newest attempt."""
     with contextlib.closing(sqlite3.connect(home / "data" / "detent" / "master.sqlite")) as database:
-        found = database.execute("SELECT waiting FROM allocations ORDER BY created_at DESC LIMIT 1").fetchone()
-        return found[0] if found else ""
+        row = database.execute("SELECT waiting FROM allocations ORDER BY created_at DESC LIMIT 1").fetchone()
+        return row[0] if row else ""
 
 
 def det(environ: dict[str, str], *words: str, cwd: Path | None = None) -> str:
@@ -246,7 +246,7 @@ def missing_verbs() -> list[str]:
 
 
 @pytest.mark.parametrize("verb", missing_verbs())
-def test_a_missing_verb_says_what_to_use_instead(verb: str, tmp_path: Path) -> None:
+def test_a_missing_verb_of_det_names_the_replacement(verb: str, tmp_path: Path) -> None:
     done = subprocess.run(
         ["det", *verb.split(), "1"], env=reader_environment(tmp_path), capture_output=True, text=True, check=False
     )

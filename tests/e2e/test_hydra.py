@@ -15,7 +15,7 @@ from tests.support.document_runner import follow
 from tests.support.live_trials import Experiment
 from tests.support.waiting import wait_until
 
-# One worker runs all of them, so that they share a cluster.
+# One worker runs all of them on one cluster.
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("hydra")]
 
 LAUNCHER = Path(__file__).parents[2] / "workflows" / "hydra-launcher"
@@ -71,7 +71,7 @@ main()
 """
 
 
-MOVED = {
+PROJECT_IN_MODULE = {
     "lab/__init__.py": "",
     "lab/home.py": """
 import os
@@ -102,7 +102,8 @@ hydra:
 
 @pytest.fixture
 def run(cluster, tmp_path):
-    """Runs a command in the project, signed in to the cluster; returns its output, of which the code is checked."""
+    """Returns a function that runs a command in the project, logged in to the cluster, checks its code and returns its
+    output."""
     folder = hydra_project.write(tmp_path / "project")
     environ = {
         **cluster.environment,
@@ -140,17 +141,17 @@ def created(cluster, output):
 
 
 def by_job(experiment):
-    return {each["hparams"]["hydra"]["job"]: each for each in experiment.trials}
+    return {trial["hparams"]["hydra"]["job"]: trial for trial in experiment.trials}
 
 
-def test_a_run_leaves_what_hydra_leaves_and_shows_its_configuration(cluster, run):
+def test_a_hydra_run_writes_the_files_of_hydra_and_shows_its_configuration(cluster, run):
     out = run.folder / "kept"
     experiment = created(cluster, det(run, "run", SCRIPT, "+experiment=large", f"hydra.run.dir={out}", "-f"))
     experiment.ended()
     (trial,) = experiment.trials
     assert trial["hparams"]["trainer"] == {"gradient_accumulation_steps": 1, "steps": 4, "lr": 0.2}
     assert trial["hparams"]["model"] == {"type": "mlp", "width": 80}
-    assert {each.name for each in (out / ".hydra").iterdir()} == {"config.yaml", "hydra.yaml", "overrides.yaml"}
+    assert {path.name for path in (out / ".hydra").iterdir()} == {"config.yaml", "hydra.yaml", "overrides.yaml"}
     assert (out / ".hydra" / "overrides.yaml").read_text() == "- +experiment=large\n"
     assert json.loads((out / "result.json").read_text())["steps"] == 4
     assert trial["searcherMetricValue"] == 0.2
@@ -166,7 +167,8 @@ def test_a_multirun_is_one_experiment_with_a_trial_for_each_job(cluster, run):
     experiment.ended()
     trials = by_job(experiment)
     assert {
-        number: (each["hparams"]["trainer"]["lr"], each["hparams"]["model"]["width"]) for number, each in trials.items()
+        number: (trial["hparams"]["trainer"]["lr"], trial["hparams"]["model"]["width"])
+        for number, trial in trials.items()
     } == {
         0: (1, 8),
         1: (1, 80),
@@ -177,7 +179,7 @@ def test_a_multirun_is_one_experiment_with_a_trial_for_each_job(cluster, run):
         assert f"num: {number}\n" in (out / str(number) / ".hydra" / "hydra.yaml").read_text()
 
 
-def test_the_launcher_returns_results_and_says_the_reason_of_a_failure(cluster, run):
+def test_the_det_launcher_returns_results_and_the_reason_of_a_failure(cluster, run):
     words = (SCRIPT, "--multirun", "hydra/launcher=det", "trainer.lr=1,2", "fail_at=-1,1")
     setup = 'hydra.launcher.setup=["export GREETING=hello","exclusive"]'
     output = run(*words, setup, "hydra.launcher.timeout_min=10", code=1)
@@ -186,7 +188,7 @@ def test_the_launcher_returns_results_and_says_the_reason_of_a_failure(cluster, 
     assert "ValueError: no luck with step 1" in output
     assert "use additional_parameters.exclusive: true" in output
     assert "Traceback" not in output
-    states = {number: each["state"].removeprefix("STATE_") for number, each in by_job(experiment).items()}
+    states = {number: trial["state"].removeprefix("STATE_") for number, trial in by_job(experiment).items()}
     assert states == {0: "COMPLETED", 1: "ERROR", 2: "COMPLETED", 3: "ERROR"}
 
 
@@ -208,19 +210,19 @@ def test_a_job_that_uses_the_core_api_is_paused_and_resumes(cluster, run, tmp_pa
     assert "begins at 4" in text
 
 
-def test_a_module_with_a_folder_of_results_from_a_variable_runs_where_the_task_is(cluster, run):
-    for name, text in MOVED.items():
+def test_a_module_with_a_results_folder_from_a_variable_runs_in_the_task(cluster, run):
+    for name, text in PROJECT_IN_MODULE.items():
         (run.folder / name).parent.mkdir(exist_ok=True)
         (run.folder / name).write_text(text)
     experiment = created(cluster, det(run, "run", "lab.go", "--paused"))
-    gone = run.folder.rename(run.folder.with_name("gone"))
+    moved_folder = run.folder.rename(run.folder.with_name("gone"))
     experiment.do("activate")
     experiment.ended()
     text = "".join(experiment.log)
     home = re.search(r"HOME (\S+)", text)[1]
     assert f"RESULTS {home}/results/first" in text
     assert not run.folder.exists()
-    gone.rename(run.folder)
+    moved_folder.rename(run.folder)
 
 
 def test_a_run_that_failed_continues_on_the_cluster_from_its_checkpoint(cluster, run):
@@ -232,7 +234,7 @@ def test_a_run_that_failed_continues_on_the_cluster_from_its_checkpoint(cluster,
 
 
 def test_jobs_run_under_the_conda_environment_that_was_active(cluster, run, tmp_path):
-    """conda itself cannot be installed here; this is a prefix of the kind that it makes, without a ``pyvenv.cfg``."""
+    """conda itself cannot be installed here. The test uses a prefix of the same kind, without a ``pyvenv.cfg``."""
     prefix = python_prefix.make(tmp_path / "miniconda" / "envs" / "lab", site=sysconfig.get_path("purelib"))
     (run.folder / "where.py").write_text(WHERE)
     del run.environ["VIRTUAL_ENV"]
@@ -254,7 +256,7 @@ def test_the_page_works_as_written(cluster, run, tmp_path):
     assert follow(PAGE, tmp_path / "work", environ)
 
 
-def test_nothing_is_left_behind_by_what_is_refused(cluster, run):
+def test_a_refused_hydra_run_creates_no_experiment(cluster, run):
     def count():
         return len(cluster.session.get("/api/v1/experiments")["experiments"])
 

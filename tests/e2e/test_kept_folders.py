@@ -1,4 +1,5 @@
-"""Data folders of earlier versions: opened and migrated; what was paused or running is finished; what ended is shown."""
+"""Data folders of earlier versions are opened and migrated. Paused and running experiments finish; ended ones are
+shown."""
 
 from functools import partial
 from pathlib import Path
@@ -17,11 +18,11 @@ pytestmark = pytest.mark.e2e
 ENDED, PAUSED, RUNNING = 1, 2, 3
 NAMES = sorted(path.name.removesuffix(".tar.zst") for path in kept_folders.KEPT.iterdir())
 FIRST_WITH_RETENTION = "2026-11-24"
-"""Versions before it deleted nothing when an experiment ended, and later ones do not make up for it."""
+"""Earlier versions deleted no checkpoints at the end of an experiment, and later ones do not delete those."""
 ALL_STEPS = list(range(1, STEPS + 1))
 
 
-def test_the_folder_of_the_first_issue_with_this_test_is_kept():
+def test_the_first_archived_data_folder_exists():
     assert "2026-11-22" in NAMES
 
 
@@ -53,7 +54,7 @@ def test_a_data_folder_of_an_earlier_version_is_opened_migrated_and_finished(nam
 
 
 def assert_whole(session: Session, up: Up, number: int) -> None:
-    """Every step is there once: its metrics, its checkpoint, its line of output."""
+    """Checks that every step has its metrics, its checkpoint and its line of output once."""
     for group, key in (("training", "avg_metrics"), ("validation", "validation_metrics")):
         reports = [
             report
@@ -63,17 +64,17 @@ def assert_whole(session: Session, up: Up, number: int) -> None:
         assert [report["totalBatches"] for report in reports] == ALL_STEPS
         assert [list(report["metrics"][key].values()) for report in reports] == [[1 / step] for step in ALL_STEPS]
     reported = session.get(f"/api/v1/experiments/{number}/checkpoints")["checkpoints"]
-    assert sorted(each["metadata"]["steps_completed"] for each in reported) == ALL_STEPS
+    assert sorted(checkpoint["metadata"]["steps_completed"] for checkpoint in reported) == ALL_STEPS
     lines = log(up, number)
     assert [lines.count(f"step {step}") for step in ALL_STEPS] == [1] * STEPS
 
 
 def states(session: Session) -> dict[int, str]:
     listed = session.get("/api/v1/experiments")["experiments"]
-    # A running experiment is shown as what its trial does.
-    shown = {each["id"]: str(each["state"]).removeprefix("STATE_") for each in listed}
+    # The state of a running experiment is that of its trial.
+    state_of = {experiment["id"]: str(experiment["state"]).removeprefix("STATE_") for experiment in listed}
     active = ("QUEUED", "PULLING", "STARTING", "RUNNING")
-    return {number: "ACTIVE" if state in active else state for number, state in shown.items()}
+    return {number: "ACTIVE" if state in active else state for number, state in state_of.items()}
 
 
 def is_kept(session: Session, number: int, steps: list[int]) -> bool:
@@ -81,11 +82,11 @@ def is_kept(session: Session, number: int, steps: list[int]) -> bool:
 
 
 def checkpoints(session: Session, number: int) -> list[int]:
-    """The steps of its completed checkpoints, each of which has its file."""
+    """Returns the steps of the completed checkpoints. Fails unless each has its file."""
     path = f"/api/v1/experiments/{number}/checkpoints"
-    found = session.get(path, {"states": ["STATE_COMPLETED"]})["checkpoints"]
-    assert all("step" in each["resources"] for each in found)
-    return sorted(each["metadata"]["steps_completed"] for each in found)
+    rows = session.get(path, {"states": ["STATE_COMPLETED"]})["checkpoints"]
+    assert all("step" in row["resources"] for row in rows)
+    return sorted(row["metadata"]["steps_completed"] for row in rows)
 
 
 def log(up: Up, number: int) -> str:

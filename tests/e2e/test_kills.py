@@ -1,4 +1,4 @@
-"""Any process killed with -9 at a drawn moment: the same bits, each step once, nothing left behind."""
+"""Trials with a process killed by SIGKILL at a random moment: the same bits, each step once, and no leftover process."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def test_a_trial_whose_worker_was_killed_gives_the_same_result(cluster, tmp_path
 
 
 def test_a_trial_runs_on_while_its_agent_is_killed_and_restarted(cluster, tmp_path, same_as_straight, moments):
-    """The task runs on; the agent that comes back finds it, and nothing is restarted."""
+    """The restarted agent finds the running task, and nothing is restarted."""
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(1, 36))
     cluster.agents["agent-1"].end(signal.SIGKILL)
@@ -38,7 +38,7 @@ def test_a_trial_runs_on_while_its_agent_is_killed_and_restarted(cluster, tmp_pa
 
 
 def test_a_trial_that_ends_while_its_agent_is_away_gives_the_same_result(cluster, tmp_path, same_as_straight, moments):
-    """The task ends while no agent looks; its end and its last lines are found afterwards."""
+    """The next agent reports its end and its last lines."""
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(20, 36))
     cluster.agents["agent-1"].end(signal.SIGKILL)
@@ -49,7 +49,7 @@ def test_a_trial_that_ends_while_its_agent_is_away_gives_the_same_result(cluster
 
 
 def test_a_trial_runs_on_while_the_master_is_killed_and_restarted(cluster, tmp_path, same_as_straight, moments):
-    """The task trains on and delivers later what it reported meanwhile."""
+    """The task continues to train and delivers its reports later."""
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(1, 36))
     cluster.kill_master()
@@ -58,8 +58,8 @@ def test_a_trial_runs_on_while_the_master_is_killed_and_restarted(cluster, tmp_p
     assert runs_of(experiment) == {1}
 
 
-def test_a_killed_shim_is_a_system_failure_and_no_counted_restart(cluster, tmp_path, same_as_straight, moments):
-    """Its task ends with it; that is a failure of the system and no restart that counts."""
+def test_a_killed_shim_is_a_system_failure_and_counts_no_restart(cluster, tmp_path, same_as_straight, moments):
+    """The task ends with its shim."""
     experiment = create(cluster, MODELS["digits"], tmp_path)
     experiment.at_step(moments.randrange(1, 36))
     (pid,) = live_processes.shims(cluster.folder / "agent-1")
@@ -70,7 +70,7 @@ def test_a_killed_shim_is_a_system_failure_and_no_counted_restart(cluster, tmp_p
 
 
 def test_the_log_of_a_killed_task_is_complete(cluster, tmp_path):
-    """Every line that it had printed is there."""
+    """The log contains every line that the task had printed."""
     entrypoint = "seq 1 3000; touch $GATES/printed.here; sleep 600"
     experiment = create(cluster, MODELS["script"], tmp_path, entrypoint=entrypoint)
     experiment.at_gate("printed")
@@ -82,7 +82,7 @@ def test_the_log_of_a_killed_task_is_complete(cluster, tmp_path):
 
 
 def test_a_trial_that_ends_while_the_master_is_away_gives_the_same_result(cluster, tmp_path, same_as_straight, moments):
-    """The task waits for it with what it has to say."""
+    """The task waits for the master and then delivers its reports."""
     batch = moments.randrange(37, 40)
     experiment = create(cluster, MODELS["digits"], tmp_path, held=(f"train-{batch}",))
     experiment.at_gate(f"train-{batch}")
@@ -108,15 +108,15 @@ with core.init() as context:
 """
 
 
-def test_master_away_when_a_task_asks_it(cluster, tmp_path):
-    """A question waits for its answer; no trial fails because its master is away."""
+def test_a_request_of_a_task_waits_while_the_master_is_down(cluster, tmp_path):
+    """The requests wait for the master, and no trial fails."""
     files, gates = {"asks__py": ASKS}, ("asks", "asks-again")
     experiment = create(cluster, MODELS["script"], tmp_path, files=files, held=gates, entrypoint="python3 asks.py")
     for name in gates:
         experiment.at_gate(name)
         cluster.kill_master()
         experiment.open_gate(name)
-        until = time.monotonic() + 2.0  # a person's client has given up by then
+        until = time.monotonic() + 2.0  # an ordinary client has given up by then
         wait_until(lambda t=until: time.monotonic() > t)
         cluster.start_master()
     experiment.ended()

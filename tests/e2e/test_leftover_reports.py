@@ -1,4 +1,4 @@
-"""Reports of a task that died while the master was away are there after its end."""
+"""Reports of a task that died while the master was down are stored after its end."""
 
 import pytest
 from tests.support.live_cluster import live_cluster
@@ -37,5 +37,5 @@ def test_reports_of_a_dead_attempt_are_not_lost(tmp_path):
         cluster.start_master()
         experiment.ended("ERROR")
         stream = cluster.session.stream("/api/v1/trials/metrics/training_metrics", {"trialIds": [trial_id]})
-        steps = [int(one["totalBatches"]) for page in stream for one in page["metrics"]]
+        steps = [int(report["totalBatches"]) for page in stream for report in page["metrics"]]
         assert steps == list(range(1, STEPS + 1))

@@ -1,4 +1,4 @@
-"""A pool of type ``local`` with no agent: agents start for the queue, run it, and end; none outlives its cluster."""
+"""A pool of type ``local``: agents start for the queue and end when it is empty or the cluster ends."""
 
 import json
 
@@ -19,16 +19,16 @@ def pools(**changes):
 
 def test_two_agents_start_for_a_queue_of_four_and_end_when_it_is_empty(tmp_path):
     with live_cluster(tmp_path / "cluster", slots=0, resource_pools=pools()) as cluster:
-        seen = set()
+        agent_sets = set()
         queue = [create(cluster, SCRIPT, tmp_path / str(n), entrypoint="true") for n in range(4)]
 
         def all_ended():
-            seen.add(frozenset(agent["id"] for agent in cluster.session.get("/api/v1/agents")["agents"]))
-            return all(each.state in ("COMPLETED", "ERROR") for each in queue)
+            agent_sets.add(frozenset(agent["id"] for agent in cluster.session.get("/api/v1/agents")["agents"]))
+            return all(experiment.state in ("COMPLETED", "ERROR") for experiment in queue)
 
         wait_until(all_ended, within=60, what="the queue is done")
-        assert [each.state for each in queue] == ["COMPLETED"] * 4
-        assert len(frozenset().union(*seen)) == 2
+        assert [experiment.state for experiment in queue] == ["COMPLETED"] * 4
+        assert len(frozenset().union(*agent_sets)) == 2
         folder = cluster.data / "local-agents"
         wait_until(lambda: not list(folder.iterdir()), what="both agents have ended")
         assert cluster.session.get("/api/v1/agents")["agents"] == []

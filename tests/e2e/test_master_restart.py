@@ -1,4 +1,4 @@
-"""The master stopped and killed: polls are answered, and what was answered with 200 is there on return."""
+"""A stopped or killed master: polls are answered, and writes that it answered with 200 are stored."""
 
 import contextlib
 import hashlib
@@ -22,9 +22,9 @@ POLL_SECONDS = 60
 UUID = "11111111-2222-3333-4444-555555555555"
 
 
-def test_restart_with_100_open_polls(tmp_path):
-    """Polls that may wait for a minute are answered, and hold neither the end nor the next start. bench/recovery.py
-    measures how long a start takes."""
+def test_a_master_with_100_open_polls_stops_and_starts_without_delay(tmp_path):
+    """Polls that may wait for a minute are answered at the stop, and delay neither the stop nor the next start.
+    bench/recovery.py measures the start."""
     with live_cluster(tmp_path / "cluster") as cluster:
         experiment = create(cluster, SCRIPT, tmp_path, held=("step-0-1",))
         experiment.at_gate("step-0-1")
@@ -34,13 +34,13 @@ def test_restart_with_100_open_polls(tmp_path):
         for poll in polls:
             poll.request("GET", path, headers=token)
         experiment.at_step(1)
-        # A connection behind theirs: once it is answered, the master has read their requests too.
+        # The answer on a later connection proves that the master has read the requests on the earlier ones.
         behind = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=90)
         behind.request("GET", "/health")
         assert behind.getresponse().read()
         behind.close()
         began = time.monotonic()
-        # an orderly end, after which uvicorn raises the signal once more
+        # an orderly end, after which uvicorn raises the signal again
         assert cluster.master.end(signal.SIGTERM) in (0, -signal.SIGTERM)
         exited = time.monotonic() - began
         cluster.start_master()
@@ -57,7 +57,7 @@ def test_restart_with_100_open_polls(tmp_path):
 
 @pytest.fixture
 def lonely(tmp_path):
-    """A master without agents, an experiment in it that waits, and one that is paused."""
+    """Yields a master without agents, with one waiting and one paused experiment."""
     with live_cluster(tmp_path / "cluster", slots=0) as cluster:
         folder = cluster.folder / "experiments"
         cluster.waiting = create(cluster, SCRIPT, folder / "waiting")
@@ -85,8 +85,8 @@ def checkpoint(cluster):
     return "POST", "/api/v1/checkpoints", body
 
 
-def speaker(cluster, name):
-    """The admin; for a checkpoint the trial's own task, which alone may report it."""
+def session_for(cluster, name):
+    """Returns the session for a write: the admin's or, for a checkpoint, that of the trial's own task."""
     if name != "checkpoint":
         return contextlib.nullcontext(cluster.session)
     return Session(cluster.url, token=Secrets.load(cluster.data).task_token(f"{cluster.waiting.task_id}.1"))
@@ -110,20 +110,20 @@ def state_of_checkpoint(cluster):
 
 
 def attempt(cluster):
-    """The newest allocation of the trial that waits, whatever became of it."""
+    """Returns the newest allocation of the waiting trial in any state."""
     return stored(cluster, "SELECT id FROM allocations ORDER BY created_at LIMIT 1")
 
 
-def newest(cluster, *, create=False):
-    """The newest experiment; a new one, active, where ``create``."""
+def newest_experiment(cluster, *, create=False):
+    """Returns the newest experiment. With ``create`` it creates an active one first."""
     if create:
         body = {"config": SCRIPT.configured(), "parentId": cluster.paused.id, "activate": True}
         cluster.session.post("/api/v1/experiments", body)
     return cluster.session.get("/api/v1/experiments", {"orderBy": "ORDER_BY_DESC"})["experiments"][0]
 
 
-def joined(cluster):
-    """An agent that offers one slot; it stays over the master's restarts."""
+def joined_agent(cluster):
+    """Starts an agent with one slot unless it exists, and returns its id. It outlives restarts of the master."""
     if "late" not in cluster.agents:
         cluster.start_agent("late", slots=1)
     return "late"
@@ -140,7 +140,7 @@ def row(cluster, query):
 
 
 def stored(cluster, query):
-    """What only the database shows; one value."""
+    """Returns one value of the database, for facts that the API does not show."""
     return row(cluster, query)[0]
 
 
@@ -217,12 +217,12 @@ WRITES = {
         lambda c: name_of(c.url, c.answer["token"]) == "ann",
     ),
     "trial killed": (
-        lambda c: ("POST", f"/api/v1/trials/{newest(c, create=True)['trialIds'][0]}/kill", {}),
-        lambda c: wait_until(lambda: newest(c)["state"] == "STATE_CANCELED"),
+        lambda c: ("POST", f"/api/v1/trials/{newest_experiment(c, create=True)['trialIds'][0]}/kill", {}),
+        lambda c: wait_until(lambda: newest_experiment(c)["state"] == "STATE_CANCELED"),
     ),
     "canceled": (
-        lambda c: ("POST", f"/api/v1/experiments/{newest(c, create=True)['id']}/cancel", {}),
-        lambda c: wait_until(lambda: newest(c)["state"] == "STATE_CANCELED"),
+        lambda c: ("POST", f"/api/v1/experiments/{newest_experiment(c, create=True)['id']}/cancel", {}),
+        lambda c: wait_until(lambda: newest_experiment(c)["state"] == "STATE_CANCELED"),
     ),
     "preemption acknowledged": (
         lambda c: ("POST", f"/api/v1/allocations/{attempt(c)}/signals/ack_preemption", {}),
@@ -255,19 +255,19 @@ WRITES = {
         ),
     ),
     "agent disabled": (
-        lambda c: ("POST", f"/api/v1/agents/{joined(c)}/disable", {"drain": True}),
+        lambda c: ("POST", f"/api/v1/agents/{joined_agent(c)}/disable", {"drain": True}),
         lambda c: stored(c, "SELECT enabled FROM agents") == 0,
     ),
     "agent enabled": (
-        lambda c: ("POST", f"/api/v1/agents/{joined(c)}/enable", {}),
+        lambda c: ("POST", f"/api/v1/agents/{joined_agent(c)}/enable", {}),
         lambda c: stored(c, "SELECT enabled FROM agents") == 1,
     ),
     "slot disabled": (
-        lambda c: ("POST", f"/api/v1/agents/{joined(c)}/slots/0/disable", {"drain": True}),
+        lambda c: ("POST", f"/api/v1/agents/{joined_agent(c)}/slots/0/disable", {"drain": True}),
         lambda c: stored(c, "SELECT enabled FROM agent_slots") == 0,
     ),
     "slot enabled": (
-        lambda c: ("POST", f"/api/v1/agents/{joined(c)}/slots/0/enable", {}),
+        lambda c: ("POST", f"/api/v1/agents/{joined_agent(c)}/slots/0/enable", {}),
         lambda c: stored(c, "SELECT enabled FROM agent_slots") == 1,
     ),
     "logout": (
@@ -277,20 +277,20 @@ WRITES = {
 }
 
 
-def test_killed_right_after_its_200(lonely):
-    """One after the other: some need what another left."""
+def test_a_write_answered_with_200_survives_the_kill_of_the_master(lonely):
+    """Runs the writes in order, since some depend on an earlier one."""
     with ready_masters(lonely.environment) as lonely.spawn_master:
         for name, (request, is_there) in WRITES.items():
             method, path, body = request(lonely)
-            with speaker(lonely, name) as session:
+            with session_for(lonely, name) as session:
                 lonely.answer = session.request(method, path, body)
             lonely.kill_master()
             lonely.start_master()
             assert is_there(lonely), name
 
 
-def test_agents_output_and_a_drain_killed_right_after_their_200(tmp_path):
-    """They are sent with the join token and the operator's, so they are not among the writes above."""
+def test_agent_output_and_a_drain_answered_with_200_survive_the_kill_of_the_master(tmp_path):
+    """These are sent with the join token and the operator token, so they are not in ``WRITES``."""
     with live_cluster(tmp_path / "cluster") as cluster:
         token = (cluster.data / "agent-token").read_text().strip()
         operator = (cluster.data / "operator-token").read_text().strip()
@@ -312,7 +312,7 @@ def test_agents_output_and_a_drain_killed_right_after_their_200(tmp_path):
         cluster.kill_master()
         cluster.start_master()
         assert ended.log.count("the very last line") == 1
-        with Session(cluster.url, token=token) as agent:  # sent again for want of an answer: stored once
+        with Session(cluster.url, token=token) as agent:  # sent again because no answer arrived; stored once
             assert agent.post("/detent/agents/agent-1/output", batch) == {"committed": offset + 5}
         assert ended.log.count("the very last line") == 1
 
@@ -322,7 +322,7 @@ def test_agents_output_and_a_drain_killed_right_after_their_200(tmp_path):
             supervisor.post("/detent/drain", {})
         cluster.kill_master()
         cluster.start_master()
-        asked = f"SELECT preempt_requested_at IS NOT NULL FROM allocations WHERE id = '{drained.task_id}.1'"
-        assert stored(cluster, asked)
+        preempted_query = f"SELECT preempt_requested_at IS NOT NULL FROM allocations WHERE id = '{drained.task_id}.1'"
+        assert stored(cluster, preempted_query)
         drained.ended()
         assert drained.progress["runId"] == 2

@@ -1,4 +1,4 @@
-"""Checkpoints in a bucket of a real store: paused, resumed, downloaded and removed as from a folder; no key is shown."""
+"""Checkpoints in a bucket of a real store: paused, resumed, downloaded and removed, without exposing its keys."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -38,9 +38,15 @@ def started(cluster: LiveCluster, store: Store, tmp_path, **changes) -> Experime
 
 
 def det(cluster: LiveCluster, *words: str) -> str:
-    who = {"DET_MASTER": cluster.url, "DET_USER": "admin", "DET_PASS": (cluster.data / "password").read_text().strip()}
+    credentials = {
+        "DET_MASTER": cluster.url,
+        "DET_USER": "admin",
+        "DET_PASS": (cluster.data / "password").read_text().strip(),
+    }
     argv = python("determined_cli", *words)
-    done = subprocess.run(argv, env=cluster.environment | who, capture_output=True, text=True, check=False, timeout=180)
+    done = subprocess.run(
+        argv, env=cluster.environment | credentials, capture_output=True, text=True, check=False, timeout=180
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -69,16 +75,16 @@ def test_a_trial_is_paused_and_resumes_from_its_bucket(
 
 
 def assert_no_key(cluster: LiveCluster, store: Store, experiment: Experiment) -> None:
-    """No answer, log line or log file has a key of the store."""
+    """Checks that no answer, log line or log file contains a key of the store."""
     secrets = [store.config[name] for name in ("secret_key", "connection_string") if name in store.config]
-    shown = [
+    texts = [
         "\n".join(experiment.log),
         det(cluster, "experiment", "config", str(experiment.id)),
         det(cluster, "experiment", "describe", str(experiment.id), "--json"),
         *(path.read_text(errors="replace") for path in cluster.folder.glob("*.log")),
     ]
     for secret in secrets:
-        assert not [text for text in shown if secret in text]
+        assert not [text for text in texts if secret in text]
 
 
 def test_a_master_killed_at_the_end_of_an_experiment_keeps_what_the_policy_says(
@@ -89,9 +95,9 @@ def test_a_master_killed_at_the_end_of_an_experiment_keeps_what_the_policy_says(
     wait_until(lambda: experiment.state == "COMPLETED", what="its end")
     cluster.kill_master()
     cluster.start_master()
-    kept = wait_until(lambda: is_settled(experiment, store) and listed(experiment), what="the policy is applied")
-    assert sorted(kept.values())[-2:] == sorted({*before.values(), *kept.values()})[-2:]  # the newest two
-    assert 2 <= len(kept) <= 4
+    remaining = wait_until(lambda: is_settled(experiment, store) and listed(experiment), what="the policy is applied")
+    assert sorted(remaining.values())[-2:] == sorted({*before.values(), *remaining.values()})[-2:]  # the newest two
+    assert 2 <= len(remaining) <= 4
 
 
 def test_a_bucket_that_does_not_exist_ends_the_trial_before_it_trains(cluster: LiveCluster, store: Store, tmp_path):
@@ -99,16 +105,16 @@ def test_a_bucket_that_does_not_exist_ends_the_trial_before_it_trains(cluster: L
         pytest.skip("shown on S3; the sentence of the other services is their own")
     experiment = started(cluster, store, tmp_path, policy={"bucket": "somebody-elses"}, max_restarts=0)
     experiment.ended("ERROR")
-    said = "cannot write to checkpoint storage s3://somebody-elses/lab/runs: it does not exist"
-    assert any(said in line for line in experiment.log)
+    message = "cannot write to checkpoint storage s3://somebody-elses/lab/runs: it does not exist"
+    assert any(message in line for line in experiment.log)
     assert experiment.reports("training") == []
 
 
 def listed(experiment: Experiment) -> dict[str, int]:
-    """Completed checkpoints, newest first: id → batches."""
+    """Returns the batches of completed checkpoints by id, newest first."""
     path = f"/api/v1/trials/{experiment.trial_id}/checkpoints"
-    found = experiment.cluster.session.get(path, {"states": ["STATE_COMPLETED"]})["checkpoints"]
-    steps = {each["uuid"]: int(each["metadata"]["steps_completed"]) for each in found}
+    rows = experiment.cluster.session.get(path, {"states": ["STATE_COMPLETED"]})["checkpoints"]
+    steps = {row["uuid"]: int(row["metadata"]["steps_completed"]) for row in rows}
     return dict(sorted(steps.items(), key=lambda item: -item[1]))
 
 
@@ -116,6 +122,6 @@ def is_settled(experiment: Experiment, store: Store) -> bool:
     events = experiment.cluster.session.get("/detent/events", {"kind": "checkpoints_deleted"})["events"]
     chosen = any(event["targetId"] == str(experiment.id) for event in events)
     path = f"/api/v1/trials/{experiment.trial_id}/checkpoints"
-    known = {each["uuid"] for each in experiment.cluster.session.get(path)["checkpoints"]}
-    present = {part for key in store.objects() for part in key.split("/") if part in known}
+    uuids = {row["uuid"] for row in experiment.cluster.session.get(path)["checkpoints"]}
+    present = {part for key in store.objects() for part in key.split("/") if part in uuids}
     return chosen and present == set(listed(experiment))

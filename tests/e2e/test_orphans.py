@@ -1,4 +1,4 @@
-"""A task that leaves processes behind: a child in a session of its own, and one that forked twice."""
+"""A task that leaves processes behind: a child in a session of its own, and a grandchild that was forked twice."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def test_no_process_is_left_after_a_pause_and_after_the_end(cluster, tmp_path, s
 
 
 def test_no_process_is_left_after_the_shim_was_killed(cluster, tmp_path, same_as_straight):
-    """Nobody is left who could be their reaper; the agent finds them."""
+    """The shim could have ended them; the agent finds them instead."""
     experiment = start(cluster, tmp_path, held=("train-7",))
     experiment.at_gate("train-7")
     strays = set(wait_until(lambda: s if len(s := sleepers(experiment)) == 2 else None, what="both strays"))

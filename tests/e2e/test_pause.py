@@ -1,4 +1,4 @@
-"""Paused at every kind of moment and activated: the same bits, each step once, nothing left behind."""
+"""Trials paused at every kind of moment and activated: the same bits, each step once, and no leftover process."""
 
 import pytest
 from tests.support.live_models import MODELS
@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
 def steps_of_checkpoints(experiment):
     answer = experiment.cluster.session.get(f"/api/v1/trials/{experiment.trial_id}/checkpoints")
-    return sorted(int(each["metadata"]["steps_completed"]) for each in answer["checkpoints"])
+    return sorted(int(row["metadata"]["steps_completed"]) for row in answer["checkpoints"])
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ def steps_of_checkpoints(experiment):
         pytest.param("keras", 31, id="keras-epoch-end", marks=pytest.mark.long),
     ],
 )
-def test_a_trial_paused_while_training_resumes_the_same(cluster, tmp_path, same_as_straight, model, batch):
-    """The pause comes while batch number ``batch`` is trained; the trial leaves right after it."""
+def test_a_trial_paused_while_training_resumes_with_the_same_bits(cluster, tmp_path, same_as_straight, model, batch):
+    """The pause arrives during batch number ``batch``, and the attempt ends right after it."""
     experiment = create(cluster, MODELS[model], tmp_path, gates=(f"train-{batch}",))
     experiment.at_gate(f"train-{batch}")
     experiment.pause()
@@ -42,15 +42,18 @@ def test_a_trial_paused_while_training_resumes_the_same(cluster, tmp_path, same_
         pytest.param("foreign", 14, 1, marks=pytest.mark.long),
     ],
 )
-def test_a_trial_paused_inside_a_validation_resumes_the_same(cluster, tmp_path, same_as_straight, model, steps, batch):
-    """Left at its next batch with the checkpoint of the last training step; run again whole afterwards."""
+def test_a_trial_paused_inside_a_validation_resumes_with_the_same_bits(
+    cluster, tmp_path, same_as_straight, model, steps, batch
+):
+    """The attempt ends at its next batch with the checkpoint of the last training step. The validation runs again in
+    full."""
     name = f"validate-{steps}-{batch}"
     experiment = create(cluster, MODELS[model], tmp_path, gates=(name,))
     experiment.at_gate(name)
     experiment.pause()
     assert steps not in {report["totalBatches"] for report in experiment.reports("validation")}
     assert max(steps_of_checkpoints(experiment)) == steps
-    # one gate a batch: the validation begins again with its first
+    # one gate per batch: the validation starts again with its first batch
     experiment.close_gate(f"validate-{steps}-0")
     experiment.do("activate")
     experiment.at_gate(f"validate-{steps}-0")
@@ -58,8 +61,8 @@ def test_a_trial_paused_inside_a_validation_resumes_the_same(cluster, tmp_path, 
     same_as_straight(experiment, model)
 
 
-def test_a_trial_paused_during_start_up_resumes_the_same(cluster, tmp_path, same_as_straight):
-    """The trial class is being built: nothing is trained yet, nothing is lost."""
+def test_a_trial_paused_during_start_up_resumes_with_the_same_bits(cluster, tmp_path, same_as_straight):
+    """The trial class is under construction: nothing is trained yet and nothing is lost."""
     experiment = create(cluster, MODELS["digits"], tmp_path, held=("init",))
     experiment.at_gate("init")
     experiment.do("pause")
@@ -69,8 +72,8 @@ def test_a_trial_paused_during_start_up_resumes_the_same(cluster, tmp_path, same
     same_as_straight(experiment)
 
 
-def test_a_trial_paused_during_its_startup_hook_resumes_the_same(cluster, tmp_path, same_as_straight):
-    """Not ready yet, so it is killed at once, however long the hook would still take."""
+def test_a_trial_paused_during_its_startup_hook_resumes_with_the_same_bits(cluster, tmp_path, same_as_straight):
+    """The attempt is not ready yet, so it is killed at once, whatever time the hook still needs."""
     gates = tmp_path / "gates"
     hook = f"if [ ! -e {gates}/hook.here ]; then touch {gates}/hook.here; sleep 600 & wait; fi\n"
     experiment = create(cluster, MODELS["digits"], tmp_path, files={"startup_hook__sh": hook})
@@ -82,7 +85,7 @@ def test_a_trial_paused_during_its_startup_hook_resumes_the_same(cluster, tmp_pa
     same_as_straight(experiment)
 
 
-def test_a_trial_paused_twice_in_a_row_resumes_the_same(cluster, tmp_path, same_as_straight, moments):
+def test_a_trial_paused_twice_in_a_row_resumes_with_the_same_bits(cluster, tmp_path, same_as_straight, moments):
     first = moments.randrange(1, 20)
     second = moments.randrange(first + 1, 39)
     experiment = create(cluster, MODELS["digits"], tmp_path, gates=(f"train-{first}", f"train-{second}"))
@@ -93,8 +96,10 @@ def test_a_trial_paused_twice_in_a_row_resumes_the_same(cluster, tmp_path, same_
     same_as_straight(experiment)
 
 
-def test_a_trial_activated_within_100_ms_of_its_pause_resumes_the_same(cluster, tmp_path, same_as_straight, moments):
-    """The attempt that was asked to leave leaves, and the next one goes on."""
+def test_a_trial_activated_within_100_ms_of_its_pause_resumes_with_the_same_bits(
+    cluster, tmp_path, same_as_straight, moments
+):
+    """The preempted attempt ends, and the next one continues."""
     batch = moments.randrange(2, 38)
     experiment = create(cluster, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
     experiment.at_gate(f"train-{batch}")

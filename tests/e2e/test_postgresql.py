@@ -1,4 +1,4 @@
-"""A cluster whose master keeps its rows in PostgreSQL: paused, activated, its server crashed, and the same bits."""
+"""A cluster with PostgreSQL: a trial is paused and activated, the server crashes, and the bits are the same."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server with the settings for crashes that PostgreSQL has by default."""
+    """Yields a server with PostgreSQL's default settings for crash safety."""
     created = Server(fsync="on", synchronous_commit="on")
     created.start()
     yield created
@@ -36,14 +36,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[Li
     "runtime",
     ["process", pytest.param("docker", marks=[pytest.mark.long, pytest.mark.xdist_group("container-engine")])],
 )
-def test_a_trial_is_paused_activated_and_ends_the_same(lab, tmp_path, same_as_straight, runtime):
-    seen = []
+def test_a_trial_with_postgresql_is_paused_activated_and_ends_with_the_same_bits(
+    lab, tmp_path, same_as_straight, runtime
+):
+    mounts = []
     if runtime == "docker":
         need_task_image()
-        seen = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
+        mounts = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
     arguments = ("--container-runtime", "docker") if runtime == "docker" else ()
     agent = lab.start_agent(runtime, arguments=arguments, host_paths=(tmp_path, IDLE_COMPILER))
-    experiment = create(lab, MODELS["digits"], tmp_path, gates=("train-17",), bind_mounts=seen)
+    experiment = create(lab, MODELS["digits"], tmp_path, gates=("train-17",), bind_mounts=mounts)
     experiment.at_gate("train-17")
     experiment.pause()
     experiment.do("activate")
@@ -68,7 +70,7 @@ def test_a_trial_outlives_a_crash_of_the_server_and_of_the_master(lab, server, t
     agent.end()
 
 
-def test_a_second_master_on_the_database_says_who_has_it(lab, tmp_path, server):
+def test_a_second_master_on_the_database_names_the_first(lab, tmp_path, server):
     other = LiveCluster(tmp_path / "other", database_url=lab.environment["DET_MASTER_DATABASE_URL"])
     try:
         with pytest.raises(AssertionError, match=r"another master uses this database: det-master .* pid"):

@@ -1,4 +1,4 @@
-"""Checkpoints of an ended experiment are deleted by its policy, also where the master is killed meanwhile."""
+"""Checkpoints of an ended experiment are deleted by its policy, even if the master is killed meanwhile."""
 
 import pytest
 from tests.support.live_models import MODELS
@@ -21,11 +21,11 @@ def test_a_master_killed_at_the_end_of_an_experiment_keeps_what_the_policy_says(
     wait_until(lambda: experiment.state == "COMPLETED", what="its end")
     cluster.kill_master()
     cluster.start_master()
-    kept = wait_until(lambda: is_settled(experiment, root) and listed(experiment), what="the policy is applied")
-    steps = sorted(kept.values())
+    remaining = wait_until(lambda: is_settled(experiment, root) and listed(experiment), what="the policy is applied")
+    steps = sorted(remaining.values())
     assert steps[-2:] == sorted({*before.values(), *steps})[-2:]  # the newest two
-    assert 2 <= len(kept) <= 4
-    assert folders(root, experiment) == set(kept)
+    assert 2 <= len(remaining) <= 4
+    assert folders(root, experiment) == set(remaining)
     best = experiment.cluster.session.get(f"/api/v1/trials/{experiment.trial_id}")["trial"]["bestValidation"]
     assert int(best["totalBatches"]) in steps
 
@@ -45,23 +45,23 @@ def test_checkpoints_out_of_the_masters_reach_are_removed_by_a_task(cluster, tmp
     def live_tasks():
         return cluster.session.get("/api/v1/tasks")["allocationIdToSummary"].values()
 
-    wait_until(lambda: not any("removes" in str(each["name"]) for each in live_tasks()), what="the task's end")
+    wait_until(lambda: not any("removes" in str(task["name"]) for task in live_tasks()), what="the task's end")
     cluster.session.delete(f"/api/v1/experiments/{experiment.id}")
     wait_until(lambda: not any(root.iterdir()), what="the files of the deleted experiment are gone")
 
 
 def listed(experiment):
-    """Completed checkpoints: id → batches."""
+    """Returns the batches of completed checkpoints by id."""
     path = f"/api/v1/trials/{experiment.trial_id}/checkpoints"
     answer = experiment.cluster.session.get(path, {"states": ["STATE_COMPLETED"]})
-    return {each["uuid"]: int(each["metadata"]["steps_completed"]) for each in answer["checkpoints"]}
+    return {row["uuid"]: int(row["metadata"]["steps_completed"]) for row in answer["checkpoints"]}
 
 
 def folders(root, experiment):
-    """Checkpoints of the experiment whose folders exist, half-removed ones included."""
+    """Returns the checkpoints of the experiment with existing folders, partly removed ones included."""
     path = f"/api/v1/trials/{experiment.trial_id}/checkpoints"
-    known = {each["uuid"] for each in experiment.cluster.session.get(path)["checkpoints"]}
-    return {folder.name.partition(".")[0] for folder in root.iterdir()} & known
+    uuids = {row["uuid"] for row in experiment.cluster.session.get(path)["checkpoints"]}
+    return {folder.name.partition(".")[0] for folder in root.iterdir()} & uuids
 
 
 def is_settled(experiment, root):

@@ -1,4 +1,4 @@
-"""The nginx of docs/operations/tls.md in front of a master: page, both clients, an agent and its task go through it."""
+"""The nginx configuration of docs/operations/tls.md serves the page, both clients, an agent and its task."""
 
 import json
 import os
@@ -40,9 +40,9 @@ class Proxied:
 
 def documented() -> str:
     text = (ROOT / "docs" / "operations" / "tls.md").read_text()
-    found = re.search(r"```nginx\n# detent.conf\n(.*?)```", text, re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(r"```nginx\n# detent.conf\n(.*?)```", text, re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 def free_port() -> int:
@@ -52,7 +52,7 @@ def free_port() -> int:
 
 
 def configured(folder: Path, pair: Pair, port: int, master: int) -> Path:
-    """The documented configuration with the ports and files of this test, within what nginx needs around it."""
+    """Writes the documented configuration with the ports and files of this test, inside a complete nginx configuration."""
     changes = {
         "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "server_name lab.example": "server_name localhost",

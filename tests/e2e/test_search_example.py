@@ -1,4 +1,4 @@
-"""``examples/search``: 64 trials while a better job comes and goes and an agent is killed and returns."""
+"""``examples/search`` completes 64 trials while a better job preempts them and an agent is killed and restarted."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.torch
 @pytest.mark.long
 @pytest.mark.timeout(2400)
-def test_every_trial_of_the_example_is_accounted_for(tmp_path: Path) -> None:
+def test_every_trial_of_the_search_example_is_accounted_for(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, ROOT / "examples" / "search" / "run.py", "--home", tmp_path / "home"],
         capture_output=True,
@@ -22,6 +22,6 @@ def test_every_trial_of_the_example_is_accounted_for(tmp_path: Path) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
-    found = re.search(r"64 trials, all accounted for; (\d+) of them were preempted and resumed", ran.stdout)
-    assert found, ran.stdout[-4000:]
-    assert int(found[1]) >= 1
+    match = re.search(r"64 trials, all accounted for; (\d+) of them were preempted and resumed", ran.stdout)
+    assert match, ran.stdout[-4000:]
+    assert int(match[1]) >= 1

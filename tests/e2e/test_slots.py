@@ -1,4 +1,4 @@
-"""Who gets the slots: a paused grid gives up all of them, and a waiting trial starts as soon as there are some."""
+"""Assignment of slots: a paused grid releases all of them, and a waiting trial starts as soon as some are free."""
 
 import contextlib
 import sqlite3
@@ -18,25 +18,25 @@ GRID = {
 
 
 def states(experiment):
-    """Number of each trial → (state, attempts)."""
-    found = {}
+    """Returns state and number of attempts of each trial, by its number."""
+    state_of = {}
     for trial in experiment.trials:
         progress = experiment.cluster.session.get(f"/detent/trials/{trial['id']}/progress")
-        found[trial["hparams"]["number"]] = (progress["state"], progress["runId"])
-    return found
+        state_of[trial["hparams"]["number"]] = (progress["state"], progress["runId"])
+    return state_of
 
 
-def test_a_paused_grid_makes_room_and_comes_back(cluster, tmp_path):
+def test_a_paused_grid_releases_its_slots_and_continues_when_activated(cluster, tmp_path):
     gates = tuple(f"step-{n}-1" for n in range(6))
     grid = create(cluster, SCRIPT, tmp_path / "grid", gates=gates, **GRID)
-    first = wait_until(lambda: at(grid, 2), what=lambda: f"two trials run and four wait: {states(grid)}")
+    first = wait_until(lambda: held_at_gates(grid, 2), what=lambda: f"two trials run and four wait: {states(grid)}")
     waiting = create(cluster, SCRIPT, tmp_path / "waiting", resources={"slots_per_trial": 2}, entrypoint="true")
     wait_until(lambda: waiting.trials and waiting.progress["waiting"], what="it says why it waits")
     grid.do("pause")
     waiting.ended()
     wait_until(lambda: {state for state, _ in states(grid).values()} == {"PAUSED"}, what="all are paused")
     assert not cluster.held_slots
-    # what ran was asked to leave and left after its step; what waited had never begun
+    # running trials were preempted after their step; waiting ones had never begun
     assert {n for n in range(6) if steps(grid, n) == 2} == first
     grid.do("activate")
     wait_until(lambda: [s for s, _ in states(grid).values()].count("COMPLETED") >= 2, what="two are finished")
@@ -55,10 +55,10 @@ def test_a_paused_grid_makes_room_and_comes_back(cluster, tmp_path):
     assert not cluster.held_slots
 
 
-def at(grid, count):
-    """The numbers of those that stand at their gate, once there are ``count``."""
-    here = {n for n in range(6) if (grid.gates / f"step-{n}-1.here").exists()}
-    return here if len(here) == count else None
+def held_at_gates(grid, count):
+    """Returns the numbers of the trials that wait at their gate, or None if they are not ``count``."""
+    numbers = {n for n in range(6) if (grid.gates / f"step-{n}-1.here").exists()}
+    return numbers if len(numbers) == count else None
 
 
 def steps(grid, number):
@@ -67,7 +67,8 @@ def steps(grid, number):
 
 
 def test_a_waiting_trial_starts_when_an_agent_joins(tmp_path):
-    """Placed within half a second of the agent's hello; the best of three, since this machine may be busy."""
+    """The trial is placed within half a second of the agent's hello. Uses the best of three, since the machine may be
+    busy."""
     with live_cluster(tmp_path / "cluster", slots=0) as cluster:
         took = []
         for number in range(3):
@@ -81,7 +82,7 @@ def test_a_waiting_trial_starts_when_an_agent_joins(tmp_path):
 
 
 def seconds_between(cluster, agent_id, allocation_id):
-    """From an agent's hello to the placement, by the master's own clock."""
+    """Returns the seconds from an agent's hello to the placement, by the master's clock."""
     database = sqlite3.connect(f"file:{cluster.data}/master.sqlite?mode=ro", uri=True)
     query = "SELECT min(time) FROM events WHERE kind = ? AND target_id = ?"
     with contextlib.closing(database):

@@ -1,4 +1,4 @@
-"""``det up`` killed with -9: master and agent end with it, the task runs on, the next ``det up`` takes it up."""
+"""``det up`` killed by SIGKILL: master and agent end with it, the task continues, and the next ``det up`` adopts it."""
 
 import contextlib
 import os
@@ -34,13 +34,13 @@ class Upped(LiveCluster):
         super().close()
 
     def services(self) -> dict[str, int]:
-        """Module → pid of what runs on this data folder."""
-        found = {}
+        """Returns the pids of the services on this data folder, by module."""
+        pids = {}
         for name in os.listdir("/proc"):
             words = live_processes.command_of(int(name)) if name.isdigit() else []
             if any(word.startswith(str(self.data)) for word in words):
-                found |= {word: int(name) for word in words if word in ("determined_master", "determined_agent")}
-        return found
+                pids |= {word: int(name) for word in words if word in ("determined_master", "determined_agent")}
+        return pids
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_supervisor_restarts_a_service_that_died(upped, name):
 
 
 def test_a_task_survives_the_gentle_end_and_restart_of_det_up(upped, tmp_path, same_as_straight, moments):
-    """Trials save first, the experiment stays ACTIVE, the next ``det up`` goes on from the very next step."""
+    """The trial saves first, the experiment stays ACTIVE, and the next ``det up`` continues with the next step."""
     batch = moments.randrange(1, 36)
     experiment = create(upped, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
     experiment.at_gate(f"train-{batch}")

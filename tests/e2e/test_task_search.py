@@ -1,4 +1,4 @@
-"""Search methods that run in a task: a user's own, which fails once and goes on, and Optuna."""
+"""Search methods that run in a task: a user's own, which fails once and resumes, and Optuna."""
 
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,12 @@ def submitted(cluster: LiveCluster, folder: Path, searcher: dict[str, Any], **fi
 
 
 def search_task(cluster: LiveCluster, experiment: Experiment) -> str:
-    """The id of the task that runs the search."""
+    """Returns the id of the task that runs the search."""
 
     def found() -> list[str]:
         live = cluster.session.get("/tasks").values()
         name = f"runs the search of experiment {experiment.id}"
-        return [each["task_id"] for each in live if name in each["name"]]
+        return [task["task_id"] for task in live if name in task["name"]]
 
     return wait_until(found, what="the task of the search")[0]
 
@@ -95,15 +95,15 @@ def test_a_method_that_raises_goes_on_from_its_snapshot(cluster: LiveCluster, tm
     experiment = submitted(cluster, tmp_path / "context", searcher, my_search=own)
     task_id = search_task(cluster, experiment)
     experiment.ended(within=180)
-    assert [each["hparams"]["x"] for each in experiment.trials] == pytest.approx([0.9, 0.6, 0.3])
-    assert {each["state"] for each in experiment.trials} == {"STATE_COMPLETED"}
+    assert [trial["hparams"]["x"] for trial in experiment.trials] == pytest.approx([0.9, 0.6, 0.3])
+    assert {trial["state"] for trial in experiment.trials} == {"STATE_COMPLETED"}
     log = log_of(cluster, task_id)
     assert "MySearch.on_validation raised RuntimeError: out of luck (my_search.py:18)" in log
     assert "the search goes on after event" in log
     decisions = cluster.session.get(f"/detent/experiments/{experiment.id}/search")["decisions"]
-    assert [each["reason"] for each in decisions] == ["the first guess", "after completed", "after completed"]
+    assert [decision["reason"] for decision in decisions] == ["the first guess", "after completed", "after completed"]
     events = cluster.session.get("/detent/events", {"target_type": "experiment", "target_id": experiment.id})["events"]
-    assert any("the best of three is 0.250" in each["text"] for each in events)
+    assert any("the best of three is 0.250" in event["text"] for event in events)
 
 
 def test_optuna_draws_and_prunes_trials_also_when_the_master_is_killed(cluster: LiveCluster, tmp_path: Path):
@@ -115,9 +115,9 @@ def test_optuna_draws_and_prunes_trials_also_when_the_master_is_killed(cluster: 
     cluster.kill_master()
     cluster.start_master()
     experiment.ended(within=180)
-    assert len({each["hparams"]["x"] for each in experiment.trials}) == 3
+    assert len({trial["hparams"]["x"] for trial in experiment.trials}) == 3
     decisions = cluster.session.get(f"/detent/experiments/{experiment.id}/search")["decisions"]
-    created = [each["reason"] for each in decisions if each["kind"] == "created"]
+    created = [decision["reason"] for decision in decisions if decision["kind"] == "created"]
     assert created == [f"trial {number} of 3, drawn by TPESampler" for number in (1, 2, 3)]
-    stopped = [each["reason"] for each in decisions if each["kind"] == "stopped"]
+    stopped = [decision["reason"] for decision in decisions if decision["kind"] == "stopped"]
     assert all(reason.startswith("stopped by PercentilePruner after 1 batches (loss ") for reason in stopped)

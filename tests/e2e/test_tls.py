@@ -1,4 +1,4 @@
-"""A master by TLS: agent, task, both clients and `det up` trust its certificate, and nobody else's."""
+"""A master with TLS: agent, task, both clients and `det up` trust its certificate and no other."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 def cluster(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
     created = LiveCluster(tmp_path_factory.mktemp("tls"), tls_cert=pair.certificate, tls_key=pair.key)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(FILE_VARIABLE, str(pair.certificate))  # for the tests' own requests
+        patch.setenv(FILE_VARIABLE, str(pair.certificate))  # for the requests of the tests
         try:
             created.start_master()
             created.start_agent(slots=1, arguments=("--master-cert-file", str(pair.certificate)))
@@ -57,11 +57,11 @@ def test_a_trial_is_paused_and_resumes_by_tls(cluster: LiveCluster, tmp_path: Pa
     assert {report["trialRunId"] for report in experiment.reports("training")} == {1, 2}
 
 
-def test_the_cli_needs_the_certificate(cluster: LiveCluster, pair: Pair) -> None:
+def test_the_cli_refuses_a_master_whose_certificate_it_does_not_trust(cluster: LiveCluster, pair: Pair) -> None:
     password = (cluster.data / "password").read_text().strip()
-    who = {"DET_USER": "admin", "DET_PASS": password}
-    assert det(cluster, "agent", "list", **who, **{FILE_VARIABLE: str(pair.certificate)}).returncode == 0
-    refused = det(cluster, "agent", "list", **who)
+    credentials = {"DET_USER": "admin", "DET_PASS": password}
+    assert det(cluster, "agent", "list", **credentials, **{FILE_VARIABLE: str(pair.certificate)}).returncode == 0
+    refused = det(cluster, "agent", "list", **credentials)
     assert refused.returncode == 6
     assert refused.stderr.startswith(f"det: the certificate of {cluster.url} is not trusted: ")
     assert len(refused.stderr.splitlines()) == 1
@@ -72,7 +72,7 @@ def test_a_certificate_is_confirmed_once_on_a_terminal(cluster: LiveCluster, tmp
     config = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "DET_USER": "admin", "DET_PASS": password}
     main, terminal = pty.openpty()
     environment = cluster.environment | {"DET_MASTER": cluster.url, **config}
-    asked = subprocess.Popen(
+    client = subprocess.Popen(
         python("determined_cli", "agent", "list"),
         env=environment,
         stdin=terminal,
@@ -81,19 +81,19 @@ def test_a_certificate_is_confirmed_once_on_a_terminal(cluster: LiveCluster, tmp
         text=True,
     )
     os.close(terminal)
-    shown = b""
-    while b"[y/N]" not in shown:
-        shown += os.read(main, 4096)
+    prompt = b""
+    while b"[y/N]" not in prompt:
+        prompt += os.read(main, 4096)
     os.write(main, b"y\n")
-    out, _ = asked.communicate(timeout=180)
+    out, _ = client.communicate(timeout=180)
     os.close(main)
-    assert asked.returncode == 0
+    assert client.returncode == 0
     assert "agent-1" in out
-    assert b"SHA-256 fingerprint" in shown
+    assert b"SHA-256 fingerprint" in prompt
     assert det(cluster, "agent", "list", **config).returncode == 0
 
 
-def test_an_agent_without_the_certificate_says_so(cluster: LiveCluster) -> None:
+def test_an_agent_without_the_certificate_logs_that_it_is_not_trusted(cluster: LiveCluster) -> None:
     stranger = cluster.start_agent("stranger", wait=False)
     try:
         text = wait_until(lambda: "is not trusted" in stranger.log.read_text() and stranger.log.read_text())
@@ -104,10 +104,10 @@ def test_an_agent_without_the_certificate_says_so(cluster: LiveCluster) -> None:
 
 def test_the_official_client_trusts_the_certificate_by_its_variable(cluster: LiveCluster, pair: Pair) -> None:
     password = (cluster.data / "password").read_text().strip()
-    # The library below the official client lets these variables win over what the client trusts.
+    # The HTTP library of the official client prefers these variables to the certificate of the client.
     foreign = ("DET_", "PYTHON", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    environment = kept | {
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    environment = inherited | {
         "DET_MASTER": cluster.url,
         "DET_USER": "admin",
         "DET_PASS": password,
@@ -119,7 +119,7 @@ def test_the_official_client_trusts_the_certificate_by_its_variable(cluster: Liv
     done = subprocess.run(argv, env=with_file, capture_output=True, text=True, check=False, timeout=270)
     assert done.returncode == 0, done.stderr
     assert [agent["id"] for agent in json.loads(done.stdout)] == ["agent-1"]
-    # Its own flow: it fetches the certificate, asks once, and keeps it.
+    # The client's own procedure: it fetches the certificate, asks once, and stores it.
     for typed in ("y\n", ""):
         asked = subprocess.run(
             argv, env=environment, input=typed, capture_output=True, text=True, check=False, timeout=90
@@ -129,11 +129,11 @@ def test_the_official_client_trusts_the_certificate_by_its_variable(cluster: Liv
 
 
 def test_det_up_serves_by_tls_with_the_certificate_of_its_settings(tmp_path: Path) -> None:
-    pair = written_pair(tmp_path / "pair", "gpu-1.lab")  # the agent knows that 127.0.0.1 is gpu-1.lab
+    pair = written_pair(tmp_path / "pair", "gpu-1.lab")  # the agent resolves 127.0.0.1 as gpu-1.lab
     file = tmp_path / "master.yaml"
     file.write_text(yaml.safe_dump({"security": {"tls": {"cert": str(pair.certificate), "key": str(pair.key)}}}))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
-    environment = kept | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    environment = inherited | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)}
     data = str(tmp_path / "data")
     argv = [
         sys.executable,

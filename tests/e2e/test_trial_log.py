@@ -1,4 +1,4 @@
-"""A trial's own log on a cluster: reported metrics, the missing searcher's metric; and the commands that read them."""
+"""A trial's own log on a cluster: reported metrics, the missing searcher metric, and the commands that read them."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
     created.close()
 
 
-def test_a_trial_log_and_the_commands_that_explain_a_trial(up: Up, tmp_path: Path):
+def test_a_trial_log_and_its_commands_explain_a_missing_metric(up: Up, tmp_path: Path):
     context = tmp_path / "context"
     context.mkdir()
     (context / "run.py").write_text(SCRIPT)

@@ -1,4 +1,4 @@
-"""The tutorial and how-to pages, followed to the letter: their files are written and their commands typed."""
+"""The tutorial and how-to pages work as written: their files are written and their commands run."""
 
 import json
 import socket
@@ -18,16 +18,16 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.fixture
 def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of a reader who never used ``det`` before; a cluster that is left is ended."""
-    found = reader_environment(tmp_path)
+    """Yields the environment of somebody who has never used ``det``, and ends its cluster."""
+    variables = reader_environment(tmp_path)
     try:
-        yield found
+        yield variables
     finally:
-        end_cluster(found)
+        end_cluster(variables)
 
 
 class Reader:
-    """Types a page's commands when a reader would: a pause while the trial trains, the rest when its slot is free."""
+    """Runs a page's commands when a reader would: the pause during training, the others when the slot is free."""
 
     def __init__(self, environ: dict[str, str], trial: int) -> None:
         self._environ = environ
@@ -44,9 +44,9 @@ class Reader:
         return on_any_port(command)
 
     def look_at_attempts(self) -> None:
-        """Notes the attempts so far, while the cluster runs."""
+        """Records the attempts so far, while the cluster runs."""
         trial = json.loads(self._det("trial", "describe", self._trial, "--json"))
-        self.attempts = [each["run_id"] for each in trial["attempts"]]
+        self.attempts = [attempt["run_id"] for attempt in trial["attempts"]]
 
     def _has_steps(self) -> bool:
         reports = json.loads(self._det("trial", "describe", self._trial, "--metrics", "--json"))["workloads"]
@@ -58,7 +58,7 @@ class Reader:
 
 @pytest.mark.parametrize("steps", [3000, pytest.param(10_000, marks=pytest.mark.long)])
 def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str], steps: int) -> None:
-    """Fewer steps than the page's give it a sample."""
+    """Uses fewer steps than the page, except in the long test."""
     reader = Reader(environ, trial=2)
     written = (DOCS / "tutorial" / "index.md").read_text(encoding="utf-8")
     assert "  steps: 10000\n" in written
@@ -68,7 +68,7 @@ def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str], 
     assert reader.attempts == [1, 2], "the trial was paused while it trained, and went on"
 
 
-@pytest.mark.long  # test_the_tutorial_works_as_written follows a page through a pause, too
+@pytest.mark.long  # test_the_tutorial_works_as_written follows a page through a pause as well
 @pytest.mark.parametrize("page", ["lightning", "hugging-face", "keras"])
 def test_a_framework_of_others_is_paused_and_resumed_as_its_page_says(
     tmp_path: Path, environ: dict[str, str], page: str
@@ -85,7 +85,7 @@ def test_each_common_mistake_gets_the_answer_of_the_page(tmp_path: Path, environ
     page = DOCS / "how-to" / "common-mistakes.md"
     mistakes = page.read_text(encoding="utf-8").count("\n## ")
     assert mistakes == 15
-    # A port that nobody listens on stands for the default one, where somebody's own cluster may run.
+    # An unused port replaces the default one, on which somebody's cluster may run.
     with socket.create_server(("127.0.0.1", 0)) as taken:
         unused = taken.getsockname()[1]
 

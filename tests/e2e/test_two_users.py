@@ -1,4 +1,4 @@
-"""Two users of one machine: the task of one knows every path, pid and id of the other's, and gets nothing."""
+"""Two users of one machine: a task that knows every path, pid and id of the other user's task gains no access."""
 
 import hashlib
 import json
@@ -31,18 +31,18 @@ SCRIPTS = Path(__file__).parent / "two_users"
 PASSWORD = hashlib.sha512(f"{CLIENT_SALT}Two-users-1".encode()).hexdigest()
 UIDS = {"ada": 54001, "bob": 54002}
 GROUP = 54100
-"""Both are in one group, which must not help either."""
+"""Both users are in one group, which must not give access."""
 RUNTIMES = {
     "process": (),
     "process without pid namespaces": ("--isolation", "none"),
     "docker": ("--container-runtime", "docker"),
 }
 EXPECTED = 55
-"""Number of tries."""
+"""Number of attempted accesses."""
 
 
 @pytest.fixture(
-    params=[pytest.param(each, marks=pytest.mark.long if "without" in each else ()) for each in RUNTIMES],
+    params=[pytest.param(name, marks=pytest.mark.long if "without" in name else ()) for name in RUNTIMES],
     ids=list(RUNTIMES),
 )
 def runtime(request: pytest.FixtureRequest) -> str:
@@ -64,7 +64,7 @@ def machine(runtime: str, tmp_path: Path) -> Iterator[LiveCluster]:
 
 
 def session_of(cluster: LiveCluster, name: str) -> Session:
-    """A login of a new user who is linked with a uid."""
+    """Logs in a new user who is linked with a uid."""
     user_id = int(users.create(cluster.session, name, PASSWORD, admin=False)["id"])
     link = {"agentUid": UIDS[name], "agentUser": name, "agentGid": GROUP, "agentGroup": "lab"}
     users.change(cluster.session, user_id, {"agentUserGroup": link})
@@ -76,7 +76,7 @@ def session_of(cluster: LiveCluster, name: str) -> Session:
 def start(
     cluster: LiveCluster, session: Session, folder: Path, script: str, **hyperparameters: Any
 ) -> tuple[Experiment, str]:
-    """An experiment that runs a script, and the digest of its context."""
+    """Starts an experiment that runs a script. Returns it and the digest of its context."""
     context = folder / script
     context.mkdir()
     (context / f"{script}.py").write_text((SCRIPTS / f"{script}.py").read_text())
@@ -95,8 +95,8 @@ def start(
     return Experiment(cluster, int(answer["experiment"]["id"])), packed.hash
 
 
-def said(experiment: Experiment, word: str) -> list[Any]:
-    """What the task printed as JSON after a word."""
+def printed_values(experiment: Experiment, word: str) -> list[Any]:
+    """Returns the JSON values that the task printed after a word."""
     return [json.loads(line.removeprefix(word)) for line in experiment.log if line.startswith(f"{word} ")]
 
 
@@ -110,7 +110,7 @@ def check(machine: LiveCluster, ada: Session, bob: Session, tmp_path: Path) -> N
 
     def found() -> Any:
         assert victim.state != "ERROR", victim.log[-30:]
-        return said(victim, "VICTIM")
+        return printed_values(victim, "VICTIM")
 
     (facts,) = wait_until(found, within=60, what="the victim's secrets")
     assert facts["uid"] == UIDS["ada"]
@@ -130,16 +130,16 @@ def check(machine: LiveCluster, ada: Session, bob: Session, tmp_path: Path) -> N
     }
     spy, _ = start(machine, bob, tmp_path, "spy", at=at)
     spy.ended()
-    tries = dict(said(spy, "TRY"))
+    tries = dict(printed_values(spy, "TRY"))
     table = "\n".join(f"{name:<45}{result}" for name, result in tries.items())
     print(table)
     assert [name for name, result in tries.items() if not result.startswith("refused: ")] == [], table
     assert len(tries) == EXPECTED, table
-    # The victim has noticed nothing, and its checkpoint is whole: the master serves it to its owner.
+    # The victim is not affected, and its checkpoint is complete: the master serves it to its owner.
     assert victim.state == "RUNNING"
     assert (machine.data / "checkpoints" / facts["uuid"] / "weights").read_text() == "secret of ada"
     assert (machine.data / "checkpoints" / facts["uuid"]).stat().st_mode & 0o777 == 0o700
-    # Bob's own login reads logs, as every user's does, and changes nothing.
+    # Bob's own login may read logs, like every user's, and may change nothing.
     assert any("SECRET of ada" in str(line["log"]) for line in bob.stream(f"/api/v1/trials/{facts['trial']}/logs"))
     with pytest.raises(Exception, match="belongs to ada"):
         bob.post(f"/api/v1/experiments/{victim.id}/kill", {})
@@ -147,10 +147,10 @@ def check(machine: LiveCluster, ada: Session, bob: Session, tmp_path: Path) -> N
     victim.ended("CANCELED")
 
 
-def test_a_paused_trial_of_a_linked_user_continues_the_same(
+def test_a_paused_trial_of_a_linked_user_resumes_with_the_same_bits(
     machine: LiveCluster, tmp_path: Path, same_as_straight: Callable[..., None], runtime: str
 ) -> None:
-    """Checkpoints of the user's own uid are read again by the next attempt."""
+    """The next attempt reads the checkpoints of the user's own uid."""
     if runtime == "docker":
         need_task_image()
     link = {"agentUid": UIDS["ada"], "agentUser": "ada", "agentGid": GROUP, "agentGroup": "lab"}
@@ -162,6 +162,6 @@ def test_a_paused_trial_of_a_linked_user_continues_the_same(
     experiment.do("activate")
     same_as_straight(experiment)
     assert any("this task runs as ada (uid 54001, gid 54100)" in line for line in experiment.log)
-    found = machine.session.get(f"/api/v1/trials/{experiment.trial_id}/checkpoints", {"states": ["STATE_COMPLETED"]})
-    newest = max(found["checkpoints"], key=lambda each: int(each["metadata"]["steps_completed"]))  # kept by the policy
+    answer = machine.session.get(f"/api/v1/trials/{experiment.trial_id}/checkpoints", {"states": ["STATE_COMPLETED"]})
+    newest = max(answer["checkpoints"], key=lambda row: int(row["metadata"]["steps_completed"]))  # kept by the policy
     assert (machine.data / "checkpoints" / newest["uuid"]).stat().st_uid == UIDS["ada"]

@@ -1,4 +1,4 @@
-"""`det up`: one line when ready, a private password, the CLI logged in, one supervisor a folder, an orderly end."""
+"""`det up`: one line when ready, a private password, a login for the CLI, one supervisor per folder, an orderly end."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class Up:
         return self.process.returncode
 
     def close(self) -> None:
-        """Everything ends, tasks too."""
+        """Ends the cluster with its tasks."""
         self.det("down", "--now", "--data", str(self.data), check=False)
         if self.process is not None:
             self.process.kill()
@@ -140,7 +140,7 @@ def test_ctrl_c_saves_a_running_trial_and_the_next_start_goes_on(up: Up, tmp_pat
         if "training" in line:
             break
     assert up.stop() == 0
-    assert following.poll() is None  # the trial has not ended: it waits for the master
+    assert following.poll() is None  # the trial has not ended: its follower waits for the master
     following.kill()
     following.communicate(timeout=90)
     up.start()
@@ -169,11 +169,11 @@ def test_an_open_data_folder_is_closed_and_tasks_keep_the_users_umask(up: Up, tm
     up.det("experiment", "create", str(context / "config.yaml"), str(context))
     up.det("experiment", "wait", "1")
     assert "0026" in up.det("experiment", "logs", "1").stdout
-    (up.data / "checkpoints").mkdir(exist_ok=True)  # keeps its modes: the folder above is closed
-    found = [up.data, *up.data.iterdir(), *(up.data / "logs").iterdir(), *(up.data / "agent").rglob("*.json")]
-    found += [path for path in (up.data / "backups").iterdir() if path.is_file()]
-    assert {"master.sqlite", "master.log", "agent.log", "master.lock", "agent"} <= {path.name for path in found}
-    open_ones = {path.name: oct(path.stat().st_mode) for path in found if path.stat().st_mode & 0o077}
+    (up.data / "checkpoints").mkdir(exist_ok=True)  # keeps its mode, since the parent folder is closed
+    paths = [up.data, *up.data.iterdir(), *(up.data / "logs").iterdir(), *(up.data / "agent").rglob("*.json")]
+    paths += [path for path in (up.data / "backups").iterdir() if path.is_file()]
+    assert {"master.sqlite", "master.log", "agent.log", "master.lock", "agent"} <= {path.name for path in paths}
+    open_ones = {path.name: oct(path.stat().st_mode) for path in paths if path.stat().st_mode & 0o077}
     assert open_ones.keys() <= {"checkpoints"}, open_ones
 
 
@@ -187,7 +187,7 @@ def test_det_up_takes_the_settings_of_a_file_and_its_flags_win(up: Up, tmp_path:
 
 
 def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
-    """The environment is that of another machine: another data folder and another name."""
+    """Runs the command in the environment of another machine, with another data folder and another name."""
     done = up.det("up", "--detach", "--port", "0", "--data", str(up.data), "--slots", "1")
     line = next(text for text in done.stderr.splitlines() if text.startswith("add an agent: "))
     words = shlex.split(line.removeprefix("add an agent: ").partition(" (")[0])

@@ -1,4 +1,4 @@
-"""Weights & Biases in a real trial: one run over a pause, whose address is shown."""
+"""Weights & Biases in a real trial: one run over a pause, with its address shown."""
 
 import subprocess
 import venv
@@ -39,10 +39,10 @@ with det.core.init() as core:
 
 
 def paused_and_activated(cluster, tmp_path, *words, **settings):
-    """Runs the script in two attempts; returns the experiment."""
+    """Runs the script in two attempts and returns the experiment."""
     gate, folder = tmp_path / "gate", tmp_path / "context"
-    for each in (gate, folder):
-        each.mkdir()
+    for path in (gate, folder):
+        path.mkdir()
     (folder / "train.py").write_text(SCRIPT)
     config = {
         "name": "wandb",
@@ -59,13 +59,13 @@ def paused_and_activated(cluster, tmp_path, *words, **settings):
     return experiment
 
 
-def after(log, word):
+def values_after(log, word):
     return [line.partition(f"{word} ")[2].strip() for line in log if f"{word} " in line]
 
 
 def test_both_attempts_of_a_paused_trial_have_the_same_run(cluster, tmp_path):
     experiment = paused_and_activated(cluster, tmp_path)
-    first, second = after(experiment.log, "variables")
+    first, second = values_after(experiment.log, "variables")
     run_id = f"trial-{experiment.trial_id}-{cluster.cluster_id[:8]}"
     assert first == second
     assert yaml.safe_load(first) == {
@@ -84,8 +84,8 @@ def test_wandb_itself_continues_its_run_after_a_pause(cluster, tmp_path):
     subprocess.run([environment / "bin" / "pip", "install", "-q", "wandb"], check=True)
     offline = {"image": f"venv:{environment}", "environment_variables": ["WANDB_MODE=offline"]}
     experiment = paused_and_activated(cluster, tmp_path, "wandb", **offline)
-    first, second = after(experiment.log, "named")
+    first, second = values_after(experiment.log, "named")
     assert first == second == f"trial-{experiment.trial_id}-{cluster.cluster_id[:8]}"
     folders = list((tmp_path / "gate" / "wandb").glob("offline-run-*"))
-    assert len(folders) == 2  # one for each attempt, which `wandb sync` joins
-    assert {each.name.partition("-trial-")[2] for each in folders} == {first.removeprefix("trial-")}
+    assert len(folders) == 2  # one for each attempt, which `wandb sync` merges
+    assert {path.name.partition("-trial-")[2] for path in folders} == {first.removeprefix("trial-")}

@@ -1,4 +1,4 @@
-"""Asynchronous halving: who is stopped at which rung, what makes the search end, and that a restart changes nothing."""
+"""Asynchronous halving: which trials stop at which rung, what ends the search, and restarts without an effect."""
 
 import json
 from typing import Any
@@ -41,13 +41,13 @@ def test_a_quarter_of_a_rung_trains_on_and_each_decision_says_why():
     search = search_of()
     trials = created(search.initial())
     assert len(trials) == 12
-    (kept,) = search.on_event(report(trials[0], 1, 0.5))
-    assert kept == Keep(trials[0], "kept at rung 1: 1st of 1, 1 kept (loss 0.5 after 1 batches)", kept.result)
+    (decision,) = search.on_event(report(trials[0], 1, 0.5))
+    assert decision == Keep(trials[0], "kept at rung 1: 1st of 1, 1 kept (loss 0.5 after 1 batches)", decision.result)
     (stopped,) = search.on_event(report(trials[1], 2, 0.6))
     assert stopped.reason == "stopped at rung 1: 2nd of 2, 1 kept (loss 0.6 after 2 batches)"
     assert (stopped.result.units, stopped.result.rank, stopped.failed) == (1, 2, False)
     decisions = [search.on_event(report(trial, 1, 0.9 + n))[0] for n, trial in enumerate(trials[2:7])]
-    assert {type(each) for each in decisions} == {Stop}
+    assert {type(decision) for decision in decisions} == {Stop}
     (eighth,) = search.on_event(report(trials[7], 1, 0.55))
     assert eighth.reason.startswith("kept at rung 1: 2nd of 8, 2 kept")
     assert search.on_event(report(trials[1], 3, 0.0)) == []
@@ -62,22 +62,22 @@ def test_a_late_report_passes_several_rungs_and_the_last_one_ends_the_trial():
     assert not any(isinstance(a, Shutdown) for a in search.on_event(TrialClosed(trial, "searcher_stopped")))
 
 
-def test_larger_is_better():
+def test_a_search_with_larger_is_better_keeps_the_larger_metric():
     search = search_of(HALVING | {"smaller_is_better": False})
     first, second, *_ = created(search.initial())
     search.on_event(report(first, 1, 0.5))
     assert isinstance(search.on_event(report(second, 1, 0.7))[0], Keep)
 
 
-def test_brackets_of_the_worked_example():
+def test_adaptive_search_has_the_brackets_of_the_documented_example():
     search = search_of(ADAPTIVE | {"max_concurrent_trials": 16})
     actions = search.initial()
-    # 16 concurrent trials are 8 a bracket; the smaller bracket has 4 trials.
+    # 16 concurrent trials are 8 per bracket. The smaller bracket has 4 trials.
     assert len(actions) == 12
     assert sum("bracket 1" in a.reason for a in actions) == 8
     assert actions[0].reason == "created in bracket 1: trial 1 of 12"
     stored = search.snapshot()["brackets"]
-    assert [(each["units"], each["max_trials"]) for each in stored] == [([4, 16, 64], 12), ([16, 64], 4)]
+    assert [(bracket["units"], bracket["max_trials"]) for bracket in stored] == [([4, 16, 64], 12), ([16, 64], 4)]
 
 
 @pytest.mark.parametrize(("max_concurrent", "expected"), [(0, 12), (5, 5), (99, 12)])
@@ -103,7 +103,7 @@ def test_a_search_whose_every_trial_fails_is_a_failure():
     assert ends[-1] == [Shutdown(failed=True, reason="every trial of the search failed (3 of 3)")]
 
 
-def test_a_trial_that_diverges_fails_alone():
+def test_a_trial_that_reports_nan_fails_without_ending_the_search():
     search = search_of(HALVING | {"max_trials": 3, "max_concurrent_trials": 1})
     (trial,) = created(search.initial())
     stop, create = search.on_event(report(trial, 1, "NaN"))
@@ -152,7 +152,7 @@ def test_a_trial_that_ends_without_the_metric_of_its_last_step_ends_the_search()
 
 
 @pytest.mark.parametrize(
-    ("searcher", "metrics", "kept"),
+    ("searcher", "metrics", "is_kept"),
     [
         ({"max_length": 16}, {}, True),
         ({"max_length": {"batches": 16}}, {}, True),
@@ -165,13 +165,13 @@ def test_a_trial_that_ends_without_the_metric_of_its_last_step_ends_the_search()
         ({"max_time": 16, "time_metric": "seen"}, {"seen": 0.9}, False),
     ],
 )
-def test_the_training_time_comes_from_either_dialect(searcher, metrics, kept):
-    """One batch of ten records reaches the first rung, unless more is asked of it."""
+def test_the_training_time_comes_from_either_dialect(searcher, metrics, is_kept):
+    """One batch of ten records reaches the first rung, unless the searcher requires more."""
     values = {k: v for k, v in HALVING.items() if k not in ("max_time", "time_metric")} | searcher
     hparams = HPARAMS | {"global_batch_size": {"type": "categorical", "vals": [10]}}
     search = search_of(values, hparams=hparams, records_per_epoch=10)
     trial, *_ = created(search.initial())
-    assert bool(search.on_event(report(trial, 1, 0.5, **metrics))) is kept
+    assert bool(search.on_event(report(trial, 1, 0.5, **metrics))) is is_kept
 
 
 def test_limits_of_a_running_search_are_divided_among_its_brackets():
@@ -180,7 +180,7 @@ def test_limits_of_a_running_search_are_divided_among_its_brackets():
     more = search.on_event(LimitsChanged(max_trials=160, max_concurrent_trials=6))
     assert len(created(more)) == 4
     brackets = search.snapshot()["brackets"]
-    assert [(each["max_trials"], each["concurrent"], len(each["units"])) for each in brackets] == [
+    assert [(bracket["max_trials"], bracket["concurrent"], len(bracket["units"])) for bracket in brackets] == [
         (117, 3, 3),
         (43, 3, 2),
     ]
@@ -188,7 +188,7 @@ def test_limits_of_a_running_search_are_divided_among_its_brackets():
     assert again.on_event(LimitsChanged(max_trials=1, max_concurrent_trials=1)) == []
 
 
-# Each step of a played search: which live trial acts, what it does, and with which loss.
+# The steps of a simulated search: the index of the live trial, its action, and its loss.
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 99),
@@ -200,7 +200,7 @@ STEPS = st.lists(
 
 
 class Player:
-    """Plays a cluster: trials train by batches, and a stopped one ends at its next step."""
+    """Simulates a cluster: trials train by batches, and a stopped trial ends at its next step."""
 
     def __init__(self, searcher):
         self.search = search_of(searcher)
@@ -226,7 +226,7 @@ class Player:
                 del self.steps[trial]
                 self.hear(TrialClosed(trial, what))
 
-    def hear(self, event):
+    def handle(self, event):
         new = self.search.on_event(event)
         self.actions += new
         self.steps |= dict.fromkeys(created(new), 0)
@@ -235,7 +235,7 @@ class Player:
 
 @pytest.mark.parametrize("searcher", [HALVING | {"max_concurrent_trials": 3}, ADAPTIVE])
 @given(steps=STEPS, cut=st.integers(0, 80))
-def test_interrupted_anywhere_it_continues_as_it_would_have(searcher, steps, cut):
+def test_an_adaptive_search_restored_at_any_point_continues_the_same(searcher, steps, cut):
     straight, broken = Player(searcher), Player(searcher)
     for number, step in enumerate(steps):
         if number == cut:
@@ -256,7 +256,7 @@ def test_no_trial_is_decided_on_twice_and_no_more_are_created_than_wanted(search
     stops = [a.request_id for a in player.actions if isinstance(a, Stop)]
     keeps = [(a.request_id, a.result.rung) for a in player.actions if isinstance(a, Keep)]
     ids = created(player.actions)
-    invalid = sum(each["states"].count("i") for each in player.search.snapshot()["brackets"])
+    invalid = sum(bracket["states"].count("i") for bracket in player.search.snapshot()["brackets"])
     assert (len(stops), len(keeps), len(ids)) == (len(set(stops)), len(set(keeps)), len(set(ids)))
     assert len(ids) - invalid <= searcher["max_trials"]
     assert 0.0 <= player.search.progress(0.0) <= 1.0
@@ -264,7 +264,7 @@ def test_no_trial_is_decided_on_twice_and_no_more_are_created_than_wanted(search
 
 @given(losses=st.lists(st.sampled_from([0.1, 0.2, 0.3]), min_size=2, max_size=12), data=st.data())
 def test_a_decision_depends_on_the_results_of_a_rung_and_not_on_their_order(losses, data):
-    """Equal results have a fixed order, so the last trial is judged alike in whatever order the others came."""
+    """Equal results have a fixed order, so the last trial is judged the same whatever the order of the others."""
     outcomes = set()
     for order in (range(len(losses) - 1), data.draw(st.permutations(range(len(losses) - 1)))):
         search = search_of(HALVING)
@@ -279,7 +279,7 @@ def test_a_decision_depends_on_the_results_of_a_rung_and_not_on_their_order(loss
 
 @given(data=st.data())
 def test_the_trials_follow_from_the_seed_in_whatever_order_results_come(data):
-    found = []
+    drawn = []
     for _ in range(2):
         search = search_of(ADAPTIVE | {"max_concurrent_trials": 4})
         actions = search.initial()
@@ -290,6 +290,6 @@ def test_the_trials_follow_from_the_seed_in_whatever_order_results_come(data):
             actions += new
             live += created(new)
         assert actions[-1] == Shutdown()
-        found.append({(a.request_id, a.hparams["lr"], a.seed) for a in actions if isinstance(a, Create)})
-    assert found[0] == found[1]
-    assert len(found[0]) == ADAPTIVE["max_trials"]
+        drawn.append({(a.request_id, a.hparams["lr"], a.seed) for a in actions if isinstance(a, Create)})
+    assert drawn[0] == drawn[1]
+    assert len(drawn[0]) == ADAPTIVE["max_trials"]

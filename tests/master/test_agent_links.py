@@ -1,4 +1,4 @@
-"""Repeated reports of agents: which of them are compared with the database again."""
+"""Repeated reports of agents, and when they are compared with the database again."""
 
 import pytest
 
@@ -28,15 +28,15 @@ def test_the_same_report_at_another_time_is_repeated(link):
     [report(state=ContainerState.TERMINATED), report(slots=[SlotStatus(id=0, status="unhealthy")])],
     ids=["container", "slot"],
 )
-def test_another_state_is_not(link, other):
+def test_a_report_with_another_state_is_not_repeated(link, other):
     assert not link.is_repeated(other, 102.0)
 
 
-def test_it_is_compared_again_after_a_while(link):
+def test_a_repeated_report_is_compared_again_after_a_while(link):
     assert not link.is_repeated(report(), 100.0 + COMPARED_AGAIN_SECONDS)
 
 
-def test_it_is_compared_again_after_a_change_and_after_a_new_desired_state(link):
+def test_a_report_is_compared_again_after_a_change_or_a_new_desired_state(link):
     link.compared(report(), 101.0, changed=True)
     assert not link.is_repeated(report(), 102.0)
     link.compared(report(), 102.0, changed=False)

@@ -1,4 +1,4 @@
-"""The difference between an agent's clock and the master's: when it matters, and its effect on who failed first."""
+"""The difference between an agent's clock and the master's: its warnings, and its effect on the first failure."""
 
 from datetime import UTC, datetime
 
@@ -14,27 +14,28 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True))
-def test_whatever_an_agent_sends_is_a_number_that_fits_the_table(sent_at: float) -> None:
-    found = skew_seconds(sent_at, NOW)
-    assert found == 0 or MAX_SKEW_SECONDS <= abs(found) < 2**31
-    assert bool(warning("one", found)) == bool(found)
+def test_any_time_of_an_agent_gives_a_skew_that_fits_the_table(sent_at: float) -> None:
+    skew = skew_seconds(sent_at, NOW)
+    assert skew == 0 or MAX_SKEW_SECONDS <= abs(skew) < 2**31
+    assert bool(warning("one", skew)) == bool(skew)
 
 
 @given(st.integers(-(10**6), 10**6))
-def test_the_sign_says_who_is_ahead(seconds: int) -> None:
-    found = skew_seconds(NOW.timestamp() + seconds, NOW)
-    assert found == (seconds if abs(seconds) > MAX_SKEW_SECONDS else 0)
-    assert not has_changed(found, found)
+def test_the_skew_is_positive_if_the_agents_clock_is_ahead(seconds: int) -> None:
+    skew = skew_seconds(NOW.timestamp() + seconds, NOW)
+    assert skew == (seconds if abs(seconds) > MAX_SKEW_SECONDS else 0)
+    assert not has_changed(skew, skew)
 
 
 @pytest.mark.parametrize(
-    ("skew", "said"), [(7, "7 s ahead of"), (-61, "1 min 1 s behind"), (3660, "1 h 1 min ahead"), (90_000, "1 d 1 h")]
+    ("skew", "expected"),
+    [(7, "7 s ahead of"), (-61, "1 min 1 s behind"), (3660, "1 h 1 min ahead"), (90_000, "1 d 1 h")],
 )
-def test_the_size_of_the_difference_is_said(skew: int, said: str) -> None:
-    assert said in warning("one", skew)
+def test_the_warning_names_the_size_of_the_clock_skew(skew: int, expected: str) -> None:
+    assert expected in warning("one", skew)
 
 
-def test_the_first_failure_is_found_by_one_clock() -> None:
+def test_the_first_failure_is_found_after_correcting_clock_skew() -> None:
     def failed(name: str, time: float) -> ContainerExit:
         return ContainerExit(
             kind="exited", code=1, message=name, ranks=[RankExit(rank=0, code=1, time=time), RankExit(rank=1)]

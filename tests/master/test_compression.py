@@ -1,4 +1,4 @@
-"""Which answers are compressed: whole ones of more than 1 kB, without a token and without what was asked."""
+"""Compression of answers: complete answers of more than 1 kB, without tokens and without text from the request."""
 
 import asyncio
 import gzip
@@ -44,53 +44,53 @@ PATHS = ("/detent/{kind}", "/api/v1/auth/{kind}", "/detent/sign-in/{kind}", "/ap
 app = Compression(Starlette(routes=[Route(path, answer) for path in PATHS]))
 
 
-async def got(path: str, accepted: str = "gzip, deflate, br", **headers: str) -> httpx.Response:
+async def fetch(path: str, accepted: str = "gzip, deflate, br", **headers: str) -> httpx.Response:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://master") as client:
         return await client.get(path, headers={"Accept-Encoding": accepted, **headers})
 
 
 async def test_a_long_answer_comes_compressed_and_unchanged():
-    found = await got("/detent/long")
-    assert found.headers["content-encoding"] == "gzip"
-    assert int(found.headers["content-length"]) < 1000
-    assert found.text == LONG
-    assert "accept-encoding" in found.headers["vary"].lower()
+    compressed = await fetch("/detent/long")
+    assert compressed.headers["content-encoding"] == "gzip"
+    assert int(compressed.headers["content-length"]) < 1000
+    assert compressed.text == LONG
+    assert "accept-encoding" in compressed.headers["vary"].lower()
 
 
 @pytest.mark.parametrize("accepted", ["", "identity", "br", "gzip;q=0", "deflate"])
 async def test_a_client_that_takes_no_gzip_gets_plain_text_that_caches_keep_apart(accepted: str):
-    found = await got("/detent/long", accepted)
-    assert "content-encoding" not in found.headers
-    assert found.text == LONG
-    assert "accept-encoding" in found.headers["vary"].lower()
+    plain = await fetch("/detent/long", accepted)
+    assert "content-encoding" not in plain.headers
+    assert plain.text == LONG
+    assert "accept-encoding" in plain.headers["vary"].lower()
 
 
 @pytest.mark.parametrize("kind", ["short", "lines", "archive", "refused"])
 async def test_short_answers_streams_archives_and_errors_are_sent_as_they_are(kind: str):
-    assert "content-encoding" not in (await got(f"/detent/{kind}")).headers
+    assert "content-encoding" not in (await fetch(f"/detent/{kind}")).headers
 
 
 @pytest.mark.parametrize("path", ["/api/v1/auth/login", "/detent/sign-in/links", "/api/v1/experiments/7/model_def"])
 async def test_answers_with_a_token_or_an_archive_are_sent_as_they_are(path: str):
-    assert "content-encoding" not in (await got(path)).headers
+    assert "content-encoding" not in (await fetch(path)).headers
 
 
-async def test_what_is_compressed_already_is_not_compressed_again():
+async def test_an_answer_that_is_compressed_already_is_not_compressed_again():
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://master") as client:
-        async with client.stream("GET", "/detent/packed", headers={"Accept-Encoding": "gzip, br"}) as found:
-            assert found.headers["content-encoding"] == "br"
-            assert b"".join([part async for part in found.aiter_raw()]) == LONG.encode()
+        async with client.stream("GET", "/detent/packed", headers={"Accept-Encoding": "gzip, br"}) as streamed:
+            assert streamed.headers["content-encoding"] == "br"
+            assert b"".join([part async for part in streamed.aiter_raw()]) == LONG.encode()
 
 
-async def test_the_tag_of_a_compressed_answer_is_weak_since_its_bytes_are_others():
-    assert (await got("/detent/tagged")).headers["etag"] == 'W/"7"'
-    assert (await got("/detent/tagged", "identity")).headers["etag"] == '"7"'
+async def test_the_etag_of_a_compressed_answer_is_weak():
+    assert (await fetch("/detent/tagged")).headers["etag"] == 'W/"7"'
+    assert (await fetch("/detent/tagged", "identity")).headers["etag"] == '"7"'
 
 
 async def test_a_part_of_a_file_is_sent_as_it_is():
-    found = await got("/detent/file", Range="bytes=0-1499")
-    assert (found.status_code, len(found.content)) == (206, 1500)
-    assert "content-encoding" not in found.headers
+    part = await fetch("/detent/file", Range="bytes=0-1499")
+    assert (part.status_code, len(part.content)) == (206, 1500)
+    assert "content-encoding" not in part.headers
 
 
 async def test_the_head_of_a_stream_comes_before_its_first_line():
@@ -124,17 +124,17 @@ async def test_a_big_answer_is_compressed_off_the_event_loop(monkeypatch: pytest
     threads: list[int] = []
     compress = compression.GZipResponder._compress_body
 
-    def noted(self: compression.GZipResponder, body: bytes, more_body: bool) -> bytes:
+    def record_thread(self: compression.GZipResponder, body: bytes, more_body: bool) -> bytes:
         threads.append(threading.get_ident())
         return compress(self, body, more_body)
 
-    monkeypatch.setattr(compression.GZipResponder, "_compress_body", noted)
+    monkeypatch.setattr(compression.GZipResponder, "_compress_body", record_thread)
     big = {"text": "x" * compression.THREAD_BYTES}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(Compression(JSONResponse(big))), base_url="http://master"
     ) as client:
-        found = await client.get("/detent/big", headers={"Accept-Encoding": "gzip"})
-        assert found.json() == big
-    assert len(gzip.compress(found.content)) < len(found.content)
+        compressed = await client.get("/detent/big", headers={"Accept-Encoding": "gzip"})
+        assert compressed.json() == big
+    assert len(gzip.compress(compressed.content)) < len(compressed.content)
     assert threading.get_ident() not in threads
     assert len(threads) == 1

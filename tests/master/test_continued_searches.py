@@ -1,4 +1,4 @@
-"""A search that was ended by a user and is continued goes on as if it had never been ended."""
+"""A search that a user ended and continued has the state of one that was never ended."""
 
 import json
 from copy import deepcopy
@@ -31,7 +31,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 40), st.sampled_from(["report", "compl
 
 
 class Cluster:
-    """Plays the trials of a search. What the search asks for while it is being stopped is not created."""
+    """Simulates the trials of a search. Trials that the search requests while it is being stopped are not created."""
 
     def __init__(self, searcher: dict[str, Any]) -> None:
         config = {"searcher": searcher, "hyperparameters": HPARAMS, "reproducibility": {"experiment_seed": 7}}
@@ -62,15 +62,17 @@ class Cluster:
             self.apply(self.search.on_event(TrialClosed(trial, reason)))
 
     def state(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(json.dumps(self.search.snapshot()))
-        found.pop("rng", None)  # of random searches: the points that were drawn in vain are lost
-        return found
+        snapshot: dict[str, Any] = json.loads(json.dumps(self.search.snapshot()))
+        snapshot.pop("rng", None)  # of random searches: rejected draws are lost
+        return snapshot
 
 
-@pytest.mark.parametrize("searcher", [HALVING, ADAPTIVE, RANDOM, GRID], ids=lambda each: each["name"])
+@pytest.mark.parametrize("searcher", [HALVING, ADAPTIVE, RANDOM, GRID], ids=lambda searcher: searcher["name"])
 @settings(deadline=None)  # a busy machine takes long for one example
 @given(steps=STEPS)
-def test_it_has_the_state_from_before_it_was_killed(searcher: dict[str, Any], steps: list[tuple[int, str, float]]):
+def test_a_continued_search_has_the_state_from_before_it_was_killed(
+    searcher: dict[str, Any], steps: list[tuple[int, str, float]]
+):
     cluster = Cluster(searcher)
     for step in steps:
         cluster.play(*step)
@@ -78,14 +80,14 @@ def test_it_has_the_state_from_before_it_was_killed(searcher: dict[str, Any], st
         return
     before, stopped = cluster.state(), sorted(cluster.stopped & cluster.live.keys())
     ended = [action for trial in cluster.live for action in cluster.search.on_event(TrialClosed(trial, "killed"))]
-    assert isinstance(ended[-1], Shutdown) or any(isinstance(each, Create) for each in ended)
+    assert isinstance(ended[-1], Shutdown) or any(isinstance(action, Create) for action in ended)
     actions = cluster.search.on_event(SearchContinued(tuple(cluster.live), tuple(cluster.known)))
-    assert sorted(each.request_id for each in actions if isinstance(each, Stop)) == stopped
-    assert [each for each in actions if not isinstance(each, Stop)] == []
+    assert sorted(action.request_id for action in actions if isinstance(action, Stop)) == stopped
+    assert [action for action in actions if not isinstance(action, Stop)] == []
     assert cluster.state() == before
 
 
-@pytest.mark.parametrize("searcher", [HALVING, ADAPTIVE, RANDOM, GRID], ids=lambda each: each["name"])
+@pytest.mark.parametrize("searcher", [HALVING, ADAPTIVE, RANDOM, GRID], ids=lambda searcher: searcher["name"])
 def test_a_failed_search_tries_its_trials_once_more_and_no_others(searcher: dict[str, Any]):
     cluster = Cluster(searcher)
     seen: list[str] = []
@@ -100,8 +102,8 @@ def test_a_failed_search_tries_its_trials_once_more_and_no_others(searcher: dict
     assert (ends[-1][0].failed, ends[-1][0].canceled) == (False, False)
 
 
-@pytest.mark.parametrize("searcher", [HALVING, RANDOM, GRID], ids=lambda each: each["name"])
-def test_a_search_with_nothing_left_is_over_at_once(searcher: dict[str, Any]):
+@pytest.mark.parametrize("searcher", [HALVING, RANDOM, GRID], ids=lambda searcher: searcher["name"])
+def test_a_continued_search_with_no_trial_left_ends_at_once(searcher: dict[str, Any]):
     cluster = Cluster(searcher)
     while cluster.live:
         trial, _ = cluster.live.popitem()
@@ -110,7 +112,7 @@ def test_a_search_with_nothing_left_is_over_at_once(searcher: dict[str, Any]):
     assert isinstance(action, Shutdown)
 
 
-def test_what_a_search_wanted_at_its_former_end_is_dropped_once_it_is_continued():
+def test_a_continued_search_drops_the_trials_requested_at_its_former_end():
     """A search may be continued before the ends of its trials are processed."""
     cluster = Cluster(RANDOM)
     trials = tuple(cluster.live)

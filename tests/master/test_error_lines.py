@@ -1,4 +1,4 @@
-"""Which lines tell of an error."""
+"""Recognition of log lines that report an error."""
 
 import pytest
 

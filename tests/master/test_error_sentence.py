@@ -1,4 +1,4 @@
-"""The sentence about the cause, found in the last lines that real programs write before they fail."""
+"""The sentence about the cause, taken from the last lines of programs that fail."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The sentence about an attempt's failure: rank, host, last line of the traceback, exit; or the scheduler's words."""
+"""The sentence about a failed attempt: rank, host, last line of the traceback and exit, or the scheduler's reason."""
 
 import pytest
 
@@ -102,12 +102,12 @@ def test_the_cause_of_a_failure_may_be_the_sentence_of_scheduler_or_agent(reason
     assert cause_of(reason, message, []) == text
 
 
-def test_it_is_one_bounded_line_without_secrets():
-    found = cause_of(R.ERRORED, "", [worker(0, "ValueError: hunter22 \0" + "x" * 1000)], {"hunter22"}) or ""
-    assert "hunter22" not in found
-    assert "ValueError: ******** \u2400xxx" in found
-    assert len(found) == MAX_CHARACTERS
-    assert found.endswith("…")
+def test_the_error_sentence_is_one_bounded_line_without_secrets():
+    sentence = cause_of(R.ERRORED, "", [worker(0, "ValueError: hunter22 \0" + "x" * 1000)], {"hunter22"}) or ""
+    assert "hunter22" not in sentence
+    assert "ValueError: ******** \u2400xxx" in sentence
+    assert len(sentence) == MAX_CHARACTERS
+    assert sentence.endswith("…")
 
 
 @pytest.mark.parametrize(
@@ -134,17 +134,17 @@ def test_it_is_one_bounded_line_without_secrets():
         ),
     ],
 )
-def test_a_failure_line_says_what_follows(outcome: TrialOutcome, reason: R, attempt: int, line: str):
+def test_a_failure_line_names_the_consequence(outcome: TrialOutcome, reason: R, attempt: int, line: str):
     assert sequel(outcome, reason, "why", attempt=attempt, max_restarts=5) == line
 
 
-def test_no_reason_reads_like_an_identifier():
+def test_no_phrase_of_an_exit_reason_reads_like_an_identifier():
     phrases = {reason.phrase for reason in R}
     assert len(phrases) == len(R)
     assert not any("_" in phrase for phrase in phrases)
     assert not {"impossible", "killed as asked", "errored", "system"} & phrases
 
 
-def test_what_would_act_in_a_terminal_is_shown_as_a_sign():
+def test_terminal_control_characters_are_replaced_in_the_error_sentence():
     message = "bad \x1b[31m\x08\x07 \u202eright to left\x7f\x00"
     assert cause_of(R.IMPOSSIBLE, message, []) == "bad \u241b[31m\u2408\u2407 \ufffdright to left\ufffd\u2400"

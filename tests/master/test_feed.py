@@ -1,4 +1,4 @@
-"""The feed of changes: what a hint means to a page, when a batch goes, and that nothing is missed in between."""
+"""The feed of changes: the change for each topic, the time of each batch, and streams that continue."""
 
 import json
 
@@ -52,11 +52,11 @@ def test_a_task_names_its_experiment(number, request_id):
 
 @given(st.text())
 def test_any_allocation_name_gives_an_experiment_or_none(name):
-    found = experiment_of(name)
-    assert found is None or name.startswith(name.partition(".")[0])
+    experiment_id = experiment_of(name)
+    assert experiment_id is None or name.startswith(name.partition(".")[0])
 
 
-def test_each_thing_goes_once_and_states_go_first():
+def test_a_batch_has_each_change_once_and_states_first():
     gathering = Debouncer()
     assert gathering.due() is None
     gathering.add([("experiment", "1"), ("metrics", "1"), ("experiment", "1")])
@@ -69,7 +69,7 @@ def test_each_thing_goes_once_and_states_go_first():
     assert gathering.due() == 10.0 + SOON
 
 
-def test_a_state_does_not_wait_for_the_figures_before_it():
+def test_a_state_change_does_not_wait_for_earlier_metric_changes():
     gathering = Debouncer()
     gathering.add([("experiment", "1")])
     gathering.take(10.0)
@@ -82,34 +82,34 @@ def test_a_state_does_not_wait_for_the_figures_before_it():
 @given(
     st.lists(st.tuples(st.sampled_from(["metrics", "logs", "experiment", "cluster"]), st.floats(0, 0.3)), max_size=60)
 )
-def test_states_and_figures_keep_their_distances(arrivals):
-    """Whatever comes when: batches as the feed's timer would send them."""
+def test_batches_of_states_and_metrics_keep_their_intervals(arrivals):
+    """Plays arbitrary arrivals and sends the batches at the times of the feed's timer."""
     gathering, added, now = Debouncer(), 0.0, 0.0
     next_state = next_figures = 0.0
     for arrived, pause in [*arrivals, ("metrics", 10.0)]:
         now += pause
         due = gathering.due()
         if due is not None and due <= now:
-            at = max(due, added)
-            is_state = any(kind not in FIGURES for kind, _ in gathering.take(at))
-            assert at >= (next_state if is_state else next_figures)
-            next_figures = at + FIGURES_SOON
-            next_state = at + SOON if is_state else next_state
+            sent_at = max(due, added)
+            is_state = any(kind not in FIGURES for kind, _ in gathering.take(sent_at))
+            assert sent_at >= (next_state if is_state else next_figures)
+            next_figures = sent_at + FIGURES_SOON
+            next_state = sent_at + SOON if is_state else next_state
         added = now
         gathering.add([(arrived, "1")])
 
 
 @given(st.lists(st.integers(1, 3), max_size=40), st.integers(-2, 45), st.integers(1, 10), st.integers(1, 12))
-def test_who_goes_on_misses_nothing_or_is_told(sizes, number, most_batches, most_changes):
+def test_a_continued_stream_gets_all_missed_batches_or_a_refusal(sizes, number, most_batches, most_changes):
     ring = ReplayBuffer()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(change_feed, "MAX_BATCHES", most_batches)
         patch.setattr(change_feed, "MAX_CHANGES", most_changes)
         for size in sizes:
             ring.add(1, tuple(("logs", str(i)) for i in range(size)))
-    found = ring.since(number)
-    if found is not None:
-        assert [batch.number for batch in found] == list(range(number + 1, len(sizes) + 1))
+    batches = ring.since(number)
+    if batches is not None:
+        assert [batch.number for batch in batches] == list(range(number + 1, len(sizes) + 1))
     elif 0 <= number <= len(sizes):
         assert len(sizes) - number > min(most_batches, 1), "only what has fallen out is missing"
     assert sum(len(batch.changes) for batch in ring._batches) <= max(most_changes, 3)
@@ -144,7 +144,7 @@ def test_a_stream_continues_after_the_last_event_id(event_id, placed):
     assert created.place(event_id) == placed
 
 
-def test_what_changes_while_nobody_follows_waits_for_the_next_stream(monkeypatch):
+def test_changes_without_a_follower_wait_for_the_next_stream(monkeypatch):
     armed = []
     monkeypatch.setattr(ChangeFeed, "_arm", lambda self: armed.append(len(self._gathering)))
     created = ChangeFeed(lambda: 7, lambda topics: None, lambda: False)

@@ -1,4 +1,4 @@
-"""A search whose every trial reports invalid hyperparameters ends with the reason instead of replacing them for ever."""
+"""A search whose trials all report invalid hyperparameters ends with the reason instead of replacing them forever."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ CASES = [(HALVING, 12), (RANDOM, 10), (RANDOM | {"max_trials": 30}, 30)]
 
 
 def played(searcher: dict[str, Any], *, valid: int = 0, most: int = 100) -> tuple[list[Any], int]:
-    """Returns the last actions of a search, and how many of its trials ended; the first ``valid`` are valid."""
+    """Returns the last actions of a search, and the number of its ended trials. The first ``valid`` trials are valid."""
     hparams = {"lr": {"type": "double", "minval": 0.0, "maxval": 1.0}}
     search = make({"searcher": searcher, "hyperparameters": hparams, "reproducibility": {"experiment_seed": 7}}, None)
     actions = search.initial()
@@ -41,7 +41,7 @@ def played(searcher: dict[str, Any], *, valid: int = 0, most: int = 100) -> tupl
 
 
 @pytest.mark.parametrize(("searcher", "tried"), CASES)
-def test_it_ends_after_as_many_trials_as_it_wants_and_at_least_ten(searcher: dict[str, Any], tried: int):
+def test_a_search_of_invalid_trials_ends_after_max_trials_and_at_least_ten(searcher: dict[str, Any], tried: int):
     (end,), ended = played(searcher)
     assert ended == tried
     assert (end.canceled, end.failed) == (True, False)
@@ -49,7 +49,7 @@ def test_it_ends_after_as_many_trials_as_it_wants_and_at_least_ten(searcher: dic
 
 
 @pytest.mark.parametrize(("searcher", "tried"), CASES)
-def test_one_valid_trial_is_enough_to_go_on_replacing(searcher: dict[str, Any], tried: int):
+def test_a_search_with_one_valid_trial_replaces_invalid_ones(searcher: dict[str, Any], tried: int):
     actions, ended = played(searcher, valid=1)
     assert ended == 100
-    assert [type(each) for each in actions] == [Create]
+    assert [type(action) for action in actions] == [Create]

@@ -1,4 +1,4 @@
-"""The head of a response and the start of its body leave together, and nothing is kept back without one."""
+"""The head of a response and the start of its body are written together, and a head without a body is not delayed."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ from determined_master.web.joined_head import MAX_JOINED_BYTES, JoinedHead
 
 
 class Transport:
-    """Keeps what is written to it."""
+    """Records the written data."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
@@ -33,12 +33,12 @@ def transport() -> Transport:
     return Transport()
 
 
-def joined(transport: Transport) -> JoinedHead:
+def joined_head(transport: Transport) -> JoinedHead:
     return JoinedHead(cast(Any, transport), asyncio.get_running_loop())
 
 
 async def test_a_head_leaves_with_the_start_of_its_body(transport: Transport) -> None:
-    head = joined(transport)
+    head = joined_head(transport)
     for part in (b"head ", b"body ", b"more"):
         head.write(part)
     await asyncio.sleep(0)
@@ -46,7 +46,7 @@ async def test_a_head_leaves_with_the_start_of_its_body(transport: Transport) ->
 
 
 async def test_a_head_without_a_body_leaves_at_the_end_of_the_turn(transport: Transport) -> None:
-    head = joined(transport)
+    head = joined_head(transport)
     head.write(b"head")
     assert transport.written == []
     await asyncio.sleep(0)
@@ -55,15 +55,15 @@ async def test_a_head_without_a_body_leaves_at_the_end_of_the_turn(transport: Tr
 
 
 async def test_a_long_body_is_not_copied(transport: Transport) -> None:
-    head, body = joined(transport), b"x" * (MAX_JOINED_BYTES + 1)
+    head, body = joined_head(transport), b"x" * (MAX_JOINED_BYTES + 1)
     head.write(b"head")
     head.write(body)
     assert transport.written == [b"head", body]
     assert transport.written[1] is body
 
 
-async def test_what_is_kept_leaves_before_the_connection_closes(transport: Transport) -> None:
-    head = joined(transport)
+async def test_a_delayed_head_is_written_before_the_connection_closes(transport: Transport) -> None:
+    head = joined_head(transport)
     head.write(b"head")
     head.close()
     await asyncio.sleep(0)
@@ -71,7 +71,7 @@ async def test_what_is_kept_leaves_before_the_connection_closes(transport: Trans
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers "body"; /slow answers after the body of the request."""
+    """Answers "body". /slow answers after the body of the request has arrived."""
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
     if scope["path"] == "/slow":
         await receive()
@@ -80,7 +80,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def connection() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A connection to the server that the master has."""
+    """Yields a connection to a server with the master's configuration."""
     config = config_of(application)
     config.lifespan = "off"
     server = uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""Which lines match the log policies of an attempt, in both forms of a policy, and what follows of a failure."""
+"""Log policies of an attempt: which lines match both forms of a policy, and the effect of a match on a failure."""
 
 import itertools
 import time
@@ -30,7 +30,7 @@ def test_each_policy_matches_once_and_one_line_may_match_several():
     "patterns", [("(?P<n>a)", "(?P<n>b)"), (r"\Qa", "b"), ("a", "(?=refused)", "b"), ("(?i)A", "c|b$")]
 )
 def test_patterns_that_cannot_be_joined_are_compared_one_by_one(patterns: tuple[str, ...]):
-    config = [{"pattern": each, "action": "cancel_retries"} for each in patterns]
+    config = [{"pattern": pattern, "action": "cancel_retries"} for pattern in patterns]
     assert [index for index, _ in matched(config, "B", "b", "a")] == [1, 2]
 
 
@@ -40,7 +40,7 @@ def test_a_line_that_shows_the_configuration_is_left_out():
 
 
 def test_a_pattern_whose_automaton_is_too_large_still_matches():
-    """RE2 falls back to a slower search; its sets of patterns would find nothing instead."""
+    """RE2 falls back to a slower search. A set of patterns would not match instead."""
     config = [{"pattern": "(?:a|b)*a(?:a|b){60}c", "action": "cancel_retries"}]
     noise = "ab" * 5000
     assert matched(config, noise, noise + "a" * 61 + "c") == [(1, config[0]["pattern"])]
@@ -49,7 +49,7 @@ def test_a_pattern_whose_automaton_is_too_large_still_matches():
 def test_the_time_that_other_programs_take_of_a_busy_machine_does_not_count(monkeypatch: pytest.MonkeyPatch):
     for clock in ("perf_counter", "monotonic", "time"):
         monkeypatch.setattr(time, clock, itertools.count(0.0, 10.0).__next__)
-    config = [{"pattern": each, "action": "cancel_retries"} for each in ("a", "b")]
+    config = [{"pattern": pattern, "action": "cancel_retries"} for pattern in ("a", "b")]
     assert matched(config, "none", "a", "none", "b") == [(1, "a"), (3, "b")]
 
 
@@ -59,11 +59,11 @@ words = st.text("abc", max_size=4)
 @settings(deadline=None)  # compiling patterns takes long on a busy machine
 @given(st.lists(words.filter(bool), max_size=4), st.lists(words, max_size=6))
 def test_the_first_line_that_contains_a_plain_pattern_matches(patterns: list[str], lines: list[str]):
-    config = [{"pattern": each, "action": "cancel_retries"} for each in patterns]
+    config = [{"pattern": pattern, "action": "cancel_retries"} for pattern in patterns]
     expected = sorted(
-        (next(index for index, line in enumerate(lines) if each in line), each)
-        for each in patterns
-        if any(each in line for line in lines)
+        (next(index for index, line in enumerate(lines) if pattern in line), pattern)
+        for pattern in patterns
+        if any(pattern in line for line in lines)
     )
     assert sorted(matched(config, *lines)) == expected
 

@@ -1,4 +1,4 @@
-"""A loop that is stopped in the middle of a tick."""
+"""A loop that is stopped during a tick."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from determined_master.notifications import Notifications
 
 
 async def stopped(tick) -> asyncio.Task[None]:
-    """The task of a loop, cancelled once ``tick`` has begun."""
+    """Returns the task of a loop that was cancelled after ``tick`` had begun."""
     running = asyncio.create_task(loop.run("x", Notifications(), (), tick))
     await tick.begun.wait()
     running.cancel()
@@ -31,7 +31,7 @@ class Tick:
         self.how = "ended"
 
 
-async def test_the_tick_that_runs_ends_before_the_loop_does():
+async def test_a_stopped_loop_ends_after_its_running_tick():
     tick = Tick()
     running = await stopped(tick)
     asyncio.get_running_loop().call_soon(tick.may_end.set)

@@ -6,13 +6,13 @@ from determined_master.notifications import Notifications, Subscription
 
 
 async def asleep(subscription: Subscription) -> "asyncio.Task[bool]":
-    """Returns what waits."""
+    """Returns the waiting task."""
     waiting = asyncio.create_task(subscription.wait(3600.0))
     await asyncio.sleep(0)
     return waiting
 
 
-async def test_one_that_waits_is_woken_by_its_topics_only():
+async def test_a_waiting_subscription_is_woken_by_its_topics_only():
     notifications = Notifications()
     async with notifications.subscribe("a", "b") as subscription:
         waiting = await asleep(subscription)
@@ -60,7 +60,7 @@ async def test_a_cancelled_wait_leaves_the_subscription_as_it_was():
         assert await subscription.wait(3600.0)
 
 
-async def test_while_the_master_closes_nobody_waits():
+async def test_closing_wakes_every_waiting_subscription():
     notifications = Notifications()
     async with notifications.subscribe("a") as subscription:
         waiting = await asleep(subscription)

@@ -1,4 +1,4 @@
-"""Why an allocation ended, from how its containers did."""
+"""The reason for the end of an allocation, from the exits of its containers."""
 
 import pytest
 

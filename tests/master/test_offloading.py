@@ -5,5 +5,5 @@ import os
 from determined_master.offloading import NICE, Offloader
 
 
-async def test_its_processes_give_way_to_requests():
+async def test_offloaded_work_runs_with_a_lower_priority():
     assert await Offloader(1).run(os.nice, 0) == min(19, os.nice(0) + NICE)

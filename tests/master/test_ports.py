@@ -1,4 +1,4 @@
-"""Every living allocation has ports of its own."""
+"""Every live allocation has ports of its own."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +17,10 @@ def test_a_free_block_of_ports_is_chosen(allocation_id, taken):
     assert choose(allocation_id, taken) not in taken
 
 
-def test_another_attempt_starts_at_another_port():
+def test_another_attempt_gets_another_port_block():
     assert choose("task.1", ()) != choose("task.2", ())
 
 
 @given(st.text(min_size=1), st.sets(st.integers(0, BLOCKS - 1)), st.integers(0, BLOCKS - 1))
-def test_only_a_block_of_the_masters_own_is_chosen(allocation_id, taken, first):
+def test_a_port_block_is_chosen_from_the_masters_range(allocation_id, taken, first):
     assert choose(allocation_id, taken, range(first, BLOCKS)) >= first

@@ -1,4 +1,4 @@
-"""Moves in the queue of a pool: a table of cases, and what has to hold for any queue."""
+"""Moves in the queue of a pool: a table of cases, and properties of any queue."""
 
 import pytest
 from hypothesis import given
@@ -15,22 +15,22 @@ def queue(*places: tuple[str, int, int]) -> list[QueuedJob]:
 
 
 def after(jobs: list[QueuedJob], job_id: str, anchor: str, *, is_ahead: bool) -> list[QueuedJob]:
-    """The queue after a move, in its order."""
+    """Returns the queue after a move, in order."""
     moved = move(jobs, job_id, anchor=anchor, is_ahead=is_ahead)
     changed = [
         QueuedJob(
-            each.job_id,
-            each.user_id,
-            moved.priority if each.job_id == job_id else each.priority,
-            moved.positions.get(each.job_id, each.position),
+            queued.job_id,
+            queued.user_id,
+            moved.priority if queued.job_id == job_id else queued.priority,
+            moved.positions.get(queued.job_id, queued.position),
         )
-        for each in jobs
+        for queued in jobs
     ]
-    return sorted(changed, key=lambda each: each.order)
+    return sorted(changed, key=lambda queued: queued.order)
 
 
 def names(jobs: list[QueuedJob]) -> str:
-    return "".join(each.job_id for each in jobs)
+    return "".join(queued.job_id for queued in jobs)
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_the_moved_job_takes_the_priority_of_the_other() -> None:
     jobs = queue(("urgent", 10, 50), ("usual", 42, 10))
     moved = move(jobs, "usual", anchor="urgent", is_ahead=False)
     assert (moved.priority, moved.passed) == (10, ())
-    assert [each.job_id for each in move(jobs, "usual", anchor="urgent", is_ahead=True).passed] == ["urgent"]
+    assert [queued.job_id for queued in move(jobs, "usual", anchor="urgent", is_ahead=True).passed] == ["urgent"]
 
 
-def test_a_job_has_no_place_beside_itself_or_one_that_is_gone() -> None:
+def test_a_job_cannot_be_moved_past_itself_or_a_missing_job() -> None:
     jobs = queue(("a", 42, 10), ("b", 42, 20))
     with pytest.raises(BadRequest, match="past itself"):
         move(jobs, "a", anchor="a", is_ahead=True)
@@ -69,7 +69,7 @@ def test_a_job_has_no_place_beside_itself_or_one_that_is_gone() -> None:
         move(jobs, "a", anchor="gone", is_ahead=True)
 
 
-def test_only_an_admin_passes_the_jobs_of_others() -> None:
+def test_only_an_admin_may_move_a_job_ahead_of_other_users_jobs() -> None:
     jobs = [QueuedJob("bobs", BOB, 42, 10), QueuedJob("mine", ADA, 42, 20), QueuedJob("late", ADA, 42, 30)]
     past_bob = move(jobs, "late", anchor="bobs", is_ahead=True)
     with pytest.raises(Forbidden, match="it would pass job bobs"):
@@ -101,9 +101,11 @@ def moves(draw: st.DrawFn) -> tuple[list[QueuedJob], str, str, bool]:
 @given(moves())
 def test_a_move_changes_nothing_but_the_place_of_one_job(case: tuple[list[QueuedJob], str, str, bool]) -> None:
     jobs, job, anchor, is_ahead = case
-    before = [each.job_id for each in sorted(jobs, key=lambda each: each.order)]
-    found = [each.job_id for each in after(jobs, job, anchor, is_ahead=is_ahead)]
-    assert [each for each in found if each != job] == [each for each in before if each != job]
-    assert found.index(job) == found.index(anchor) + (-1 if is_ahead else 1)
-    passed = {each.job_id for each in move(jobs, job, anchor=anchor, is_ahead=is_ahead).passed}
-    assert passed == {each for each in before[: before.index(job)] if found.index(each) > found.index(job)}
+    before = [queued.job_id for queued in sorted(jobs, key=lambda queued: queued.order)]
+    order_after = [queued.job_id for queued in after(jobs, job, anchor, is_ahead=is_ahead)]
+    assert [queued for queued in order_after if queued != job] == [queued for queued in before if queued != job]
+    assert order_after.index(job) == order_after.index(anchor) + (-1 if is_ahead else 1)
+    passed = {queued.job_id for queued in move(jobs, job, anchor=anchor, is_ahead=is_ahead).passed}
+    assert passed == {
+        queued for queued in before[: before.index(job)] if order_after.index(queued) > order_after.index(job)
+    }

@@ -1,4 +1,4 @@
-"""Single, random, grid and list: how many, in which order, how they end; a snapshot at any point changes nothing."""
+"""Single, random, grid and list searches: number and order of trials, ends, and snapshots without an effect."""
 
 import json
 import tracemalloc
@@ -28,7 +28,7 @@ AXES = {
 
 
 def play(search, reasons):
-    """Closes trials in the order of their creation with these reasons; all actions in order."""
+    """Closes trials in the order of their creation with these reasons. Returns all actions in order."""
     actions = search.initial()
     queue = [a for a in actions if isinstance(a, Create)]
     for reason in reasons:
@@ -41,19 +41,19 @@ def play(search, reasons):
     return actions
 
 
-def test_single_makes_one_trial_and_ends_with_it():
+def test_single_search_creates_one_trial_and_ends_with_it():
     actions = play(make(config({"name": "single"}), None), ["completed"])
     assert [type(a) for a in actions] == [Create, Shutdown]
     assert actions[-1] == Shutdown()
 
 
-def test_random_keeps_so_many_at_a_time():
+def test_random_search_runs_max_concurrent_trials_at_a_time():
     search = make(config(RANDOM), None)
     assert len(search.initial()) == 2
     assert sum(isinstance(a, Create) for a in play(make(config(RANDOM), None), ["completed"] * 9)) == 5
 
 
-def test_random_replaces_invalid_hyperparameters_and_not_failures():
+def test_random_search_replaces_invalid_trials_but_not_failed_ones():
     created = [
         a
         for a in play(make(config(RANDOM), None), ["invalid_hp", "errored"] + ["completed"] * 9)
@@ -62,7 +62,7 @@ def test_random_replaces_invalid_hyperparameters_and_not_failures():
     assert len(created) == 6
 
 
-def test_grid_is_the_whole_product_from_its_end():
+def test_grid_search_creates_the_whole_product_in_reverse_order():
     created = [a for a in play(make(config(GRID, AXES), None), []) if isinstance(a, Create)]
     points = [(c.hparams["a"], c.hparams["b"]) for c in created]
     assert sorted(points) == [(a, b) for a in "xy" for b in (1, 2, 3)]
@@ -81,11 +81,11 @@ def test_a_search_ends_by_the_reasons_of_its_trials(reasons, end):
     assert play(make(config(RANDOM), None), reasons)[-1] == end
 
 
-def test_the_same_seed_draws_the_same():
+def test_random_search_draws_the_same_trials_for_the_same_seed():
     assert play(make(config(RANDOM), None), ["completed"] * 9) == play(make(config(RANDOM), None), ["completed"] * 9)
 
 
-def test_hearing_a_fact_twice_changes_nothing():
+def test_a_repeated_event_does_not_change_the_search():
     search = make(config(RANDOM), None)
     first = search.initial()[0]
     search.on_event(TrialClosed(first.request_id, "completed"))
@@ -99,7 +99,7 @@ def test_hearing_a_fact_twice_changes_nothing():
     st.lists(st.sampled_from(["completed", "errored", "invalid_hp", "user_canceled"]), min_size=8, max_size=12),
     st.integers(0, 8),
 )
-def test_interrupted_anywhere_it_goes_on_as_it_would_have(name, reasons, cut):
+def test_a_search_restored_at_any_point_continues_the_same(name, reasons, cut):
     settings = config(RANDOM if name == "random" else GRID, None if name == "random" else AXES)
     straight = make(settings, None)
     broken = make(settings, None)
@@ -119,7 +119,7 @@ def test_interrupted_anywhere_it_goes_on_as_it_would_have(name, reasons, cut):
 
 
 def test_a_grid_search_goes_on_from_a_snapshot_that_an_older_master_stored():
-    """Which points are left follows from ``created`` alone, in the order of the whole product from its end."""
+    """The remaining points follow from ``created`` alone, in the order of the product from its end."""
     whole = [{"a": a, "b": b} for a in "xy" for b in (1, 2, 3)]
     concurrent = GRID | {"max_concurrent_trials": 2}
     straight = make(config(concurrent, AXES), None)

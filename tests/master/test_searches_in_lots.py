@@ -1,4 +1,4 @@
-"""A search creates many trials in lots: the same ones, in the same order, whatever happens between the lots."""
+"""A search creates many trials in lots: the same trials in the same order, whatever happens between the lots."""
 
 import hashlib
 import json
@@ -57,23 +57,23 @@ def created_of(actions):
 
 
 def filled(search, actions, after_each=lambda search: search):
-    """Returns the search and all that it creates until it wants no more."""
-    found = list(actions)
-    while found and isinstance(found[-1], CreateMore):
+    """Returns the search and all actions until it requests no more."""
+    actions_so_far = list(actions)
+    while actions_so_far and isinstance(actions_so_far[-1], CreateMore):
         search = after_each(search)
         lot = search.on_event(LotDue())
         assert len(created_of(lot)) <= TRIALS_A_LOT
-        found = found[:-1] + lot
-    return search, created_of(found)
+        actions_so_far = actions_so_far[:-1] + lot
+    return search, created_of(actions_so_far)
 
 
 def digest(created):
-    text = json.dumps([(each.request_id, each.hparams, each.seed, each.reason) for each in created])
+    text = json.dumps([(action.request_id, action.hparams, action.seed, action.reason) for action in created])
     return len(created), hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @SEARCH
-def test_lots_have_the_trials_that_were_created_at_once_before(name):
+def test_lots_have_the_same_trials_as_the_version_without_lots(name):
     search = make(config(name), None)
     first = search.initial()
     assert len(created_of(first)) == TRIALS_A_LOT
@@ -93,7 +93,7 @@ def test_a_search_restored_between_all_lots_creates_the_same(name):
 def test_trials_that_end_between_lots_neither_end_the_search_nor_change_its_trials(name):
     search = make(config(name), None)
     first = search.initial()
-    waiting = [each.request_id for each in created_of(first)]
+    waiting = [action.request_id for action in created_of(first)]
 
     def close_all(search):
         for request_id in waiting:
@@ -101,9 +101,9 @@ def test_trials_that_end_between_lots_neither_end_the_search_nor_change_its_tria
         waiting.clear()
         return search
 
-    found = {each.request_id for each in filled(search, first, close_all)[1]}
+    created = {action.request_id for action in filled(search, first, close_all)[1]}
     straight = make(config(name), None)
-    assert found >= {each.request_id for each in filled(straight, straight.initial())[1]}
+    assert created >= {action.request_id for action in filled(straight, straight.initial())[1]}
 
 
 @pytest.mark.parametrize("name", ["random", "grid", "list"])
@@ -121,10 +121,10 @@ def test_a_search_whose_trials_all_end_between_lots_ends_after_the_last_one(name
 
 
 @SEARCH
-def test_a_search_that_was_stopped_between_lots_goes_on_where_it_was_when_it_is_continued(name):
+def test_a_search_stopped_between_lots_continues_with_the_next_lot(name):
     search = make(config(name), None)
     first = created_of(search.initial())
-    known = tuple(each.request_id for each in first)
+    known = tuple(action.request_id for action in first)
     for request_id in known:
         search.on_event(TrialClosed(request_id, "user_canceled"))
     actions = search.on_event(SearchContinued(known, known))
@@ -140,8 +140,8 @@ def test_a_much_larger_limit_is_filled_in_lots():
     actions = search.on_event(LimitsChanged(max_trials=700))
     assert len(created_of(actions)) == TRIALS_A_LOT
     more = filled(search, actions)[1]
-    assert [(each.request_id, each.hparams, each.seed) for each in [*first, *more]] == [
-        (each.request_id, each.hparams, each.seed) for each in filled_straight("random")
+    assert [(action.request_id, action.hparams, action.seed) for action in [*first, *more]] == [
+        (action.request_id, action.hparams, action.seed) for action in filled_straight("random")
     ]
 
 
@@ -150,7 +150,7 @@ def filled_straight(name):
     return filled(search, search.initial())[1]
 
 
-def test_a_search_of_no_more_than_a_lot_asks_for_no_other():
+def test_a_search_of_one_lot_requests_no_other():
     settings = config("random")
     settings["searcher"] |= {"max_trials": TRIALS_A_LOT}
     actions = make(settings, None).initial()

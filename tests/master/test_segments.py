@@ -1,4 +1,4 @@
-"""What a trial did when: cases that people know, and what holds whatever happened."""
+"""The timeline of a trial: common cases, and properties of any history."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ def at(seconds: float) -> datetime:
     return datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
 
 
-def shown(history: History, now: float = 100) -> list[tuple[int, str, float]]:
+def displayed(history: History, now: float = 100) -> list[tuple[int, str, float]]:
     return [(s.run_id, s.kind, (s.from_ - at(0)).total_seconds()) for s in segments_of(history, at(now))]
 
 
@@ -37,7 +37,7 @@ def test_a_pause_is_a_segment_between_two_attempts():
         ],
         saved=[SavedCheckpoint(at(24), 200, 1), SavedCheckpoint(at(60), 500, 2)],
     )
-    assert shown(history) == [
+    assert displayed(history) == [
         (0, "queued", 0),
         (1, "queued", 1),
         (1, "starting", 5),
@@ -76,7 +76,7 @@ def test_a_pause_is_over_when_the_trial_goes_on_or_ends():
     ]
 
 
-def test_failures_back_off_and_restart():
+def test_failed_attempts_are_followed_by_backoff_segments():
     history = History(
         7,
         at(0),
@@ -88,7 +88,7 @@ def test_failures_back_off_and_restart():
         ],
         saved=[SavedCheckpoint(at(8), 100, 1)],
     )
-    assert shown(history, 25)[-2:] == [(2, "running", 12), (2, "backing_off", 20)]
+    assert displayed(history, 25)[-2:] == [(2, "running", 12), (2, "backing_off", 20)]
     assert segments_of(history, at(25))[-1].reason == "attempt 2 failed: agent gone"
     (restart,) = [m for m in on_curve(moments_of(history)) if m.kind == "restart"]
     assert (restart.steps, restart.run_id) == (100, 2)
@@ -98,16 +98,16 @@ def test_failures_back_off_and_restart():
 def test_a_paused_trial_whose_container_lives_is_pausing():
     moves = [Move(at(5), A, P, "ann")]
     living = History(7, at(0), P, moves=moves, tries=[Attempt(1, at(0), at(1), at(2), at(5))])
-    assert shown(living)[-1] == (1, "pausing", 5)
-    gone = History(
+    assert displayed(living)[-1] == (1, "pausing", 5)
+    without_container = History(
         7, at(0), P, moves=moves, tries=[Attempt(1, at(0), at(1), at(2), at(5), at(9), ExitReason.PREEMPTED)]
     )
-    assert shown(gone)[-1] == (1, "paused", 9)
+    assert displayed(without_container)[-1] == (1, "paused", 9)
 
 
-def test_an_active_trial_that_is_asked_to_leave_stops():
+def test_an_active_trial_that_is_preempted_is_stopping():
     drained = History(7, at(0), A, tries=[Attempt(1, at(0), at(1), at(2), at(5))])
-    assert shown(drained)[-1] == (1, "stopping", 5)
+    assert displayed(drained)[-1] == (1, "stopping", 5)
 
 
 TIMES = st.integers(-20, 120).map(at)
@@ -117,7 +117,7 @@ STATES = st.sampled_from(list(TrialState))
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Anything that rows could say, also what clocks that jump would write."""
+    """Draws any history that rows could contain, including times of clocks that jump."""
     tries = [
         Attempt(
             run,
@@ -142,15 +142,15 @@ def histories(draw: st.DrawFn) -> History:
 
 
 @given(histories(), st.integers(0, 150).map(at))
-def test_stretches_follow_each_other_without_gap_or_overlap(history: History, now: datetime):
-    found = segments_of(history, now)
-    assert found[0].from_ == history.created
-    assert found[-1].to is None, "the last one lasts: to the end of the trial, or to now"
-    for one, following in pairwise(found):
+def test_segments_follow_each_other_without_gap_or_overlap(history: History, now: datetime):
+    segments = segments_of(history, now)
+    assert segments[0].from_ == history.created
+    assert segments[-1].to is None, "the last one lasts: to the end of the trial, or to now"
+    for one, following in pairwise(segments):
         assert one.to == following.from_
         assert one.from_ < following.from_
         assert (one.run_id, one.kind, one.reason) != (following.run_id, following.kind, following.reason)
-    assert all(segment.from_ <= max(now, history.created) for segment in found)
+    assert all(segment.from_ <= max(now, history.created) for segment in segments)
 
 
 @given(histories())

@@ -1,4 +1,4 @@
-"""What happened, in words: none is left without a sentence, whatever it says."""
+"""Sentences for events: every event has one, whatever its payload."""
 
 import pytest
 from hypothesis import given
@@ -66,7 +66,7 @@ from determined_master.events.sentences import attempt, sentence
         ),
     ],
 )
-def test_each_event_has_its_sentence(kind, actor, target, payload, text):
+def test_each_event_has_the_expected_sentence(kind, actor, target, payload, text):
     target_type, _, target_id = target.partition(" ")
     assert sentence(kind, actor, target_type, target_id, payload) == text
 
@@ -86,5 +86,5 @@ def test_no_event_is_without_a_sentence(target_type, kind, target_id, payload):
     assert sentence(kind, "ann", target_type, target_id, payload)
 
 
-def test_an_attempt_that_is_none_is_named_as_it_is():
+def test_an_unknown_attempt_id_is_displayed_unchanged():
     assert attempt("odd") == "attempt odd"

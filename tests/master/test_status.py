@@ -1,4 +1,4 @@
-"""What is shown of an experiment: never PAUSED while it holds slots, never a verb that would be refused."""
+"""The displayed state of an experiment: never PAUSED while it holds slots, and no verb that would be refused."""
 
 import keyword
 import re
@@ -46,8 +46,8 @@ def trial(state: TrialState, **values) -> TrialRow:
 
 
 @given(st.sampled_from([s for s in ExperimentState if not s.is_final]), st.lists(st.sampled_from(LIVE), max_size=4))
-def test_what_holds_slots_is_never_shown_as_at_rest(state, live):
-    shown = finer(state, [allocation(each) for each in live])
+def test_an_experiment_that_holds_slots_is_never_shown_as_paused(state, live):
+    shown = finer(state, [allocation(allocation_state) for allocation_state in live])
     if live:
         assert shown != "STATE_PAUSED"
     if state is ExperimentState.PAUSED:
@@ -66,8 +66,8 @@ def test_what_holds_slots_is_never_shown_as_at_rest(state, live):
         ([AllocationState.TERMINATING], "STATE_RUNNING"),
     ],
 )
-def test_an_active_one_is_as_far_as_the_furthest(live, shown):
-    assert finer(ExperimentState.ACTIVE, [allocation(each) for each in live]) == shown
+def test_an_active_experiment_has_the_state_of_its_furthest_attempt(live, shown):
+    assert finer(ExperimentState.ACTIVE, [allocation(allocation_state) for allocation_state in live]) == shown
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_an_active_one_is_as_far_as_the_furthest(live, shown):
         (allocation(AllocationState.TERMINATING, kill_requested_at=NOW), "pausing: waiting for its processes to end"),
     ],
 )
-def test_pausing_says_what_it_waits_for(live, text):
+def test_the_text_of_a_pausing_experiment_names_what_it_waits_for(live, text):
     assert text_of(experiment(ExperimentState.PAUSED), [], [live], 1) == text
     assert trial_status(trial(TrialState.PAUSED), live, NOW, NOW).text == text
 
@@ -98,7 +98,7 @@ def test_waiting_backoff_and_progress_are_shown_in_the_status_text():
     assert text_of(experiment(ExperimentState.ACTIVE), [running, one], [allocation()], 2) == "running: 1 of 2 trials"
 
 
-def test_a_failure_is_said_once():
+def test_the_status_text_of_a_failed_experiment_names_the_failure_once():
     def text(**values) -> str:
         failed = trial(TrialState.ERROR, end_time=NOW, **values)
         return text_of(experiment(ExperimentState.ERROR), [trial_status(failed, None, NOW, NOW)], [], 1)
@@ -113,7 +113,7 @@ def test_a_failure_is_said_once():
 
 
 @given(st.sampled_from(list(ExperimentState)), st.booleans())
-def test_reasons_say_states_in_words(state, archived):
+def test_refusal_reasons_name_states_in_words(state, archived):
     _, why = verbs_of(experiment(state, archived=archived))
     for reason in filter(None, why.model_dump().values()):
         assert not re.search("[A-Z]{2}", reason), reason
@@ -134,7 +134,7 @@ def test_a_verb_is_offered_where_the_table_of_states_allows_it(state, archived):
     assert not (can.archive and can.unarchive)
 
 
-def test_an_estimate_knows_only_the_time_that_ran():
+def test_an_estimate_uses_only_the_time_that_ran():
     spans = [(at(0), at(100)), (at(1000), None)]
     assert eta_seconds(0.5, spans, at(1100)) == pytest.approx(200)
     assert eta_seconds(0.0, spans, at(1100)) is None
@@ -147,26 +147,26 @@ TIMES = st.integers(0, 50)
 
 @given(st.lists(st.tuples(TIMES, st.none() | TIMES)), st.integers(0, 60))
 def test_seconds_that_ran_count_once(spans, now):
-    found = running_seconds([(at(a), None if b is None else at(b)) for a, b in spans], at(now))
+    seconds_that_ran = running_seconds([(at(a), None if b is None else at(b)) for a, b in spans], at(now))
     seconds = {s for a, b in spans for s in range(a, now if b is None else b)}
-    assert found == len(seconds)
+    assert seconds_that_ran == len(seconds)
 
 
 @given(st.lists(st.tuples(TIMES, st.none() | TIMES, st.none() | TIMES)), TIMES)
 def test_durations_are_never_negative_even_where_the_masters_clock_was_set_back(times, now):
     attempts = [AttemptTimes(at(a), None if b is None else at(b), None if c is None else at(c)) for a, b, c in times]
-    found = run_times(attempts, at(now))
-    assert found.waited_seconds >= 0
-    assert found.ran_seconds >= 0
+    times_of_run = run_times(attempts, at(now))
+    assert times_of_run.waited_seconds >= 0
+    assert times_of_run.ran_seconds >= 0
 
 
-def test_a_pause_is_neither_waited_nor_ran_and_trials_beside_each_other_count_once():
+def test_a_pause_counts_neither_as_waiting_nor_as_running_and_parallel_trials_count_once():
     attempts = [
         AttemptTimes(at(0), at(100), at(200)),  # waits 100, runs 100
         AttemptTimes(at(500), at(520), None),  # after a pause of 300: waits 20, runs 80
-        AttemptTimes(at(510), at(540), at(590)),  # beside the second one
+        AttemptTimes(at(510), at(540), at(590)),  # at the same time as the second one
         AttemptTimes(at(550), None, None),  # waits while others run
     ]
-    found = run_times(attempts, at(600))
-    assert (found.waited_seconds, found.ran_seconds) == (120, 180)
+    times = run_times(attempts, at(600))
+    assert (times.waited_seconds, times.ran_seconds) == (120, 180)
     assert run_times([], at(600)).waited_seconds == 0

@@ -1,4 +1,4 @@
-"""Followers of streams who come at once leave room for other requests."""
+"""Followers of streams that arrive at once leave room for other requests."""
 
 import asyncio
 

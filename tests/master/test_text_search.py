@@ -1,4 +1,4 @@
-"""The search for a text is the database's own function on PostgreSQL, and ours on SQLite."""
+"""The text search uses the database's own function on PostgreSQL, and ours on SQLite."""
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite

@@ -1,4 +1,4 @@
-"""Thinning: what is extreme survives, in bounds, in order, and the same for the same question."""
+"""Thinning keeps extreme values, limits and order, and is deterministic."""
 
 import math
 from array import array
@@ -19,7 +19,7 @@ PLAIN = st.floats(-1e6, 1e6)
 ROWS = st.lists(st.tuples(WHOLE, WHOLE, EPOCHS, VALUES), max_size=300) | st.lists(
     st.tuples(st.integers(0, 1000), WHOLE, EPOCHS, PLAIN), min_size=30, max_size=300
 )
-"""Anything at all; and ordinary ones, which go another way and are many enough to be thinned."""
+"""Arbitrary rows, and ordinary rows that take the fast path and are enough to be thinned."""
 MAX_POINTS = st.integers(10, 60)
 
 
@@ -31,7 +31,7 @@ def created(rows: list[tuple[int, int, float, float]]) -> Points:
 
 
 def rows_of(points: Points) -> list[tuple[object, ...]]:
-    """Comparable, NaN and the sign of zero included."""
+    """Returns comparable rows, with NaN and the sign of zero."""
     columns = (points.batches, points.times, points.epochs, points.values)
     return list(zip(*(map(repr, column) for column in columns), strict=True))
 
@@ -47,38 +47,38 @@ def line(count: int) -> Points:
 
 @given(ROWS, MAX_POINTS, st.sampled_from(AXES))
 @settings(deadline=None)
-def test_within_bounds_sorted_a_subset_and_repeatable(rows, most: int, axis: Axis):
+def test_thinned_points_are_a_sorted_bounded_subset_and_repeatable(rows, most: int, axis: Axis):
     points = created(rows)
     thinned = thin(points, axis, most)
     assert len(thinned) <= most
     xs = list(thinned.along(axis))
     assert xs == sorted(xs)
-    left = rows_of(points)
+    remaining = rows_of(points)
     for row in rows_of(thinned):
-        left.remove(row)
+        remaining.remove(row)
     assert rows_of(thin(created(rows), axis, most)) == rows_of(thinned)
 
 
 @given(ROWS, MAX_POINTS, st.sampled_from(AXES))
 @settings(deadline=None)
-def test_extremes_ends_and_what_is_not_finite_survive(rows, most: int, axis: Axis):
+def test_thinning_keeps_extremes_ends_and_non_finite_values(rows, most: int, axis: Axis):
     points = created(rows)
-    there = points.take([i for i, x in enumerate(points.along(axis)) if x == x])
+    on_axis = points.take([i for i, x in enumerate(points.along(axis)) if x == x])
     thinned = thin(points, axis, most)
-    if not len(there):
+    if not len(on_axis):
         assert not len(thinned)
         return
     for pick in (min, max):
-        finite, kept = ([v for v in p.values if math.isfinite(v)] for p in (there, thinned))
+        finite, kept = ([v for v in p.values if math.isfinite(v)] for p in (on_axis, thinned))
         assert not finite or pick(finite) == pick(kept)
-        assert pick(there.along(axis)) == pick(thinned.along(axis))
+        assert pick(on_axis.along(axis)) == pick(thinned.along(axis))
     for odd in ("nan", "inf", "-inf"):
-        assert (odd in map(repr, there.values)) == (odd in map(repr, thinned.values))
+        assert (odd in map(repr, on_axis.values)) == (odd in map(repr, thinned.values))
 
 
 @given(ROWS, st.sampled_from(FACTORS), st.sampled_from(AXES))
 @settings(deadline=None)
-def test_what_a_chunk_gives_keeps_extremes_and_ends(rows, factor: int, axis: Axis):
+def test_a_reduced_chunk_keeps_extremes_and_ends(rows, factor: int, axis: Axis):
     points = created(rows)
     reduced = reduce(points, factor)
     assert set(rows_of(reduced)) <= set(rows_of(points))
@@ -92,22 +92,22 @@ def test_what_a_chunk_gives_keeps_extremes_and_ends(rows, factor: int, axis: Axi
 
 @given(ROWS, st.sampled_from((1, *FACTORS)))
 @settings(deadline=None)
-def test_all_places_are_the_same_as_none(rows, factor: int):
+def test_reducing_all_indices_equals_reducing_without_indices(rows, factor: int):
     points = created(rows)
     assert rows_of(reduce(points, factor, list(range(len(points))))) == rows_of(reduce(points, factor))
 
 
 @given(ROWS)
 @settings(deadline=None)
-def test_bytes_come_back_as_they_went(rows):
+def test_dumped_points_are_loaded_unchanged(rows):
     assert rows_of(load(dump(created(rows)))) == rows_of(created(rows))
 
 
-def test_batches_at_regular_distances_take_no_space():
+def test_batches_at_regular_intervals_take_no_space():
     assert len(dump(line(SIZE))) < 17 * SIZE
 
 
-def test_one_outlier_in_a_long_series_is_there():
+def test_thinning_keeps_one_outlier_in_a_long_series():
     points = line(SIZE)
     points.values[777] = 1e6
     points.values[778] = math.nan
@@ -116,7 +116,7 @@ def test_one_outlier_in_a_long_series_is_there():
     assert 778 in thinned.batches
 
 
-def test_a_peak_and_a_valley_of_a_long_series_are_there():
+def test_thinning_keeps_a_peak_and_a_valley_of_a_long_series():
     points = line(SIZE)
     points.values[777] = 1e6
     points.values[1333] = -1e6
@@ -124,12 +124,12 @@ def test_a_peak_and_a_valley_of_a_long_series_are_there():
         assert {777, 1333} <= set(thinned.batches)
 
 
-def test_few_points_stay_as_they_are():
+def test_few_points_are_not_thinned():
     assert rows_of(thin(line(500), "batches", 500)) == rows_of(line(500))
     assert len(thin(line(501), "batches", 500)) <= 500
 
 
-def test_time_that_runs_backwards_is_put_in_order():
+def test_points_with_times_that_run_backwards_are_sorted():
     points = created([(1, 30, math.nan, 1.0), (2, 20, math.nan, 2.0), (3, 30, math.nan, 3.0)])
     assert list(thin(points, "time", 10).values) == [2.0, 1.0, 3.0]
 
@@ -140,7 +140,7 @@ def test_stretches_are_never_coarser_than_blocks(count: int, factor: int):
     assert factor == 1 or count / factor >= downsampling.BLOCKS_A_STRETCH * 249
 
 
-def test_both_ends_of_a_question_belong_to_it():
+def test_a_range_includes_both_ends():
     assert list(inside(line(10), "batches", 2, 4)) == [2, 3, 4]
     assert list(inside(line(3), "batches", None, None)) == [0, 1, 2]
     assert list(inside(line(3), "batches", 5, 1)) == []

@@ -1,4 +1,4 @@
-"""The master's certificate: settings that are refused, a self-signed pair, and what its log says."""
+"""The master's certificate: refused settings, a self-signed pair, and its log lines."""
 
 import stat
 from datetime import UTC, datetime, timedelta
@@ -20,13 +20,13 @@ def problem(*argv: str) -> str:
     return str(failed.value)
 
 
-def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
+def test_a_certificate_without_a_key_is_refused(tmp_path: Path) -> None:
     pair = written_pair(tmp_path)
     assert "TLS needs both tls_cert and tls_key" in problem("--tls-cert", str(pair.certificate))
     assert "TLS needs both tls_cert and tls_key" in problem("--tls-key", str(pair.key))
 
 
-def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+def test_certificate_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     pair, other = written_pair(tmp_path / "one"), written_pair(tmp_path / "other")
     missing = tmp_path / "missing.crt"
     assert f"{missing}: No such file" in problem("--tls-cert", str(missing), "--tls-key", str(pair.key))
@@ -36,7 +36,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     assert "no PEM file" in problem("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key))
 
 
-def test_the_older_names_of_master_yaml_count(tmp_path: Path) -> None:
+def test_the_older_names_of_the_tls_settings_are_read(tmp_path: Path) -> None:
     pair = written_pair(tmp_path)
     file = tmp_path / "master.yaml"
     file.write_text(f"security:\n  tls:\n    cert: {pair.certificate}\n    key: {pair.key}\n")
@@ -51,18 +51,20 @@ def test_the_older_names_of_master_yaml_count(tmp_path: Path) -> None:
         ("sssh: {}", "security.sssh has no effect on this master"),
     ],
 )
-def test_what_has_no_effect_in_the_section_is_named(tmp_path: Path, section: str, text: str) -> None:
+def test_security_settings_without_an_effect_are_refused(tmp_path: Path, section: str, text: str) -> None:
     file = tmp_path / "master.yaml"
     file.write_text(f"security:\n  {section}\n")
     assert f"{file}:2:3: {text}" in problem("--config", str(file))
 
 
-def test_a_pair_is_written_once_and_its_key_is_private(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_certificate_is_written_once_and_its_key_is_private(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "tls"
     assert main(["make-certificate", str(folder), "--name", "gpu-1.lab", "--name", "10.0.0.5"]) == 0
-    said = capsys.readouterr().out
-    assert "for gpu-1.lab, 10.0.0.5, " in said
-    assert "SHA-256 fingerprint: " in said
+    output = capsys.readouterr().out
+    assert "for gpu-1.lab, 10.0.0.5, " in output
+    assert "SHA-256 fingerprint: " in output
     assert stat.S_IMODE((folder / tls.KEY).stat().st_mode) == 0o600
     read_settings(["--tls-cert", str(folder / tls.CERTIFICATE), "--tls-key", str(folder / tls.KEY)], {"HOME": "/x"})
     before = (folder / tls.KEY).read_bytes()

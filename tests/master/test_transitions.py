@@ -1,4 +1,5 @@
-"""Tables of transitions: each state has a row, a final one an empty one, all are reachable; docs/architecture agrees."""
+"""Tables of transitions: every state has a row, final states have empty ones, all are reachable, and the documentation
+agrees."""
 
 import re
 from pathlib import Path
@@ -41,27 +42,27 @@ def test_every_state_has_a_row(allowed, first, kind, title):
 
 
 @pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)
-def test_nothing_follows_a_final_state(allowed, first, kind, title):
+def test_a_final_state_has_no_transition(allowed, first, kind, title):
     for state in kind:
         assert (allowed[state] == frozenset()) == state.is_final, state
 
 
 @pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)
 def test_every_state_is_reachable_from_the_first(allowed, first, kind, title):
-    seen, edge = {first}, {first}
+    reached, edge = {first}, {first}
     while edge:
-        edge = {to for state in edge for to in allowed[state]} - seen
-        seen |= edge
-    assert seen == set(kind)
+        edge = {to for state in edge for to in allowed[state]} - reached
+        reached |= edge
+    assert reached == set(kind)
 
 
 @pytest.mark.parametrize(("allowed", "first", "kind", "title"), TABLES)
-def test_the_document_holds_the_same_table(allowed, first, kind, title):
+def test_the_documentation_has_the_same_transitions(allowed, first, kind, title):
     section = re.split(r"^## ", DOC.read_text(), flags=re.M)
     text = next(part for part in section if part.startswith(title))
-    written = {}
+    documented = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 2 and cells[0] in kind.__members__:
-            written[kind[cells[0]]] = frozenset(kind[word] for word in cells[1].split(", ") if word)
-    assert written == dict(allowed)
+            documented[kind[cells[0]]] = frozenset(kind[word] for word in cells[1].split(", ") if word)
+    assert documented == dict(allowed)

@@ -1,4 +1,4 @@
-"""What an ended allocation means for its trial: semantics, rule by rule."""
+"""The outcome of an ended allocation for its trial, rule by rule."""
 
 import pytest
 

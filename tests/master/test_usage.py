@@ -1,4 +1,4 @@
-"""Slot-seconds of stretches of time, against counting them one by one."""
+"""Slot-seconds of periods, compared with counting each second."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -18,12 +18,12 @@ SECONDS = st.integers(-50, 150)
 
 @given(st.lists(st.tuples(SECONDS, SECONDS), max_size=20), st.integers(1, 13))
 def test_busy_seconds_equal_the_overlap_of_spans_and_buckets(spans, buckets):
-    found = busy_seconds(spans, at(0), at(100), buckets)
+    busy = busy_seconds(spans, at(0), at(100), buckets)
     width = 100 / buckets
     for index in range(buckets):
         first, last = index * width, (index + 1) * width
         expected = sum(max(0.0, min(last, b) - max(first, a)) for a, b in spans)
-        assert found[index] == pytest.approx(expected, abs=1e-6)
+        assert busy[index] == pytest.approx(expected, abs=1e-6)
 
 
 def test_buckets_divide_the_time_range_evenly():

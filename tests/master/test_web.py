@@ -1,4 +1,4 @@
-"""What decides, without a server: who may write with a cookie, what a prefix may be, which file and form is sent."""
+"""Decisions about requests, without a server: writes with a cookie, path prefixes, page addresses, sign-in limits."""
 
 import contextlib
 import doctest
@@ -23,7 +23,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("method", "headers", "allowed"),
     [
-        ("POST", {"host": "m"}, True),  # nobody is logged in by it
+        ("POST", {"host": "m"}, True),  # the request carries no session
         ("POST", {"cookie": "other=1", "host": "m"}, True),
         ("POST", COOKIE, False),
         ("POST", COOKIE | {"cookie": "auth_0123abcd=T"}, False),
@@ -33,7 +33,11 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
         ("GET", COOKIE, True),
         ("HEAD", COOKIE, True),
         ("POST", COOKIE | {"authorization": "Bearer T"}, True),
-        ("POST", COOKIE | {"authorization": "Basic dXNlcjp4"}, False),  # no token of ours: the cookie would count
+        (
+            "POST",
+            COOKIE | {"authorization": "Basic dXNlcjp4"},
+            False,
+        ),  # not one of our tokens: the cookie would be used
         ("POST", COOKIE | {"authorization": "Bearer "}, False),
         ("POST", COOKIE | {"sec-fetch-site": "same-origin"}, True),
         ("POST", COOKIE | {"sec-fetch-site": "none"}, True),
@@ -76,10 +80,10 @@ def test_an_origin_is_compared_with_host_and_port(origin, host, same):
 
 
 @pytest.mark.parametrize("module", [proxy_prefix, assets])
-def test_the_examples_of_docstrings_give_what_they_show(module):
-    found = doctest.testmod(module)
-    assert found.attempted
-    assert not found.failed
+def test_the_examples_in_docstrings_are_correct(module):
+    results = doctest.testmod(module)
+    assert results.attempted
+    assert not results.failed
 
 
 @given(st.text())
@@ -99,7 +103,7 @@ def test_the_older_addresses_never_lead_to_another_host(path, query):
 
 
 @pytest.mark.parametrize(("source", "base"), [("Experiment.tsx", "/experiments/5"), ("Trial.tsx", "/trials/5")])
-def test_a_program_gets_the_page_at_each_of_its_tabs_and_nowhere_else_below(source, base):
+def test_a_program_gets_the_page_at_the_address_of_each_tab(source, base):
     text = (Path(__file__).parents[2] / "webui" / "src" / "routes" / source).read_text(encoding="utf-8")
     tabs = re.findall(r'{ to: "([a-z]+)", title', text)
     assert len(tabs) >= 5
@@ -110,9 +114,18 @@ def test_a_program_gets_the_page_at_each_of_its_tabs_and_nowhere_else_below(sour
 
 
 def test_the_page_has_these_addresses():
-    shown = ["/", "/sign-in", "/experiments", "/experiments/5/logs", "/trials/3", "/compare", "/cluster/", "/settings"]
-    assert all(map(pages.is_address, shown))
-    assert all(pages.is_address(each, is_browser=False) for each in shown)
+    addresses = [
+        "/",
+        "/sign-in",
+        "/experiments",
+        "/experiments/5/logs",
+        "/trials/3",
+        "/compare",
+        "/cluster/",
+        "/settings",
+    ]
+    assert all(map(pages.is_address, addresses))
+    assert all(pages.is_address(each, is_browser=False) for each in addresses)
     assert not any(map(pages.is_address, ["/experimentsx", "/users/1", "/assets", "/api/v1/nothing", "/no-such-path"]))
 
 
@@ -132,7 +145,7 @@ def test_the_rate_limit_refuses_one_name_of_one_address_for_a_minute():
             pass
 
 
-def test_attempts_count_from_their_begin_and_not_after_a_success():
+def test_the_rate_limit_counts_open_attempts_and_resets_after_a_success():
     limit = RateLimit()
     with contextlib.ExitStack() as open_attempts:
         for _ in range(MAX_FAILURES):

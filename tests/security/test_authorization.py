@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from fastapi.routing import APIRoute
 from starlette.routing import Route, WebSocketRoute
-from tests.support.callers import VICTIM, Callers, callers, everything
+from tests.support.callers import VICTIM, Callers, callers, protected_rows
 from tests.support.cluster import Cluster, open_cluster
 
 from determined.link.messages import Hello
@@ -152,7 +152,7 @@ async def test_every_route_of_the_app_is_in_the_table(cluster: Cluster):
 @pytest.mark.parametrize("caller", FOREIGN)
 async def test_no_route_lets_a_caller_do_what_its_rule_forbids(cluster: Cluster, caller: str):
     them = await callers(cluster)
-    before = await everything(cluster)
+    before = await protected_rows(cluster)
     wrong: list[str] = []
     called = 0
     for rule, method, path, body in routes(them):
@@ -166,7 +166,7 @@ async def test_no_route_lets_a_caller_do_what_its_rule_forbids(cluster: Cluster,
             wrong.append(f"{method} {path} ({rule.name}): {got} instead of {expected or 'an answer'}")
     print(f"{caller}: {called} routes called")
     assert wrong == []
-    after = await everything(cluster)
+    after = await protected_rows(cluster)
     assert [name for name, rows in before.items() if after[name] != rows] == [], f"{caller} changed rows"
 
 

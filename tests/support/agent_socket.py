@@ -1,4 +1,4 @@
-"""The websocket of an agent over ASGI: what it sends is written by the test."""
+"""Connects an agent's websocket to the app over ASGI. The test writes the agent's messages."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ class AgentSocket:
         self.to_master.put_nowait({"type": "websocket.disconnect", "code": 1000})
 
     async def answer(self) -> dict[str, Any]:
-        """The next message of the master; the code of a connection that it closed as ``{"closed": code}``."""
+        """Returns the next message of the master. Returns ``{"closed": code}`` if the master closes the connection."""
         async with asyncio.timeout(60):
             while True:
                 message = await self.from_master.get()
@@ -37,7 +37,7 @@ class AgentSocket:
 async def agent_socket(
     cluster: Cluster, agent_id: str = "one", text: str = "", **hello: Any
 ) -> AsyncIterator[AgentSocket]:
-    """A connection whose agent has said hello; ``text``: in these words."""
+    """Yields a connection that has sent a hello. ``text``: sends this text as the hello instead."""
     socket = AgentSocket()
     scope = {
         "type": "websocket",

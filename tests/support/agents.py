@@ -1,4 +1,4 @@
-"""An agent inside the test's own process, and containers for it to run."""
+"""Runs an agent inside the test's own process, and makes containers for it."""
 
 import asyncio
 import functools
@@ -32,7 +32,7 @@ BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8
 
 
 def plain_boot(draft: Draft) -> tuple[str, ...]:
-    """Stands in for run_task: the entrypoint itself, after the hooks."""
+    """Replaces run_task: returns the entrypoint itself, after the hooks."""
     entrypoint = json.loads(draft.environment["DET_ENTRYPOINT_JSON"])
     return with_hooks(draft, ("sh", "-c", entrypoint) if isinstance(entrypoint, str) else tuple(entrypoint))
 
@@ -46,8 +46,8 @@ def make_desired(entrypoint: str | list[str] = "true", *, container_id: str = ""
         "DET_TASK_TYPE": "TRIAL",
         **spec.pop("environment", {}),
     }
-    given = {"slots": [0]} | spec
-    created = ContainerSpec(task_id="1.task", environment=environment, entrypoint=entrypoint, **given)
+    fields = {"slots": [0]} | spec
+    created = ContainerSpec(task_id="1.task", environment=environment, entrypoint=entrypoint, **fields)
     return DesiredContainer(container_id=container_id, allocation_id="1.task.1", state="running", spec=created)
 
 
@@ -55,14 +55,16 @@ def make_desired(entrypoint: str | list[str] = "true", *, container_id: str = ""
 async def agent_on(
     url: str, data: Path, *, driver: Driver | None = None, slots: int = 2, boot: Boot = plain_boot, **settings: Any
 ) -> AsyncIterator[Daemon]:
-    """An agent with the real hooks; its end ends no container."""
-    given = {"base_environment": BASE} | settings
-    agent_settings = Settings(master=url, data=data, slots=slots, tasks_as_me=True, **given)
+    """Yields a daemon with the real hooks. Closing it ends no container."""
+    values = {"base_environment": BASE} | settings
+    agent_settings = Settings(master=url, data=data, slots=slots, tasks_as_me=True, **values)
     memory = AgentState(data)
     memory.name("agent-1")
-    found = find_slots(slots)
-    runtime = make_runtime(agent_settings, "agent-1", found, TOKEN, cluster_folders=lambda: memory.cluster_folders)
-    daemon = Daemon(agent_settings, TOKEN, memory, found, driver or runtime.driver, runtime.hooks, boot=boot)
+    device_slots = find_slots(slots)
+    runtime = make_runtime(
+        agent_settings, "agent-1", device_slots, TOKEN, cluster_folders=lambda: memory.cluster_folders
+    )
+    daemon = Daemon(agent_settings, TOKEN, memory, device_slots, driver or runtime.driver, runtime.hooks, boot=boot)
     daemon.adopt()
     link = asyncio.create_task(Connection(url, lambda: TOKEN, daemon).run())
     try:
@@ -95,7 +97,7 @@ def is_done(master: FakeLinkMaster, desired: DesiredContainer) -> bool:
 async def outcome(
     tmp_path: Path, entrypoint: str | list[str], *, master: FakeLinkMaster | None = None, **spec: Any
 ) -> tuple[ContainerExit, list[str], list[str]]:
-    """How it ended, the task's lines, the agent's lines."""
+    """Runs a container to its end. Returns its exit, the task's lines and the agent's lines."""
     master = master or FakeLinkMaster()
     settings = spec.pop("settings", {})
     desired = make_desired(entrypoint, **spec)

@@ -1,9 +1,9 @@
-"""Shapes of JSON answers: which keys there are and which kinds of values they hold.
+"""Shapes of JSON answers: their keys and the kinds of their values.
 
-A kind is ``null``, ``zero``, ``number``, ``empty``, ``text``, ``time``, ``digits`` (a whole number as a text), ``bool``,
-``object``, or the name of an enum's value. The shape of an object is an object, the shape of a list is a list of at
-most one shape: what its items have in common and what only some of them have (``absent``). Several kinds are joined
-by ``|``.
+A kind is ``null``, ``zero``, ``number``, ``empty``, ``text``, ``time``, ``digits`` (a whole number as a text),
+``bool``, ``object``, or the name of an enum's value. The shape of an object is an object. The shape of a list is a list
+of at most one shape: the shape that its items have in common, in which a key that some items lack is ``absent``.
+Several kinds are joined by ``|``.
 """
 
 import re
@@ -12,11 +12,11 @@ from typing import Any
 
 OPAQUE = {"config", "experimentConfig", "originalConfig", "hparams", "hyperparameters", "avgMetrics", "avg_metrics"}
 OPAQUE |= {"validation_metrics", "resources", "summaryMetrics", "values", "resourceManagerMetadata"}
-"""Data of users and configurations: whether there is something is compared, not what."""
+"""Data of users and configurations. Only their presence is compared."""
 MEASURED = {"duration", "wallClockTime", "seconds"}
-"""Times that pass: none has passed where a test is quick."""
+"""Durations. They may be zero in a quick test."""
 RECORDED_ITEMS = 2
-"""Of each list: the recording has no more."""
+"""Maximum number of items of a list in the recording."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ENUM = re.compile(r"[A-Z]+(_[A-Z0-9]+)+")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d.*")
@@ -45,7 +45,7 @@ _ROOTS = {
     "pagination": "pagination",
     "error": "error",
 }
-"""Things that many calls answer with: a difference in one is reported once."""
+"""Objects that many calls return. A difference in one is reported once."""
 
 
 def shape_of(value: Any, key: str = "") -> Any:
@@ -55,8 +55,8 @@ def shape_of(value: Any, key: str = "") -> Any:
         shape: dict[str, Any] = {}
         for name, item in value.items():
             kind = "*" if _UUID.search(name) else name
-            found = shape_of(item, name)
-            shape[kind] = joined(shape[kind], found) if kind in shape else found
+            inner = shape_of(item, name)
+            shape[kind] = joined(shape[kind], inner) if kind in shape else inner
         return shape
     if isinstance(value, list):
         items = [shape_of(item, key) for item in value[:RECORDED_ITEMS] if not _is_cut(item)]
@@ -88,7 +88,7 @@ def _kind(value: Any, key: str) -> str:
 
 
 def joined(one: Any, other: Any) -> Any:
-    """The shape of two items of a list."""
+    """Returns the common shape of two items of a list."""
     if isinstance(one, dict) and isinstance(other, dict):
         return {
             key: joined(one[key], other[key]) if key in one and key in other else _maybe(one.get(key, other.get(key)))
@@ -106,7 +106,8 @@ def _maybe(shape: Any) -> Any:
 
 
 def differences(at: str, theirs: Any, ours: Any) -> Iterator[str]:
-    """``WHERE: THEIRS → OURS`` for each value of ours that is of a kind, or at a place, that theirs is not."""
+    """Yields ``WHERE: THEIRS → OURS`` for each place where our shape has a kind or a key that their shape does not
+    have."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for key in sorted({*theirs, *ours}):
             root = None if isinstance(theirs.get(key, ours.get(key)), str) else _ROOTS.get(key)
@@ -136,7 +137,8 @@ def _name(shape: Any) -> str:
 
 
 def template_of(call: str) -> str:
-    """``GET /trials/9999/logs`` and ``GET /trials/{trial}/logs`` as the same call."""
+    """Returns a call with ``N`` in place of ids: ``GET /trials/9999/logs`` and ``GET /trials/{trial}/logs`` become
+    equal."""
     method, path = call.split()
     parts = ["N" if part.isdecimal() or part[:1] == "{" else part for part in path.removeprefix("/api/v1").split("/")]
     return f"{method} {'/'.join(parts)}"

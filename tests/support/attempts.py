@@ -1,4 +1,4 @@
-"""Attempts of a trial in this process: a scripted preemption, reports kept, checkpoints in a folder."""
+"""Runs attempts of a trial in this process, with scripted preemption, recorded reports and checkpoints in a folder."""
 
 import random
 import uuid
@@ -16,7 +16,7 @@ from determined.storage.directory import DirectoryStorage
 
 
 class ScriptedPreempt(core.DummyPreemptContext):
-    """Says yes at the question number ``at``; counts the questions."""
+    """Requests preemption from call number ``at`` on, and counts the calls."""
 
     def __init__(self, at: int | None) -> None:
         self.at = at
@@ -32,7 +32,7 @@ class ScriptedPreempt(core.DummyPreemptContext):
 
 
 class KeepingCheckpoint(core.DummyCheckpointContext):
-    """Remembers what it stored."""
+    """Records the checkpoints that it stores."""
 
     def __init__(self, root: Path, distributed: core.DistributedContext) -> None:
         super().__init__(DirectoryStorage(root), distributed)
@@ -44,7 +44,7 @@ class KeepingCheckpoint(core.DummyCheckpointContext):
 
 @dataclass
 class Attempt:
-    """What one attempt left behind."""
+    """Reports, checkpoints and final state of one attempt."""
 
     reports: list[tuple[str, int, dict[str, Any]]]
     stored: list[tuple[int, str]]
@@ -68,7 +68,7 @@ def attempt(
     seed: int = 5,
     distributed: core.DistributedContext | None = None,
 ) -> Attempt:
-    """One attempt, in streams that begin elsewhere each time, as in a new process."""
+    """Runs one attempt. Every random generator starts with a new seed, as in a new process."""
     random.seed(uuid.uuid4().int)
     np.random.seed(uuid.uuid4().int % 2**32)
     torch.manual_seed(uuid.uuid4().int % 2**63)
@@ -105,24 +105,24 @@ def _tensors(state: Mapping[int, Mapping[str, Any]]) -> list[bytes]:
 
 
 def chain(run: Callable[..., Attempt], moments: list[int]) -> list[Attempt]:
-    """An attempt preempted at each moment in turn, then one to the end, each from the newest checkpoint before it."""
+    """Runs an attempt preempted at each moment in turn, then one to the end. Each starts from the checkpoint before it."""
     attempts: list[Attempt] = []
     latest: str | None = None
     for moment in [*moments, None]:
-        created = run(preempt_at=moment, latest=latest)
-        attempts.append(created)
-        if created.stored:
-            latest = created.stored[-1][1]
-        if not created.acknowledged:
+        result = run(preempt_at=moment, latest=latest)
+        attempts.append(result)
+        if result.stored:
+            latest = result.stored[-1][1]
+        if not result.acknowledged:
             break
     return attempts
 
 
 def joined(attempts: list[Attempt]) -> dict[tuple[str, int], dict[str, Any]]:
-    """All reports by group and step; no group and step may stand twice."""
+    """Returns all reports by group and step. Fails if a group reports a step twice."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
-    for created in attempts:
-        for group, step, metrics in created.reports:
+    for attempt_result in attempts:
+        for group, step, metrics in attempt_result.reports:
             assert (group, step) not in rows, f"{group} {step} is reported twice"
             rows[group, step] = metrics
     return rows

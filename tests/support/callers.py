@@ -1,4 +1,4 @@
-"""A cluster with a victim, and the callers that must not be able to touch what is the victim's."""
+"""A cluster with a victim, and callers that must not reach the objects of the victim."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class Callers:
 
 
 async def callers(cluster: Cluster) -> Callers:
-    """The victim has a running trial; another trial of theirs runs too. Ends with the client logged in as the victim."""
+    """Returns the callers. The victim has two running trials, and the client ends logged in as the victim."""
     answer = await cluster.post("/api/v1/users", {"user": {"username": VICTIM}, "password": PASSWORD})
     user_id = answer.json()["user"]["id"]
     headers = {"no token": {"Authorization": ""}, "admin": {"Authorization": cluster.client.headers["Authorization"]}}
@@ -59,11 +59,11 @@ async def callers(cluster: Cluster) -> Callers:
     lived_in = await live_in(cluster)
     await cluster.create()
     containers = await lived_in.played.wait_for_desired(2)
-    other = next(desired for desired in containers if desired.allocation_id != lived_in.allocation)
-    async with cluster.master.database.write() as session:  # as if its own task were to remove it
+    other_container = next(desired for desired in containers if desired.allocation_id != lived_in.allocation)
+    async with cluster.master.database.write() as session:  # the row of a removal task of the victim
         theirs = update(CheckpointRow).where(CheckpointRow.uuid == lived_in.checkpoint)
         await session.execute(theirs.values(removal_task_id=lived_in.task))
-    headers["another trial"] = cluster.as_task(other.allocation_id)
+    headers["another trial"] = cluster.as_task(other_container.allocation_id)
     headers["the trial"] = cluster.as_task(lived_in.allocation)
     headers["join token"] = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
     return Callers(lived_in, user_id, headers)
@@ -84,12 +84,12 @@ async def _expired(cluster: Cluster) -> dict[str, str]:
     return headers
 
 
-async def everything(cluster: Cluster) -> dict[str, list[Any]]:
-    """The rows that nobody but the victim, an agent or an admin may change; the index has caught up with them."""
+async def protected_rows(cluster: Cluster) -> dict[str, list[Any]]:
+    """Returns the rows that only the victim, an agent or an admin may change, after the index has caught up."""
     await cluster.master.indexer.catch_up(at_once=True)
     connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    kept = sorted(names - {"sessions", "events", "user_settings", "sign_in_links", "alembic_version"})
-    found = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in kept}
+    tables = sorted(names - {"sessions", "events", "user_settings", "sign_in_links", "alembic_version"})
+    rows = {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in tables}
     connection.close()
-    return found
+    return rows

@@ -1,4 +1,4 @@
-"""Checkpoints of a test's master: their ids, their folders as the library in a task leaves them, their reports."""
+"""Checkpoints of a test's master: ids, folders as a task's library writes them, and reports."""
 
 import json
 from pathlib import Path
@@ -9,12 +9,12 @@ from determined.storage.base import METADATA_FILE
 
 
 def checkpoint_uuid(number: int) -> str:
-    """An id by which a test names a checkpoint of its own."""
+    """Returns the id of a test's checkpoint number ``number``."""
     return f"00000000-0000-4000-8000-{number:012x}"
 
 
 def store_checkpoint(root: Path, uuid: str, steps: int = 1, **files: bytes) -> Path:
-    """Writes a folder with the metadata that every library writes, the official one included."""
+    """Writes a checkpoint folder with the metadata file that every library writes, the official one included."""
     folder = root / uuid
     folder.mkdir(parents=True)
     (folder / METADATA_FILE).write_text(json.dumps({"steps_completed": steps}))

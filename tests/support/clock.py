@@ -4,7 +4,7 @@ from datetime import datetime
 
 
 class FixedClock:
-    """``at`` is the time that it shows; a test sets it."""
+    """Always shows ``at``, which a test sets."""
 
     def __init__(self, at: datetime) -> None:
         self.at = at

@@ -1,4 +1,4 @@
-"""A master inside the test: real app, real database built by the migrations, agents played by the test."""
+"""A master inside the test process: the real app, a real migrated database, and agents that the test plays."""
 
 import asyncio
 import os
@@ -35,12 +35,12 @@ hyperparameters: {}
 """
 _templates: "list[_Template]" = []
 _of_folder: dict[Path, str] = {}
-"""Databases of PostgreSQL: a master that starts in the same folder again has the same rows."""
+"""PostgreSQL databases by folder. A master that starts in the same folder again gets the same rows."""
 
 
 @dataclass(frozen=True)
 class _Template:
-    """A database with its first rows and a session of ``admin``, made once and copied for each test."""
+    """A database with its first rows and a session of ``admin``. It is built once and copied for each test."""
 
     database: Path
     token: str
@@ -48,7 +48,7 @@ class _Template:
 
 @dataclass
 class Cluster:
-    """``client`` is logged in as admin."""
+    """A master with a client that is logged in as admin."""
 
     master: Services
     app: FastAPI
@@ -77,7 +77,7 @@ class Cluster:
         return FakeAgent(self, agent_id)
 
     def as_task(self, allocation_id: str) -> dict[str, str]:
-        """Headers of a task of this allocation, and of nobody else."""
+        """Returns the headers of a task of this allocation."""
         return {
             "Authorization": "",
             "Grpc-Metadata-x-allocation-token": f"Bearer {self.master.secrets.task_token(allocation_id)}",
@@ -86,7 +86,7 @@ class Cluster:
 
 @dataclass
 class FakeAgent:
-    """Says what an agent would say; runs nothing."""
+    """Sends the reports of an agent without running anything."""
 
     cluster: Cluster
     id: str
@@ -123,7 +123,7 @@ class FakeAgent:
         await self.cluster.master.agents.on_report(self.id, [self.report_of(desired, state, exit_)])
 
     async def run(self, desired: DesiredContainer) -> None:
-        """Running, rendezvous done."""
+        """Reports the container as running and completes its rendezvous."""
         await self.send_report(desired, ContainerState.RUNNING)
         answer = await self.cluster.client.get(
             f"/api/v1/allocations/{desired.allocation_id}/resources/{desired.container_id}/rendezvous"
@@ -136,11 +136,11 @@ class FakeAgent:
 
 @asynccontextmanager
 async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Cluster]:
-    """A master over a fresh copy of a database that the migrations built once, in which ``admin`` is logged in."""
+    """Yields a master over a copy of a migrated database, with a client that is logged in as ``admin``."""
     data = folder / "data"
     data.mkdir(exist_ok=True)
     is_usual = clock is None and "initial_user_password" not in settings
-    # No page but a test's own, also where one was built: an address that is nobody's is 404 then.
+    # Never the page that this checkout may have built: unknown addresses must answer 404.
     values = {"data": data, "initial_user_password": PASSWORD, "webui": folder / "no-page", **settings}
     if (server := os.environ.get(VARIABLE)) and "database_url" not in settings:
         values["database_url"] = _of_folder.setdefault(data, "") or fresh_database(server)
@@ -162,7 +162,7 @@ async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any
 
 
 async def _first_ticks_are_over() -> None:
-    """Else a loop may see what a test has just made, or not, as it happens."""
+    """Waits for the first tick of each loop: otherwise a loop may or may not see the rows that a test adds."""
     await asyncio.sleep(0)  # the loops begin
     ticks = [task for task in asyncio.all_tasks() if task.get_name().startswith(TICK)]
     if ticks:
@@ -170,13 +170,13 @@ async def _first_ticks_are_over() -> None:
 
 
 def _copied(database: Path, copy: Path) -> Path:
-    with closing(sqlite3.connect(database)) as read, closing(sqlite3.connect(copy)) as written:
-        read.backup(written)
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
     return copy
 
 
 async def login(client: httpx.AsyncClient, username: str, token: str = "") -> str:
-    """Returns the token of the client's session: a new one, or one that the database already has."""
+    """Logs the client in and returns the token of its session: a new session, or the one of ``token``."""
     if not token:
         body = {"username": username, "password": client_hash(PASSWORD), "isHashed": True}
         answer = await client.post("/api/v1/auth/login", json=body)

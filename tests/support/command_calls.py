@@ -1,4 +1,4 @@
-"""Commands over the API, as tests launch and follow them."""
+"""Launches and reads commands over the API."""
 
 import base64
 from typing import Any
@@ -26,18 +26,18 @@ async def shown(cluster: Cluster, command: str) -> dict[str, Any]:
 
 
 async def reaches(cluster: Cluster, command: str, state: str) -> dict[str, Any]:
-    async def found() -> dict[str, Any] | None:
+    async def reached() -> dict[str, Any] | None:
         command_now = await shown(cluster, command)
         return command_now if command_now["state"] == f"STATE_{state}" else None
 
-    return await eventually(found)
+    return await eventually(reached)
 
 
 async def attempt(agent: FakeAgent, command: str, run: int = 1) -> DesiredContainer:
-    async def found() -> DesiredContainer | None:
+    async def desired() -> DesiredContainer | None:
         return next((w for w in await agent.desired() if w.allocation_id == f"{command}.{run}"), None)
 
-    return await eventually(found)
+    return await eventually(desired)
 
 
 async def log(cluster: Cluster, command: str) -> list[str]:

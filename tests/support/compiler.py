@@ -1,4 +1,4 @@
-"""Training processes of tests load torch's compiler only where it is wanted; ``idle_compiler`` says why."""
+"""Delays the import of torch's compiler in the tests' training processes; see ``idle_compiler``."""
 
 import os
 from pathlib import Path
@@ -7,5 +7,5 @@ IDLE_COMPILER = Path(__file__).with_name("idle_compiler")
 
 
 def python_path() -> str:
-    """For a process that the test starts itself."""
+    """Returns the PYTHONPATH for a process that the test starts itself."""
     return os.pathsep.join(filter(None, (str(IDLE_COMPILER), os.environ.get("PYTHONPATH"))))

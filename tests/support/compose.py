@@ -1,4 +1,4 @@
-"""The repository's docker-compose files, run by docker-compose with images made here."""
+"""Runs the repository's docker-compose files with images that are built from this checkout."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ exec runuser -u postgres -- $bin/postgres -D $data -c "listen_addresses=*"
 
 
 def need_images() -> None:
-    """Builds the images of the master and the agent from this checkout, and a stand-in for ``postgres:16``."""
+    """Builds the images of the master and the agent from this checkout, and a replacement for ``postgres:16``."""
     if subprocess.run(["docker-compose", "--version"], check=False, capture_output=True).returncode:
         pytest.skip("this machine has no docker-compose: make container-engine adds it")
     environment = {**os.environ, "DETENT_BASE_IMAGE": BASE_IMAGE}
@@ -50,22 +50,22 @@ def need_images() -> None:
 
 
 class Compose:
-    """A project of docker-compose.
+    """A docker-compose project.
 
     Parameters:
-        variables: what the user's ``.env`` would say.
-        files: the compose files; a relative name is one of the repository.
-        engine: address of the engine; empty for the machine's own.
+        variables: content of the user's ``.env``.
+        files: compose files; relative names are relative to the repository.
+        engine: address of the engine; empty for the engine of this machine.
     """
 
     def __init__(self, project: str, variables: Mapping[str, str], *files: Path | str, engine: str = "") -> None:
-        named = [word for file in files for word in ("--file", str(ROOT / file))]
-        self._argv = ["docker-compose", "--project-name", project, *named]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "DETENT_"))}
-        self.environment = kept | dict(variables) | ({"DOCKER_HOST": engine} if engine else {})
+        file_options = [word for file in files for word in ("--file", str(ROOT / file))]
+        self._argv = ["docker-compose", "--project-name", project, *file_options]
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "DETENT_"))}
+        self.environment = inherited | dict(variables) | ({"DOCKER_HOST": engine} if engine else {})
 
     def __call__(self, *words: str) -> str:
-        """Returns what docker-compose prints. Raises AssertionError if it fails."""
+        """Runs docker-compose and returns its output. Raises AssertionError if it fails."""
         done = subprocess.run(
             [*self._argv, *words], env=self.environment, cwd=ROOT, capture_output=True, text=True, check=False
         )

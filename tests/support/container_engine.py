@@ -1,4 +1,4 @@
-"""A real container engine, started once on this machine, with a base image made without a registry."""
+"""Starts a real container engine once on this machine, with a base image that needs no registry."""
 
 import fcntl
 import os
@@ -21,32 +21,32 @@ FOLDER = ROOT / ".cache" / "container-engine"
 
 
 def need_engine() -> None:
-    """Starts the engine, or skips the test where nobody but root could."""
+    """Starts the engine. Skips the test where that needs root or packages that are missing."""
     if os.geteuid() != 0:
         pytest.skip("starting a container engine needs root")
     if shutil.which("apt-get") is None and shutil.which("dockerd") is None:
         pytest.skip("this machine has no container engine and no Debian packages")
     lock = Path(tempfile.gettempdir()) / "detent-container-engine.lock"
     with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # the workers of a test run start it once
+        fcntl.flock(file, fcntl.LOCK_EX)  # only one worker of a test run starts it
         subprocess.run(["sh", "scripts/container_engine.sh", str(FOLDER)], cwd=ROOT, check=True)
 
 
 def containers(label: str = "") -> list[str]:
-    """Names of the engine's containers, running or not, with a label ``NAME=VALUE``."""
+    """Returns the names of the engine's containers, running or not, with a label ``NAME=VALUE``."""
     argv = ["docker", "ps", "--all", "--format", "{{.Names}}", *(["--filter", f"label={label}"] if label else [])]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
 
 
 def remove_containers(label: str) -> None:
     """Ends and removes containers that a failed test left."""
-    left = containers(label)
-    if left:
-        subprocess.run(["docker", "rm", "--force", *left], check=False, capture_output=True)
+    names = containers(label)
+    if names:
+        subprocess.run(["docker", "rm", "--force", *names], check=False, capture_output=True)
 
 
 def need_task_image() -> None:
-    """Builds the default image of tasks where it is missing; ``make container-engine`` has built it before."""
+    """Builds the default image of tasks if it is missing. ``make container-engine`` builds it beforehand."""
     need_engine()
     if not has_image(TASK_IMAGE):
         environment = {**os.environ, "DETENT_BASE_IMAGE": BASE_IMAGE}
@@ -54,7 +54,7 @@ def need_task_image() -> None:
 
 
 def need_launchers_image() -> str:
-    """Builds the default image with deepspeed and horovod where it is missing; returns its name."""
+    """Builds the default image with deepspeed and horovod if it is missing, and returns its name."""
     need_task_image()
     if not has_image(LAUNCHERS_IMAGE):
         argv = ["sh", "scripts/launchers_image.sh", sys.prefix, LAUNCHERS_IMAGE]
@@ -64,8 +64,8 @@ def need_launchers_image() -> str:
 
 def has_image(name: str) -> bool:
     """Returns True if the engine has an image."""
-    found = subprocess.run(["docker", "image", "inspect", name], check=False, capture_output=True)
-    return found.returncode == 0
+    inspected = subprocess.run(["docker", "image", "inspect", name], check=False, capture_output=True)
+    return inspected.returncode == 0
 
 
 def make_image(name: str, *steps: str) -> None:
@@ -76,7 +76,7 @@ def make_image(name: str, *steps: str) -> None:
 
 
 def events_of_engine() -> str:
-    """What the engine tells everybody about the last minute, as lines of JSON."""
+    """Returns the engine's events of the last minute, as lines of JSON."""
     argv = ["docker", "events", "--since", "1m", "--until", "0s", "--format", "{{json .}}"]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 

@@ -1,4 +1,4 @@
-"""Contexts that are made to hurt whoever reads or unpacks them; as small as they can be sent."""
+"""Small contexts that are harmful to read or to unpack."""
 
 import tarfile
 from collections.abc import Iterator
@@ -11,7 +11,8 @@ _PIECE = 1 << 20
 
 
 def bomb(kind: str, size: float = 1.0) -> bytes:
-    """The bytes of one of ``KINDS``; ``size`` scales what it unpacks to, and 1 is a gigabyte or a million files."""
+    """Returns the bytes of a context of one of ``KINDS``. ``size``: its unpacked size in gigabytes, or in millions of
+    files."""
     packer = zstandard.ZstdCompressor().compressobj()
     return b"".join([*(packer.compress(piece) for piece in KINDS[kind](size)), packer.flush()])
 
@@ -34,7 +35,7 @@ def _empty_files(size: float) -> Iterator[bytes]:
 
 
 def _deep_folders(size: float) -> Iterator[bytes]:
-    """Each file names two thousand folders that no other file has."""
+    """Yields files that each have two thousand folders of their own."""
     for number in range(int(size * 1000)):
         path = f"{number}/" + "a/" * 2000 + "run.py"
         yield tarfile.TarInfo(path).tobuf(format=tarfile.PAX_FORMAT)
@@ -42,7 +43,7 @@ def _deep_folders(size: float) -> Iterator[bytes]:
 
 
 def _long_header(size: float) -> Iterator[bytes]:
-    """A name of a third of a gigabyte, which a reader of archives takes into memory at once."""
+    """Yields a header with a name of a third of a gigabyte, which an archive reader loads into memory at once."""
     header = tarfile.TarInfo("name")
     header.type, header.size = tarfile.GNUTYPE_LONGNAME, int(size * GIGABYTE / 3) // _PIECE * _PIECE
     yield header.tobuf(format=tarfile.GNU_FORMAT)
@@ -83,6 +84,6 @@ KINDS = {
 
 
 def usage(folder: Path) -> tuple[int, int]:
-    """Bytes and entries below a folder."""
-    found = list(folder.rglob("*"))
-    return sum(path.lstat().st_size for path in found if path.is_file()), len(found)
+    """Returns the bytes and the number of entries below a folder."""
+    entries = list(folder.rglob("*"))
+    return sum(path.lstat().st_size for path in entries if path.is_file()), len(entries)

@@ -1,4 +1,4 @@
-"""Sources of the order of training data: samplers and loaders of users, each made anew as in a new process."""
+"""Sources that determine the order of training data: samplers and loaders of users, created anew as in a new process."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +14,7 @@ DATA = torch_data.TensorDataset(torch.arange(COUNT))
 
 
 class Counting:
-    """Shifts its items by the number of passes that it has completed."""
+    """A sampler that shifts its items by the number of completed passes."""
 
     def __init__(self) -> None:
         self.passes = 0
@@ -28,7 +28,7 @@ class Counting:
 
 
 class Stateful:
-    """Shuffles with a seed that no other process knows: only its state can repeat its order."""
+    """A sampler that shuffles with a seed of its own. Only its state can repeat its order."""
 
     first_seed = 0
 
@@ -50,7 +50,7 @@ class Stateful:
 
 
 class StatefulLoader(Stateful):
-    """A loader that is no torch loader and has a state."""
+    """A loader of another library, with a state."""
 
     def __len__(self) -> int:
         return COUNT // 3
@@ -61,7 +61,7 @@ class StatefulLoader(Stateful):
 
 
 class Stream(torch_data.IterableDataset[Any]):
-    """Begins each pass where the one before it ended; a copy of a worker begins anew."""
+    """A data set that continues each pass where the previous one ended. The copy in a worker starts at the beginning."""
 
     def __init__(self) -> None:
         self.position = 0
@@ -77,7 +77,7 @@ class Stream(torch_data.IterableDataset[Any]):
 
 
 class OwnLoader:
-    """A loader that is no torch loader and counts its passes."""
+    """A loader of another library that counts its passes."""
 
     def __init__(self) -> None:
         self.passes = 0

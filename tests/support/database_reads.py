@@ -1,4 +1,4 @@
-"""Records what happens in a database meanwhile: loaded objects and statements."""
+"""Records the objects and statements that a database loads and executes inside a block."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ from determined_master.db.sqlite_connection import Answer, SqliteConnection
 
 @contextmanager
 def loads(model: type[Any]) -> Iterator[list[Any]]:
-    """Yields the list of objects of ``model`` that sessions load meanwhile."""
+    """Yields the list of objects of ``model`` that sessions load inside the block."""
     loaded: list[Any] = []
-    created = RowObjects.of
+    construct = RowObjects.of
 
     def note(target: Any, _context: Any) -> None:
         loaded.append(target)
 
     def noted(maker: RowObjects, session: ReadSession, values: Sequence[Any]) -> Base | None:
-        row = created(maker, session, values)
+        row = construct(maker, session, values)
         if isinstance(row, model):
             loaded.append(row)
         return row
@@ -38,17 +38,17 @@ def loads(model: type[Any]) -> Iterator[list[Any]]:
 
 @contextmanager
 def reads(database: Database) -> Iterator[list[str]]:
-    """Yields the list of statements of read sessions meanwhile, those of the master's loops among them."""
+    """Yields the list of statements of read sessions inside the block, those of the master's loops included."""
     statements: list[str] = []
-    with executions(database, lambda each: statements.append(each.sql), only_reads=True):
+    with executions(database, lambda execution: statements.append(execution.sql), only_reads=True):
         yield statements
 
 
 @contextmanager
 def writes(database: Database) -> Iterator[list[str]]:
-    """Yields the list of statements of write sessions meanwhile, those of the master's loops among them."""
+    """Yields the list of statements of write sessions inside the block, those of the master's loops included."""
     statements: list[str] = []
-    with executions(database, lambda each: statements.append(each.sql), only_reads=False):
+    with executions(database, lambda execution: statements.append(execution.sql), only_reads=False):
         yield statements
 
 
@@ -59,7 +59,7 @@ class Execution(NamedTuple):
     values: Sequence[Any]
     is_many: bool
     begins: bool
-    """True if it is the first one of its transaction."""
+    """True for the first statement of a transaction."""
 
 
 Note = Callable[[Execution], object]
@@ -98,7 +98,7 @@ def _on_postgresql(engine: Engine, note: Note) -> Iterator[None]:
         begun.clear()
         note(Execution(sql, values, is_many, begins))
 
-    add = begun.append  # one object: a method is a new one each time
+    add = begun.append  # one object: attribute access creates a new method object each time
     event.listen(engine, "begin", add)
     event.listen(engine, "before_cursor_execute", noted)
     try:

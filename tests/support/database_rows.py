@@ -1,4 +1,4 @@
-"""Rows written into or changed in a running master's database past its API."""
+"""Writes and changes rows of a running master's database, bypassing its API."""
 
 import os
 import sqlite3
@@ -11,7 +11,8 @@ from tests.support.postgresql import VARIABLE
 
 
 def write_rows(data: Path, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """Executes ``statement`` for each row, in one transaction. Not on the master's event loop: it may hold the lock."""
+    """Executes ``statement`` for each row, in one transaction. Call it outside the master's event loop, which may hold
+    the lock."""
     if VARIABLE in os.environ:
         pytest.skip("a test of the SQLite file")
     with closing(sqlite3.connect(data / "master.sqlite", timeout=30)) as connection, connection:

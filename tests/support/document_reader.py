@@ -1,4 +1,4 @@
-"""A reader of the documentation: an empty home, and clusters on free ports instead of the default one."""
+"""The environment of a reader of the documentation: an empty home, and clusters on free ports."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ _UP = "det up --detach"
 
 
 def reader_environment(home: Path) -> dict[str, str]:
-    """Returns the environment of somebody who never used ``det`` before."""
+    """Returns the environment of somebody who has never used ``det``."""
     environ = without_cluster()
     return environ | {
         "HOME": str(home),
@@ -31,15 +31,15 @@ def end_cluster(environ: dict[str, str]) -> None:
 
 
 def on_any_port(command: str) -> str:
-    """Returns the command; ``det up`` takes a free port, as the default one may be somebody's cluster."""
+    """Returns the command with a free port for ``det up``, since another cluster may use the default port."""
     return f"{command} --port 0 --no-browser" if command.startswith(_UP) else command
 
 
 def renumber(text: str, experiments: int, trials: int) -> str:
-    """Adds the given counts to the ids of experiments and trials, so that several pages can share a cluster.
+    """Adds the counts to the ids of experiments and trials, so that several pages can share a cluster.
 
-    With 4 and 9, ``det experiment wait 1`` becomes ``det experiment wait 5``, ``det trial logs 1 --tail 50`` becomes
-    ``det trial logs 10 --tail 50``.
+    With 4 and 9, ``det experiment wait 1`` becomes ``det experiment wait 5``, and ``det trial logs 1 --tail 50``
+    becomes ``det trial logs 10 --tail 50``.
     """
     offsets = {"experiment": experiments, "trial": trials}
     return re.sub(

@@ -1,4 +1,4 @@
-"""Runs a page of the documentation as a reader would: writes its files and types its commands, in their order."""
+"""Follows a page of the documentation as a reader does: writes its files and runs its commands in order."""
 
 import doctest
 import re
@@ -16,7 +16,7 @@ _LINES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @dataclass(frozen=True)
 class Step:
-    """A file to write (``name`` is its path) or a command with its expected output, in which ``...`` is anything."""
+    """A file to write at the path ``name``, or a command with its expected output, in which ``...`` matches anything."""
 
     name: str | None
     text: str
@@ -44,7 +44,7 @@ def write(step: Step, folder: Path) -> None:
 
 
 def typed(command: str, folder: Path, environ: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
-    """Types a command in a shell. Its errors are part of its output."""
+    """Runs a command in a shell. Its errors are part of its output."""
     return subprocess.run(
         ["bash", "-c", command],
         cwd=folder,

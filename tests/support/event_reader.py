@@ -1,4 +1,4 @@
-"""A page's stream as a browser reads it, from a real server."""
+"""Reads a page's event stream from a real server, as a browser does."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ import httpx
 
 @dataclass
 class Reader:
-    """``events``: name and data, in order; ``ids``: of the same."""
+    """The events of one stream. ``events``: their names and data, in order; ``ids``: their ids."""
 
     status: int
     headers: httpx.Headers
@@ -22,17 +22,17 @@ class Reader:
     grown: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def until(self, kind: str, **wanted: Any) -> Any:
-        """The data of the first event of this name that has all of ``wanted``."""
+        """Returns the data of the first event of this name that has all fields of ``wanted``."""
 
-        def found() -> Any:
+        def match() -> Any:
             return next((d for k, d in self.events if k == kind and wanted.items() <= d.items()), None)
 
         async with asyncio.timeout(20), self.grown:
-            await self.grown.wait_for(found)
-        return found()
+            await self.grown.wait_for(match)
+        return match()
 
     async def change(self, kind: str, name: object = "") -> None:
-        """Waits until this change has come."""
+        """Waits for this change."""
         async with asyncio.timeout(20), self.grown:
             await self.grown.wait_for(lambda: {"kind": kind, "id": str(name)} in self.changes)
 
@@ -61,10 +61,10 @@ class Reader:
 
 @asynccontextmanager
 async def reading(url: str, token: str, query: str = "", **headers: str) -> AsyncIterator[Reader]:
-    """The stream while the block lasts."""
-    said = {"Authorization": f"Bearer {token}", **headers}
+    """Yields a reader of the stream, which is open inside the block."""
+    all_headers = {"Authorization": f"Bearer {token}", **headers}
     async with httpx.AsyncClient(timeout=90) as client:
-        async with client.stream("GET", f"{url}/detent/stream{query}", headers=said) as answer:
+        async with client.stream("GET", f"{url}/detent/stream{query}", headers=all_headers) as answer:
             reader = Reader(answer.status_code, answer.headers)
             task = asyncio.create_task(reader._read(answer))
             try:

@@ -1,7 +1,7 @@
-"""A container engine's API on a unix socket that runs nothing: it keeps every call and gives the answers that a test sets.
+"""A container engine's API on a unix socket. It runs nothing, records every call and gives the answers of a test.
 
-The real engine passes the same tests of the driver (tests/contract/test_driver.py); this one shows the exact calls, and
-fails in ways that a real engine cannot be asked for.
+The real engine passes the same tests of the driver (tests/contract/test_driver.py). This one records the exact calls,
+and fails in ways that a real engine cannot.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Rule = Callable[["Call"], Answer | None]
 
 @dataclass(frozen=True)
 class Call:
-    """One request. ``path`` has no version in front; ``body`` is the decoded JSON, or None."""
+    """One request. ``path`` has no version prefix; ``body`` is the decoded JSON, or None."""
 
     method: str
     path: str
@@ -33,26 +33,26 @@ class Call:
 
 @dataclass
 class FakeEngine:
-    """``rules`` are asked first, in order; the first answer counts. ``status`` is that of every container."""
+    """Answers with the first matching rule of ``rules``. ``status`` is the status of every container."""
 
     api_version: str = "1.41"
     rules: list[Rule] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     status: dict[str, Any] = field(default_factory=lambda: {"Status": "running", "OOMKilled": False, "ExitCode": 0})
     output: bytes = b"started\n"
-    """What a container prints when it starts."""
+    """Output that a container prints at its start."""
     exists: bool = False
     slow: str = ""
-    """Path that is never answered."""
+    """Path that never gets an answer."""
     is_away: bool = False
-    """True to break off every connection."""
+    """True to break every connection."""
     _starts: dict[str, asyncio.Event] = field(default_factory=dict)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     _events: set[asyncio.StreamWriter] = field(default_factory=set)
 
     @property
     def lines(self) -> list[str]:
-        """The calls in short, without questions about the version."""
+        """Returns the calls as ``METHOD PATH``, without requests for the version and for events."""
         return [call.line for call in self.calls if call.path not in ("/version", "/events")]
 
     async def tell(self, name: str, action: str = "die") -> None:
@@ -74,11 +74,11 @@ class FakeEngine:
             writer.transport.abort()
 
     async def close(self) -> None:
-        """Breaks off every connection."""
+        """Breaks every connection."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # the transports close in the next turn of the loop
+        await asyncio.sleep(0)  # the transports close in the next iteration of the loop
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
@@ -101,9 +101,9 @@ class FakeEngine:
 
     def _answer(self, call: Call) -> Answer:
         for rule in self.rules:
-            found = rule(call)
-            if found is not None:
-                return found
+            answer = rule(call)
+            if answer is not None:
+                return answer
         if call.path == "/version":
             return 200, {"ApiVersion": self.api_version, "Version": "1"}
         if call.line == "POST /containers/create":
@@ -134,9 +134,9 @@ class FakeEngine:
 
 
 @contextlib.asynccontextmanager
-async def fake_engine(path: Path, **given: Any) -> AsyncIterator[FakeEngine]:
-    """Serves a fake engine at the socket ``path``; ``given`` are its fields."""
-    engine = FakeEngine(**given)
+async def fake_engine(path: Path, **fields: Any) -> AsyncIterator[FakeEngine]:
+    """Serves a fake engine at the socket ``path``. ``given``: its fields."""
+    engine = FakeEngine(**fields)
     server = await asyncio.start_unix_server(engine.serve, path)
     try:
         yield engine

@@ -1,4 +1,4 @@
-"""A master as an agent sees it: the websocket, contexts and output, over a real server on localhost."""
+"""A fake master for an agent: the websocket, contexts and output, on a real server on localhost."""
 
 import asyncio
 import socket
@@ -31,7 +31,7 @@ TOKEN = "join-token"
 
 
 class FakeLinkMaster:
-    """Says what a test wants it to say and keeps all that it hears."""
+    """Sends the messages that a test sets, and records all messages of agents."""
 
     def __init__(self) -> None:
         self.epoch = 1
@@ -42,9 +42,9 @@ class FakeLinkMaster:
         self.storage_folders: list[str] = []
         self.data_folder = ""
         self.stores_last_output = True
-        """False: answers that nothing of it is stored."""
+        """False: answers that none of it is stored."""
         self.stored_output: dict[str, int] = {}
-        """Answers that go out with the next desired state."""
+        """Answers that are sent with the next desired state."""
         self.posts = 0
         self.desired: dict[str, DesiredContainer] = {}
         self.sequence = 0
@@ -56,9 +56,9 @@ class FakeLinkMaster:
         self.contexts: dict[str, bytes] = {}
         self.fetched: list[str] = []
         self.drop_answers = 0
-        """So many next output posts are committed but not answered."""
+        """Number of output posts to commit without an answer."""
         self.refuse_posts = 0
-        """So many next output posts are neither committed nor answered."""
+        """Number of output posts neither to commit nor to answer."""
         self._links: set[WebSocket] = set()
 
     def report_of(self, container_id: str) -> ReportedContainer | None:
@@ -71,14 +71,14 @@ class FakeLinkMaster:
         return [line.log for line in self.lines.get(container_id, ()) if line.source == source]
 
     async def set_desired(self, *containers: DesiredContainer) -> None:
-        """From now on exactly these."""
+        """Replaces the desired containers and sends them."""
         self.desired = {container.container_id: container for container in containers}
         self.sequence += 1
         for link in set(self._links):
             await self._send_desired(link)
 
     async def cut(self) -> None:
-        """Breaks every link."""
+        """Closes every link."""
         for link in set(self._links):
             await link.close()
 
@@ -131,8 +131,8 @@ class FakeLinkMaster:
                 assert isinstance(message, ReportedState)
                 self.reports.append(message)
                 for batch in message.last_output:
-                    kept = self._keep(batch) if self.stores_last_output else self.committed.get(batch.container_id, 0)
-                    self.stored_output[batch.container_id] = kept
+                    end = self._keep(batch) if self.stores_last_output else self.committed.get(batch.container_id, 0)
+                    self.stored_output[batch.container_id] = end
         except WebSocketDisconnect:
             pass
         finally:
@@ -171,7 +171,7 @@ class FakeLinkMaster:
 
 @asynccontextmanager
 async def serving(app: Any, port: int = 0, host: str = "127.0.0.1") -> AsyncIterator[str]:
-    """Serves an app on an address of this machine; gives its URL."""
+    """Serves an app on an address of this machine. Yields its URL."""
     with socket.create_server((host, port)) as listener:
         config = uvicorn.Config(app, log_level="warning", lifespan="off", ws="websockets-sansio", access_log=False)
         server = uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""A small master on localhost: records what a task sends, answers by a table that a test may change."""
+"""A small master on localhost. It records the requests of a task and answers from a table that a test may change."""
 
 import json
 import threading
@@ -11,15 +11,15 @@ Answer = tuple[int, Any]
 
 
 class FakeMaster:
-    """``calls`` holds (method, path, query, body, headers) in order of arrival."""
+    """Records calls and answers them. ``calls`` holds (method, path, query, body, headers) in order of arrival."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str, str, Any, dict[str, str]]] = []
         self.answers: dict[tuple[str, str], Callable[[Any], Answer]] = {}
         self.requests_of_several: list[int] = []
-        """Numbers of reports in the requests with more than one."""
+        """Number of reports in each request that has more than one."""
         self.headers: dict[str, str] = {}
-        """Added to each answer."""
+        """Headers that are added to each answer."""
         self.preempt = threading.Event()
         self.arrived = threading.Condition()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -32,11 +32,11 @@ class FakeMaster:
         self.answers[method, path] = answer if callable(answer) else lambda _: answer
 
     def bodies(self, suffix: str) -> list[Any]:
-        """Bodies of the calls so far whose path ends with ``suffix``."""
+        """Returns the bodies of the calls so far whose path ends with ``suffix``."""
         return [body for _, path, _, body, _ in self.calls if path.endswith(suffix)]
 
     def wait_for(self, suffix: str, count: int = 1) -> list[Any]:
-        """The bodies, when there are ``count`` of them."""
+        """Waits for ``count`` calls and returns their bodies."""
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.bodies(suffix)) >= count, timeout=60)
         return self.bodies(suffix)
@@ -48,7 +48,7 @@ class FakeMaster:
         return self._answer(method, path, query, body)
 
     def _answer_together(self, call: tuple[str, str, str, Any, dict[str, str]]) -> Answer:
-        """Takes each report of a request as if it had come alone."""
+        """Handles each report of a request as a request of its own."""
         method, path, query, body, headers = call
         if (method, "/reports") in self.answers:
             return self._take(*call)
@@ -123,7 +123,7 @@ class FakeMaster:
 
 @contextmanager
 def serving():
-    """A fake master while the block lasts."""
+    """Yields a fake master that serves inside the block."""
     master = FakeMaster()
     thread = threading.Thread(target=master._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
@@ -135,7 +135,7 @@ def serving():
 
 
 def task_environment(master: FakeMaster, run_dir: Any, **more: str) -> dict[str, str]:
-    """What a one-slot trial finds in its environment."""
+    """Returns the environment of a trial with one slot."""
     config = {"checkpoint_storage": {"type": "directory", "container_path": f"{run_dir}/checkpoints"}}
     return {
         "DET_MASTER": master.url,

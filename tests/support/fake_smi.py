@@ -1,4 +1,4 @@
-"""Scripted ``nvidia-smi`` and ``rocm-smi``: programs in a folder for ``PATH`` that print what a test wrote."""
+"""Scripted ``nvidia-smi`` and ``rocm-smi``: programs in a folder for ``PATH`` that print the text of a test."""
 
 import json
 import stat
@@ -17,7 +17,7 @@ exit $(cat "{folder}/code")
 
 @dataclass
 class Gpu:
-    """One GPU as the program describes it."""
+    """A GPU in the output of the program."""
 
     uuid: str
     bus: str = "00000000:3B:00.0"
@@ -26,9 +26,9 @@ class Gpu:
     utilization: str = "0 %"
     uncorrected: str = "0"
     processes: Sequence[tuple[int, str, str]] = ()
-    """Process id, type and the number of its instance."""
+    """Process id, type and number of the instance."""
     instances: Sequence[tuple[str, str]] = ()
-    """Profile and UUID of each MIG instance; its number is its place."""
+    """Profile and UUID of each MIG instance. The index is its number."""
     instance_used: str = "12 MiB"
     extra: str = ""
 
@@ -61,7 +61,7 @@ class Gpu:
 
 @dataclass
 class FakeSmi:
-    """A program of this name in ``folder``, which goes to the front of ``PATH``."""
+    """A program of this name in ``folder``, which is put first on ``PATH``."""
 
     folder: Path
     name: str = "nvidia-smi"
@@ -76,17 +76,17 @@ class FakeSmi:
         self.say("")
 
     def say(self, text: str, code: int = 0) -> None:
-        """Prints this text from now on."""
+        """Makes the program print this text."""
         (self._data / "answer").write_text(text)
         (self._data / "list").write_text("")
         (self._data / "code").write_text(str(code))
 
     def fail(self, code: int) -> None:
-        """Prints the same, and ends with this exit code."""
+        """Makes the program print the same text and exit with this code."""
         (self._data / "code").write_text(str(code))
 
     def show(self, *gpus: Gpu) -> None:
-        """Describes these NVIDIA GPUs from now on."""
+        """Makes the program describe these NVIDIA GPUs."""
         self.say(xml(*gpus))
         lines = []
         for number, gpu in enumerate(gpus):
@@ -95,7 +95,7 @@ class FakeSmi:
         (self._data / "list").write_text("\n".join(lines) + "\n")
 
     def show_cards(self, **cards: dict[str, str]) -> None:
-        """Describes these AMD cards from now on."""
+        """Makes the program describe these AMD cards."""
         self.say(json.dumps(cards | {"system": {"Driver version": "6.3.6"}}))
 
 

@@ -1,4 +1,4 @@
-"""Requests generated from the OpenAPI document with a seed: valid ones, of which one or more parts are made hostile."""
+"""Generates requests from the OpenAPI document with a seed: valid requests in which one or more parts are made hostile."""
 
 import json
 import re
@@ -51,7 +51,7 @@ QUERIES: tuple[str, ...] = (
 )
 _NAMES = re.compile(r"\{([^}]*)\}")
 WAITING = ("follow", "timeoutSeconds", "periodSeconds")
-"""Parameters with which a request may take long by design; they stay as they are by default."""
+"""Parameters that make a request wait by design. They keep their defaults."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Request:
 
 
 class Generator:
-    """``known``: values by the name of a parameter or field, for requests that reach what exists."""
+    """Generates requests. ``known``: values of existing objects, by the name of a parameter or field."""
 
     def __init__(self, document: Mapping[str, Any], known: Mapping[str, Sequence[Any]], seed: int) -> None:
         self._schemas = document.get("components", {}).get("schemas", {})
@@ -78,13 +78,13 @@ class Generator:
         ]
 
     def requests(self, count: int, is_chosen: Callable[[str], bool]) -> Iterator[Request]:
-        """Yields ``count`` requests, the operations with a chosen path in turn."""
-        operations = [each for each in self._operations if is_chosen(each[1])]
+        """Yields ``count`` requests, cycling through the operations with a chosen path."""
+        operations = [operation for operation in self._operations if is_chosen(operation[1])]
         for number in range(count):
             yield self._request(*operations[number % len(operations)])
 
     def reaching(self, path: str) -> str:
-        """Returns the URL of an operation with parameters that reach what exists, where something is known."""
+        """Returns the URL of an operation with known values as its parameters, or 1 if none is known."""
         for name in _NAMES.findall(path):
             path = path.replace("{" + name + "}", _quoted(self._known[name][0] if name in self._known else "1"))
         return path
@@ -98,8 +98,8 @@ class Generator:
                 path = path.replace("{" + name + "}", _quoted(value) or "x")
             elif where == "query" and name not in WAITING and (parameter.get("required") or self._one_in(2)):
                 value = self._hostile() if self._one_in(3) else self._value(parameter.get("schema", {}), name)
-                for each in value if isinstance(value, list) else [value]:
-                    query.append(f"{name}={_quoted(each)}")
+                for item in value if isinstance(value, list) else [value]:
+                    query.append(f"{name}={_quoted(item)}")
         if self._one_in(15):
             query.append(self._random.choice(QUERIES))
         schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
@@ -117,17 +117,17 @@ class Generator:
         return json.dumps(value).encode()
 
     def _spoiled(self, value: Any) -> Any:
-        """With one part replaced, dropped or added, at a random depth."""
+        """Returns the value with one part replaced, dropped or added, at a random depth."""
         if isinstance(value, dict) and value and not self._one_in(6):
             key = self._random.choice(sorted(value))
             if self._one_in(8):
-                return {name: each for name, each in value.items() if name != key}
+                return {name: item for name, item in value.items() if name != key}
             if self._one_in(12):
                 return value | {str(self._hostile()): self._hostile()}
             return value | {key: self._spoiled(value[key])}
         if isinstance(value, list) and value and not self._one_in(4):
             place = self._random.randrange(len(value))
-            return [self._spoiled(each) if at == place else each for at, each in enumerate(value)]
+            return [self._spoiled(item) if position == place else item for position, item in enumerate(value)]
         return self._hostile()
 
     def _hostile(self) -> Any:
@@ -155,14 +155,14 @@ class Generator:
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
         required = schema.get("required", ())
-        found = {
-            name: self._value(each, name, depth + 1)
-            for name, each in schema.get("properties", {}).items()
+        values = {
+            name: self._value(field_schema, name, depth + 1)
+            for name, field_schema in schema.get("properties", {}).items()
             if name in required or (depth < 5 and not self._one_in(3))
         }
         if not schema.get("properties") and schema.get("additionalProperties"):
-            found["loss"] = self._random.choice((0.5, "NaN", {"a": 1}, [1], "text", None, True))
-        return found
+            values["loss"] = self._random.choice((0.5, "NaN", {"a": 1}, [1], "text", None, True))
+        return values
 
     def _plain(self, schema: Mapping[str, Any], kind: object) -> Any:
         if kind == "integer":
@@ -183,7 +183,7 @@ class Generator:
 
 
 def _quoted(value: Any) -> str:
-    """As text of a URL; what cannot be text is sent as bytes that are no UTF-8."""
+    """Returns a value as text of a URL. Text that cannot be encoded becomes bytes that are not UTF-8."""
     text = value if isinstance(value, str) else json.dumps(value)
     try:
         return quote(text[:2000], safe="")

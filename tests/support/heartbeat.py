@@ -1,4 +1,4 @@
-"""Measures how long the event loop of a test computes without a turn for others."""
+"""Measures how long the event loop of a test computes without switching to another task."""
 
 import asyncio
 import contextlib
@@ -11,9 +11,9 @@ INTERVAL_SECONDS = 0.005
 
 @dataclass
 class Heartbeat:
-    """``longest_gap``: most seconds of processor time that the loop's thread took between two of its turns.
+    """Measures gaps of the event loop. ``longest_gap``: maximum processor time in seconds between two beats.
 
-    Processor time, because a machine that is busy with other things makes every gap on the clock longer.
+    Processor time does not grow on a machine that is busy with other processes.
     """
 
     longest_gap: float = 0.0
@@ -31,13 +31,13 @@ class Heartbeat:
 
 @contextlib.asynccontextmanager
 async def heartbeat() -> AsyncIterator[Heartbeat]:
-    """Beats on this loop until left."""
-    created = Heartbeat()
-    task = asyncio.create_task(created.beat())
+    """Yields a heartbeat that runs on this loop inside the block."""
+    measured = Heartbeat()
+    task = asyncio.create_task(measured.beat())
     try:
-        yield created
+        yield measured
     finally:
-        # A loop that was held until now has not beaten since.
+        # Lets a loop that was blocked until now beat once more.
         await asyncio.sleep(2 * INTERVAL_SECONDS)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

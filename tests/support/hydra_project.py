@@ -1,4 +1,4 @@
-"""A small Hydra project: schemas in the script, groups, an experiment, a launcher, and checkpoints of its own."""
+"""A small Hydra project: schemas in the script, config groups, an experiment, a launcher and checkpoints of its own."""
 
 from pathlib import Path
 

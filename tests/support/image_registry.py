@@ -1,4 +1,4 @@
-"""Debian's image registry on localhost, with or without a password, which an engine may reach without TLS."""
+"""Debian's image registry on localhost, with or without a password. An engine may use it without TLS."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from tests.support.live_cluster import Program
 from tests.support.waiting import wait_until
 
 USER, PASSWORD = "lab", "only-for-tests"
-# bcrypt of PASSWORD: the registry accepts nothing else.
+# bcrypt of PASSWORD, the only scheme that the registry accepts.
 _HTPASSWD = "lab:$2b$04$kQ4/O2D17kqjf3FM1BsmdOkCn7ri2v0gl/JzYXz9DcqwgmM3meipu"
 
 
@@ -46,5 +46,5 @@ def push(image: str, name: str, *, has_password: bool = False) -> None:
 
 
 def _address(log: Path) -> str:
-    found = re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())
-    return f"localhost:{found[1]}" if found else ""
+    match = re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())
+    return f"localhost:{match[1]}" if match else ""

@@ -1,7 +1,9 @@
-"""Makes ``tests/contract/recorded_answers.json`` of a recording: ``python -m tests.support.keep_answers FOLDER FILE``.
+"""Makes ``tests/contract/recorded_answers.json`` from a recording: ``python -m tests.support.keep_answers FOLDER
+FILE``.
 
-The folder holds what a real Determined 0.38.1 answered to one session of calls, a file for each noun. What is kept are
-facts: the calls, their status, and the shapes of the answers. Ids become names, since a test's master has its own.
+The folder holds the answers of a real Determined 0.38.1 to one session of calls, one file for each noun. The result
+contains facts only: the calls, their status, and the shapes of the answers. Ids become names, since a test's master has
+its own ids.
 """
 
 import json
@@ -37,7 +39,7 @@ NOTE = {
     "gid": 0,
     "mtime": "1700000000",
 }
-CUT = {  # configurations that the recording has only the beginning of
+CUT = {  # configurations that are truncated in the recording
     "big": COMMON | {"hyperparameters": HYPERPARAMETERS, "resources": {"slots_per_trial": 64}},
     "search": COMMON
     | {
@@ -48,22 +50,23 @@ CUT = {  # configurations that the recording has only the beginning of
 
 
 def main() -> None:
-    folder, kept = map(Path, sys.argv[1:])
+    folder, target = map(Path, sys.argv[1:])
     nouns = {
-        path.stem: [_kept(call) for call in json.loads(path.read_text())] for path in sorted(folder.glob("*.json"))
+        path.stem: [_recorded_call(call) for call in json.loads(path.read_text())]
+        for path in sorted(folder.glob("*.json"))
     }
     lines = []
     for noun, calls in nouns.items():
         rows = ",\n  ".join(json.dumps(call, ensure_ascii=False) for call in calls)
         lines.append(f'"{noun}": [\n  {rows}\n]')
-    kept.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    target.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     print(sum(map(len, nouns.values())), "calls")
 
 
-def _kept(seen: dict[str, Any]) -> dict[str, Any]:
-    call = {key: _renamed(seen[key]) for key in ("call", "query", "request") if seen.get(key) is not None}
-    answer = {key: shape_of(seen[key]) for key in ("answer", "answer_lines") if seen.get(key) is not None}
-    return call | {"status": seen["status"]} | answer
+def _recorded_call(exchange: dict[str, Any]) -> dict[str, Any]:
+    call = {key: _renamed(exchange[key]) for key in ("call", "query", "request") if exchange.get(key) is not None}
+    answer = {key: shape_of(exchange[key]) for key in ("answer", "answer_lines") if exchange.get(key) is not None}
+    return call | {"status": exchange["status"]} | answer
 
 
 def _renamed(value: Any, key: str = "") -> Any:
@@ -82,8 +85,8 @@ def _renamed(value: Any, key: str = "") -> Any:
             return _config(value)
         if key == "content" and value:
             return "cGFzcwo="
-        for known, name in NAMES.items():
-            value = value.replace(known, name)
+        for value_in_recording, name in NAMES.items():
+            value = value.replace(value_in_recording, name)
     return value
 
 

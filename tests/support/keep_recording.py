@@ -1,7 +1,7 @@
-"""Makes test inputs of what a recording proxy saw: ``python -m tests.support.keep_recording RECORDING FOLDER``.
+"""Makes test inputs from the recording of a proxy: ``python -m tests.support.keep_recording RECORDING FOLDER``.
 
-One sample for each way in which an operation was asked for. Names of this run become placeholders, secrets go, what is
-bulky is cut: what is kept is the form of a request.
+The result has one sample for each form in which an operation was requested. Names of the recorded run become
+placeholders, secrets are removed, and large values are truncated.
 """
 
 import json
@@ -56,18 +56,18 @@ LAST += ["ArchiveExperiment", "UnarchiveExperiment", "DeleteCheckpoints", "Delet
 
 def main() -> None:
     source, folder = map(Path, sys.argv[1:])
-    kept: dict[str, dict[str, Any]] = {}
+    samples: dict[str, dict[str, Any]] = {}
     for line in source.read_text().splitlines():
-        seen = json.loads(line)
-        found = _operation(seen["method"], urlsplit(seen["target"]).path)
-        if found is None or not 200 <= seen["status"] < 300:
+        exchange = json.loads(line)
+        operation = _operation(exchange["method"], urlsplit(exchange["target"]).path)
+        if operation is None or not 200 <= exchange["status"] < 300:
             continue
-        sample = _sample(seen, *found)
-        kept.setdefault(json.dumps([sample["operation"], sorted(sample["query"]), _form(sample["body"])]), sample)
-    samples = sorted(kept.values(), key=lambda s: (_rank(s["operation"]), s["operation"]))
+        sample = _sample(exchange, *operation)
+        samples.setdefault(json.dumps([sample["operation"], sorted(sample["query"]), _form(sample["body"])]), sample)
+    ordered = sorted(samples.values(), key=lambda s: (_rank(s["operation"]), s["operation"]))
     folder.mkdir(exist_ok=True)
-    (folder / f"{source.stem}.json").write_text(json.dumps(samples, indent=1) + "\n")
-    print(len(samples), "samples")
+    (folder / f"{source.stem}.json").write_text(json.dumps(ordered, indent=1) + "\n")
+    print(len(ordered), "samples")
 
 
 def _rank(operation: str) -> int:
@@ -75,7 +75,7 @@ def _rank(operation: str) -> int:
 
 
 def _operation(method: str, path: str) -> tuple[str, str] | None:
-    """Name and path template; a literal segment wins over a named one."""
+    """Returns the name and path template of a request. A literal segment takes precedence over a named one."""
     best: tuple[int, str, str] | None = None
     for _tier, verb, template, name in operations():
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
@@ -86,8 +86,8 @@ def _operation(method: str, path: str) -> tuple[str, str] | None:
     return best and (best[1], best[2])
 
 
-def _sample(seen: dict[str, Any], name: str, template: str) -> dict[str, Any]:
-    url = urlsplit(seen["target"])
+def _sample(exchange: dict[str, Any], name: str, template: str) -> dict[str, Any]:
+    url = urlsplit(exchange["target"])
     path, before = [], ""
     for part in template.split("/"):
         path.append(NAMES[before] if part.startswith("{") else part)
@@ -97,17 +97,17 @@ def _sample(seen: dict[str, Any], name: str, template: str) -> dict[str, Any]:
     query = [[k, KEYS.get(_camel(k), v) if "Ids" in _camel(k) else v] for k, v in parse_qsl(url.query)]
     return {
         "operation": name,
-        "method": seen["method"],
+        "method": exchange["method"],
         "path": "/".join(path),
         "query": [[k, v if isinstance(v, str) else v[0]] for k, v in query],
-        "content_type": seen["content_type"],
-        "body": _clean(json.loads(seen["body"])) if seen["body"] else None,
+        "content_type": exchange["content_type"],
+        "body": _clean(json.loads(exchange["body"])) if exchange["body"] else None,
     }
 
 
 def _camel(key: str) -> str:
-    first, *rest = key.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    first, *others = key.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def _clean(value: Any, key: str = "") -> Any:

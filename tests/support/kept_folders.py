@@ -1,8 +1,8 @@
-"""Data folders of earlier versions, kept as archives: packs one without paths of its machine, and unpacks it anywhere.
+"""Packs data folders of earlier versions into archives without machine-specific paths, and unpacks them anywhere.
 
 A data folder contains absolute paths (checkpoint storage, run folders, the Python of tasks) and the name of its
-machine. ``pack`` replaces them by marks, ``unpack`` puts in those of the present machine, so that the folder looks as if
-it had been made here and had never been moved.
+machine. ``pack`` replaces them by marks. ``unpack`` replaces the marks by the values of this machine, so that the
+folder looks as if it had been created here.
 """
 
 import io
@@ -29,12 +29,12 @@ LEFT_OUT = re.compile(
 
 
 def marks(folder: Path) -> dict[str, str]:
-    """What each mark means for a data folder that lies in ``folder``; longer values are replaced first."""
+    """Returns the value of each mark for a data folder at ``folder``. Longer values are replaced first."""
     return {"@DATA@": str(folder), "@VENV@": sys.prefix, "@SOURCE@": str(SOURCE), "@HOST@": socket.gethostname()}
 
 
 def neutral(text: str, meanings: dict[str, str]) -> str:
-    """The text with marks in place of this machine's paths and name."""
+    """Returns the text with marks in place of this machine's paths and name."""
     for mark, value in meanings.items():
         if mark == "@HOST@":
             text = re.sub(rf"(?<![\w./-]){re.escape(value)}(?![\w./-])", mark, text)
@@ -50,7 +50,7 @@ def local(text: str, meanings: dict[str, str]) -> str:
 
 
 def pack(folder: Path, archive: Path) -> None:
-    """Writes the data folder of a cluster that has ended into ``archive``."""
+    """Writes the data folder of a stopped cluster into ``archive``."""
     meanings = marks(folder)
     buffer = io.BytesIO()
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(fileobj=buffer, mode="w") as tar:
@@ -58,7 +58,7 @@ def pack(folder: Path, archive: Path) -> None:
             name = str(path.relative_to(folder))
             if any(LEFT_OUT.search(str(part)) for part in (name, *map(str, Path(name).parents))):
                 continue
-            if path.is_symlink():  # first: what it leads to is not of this folder
+            if path.is_symlink():  # first: its target is outside this folder
                 _add_link(tar, path, name, meanings)
             elif path.is_dir() or path.is_fifo():
                 tar.add(path, name, recursive=False, filter=_anonymous)
@@ -76,7 +76,7 @@ def pack(folder: Path, archive: Path) -> None:
 
 
 def unpack(name: str, folder: Path) -> None:
-    """Puts the kept data folder ``name`` into ``folder``, as if it had been made there."""
+    """Unpacks the archived data folder ``name`` into ``folder``, with the paths of this machine."""
     meanings = marks(folder)
     plain = zstandard.ZstdDecompressor().decompress((KEPT / f"{name}.tar.zst").read_bytes(), max_output_size=64 << 20)
     folder.mkdir(mode=0o700, parents=True)
@@ -110,9 +110,9 @@ def _relink(path: Path, target: str) -> None:
 
 
 def _add_bytes(tar: tarfile.TarFile, path: Path, name: str, meanings: dict[str, str]) -> None:
-    # Latin-1 keeps every byte of a file that is no text.
+    # Latin-1 preserves every byte of a binary file.
     text = path.read_bytes().decode("latin-1")
-    if path.suffix == ".seg":  # read by offset, so its length has to stay
+    if path.suffix == ".seg":  # read by offset, so its length must not change
         meanings = {"x" * len(value): value for value in meanings.values() if value.startswith("/")}
     content = neutral(text, meanings).encode("latin-1")
     info = _anonymous(tar.gettarinfo(path, name))
@@ -121,7 +121,7 @@ def _add_bytes(tar: tarfile.TarFile, path: Path, name: str, meanings: dict[str, 
 
 
 def _copy_database(source: Path, target: Path) -> None:
-    """One file without its write-ahead log."""
+    """Copies a database into one file without its write-ahead log."""
     origin, copy = sqlite3.connect(source), sqlite3.connect(target)
     origin.backup(copy)
     copy.execute("PRAGMA journal_mode=DELETE")
@@ -130,7 +130,7 @@ def _copy_database(source: Path, target: Path) -> None:
 
 
 def _rewrite(database: Path, change: Change) -> None:
-    """Changes every text of every table."""
+    """Applies ``change`` to every text of every table."""
     connection = sqlite3.connect(database, isolation_level=None)
     connection.create_function("changed", 1, change, deterministic=True)
     for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():

@@ -1,4 +1,4 @@
-"""Measures how long requests wait while something else keeps the master busy."""
+"""Measures how long requests take while the master is busy with something else."""
 
 import contextlib
 import http.client
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Latency:
-    """Seconds that each request took, in their order."""
+    """Durations of the requests in seconds, in order."""
 
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -26,7 +26,7 @@ class Latency:
 
 
 def health_of(port: int) -> Callable[[], int]:
-    """A request for ``/health`` over a connection of its own. It returns the status."""
+    """Returns a function that requests ``/health`` over a new connection and returns the status."""
 
     def ask() -> int:
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=180)) as connection:
@@ -38,27 +38,27 @@ def health_of(port: int) -> Callable[[], int]:
 
 @contextlib.contextmanager
 def measured(ask: Callable[[], int], pause: float = 0.02) -> Iterator[Latency]:
-    """Asks again and again from a thread until the block is left."""
-    found = Latency()
+    """Sends requests from a thread repeatedly until the block ends."""
+    latency = Latency()
     stop = threading.Event()
 
     def loop() -> None:
-        while not stop.is_set() or not found.seconds:
+        while not stop.is_set() or not latency.seconds:
             start = time.monotonic()
             try:
                 status = ask()
             except Exception as error:
-                found.failures.append(repr(error))
+                latency.failures.append(repr(error))
                 return
-            found.seconds.append(time.monotonic() - start)
+            latency.seconds.append(time.monotonic() - start)
             if status != 200:
-                found.failures.append(f"status {status}")
+                latency.failures.append(f"status {status}")
             stop.wait(pause)
 
     thread = threading.Thread(target=loop)
     thread.start()
     try:
-        yield found
+        yield latency
     finally:
         stop.set()
         thread.join()

@@ -1,4 +1,4 @@
-"""The real launchers on this machine: their command lines, and what each rank wrote. For tests below tests/e2e only."""
+"""Command lines and output of the real launchers on this machine. For tests below tests/e2e only."""
 
 import importlib.util
 import sys
@@ -12,25 +12,25 @@ LAUNCHERS = ("torch_distributed", "horovod", "deepspeed")
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    """Skips a test where a launcher's package is not installed."""
+    """Skips a test if the package of a launcher is not installed."""
     package = {"torch_distributed": "torch"}.get(name, name)
     missing = importlib.util.find_spec(package) is None
     return pytest.mark.skipif(missing, reason=f"{package} is not installed: sh scripts/install_launchers.sh")
 
 
-def each(*names: str) -> list[object]:
-    """Parameters for a test that runs under several launchers."""
+def params(*names: str) -> list[object]:
+    """Returns parameters for a test that runs under several launchers."""
     return [pytest.param(name, marks=[pytest.mark.torch, needs(name)], id=name) for name in names or LAUNCHERS]
 
 
 def line(launcher: str, size: int, words: Sequence[str]) -> list[str]:
-    """The command that runs ``python words…`` as ``size`` ranks; ``plain`` as one without a launcher."""
+    """Returns the command that runs ``python words…`` as ``size`` ranks. ``plain``: one rank without a launcher."""
     python = sys.executable
     if launcher == "plain":
         return [python, *words]
     if launcher == "torch_distributed":
-        where = ["--nproc-per-node", str(size), "--master-addr", "127.0.0.1", "--master-port", str(free_port())]
-        return [python, "-m", "torch.distributed.run", *where, *words]
+        rendezvous = ["--nproc-per-node", str(size), "--master-addr", "127.0.0.1", "--master-port", str(free_port())]
+        return [python, "-m", "torch.distributed.run", *rendezvous, *words]
     if launcher == "horovod":
         program = str(Path(python).with_name("horovodrun"))
         return [python, program, "--gloo", "-np", str(size), "-H", f"localhost:{size}", python, *words]
@@ -39,5 +39,5 @@ def line(launcher: str, size: int, words: Sequence[str]) -> list[str]:
 
 
 def run(launcher: str, size: int, words: Sequence[str], *, folder: Path, **environ: str) -> str:
-    """Starts the ranks in ``folder``, waits for their end and returns what they wrote."""
+    """Starts the ranks in ``folder``, waits for their end and returns their output."""
     return finish(start(line(launcher, size, words), folder=folder, environ=environ))

@@ -1,4 +1,4 @@
-"""Launch layers run for real: one process for each container, with its run folder, on one machine or several."""
+"""Runs launch layers: one process for each container, with its run folder, on one machine or several."""
 
 import json
 import os
@@ -22,7 +22,7 @@ KEY = "5ec2e7" * 10 + "beef"
 
 @dataclass
 class Ended:
-    """How a container's layer ended, and what it wrote."""
+    """Exit code and output of a container's layer."""
 
     code: int
     output: str
@@ -30,13 +30,13 @@ class Ended:
     folder: Path
 
     def ranks(self, text: str) -> dict[int, str]:
-        """Rank → the rest of its line that begins with ``text``."""
-        found = {}
+        """Returns by rank the rest of its line that begins with ``text``."""
+        rest_by_rank = {}
         for line in self.output.splitlines():
             head, _, rest = line.partition("] ")
             if head.startswith("[rank=") and rest.startswith(text):
-                found[int(head.removeprefix("[rank="))] = rest.removeprefix(text).strip()
-        return found
+                rest_by_rank[int(head.removeprefix("[rank="))] = rest.removeprefix(text).strip()
+        return rest_by_rank
 
     def record(self, rank: int) -> dict[str, object]:
         value: dict[str, object] = json.loads((self.folder / "exits" / f"rank-{rank}.json").read_text())
@@ -44,7 +44,7 @@ class Ended:
 
 
 class Container:
-    """A layer that runs, as an agent would start it."""
+    """A running layer, started as an agent starts it."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class Container:
         if facts is not None:
             (folder / "info" / "rendezvous.json").write_text(json.dumps(facts.to_json()))
         argv = [python, "-m", *words]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "USE_"))}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "USE_"))}
         variables = {
-            **kept,
+            **inherited,
             "PYTHONPATH": PACKAGES,
             "DET_RUN_DIR": str(folder),
             "DET_ALLOCATION_KEY": KEY,
@@ -94,7 +94,7 @@ class Container:
         return Ended(self.process.returncode, output, time.monotonic() - self.began, self.folder)
 
     def kill(self) -> None:
-        """As an agent does: the layer and everything below it."""
+        """Kills the layer and its descendants, as an agent does."""
         pids = [*process_table.descendants(self.process.pid), self.process.pid]
         for pid in pids:
             processes.send(pid, signal.SIGKILL)
@@ -111,7 +111,7 @@ def run_on(
     slots: Sequence[int] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> list[Container]:
-    """The same line in one container on each machine."""
+    """Starts the same command in one container on each machine."""
     addresses, counts = tuple(m.address for m in machines), tuple(slots or [1] * len(machines))
     return [
         Container(

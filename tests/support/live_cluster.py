@@ -1,4 +1,4 @@
-"""A cluster of real processes: a master, agents beside it, and a login; each can be killed and started again."""
+"""A cluster of real processes: a master, agents and a login. Each process can be killed and started again."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ PORT_BLOCKS = "DET_MASTER_PORT_BLOCKS"
 
 
 class Process(Protocol):
-    """Of ``subprocess.Popen`` what is asked of it here."""
+    """The methods of ``subprocess.Popen`` that are used here."""
 
     pid: int
 
@@ -39,7 +39,7 @@ class Process(Protocol):
 
 
 Spawn = Callable[[list[str], Path, dict[str, str]], Process]
-"""Starts ``argv`` in the log's folder, in a session of its own, with this environment and its output added to the log."""
+"""Starts ``argv`` in the log's folder, in a new session, with this environment. Its output is appended to the log."""
 
 
 def spawned(argv: list[str], log: Path, environment: dict[str, str]) -> Process:
@@ -72,20 +72,20 @@ class Program:
         return self.process.poll() is None
 
     def announced(self, prefix: str, *, within: float = 30.0) -> str:
-        """The rest of the first line of this process's output that begins with ``prefix``."""
+        """Returns the rest of the first line of this process's output that begins with ``prefix``."""
 
         def look() -> str | None:
             with self.log.open("rb") as file:
                 file.seek(self._from)
                 lines = file.read().decode(errors="replace").splitlines(keepends=True)
-            found = [line[len(prefix) :].strip() for line in lines if line.startswith(prefix) and line.endswith("\n")]
-            assert found or self.is_running, f"ended without {prefix!r}: {''.join(lines)[-2000:]}"
-            return found[0] if found else None
+            matches = [line[len(prefix) :].strip() for line in lines if line.startswith(prefix) and line.endswith("\n")]
+            assert matches or self.is_running, f"ended without {prefix!r}: {''.join(lines)[-2000:]}"
+            return matches[0] if matches else None
 
         return wait_until(look, within=within, what=f"a line {prefix!r} in {self.log}")
 
     def end(self, number: int = signal.SIGTERM, *, within: float = 60.0) -> int:
-        """Its exit code after the signal."""
+        """Sends the signal, waits for the end and returns the exit code."""
         if self.is_running:
             self.process.send_signal(number)
         try:
@@ -97,10 +97,10 @@ class Program:
 
 
 class LiveCluster:
-    """A master on a free port, kept over its restarts, and any number of agents."""
+    """A master on a free port, which it keeps over restarts, and any number of agents."""
 
     def __init__(self, folder: Path, **settings: Any) -> None:
-        """``settings`` are the master's, by name."""
+        """``settings``: settings of the master, by name."""
         self.folder = folder
         self.data = folder / "data"
         self.environment = environment(folder)
@@ -140,9 +140,14 @@ class LiveCluster:
         arguments: Sequence[str] = (),
         host_paths: Sequence[Path] = (),
     ) -> Program:
-        """``master``: the address that agent and tasks use, where it is not the master's own. ``prefix``: what is put
-        in front of its command, to run it on another machine. ``arguments``: more of its settings. ``host_paths``:
-        folders that its containers may get."""
+        """Starts an agent.
+
+        Parameters:
+            master: address that agent and tasks use, if not the master's own.
+            prefix: words before its command, to run it on another machine.
+            arguments: further settings.
+            host_paths: folders that its containers may mount.
+        """
         argv = python(
             "determined_agent", "--master", master or self.url, "--token-file", str(self.data / "agent-token")
         )
@@ -154,7 +159,7 @@ class LiveCluster:
         return self.restart_agent(name, wait=wait)
 
     def restart_agent(self, name: str = "agent-1", *, wait: bool = True) -> Program:
-        """Starts an agent that has ended again, with the settings that it had."""
+        """Starts an ended agent again with the same settings."""
         started = self.agents[name] = self._agents_started[name]()
         if wait:
             wait_until(lambda: name in self.connected(), what=f"{name} connected")
@@ -168,7 +173,7 @@ class LiveCluster:
         self.master.end(signal.SIGKILL)
 
     def mend(self) -> None:
-        """Whatever a test left broken runs again, every agent with its settings, and is connected."""
+        """Starts the master and the agents that a test has ended, and waits until all are connected."""
         if self.master is None or not self.master.is_running:
             self.start_master()
         for name, agent in list(self.agents.items()):
@@ -177,21 +182,21 @@ class LiveCluster:
         wait_until(lambda: self.connected() >= set(self.agents), what=f"{sorted(self.agents)} are connected")
 
     def free_slots(self) -> None:
-        """Ends what a test before left running, and waits until nothing holds a slot."""
-        left = self.session.get("/api/v1/experiments", {"states": ["STATE_ACTIVE"]})["experiments"]
-        for experiment in left:
+        """Kills the experiments that an earlier test left running, and waits until all slots are free."""
+        active = self.session.get("/api/v1/experiments", {"states": ["STATE_ACTIVE"]})["experiments"]
+        for experiment in active:
             self.session.post(f"/api/v1/experiments/{experiment['id']}/kill")
-        wait_until(lambda: not self.held_slots, what=f"free slots, after experiments {[e['id'] for e in left]}")
+        wait_until(lambda: not self.held_slots, what=f"free slots, after experiments {[e['id'] for e in active]}")
 
     @property
     def held_slots(self) -> dict[str, str]:
-        """Slot → what holds it."""
+        """Returns the container of each slot in use."""
         agents = self.session.get("/api/v1/agents")["agents"]
         slots = [(f"{agent['id']}/{name}", slot) for agent in agents for name, slot in agent["slots"].items()]
         return {name: str(slot["container"]) for name, slot in slots if slot["container"]}
 
     def close(self) -> None:
-        """Everything ends, tasks too."""
+        """Kills all processes, tasks included."""
         for agent in self.agents.values():
             agent.end(signal.SIGKILL)
         if self.master is not None:
@@ -202,7 +207,7 @@ class LiveCluster:
 
 @contextlib.contextmanager
 def live_cluster(folder: Path, *, slots: int = 1, **settings: Any) -> Iterator[LiveCluster]:
-    """A master, and one agent unless ``slots`` is 0."""
+    """Yields a master, with one agent unless ``slots`` is 0."""
     cluster = LiveCluster(folder, **settings)
     try:
         cluster.start_master()
@@ -215,7 +220,7 @@ def live_cluster(folder: Path, *, slots: int = 1, **settings: Any) -> Iterator[L
 
 @functools.cache
 def _new_database() -> bytes:
-    """What the migrations make of nothing. ``test_up`` has masters that begin with nothing."""
+    """Returns a database that the migrations have built. ``test_up`` covers masters that start without one."""
     with tempfile.TemporaryDirectory() as folder:
         created = Path(folder) / "master.sqlite"
         bring_up(sqlite_url(created))
@@ -223,13 +228,13 @@ def _new_database() -> bytes:
 
 
 def without_cluster() -> dict[str, str]:
-    """This process's environment without a cluster that it may speak of. A master that is started with it shares no
-    ports with those of other test workers."""
+    """Returns this process's environment without variables that name a cluster. A master that is started with it shares
+    no ports with the masters of other test workers."""
     return {name: value for name, value in os.environ.items() if name == PORT_BLOCKS or not name.startswith("DET_")}
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """This process's environment with a home of the test's own, and without a cluster that it may speak of."""
+    """Returns this process's environment with a home of the test's own and without variables that name a cluster."""
     return without_cluster() | {
         "XDG_CONFIG_HOME": str(folder / "config"),
         "XDG_DATA_HOME": str(folder / "share"),
@@ -246,5 +251,5 @@ def log_in(url: str, data: Path, username: str = "admin") -> Session:
     hashed = hashlib.sha512((CLIENT_SALT + password).encode()).hexdigest()
     with Session(url, retry=ONCE) as session:
         body = {"username": username, "password": hashed, "isHashed": True}
-        # long enough for a master that is being started again on a busy machine
+        # long enough for a master that restarts on a busy machine
         return Session(url, token=session.post("/api/v1/auth/login", body)["token"], retry=Retry(attempts=15))

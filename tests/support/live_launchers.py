@@ -1,4 +1,4 @@
-"""What the launch layers are tested with: the launchers' example on a cluster, and the same without one."""
+"""Runs the launchers' example under the launch layers on a cluster, and under the bare launchers without one."""
 
 import contextlib
 import os
@@ -32,21 +32,25 @@ def trial_of(layer: str) -> str:
     return "deepspeed_trial" if layer == "deepspeed" else "pytorch_trial"
 
 
-def what(layer: str, kind: str, *, held: bool = False) -> str:
-    """What stands at the end of a layer's line."""
+def layer_arguments(layer: str, kind: str, *, held: bool = False) -> str:
+    """Returns the last words of a layer's command line."""
     if kind == "script":
         return "core_api.py"
     return f"--trial {'held' if held else trial_of(layer)}:SpiralTrial"
 
 
-def launched(layer: str, kind: str = "class", *, slots: int, overrides: str = "", held: bool = False) -> Model:
-    """The example under a layer. ``held``: with a gate before each batch of rank 0, ``train-N``."""
+def example_under(layer: str, kind: str = "class", *, slots: int, overrides: str = "", held: bool = False) -> Model:
+    """Returns the example under a layer. ``held``: with a gate ``train-N`` before each batch of rank 0."""
     line = f"python3 -m determined.launch.{layer} {overrides + ' -- ' if overrides else ''}"
-    return entered(f"{line}{what(layer, kind, held=held)}", layer=layer, kind=kind, slots=slots)
+    return example_with_entrypoint(
+        f"{line}{layer_arguments(layer, kind, held=held)}", layer=layer, kind=kind, slots=slots
+    )
 
 
-def entered(entrypoint: str, *, slots: int, layer: str = "torch_distributed", kind: str = "class") -> Model:
-    """The example with an entrypoint of the test's own."""
+def example_with_entrypoint(
+    entrypoint: str, *, slots: int, layer: str = "torch_distributed", kind: str = "class"
+) -> Model:
+    """Returns the example with another entrypoint."""
     config = yaml.safe_load((EXAMPLE / ("core_api.yaml" if kind == "script" else f"{layer}.yaml")).read_text())
     config |= {"entrypoint": entrypoint, "resources": {"slots_per_trial": slots}, "max_restarts": 1}
     files = tuple(path for path in EXAMPLE.iterdir() if path.suffix in (".py", ".json"))
@@ -56,23 +60,23 @@ def entered(entrypoint: str, *, slots: int, layer: str = "torch_distributed", ki
 
 @dataclass(frozen=True)
 class Outcome:
-    """``finals``: the hashes that the ranks printed; ``validation``: by steps."""
+    """``finals``: the hashes that the ranks printed; ``validation``: the loss by steps."""
 
     finals: tuple[str, ...]
     validation: dict[int, float]
 
 
 def outcome_of(experiment: Experiment) -> Outcome:
-    """Of an experiment that has ended; fails where a step stands twice."""
+    """Returns the outcome of an ended experiment. Fails if a step is reported twice."""
     reports = [r for r in experiment.reports("validation") if not r["archived"]]
     steps = [r["totalBatches"] for r in reports]
-    assert len(steps) == len(set(steps)), f"steps that stand twice: {sorted(steps)}"
+    assert len(steps) == len(set(steps)), f"steps that are reported twice: {sorted(steps)}"
     validation = {r["totalBatches"]: float(r["metrics"]["validation_metrics"]["validation_loss"]) for r in reports}
     return Outcome(finals(experiment.log), validation)
 
 
 def finals(log: list[str]) -> tuple[str, ...]:
-    return tuple(sorted(found for line in log for found in _FINAL.findall(line)))
+    return tuple(sorted(digest for line in log for digest in _FINAL.findall(line)))
 
 
 BARE: dict[str, Callable[[int], list[str]]] = {
@@ -80,15 +84,15 @@ BARE: dict[str, Callable[[int], list[str]]] = {
     "horovod": lambda world: ["-m", "horovod.runner.launch", "--gloo", "-np", str(world), sys.executable],
     "deepspeed": lambda world: [
         *("-m", "deepspeed.launcher.runner", "--num_gpus", str(world)),
-        # Its own choice is always the same, so two runs at once would meet at one store.
+        # The launcher's default address is always the same, so two concurrent runs would share a store.
         *("--master_port", str(free_port())),
     ],
 }
-"""The launchers' own command lines, without us."""
+"""The launchers' own command lines, without our layers."""
 
 
-def bare(layer: str, kind: str, world: int, seed: int, folder: Path) -> Outcome:
-    """The example under the launcher's own command on this machine, without a cluster."""
+def run_bare_launcher(layer: str, kind: str, world: int, seed: int, folder: Path) -> Outcome:
+    """Runs the example under the launcher's own command on this machine, without a cluster."""
     script = "core_api.py" if kind == "script" else f"{trial_of(layer)}.py"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
     environ |= {
@@ -108,7 +112,7 @@ def bare(layer: str, kind: str, world: int, seed: int, folder: Path) -> Outcome:
 
 
 def _output_of(argv: list[str], environ: dict[str, str]) -> tuple[str, int]:
-    """Whatever happens, the launcher's process group ends with it: what is left would hold a port."""
+    """Runs a launcher and kills its process group at the end: a leftover process would hold a port."""
     launcher = subprocess.Popen(
         argv,
         cwd=EXAMPLE,
@@ -127,30 +131,30 @@ def _output_of(argv: list[str], environ: dict[str, str]) -> tuple[str, int]:
 
 
 def seed_of(cluster: LiveCluster, experiment: Experiment) -> int:
-    """The seed that a trial was given; a reference without a cluster gets the same."""
+    """Returns the seed of an experiment's trial, for a reference run without a cluster."""
     with contextlib.closing(sqlite3.connect(cluster.data / "master.sqlite")) as connection:
         query = "SELECT seed FROM trials WHERE experiment_id = ?"
         return int(connection.execute(query, (experiment.id,)).fetchone()[0])
 
 
 def workers(experiment: Experiment) -> dict[int, int]:
-    """The pids of the processes that train, by rank: of each rank the last of its line, not the wrappers above it."""
+    """Returns the pids of the training processes by rank: the last process of each rank's chain, not its wrappers."""
 
     def look() -> dict[int, int] | None:
-        found: dict[int, int] = {}
+        pids: dict[int, int] = {}
         for pid in experiment.processes:
             environ, command = live_processes.environ_of(pid), live_processes.command_of(pid)
             rank = next((environ[name] for name in RANK_VARIABLES if environ.get(name)), None)
             trains = "determined.exec.harness" in command or any(word.endswith("core_api.py") for word in command)
             if rank is not None and trains and not any("wrap_rank" in word for word in command):
-                found.setdefault(int(rank), pid)
-        return found or None
+                pids.setdefault(int(rank), pid)
+        return pids or None
 
     return wait_until(look, what="a training process of any rank")
 
 
 def command_lines(experiment: Experiment) -> list[list[str]]:
-    """Of every living process of the trial, on whichever machine: they share this one's /proc. A launcher whose
-    environment is bare carries no mark of the trial; it is below one that does."""
-    found = set(experiment.processes)
-    return [live_processes.command_of(pid) for pid in found | live_processes.below(found)]
+    """Returns the command lines of every living process of the trial, on every machine, since all share /proc. A
+    launcher with an empty environment is found as a descendant of a process with one."""
+    marked = set(experiment.processes)
+    return [live_processes.command_of(pid) for pid in marked | live_processes.below(marked)]

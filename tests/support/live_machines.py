@@ -1,4 +1,4 @@
-"""Machines for a whole cluster: those of ``machines``, with this one on their switch, and no remote shell. Root."""
+"""Machines for a whole cluster: those of ``machines`` and this one on one switch, without remote shells. Needs root."""
 
 import contextlib
 import os
@@ -14,33 +14,33 @@ REMOTE_SHELLS = ("ssh", "sshd", "pdsh", "rsh", "mpirun", "srun")
 
 @dataclass(frozen=True)
 class Network:
-    """Machines, and this one's own address among them."""
+    """Machines, and the address of this machine in their network."""
 
     gateway: str
     machines: tuple[Machine, ...]
 
     def cut(self, machine: Machine) -> None:
-        """Takes the machine off the network, as a pulled cable does."""
+        """Takes the machine off the network, like a pulled cable."""
         _switch(machine, "down")
 
     def mend(self, machine: Machine) -> None:
         _switch(machine, "up")
 
     def remote_shells(self) -> list[str]:
-        """Programs on these machines that start something on another one, by what is executed, not by their names."""
+        """Returns the remote shells that run on these machines, by their executables."""
         namespaces = {os.stat(f"/run/netns/{machine.namespace}").st_ino for machine in self.machines}
-        found = []
+        commands = []
         for name in os.listdir("/proc"):
             with contextlib.suppress(OSError):
                 is_shell = name.isdigit() and Path(os.readlink(f"/proc/{name}/exe")).name in REMOTE_SHELLS
                 if is_shell and os.stat(f"/proc/{name}/ns/net").st_ino in namespaces:
-                    found.append(Path(f"/proc/{name}/cmdline").read_text().replace("\0", " "))
-        return found
+                    commands.append(Path(f"/proc/{name}/cmdline").read_text().replace("\0", " "))
+        return commands
 
 
 @contextlib.contextmanager
 def network(count: int) -> Iterator[Network]:
-    """``count`` machines that see each other and this one, and nothing else."""
+    """Yields ``count`` machines that reach only each other and this one."""
     with machines(count, gateway=True) as created:
         yield Network(gateway_of(created[0]), tuple(created))
 
@@ -50,7 +50,7 @@ def _switch(machine: Machine, to: str) -> None:
 
 
 def path_without_remote_shells(folder: Path, *first: Path) -> str:
-    """A PATH with every program of this machine but those that start something on another."""
+    """Returns a PATH with every program of this machine except remote shells."""
     folder.mkdir()
     for source in os.environ["PATH"].split(":"):
         if not os.path.isdir(source):

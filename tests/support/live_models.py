@@ -1,4 +1,4 @@
-"""The models that the end-to-end tests train, as contexts with gates, and their configurations."""
+"""Models that the end-to-end tests train, as contexts with gates, and their configurations."""
 
 import shutil
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from tests.support.compiler import IDLE_COMPILER
 
 ROOT = Path(__file__).parents[2]
 E2E = ROOT / "tests" / "e2e"
-# The same number of threads in every run, else sums come in another order and hashes differ.
+# Every run has the same number of threads: otherwise sums are ordered differently and the hashes differ.
 ONE_THREAD = ["OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1"]
 
 
 @dataclass(frozen=True)
 class Model:
-    """What is trained: files, the class in ``model_def``, and what differs from its own configuration."""
+    """A model to train: its files, the class in ``model_def``, and the changes to its own configuration."""
 
     name: str
     files: tuple[Path, ...]
@@ -27,15 +27,15 @@ class Model:
     validation_steps: tuple[int, ...]
 
     def configured(self, gates: Path | None = None, *, variables: Sequence[str] = (), **changes: Any) -> str:
-        """The configuration as YAML; ``gates`` is the folder in which a test closes gates."""
+        """Returns the configuration as YAML. ``gates``: the folder in which a test closes gates."""
         own = self.config.get("environment", {}).get("environment_variables", [])
         every = [*own, *ONE_THREAD, f"PYTHONPATH={IDLE_COMPILER}", *([f"GATES={gates}"] if gates else []), *variables]
         config = self.config | {"environment": {"environment_variables": every}} | changes
         return yaml.safe_dump(config, sort_keys=False)
 
     def context(self, folder: Path, **more: str) -> Path:
-        """The context as a folder; ``more`` are further files; ``__`` and ``_`` in a name without a dot stand
-        for ``.`` and ``-``."""
+        """Writes the context and returns its folder. ``more``: further files; in a name without a dot, ``__`` becomes
+        ``.`` and ``_`` becomes ``-``."""
         folder.mkdir(parents=True, exist_ok=True)
         for file in (*self.files, E2E / "gated" / "gates.py"):
             shutil.copy(file, folder)
@@ -50,7 +50,7 @@ class Model:
 def _digits() -> Model:
     folder = ROOT / "examples" / "digits"
     config = yaml.safe_load((folder / "const.yaml").read_text())
-    steps = 40  # an epoch is 32 batches
+    steps = 40  # an epoch has 32 batches
     config["searcher"]["max_length"] = {"batches": steps}
     config["hyperparameters"] |= {"batches": steps, "hidden": 32}
     config |= {
@@ -73,7 +73,7 @@ def _foreign() -> Model:
 
 
 def _script() -> Model:
-    """A Core API script that imports no torch: quick where the training itself does not matter."""
+    """Returns a Core API script that does not import torch, for tests in which the training itself does not matter."""
     config = {
         "name": "script",
         "entrypoint": "python3 steps.py",
@@ -85,7 +85,7 @@ def _script() -> Model:
 
 
 def _keras() -> Model:
-    """A Keras model whose checks are those of the other trials: a gate in front of each batch, every step reported."""
+    """Returns a Keras model with a gate before each batch that reports every step, like the models of the other trials."""
     folder = ROOT / "examples" / "digits"
     config = yaml.safe_load((folder / "keras.yaml").read_text())
     config["searcher"]["max_length"] = {"batches": 40}

@@ -1,4 +1,4 @@
-"""Processes of this machine, by what /proc tells of them."""
+"""Finds processes of this machine in /proc."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def environ_of(pid: int) -> dict[str, str]:
-    """The environment that a process was started with; empty where it has ended."""
+    """Returns the environment that a process was started with; empty if it has ended."""
     try:
         data = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -32,7 +32,7 @@ def parent_of(pid: int) -> int:
 
 
 def carriers(cluster_id: str, task_id: str) -> list[int]:
-    """Living processes that were started for any allocation of a task; two clusters may name a task alike."""
+    """Returns the living processes of all allocations of a task. Two clusters may use the same task id."""
 
     def carries(environ: dict[str, str]) -> bool:
         allocation = environ.get("DET_ALLOCATION_ID", "").rpartition(".")[0]
@@ -42,41 +42,41 @@ def carriers(cluster_id: str, task_id: str) -> list[int]:
 
 
 def below(pids: set[int]) -> set[int]:
-    """Every living process below any of ``pids``."""
+    """Returns ``pids`` and every living process below them."""
     parents = {pid: parent_of(pid) for pid in _all()}
-    found, added = set(pids), set(pids)
+    descendants, added = set(pids), set(pids)
     while added:
-        added = {pid for pid, parent in parents.items() if parent in added} - found
-        found |= added
-    return found - pids
+        added = {pid for pid, parent in parents.items() if parent in added} - descendants
+        descendants |= added
+    return descendants - pids
 
 
 def without_parents(pids: list[int]) -> list[int]:
-    """Those of ``pids`` whose parent is none of them."""
+    """Returns the ``pids`` whose parent is not one of them."""
     return [pid for pid in pids if parent_of(pid) not in (0, *pids)]
 
 
 def shims(folder: Path) -> list[int]:
-    """The shims whose orders lie in ``folder``; where one has forked, the first."""
-    found = [
+    """Returns the shims whose orders lie in ``folder``. Of a shim that has forked, only the first process."""
+    pids = [
         pid
         for pid in _all()
         if any(w.endswith("shim.py") for w in command_of(pid))
         and any(w.startswith(str(folder)) for w in command_of(pid))
     ]
-    return without_parents(found)
+    return without_parents(pids)
 
 
 def kill_below(folder: Path) -> None:
-    """Ends all shims of ``folder`` and all tasks that have their run folder there."""
+    """Kills all shims of ``folder`` and all tasks with a run folder in it."""
     mark = str(folder)
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
-        left = [pid for pid in _all() if _lives(pid) and environ_of(pid).get("DET_RUN_DIR", "").startswith(mark)]
-        left += shims(folder)
-        if not left:
+        pids = [pid for pid in _all() if _lives(pid) and environ_of(pid).get("DET_RUN_DIR", "").startswith(mark)]
+        pids += shims(folder)
+        if not pids:
             return
-        for pid in left:
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""A TCP proxy that loses answers or goes dark; it runs in a thread of its own."""
+"""A TCP proxy that loses answers or forwards nothing. It runs in a thread."""
 
 import asyncio
 import contextlib
@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 
 class Proxy:
-    """Forwards to a master. ``lose_every`` cuts the connection instead of delivering that answer: the request was
-    carried out. Dark, it takes connections and bytes and passes nothing on; light again, it cuts what it held."""
+    """Forwards to a master. ``lose_every``: cuts the connection instead of delivering every such answer, after the
+    master has processed the request. While dark, it accepts connections and bytes and forwards nothing; when it goes
+    light again, it cuts its connections."""
 
     def __init__(self, port: int, *, lose_every: int = 0) -> None:
         self._target = port
@@ -16,7 +17,7 @@ class Proxy:
         self._answers = 0
         self.lost = 0
         self.received = 0
-        """Bytes that clients have sent."""
+        """Number of bytes that clients have sent."""
         self._dark = asyncio.Event()
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
@@ -43,7 +44,7 @@ class Proxy:
             for task in others:
                 task.cancel()
             await asyncio.gather(*others, return_exceptions=True)
-            self._cut()  # also what was accepted, but not yet served
+            self._cut()  # includes connections that were accepted but not yet served
             await asyncio.sleep(0)
 
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
@@ -65,21 +66,21 @@ class Proxy:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there_writer = None
+        master_writer = None
         with contextlib.suppress(OSError, asyncio.CancelledError):
-            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
-            self._writers.add(there_writer)
+            master_reader, master_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            self._writers.add(master_writer)
             talk = _Talk()
-            forth = asyncio.create_task(self._forth(reader, there_writer, talk))
-            back = asyncio.create_task(self._back(there_reader, writer, talk))
+            forth = asyncio.create_task(self._forth(reader, master_writer, talk))
+            back = asyncio.create_task(self._back(master_reader, writer, talk))
             await asyncio.wait({forth, back}, return_when=asyncio.FIRST_COMPLETED)
             for task in (forth, back):
                 task.cancel()
             await asyncio.gather(forth, back, return_exceptions=True)
-        for each in (writer, there_writer):
-            if each is not None:
-                self._writers.discard(each)
-                each.transport.abort()
+        for open_writer in (writer, master_writer):
+            if open_writer is not None:
+                self._writers.discard(open_writer)
+                open_writer.transport.abort()
 
     async def _forth(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, talk: "_Talk") -> None:
         while data := await reader.read(65536):
@@ -107,7 +108,7 @@ class Proxy:
 
 
 class _Talk:
-    """What is known of one connection: a request is under way; it is an agent's link, not HTTP."""
+    """State of one connection. ``is_asked``: a request is in progress; ``is_link``: an agent's link, not HTTP."""
 
     is_asked = False
     is_link = False

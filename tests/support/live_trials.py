@@ -1,4 +1,4 @@
-"""One experiment on a live cluster: created, steered, held at gates, and compared with a straight run."""
+"""One experiment on a live cluster: creates it, steers it, holds it at gates, and reads its result."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ _FINAL = re.compile(r"final parameters sha256: ([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class Result:
-    """What must be the same however often training was left."""
+    """The part of a trial's outcome that must not depend on the number of pauses."""
 
     final: str
     training: dict[int, dict[str, Any]]
@@ -28,7 +28,7 @@ class Result:
 
 
 class Experiment:
-    """An experiment with, mostly, one trial."""
+    """An experiment with usually one trial."""
 
     def __init__(self, cluster: LiveCluster, experiment_id: int, gates: Path | None = None) -> None:
         self.cluster = cluster
@@ -49,12 +49,12 @@ class Experiment:
 
     @property
     def processes(self) -> list[int]:
-        """Every living process that carries an allocation of this trial."""
+        """Returns every living process with an allocation of this trial."""
         return live_processes.carriers(self.cluster.cluster_id, self.task_id)
 
     @property
     def worker(self) -> int:
-        """The training process: the first that runs the harness, not the loader workers below it."""
+        """Returns the training process: the first that runs the harness, without the loader workers below it."""
 
         def look() -> list[int]:
             running = [pid for pid in self.processes if "determined.exec.harness" in live_processes.command_of(pid)]
@@ -65,7 +65,7 @@ class Experiment:
 
     @property
     def state(self) -> str:
-        """Without the wire's prefix."""
+        """Returns the state without the prefix of the API."""
         state = self.cluster.session.get(f"/api/v1/experiments/{self.id}")["experiment"]["state"]
         return str(state).removeprefix("STATE_")
 
@@ -82,7 +82,7 @@ class Experiment:
         lifecycle.steer(self.cluster.session, self.id, verb)
 
     def pause(self) -> None:
-        """Paused, and every slot free."""
+        """Pauses the experiment and waits until every slot is free."""
         self.do("pause")
         self.left()
 
@@ -111,8 +111,8 @@ class Experiment:
         wait_until(there, within=within, what=f"step {steps}")
 
     def ended(self, state: str = "COMPLETED", *, within: float = 90.0) -> None:
-        found = wait_until(lambda: self.state if self.state in ENDED else None, within=within, what="the end")
-        assert found == state, "\n".join([f"it ended as {found}", *self.log[-40:]])
+        final_state = wait_until(lambda: self.state if self.state in ENDED else None, within=within, what="the end")
+        assert final_state == state, "\n".join([f"it ended as {final_state}", *self.log[-40:]])
 
     def close_gate(self, name: str, *, until_preempted: bool = False) -> None:
         assert self.gates is not None
@@ -126,7 +126,7 @@ class Experiment:
         looks = itertools.count()
 
         def there() -> bool:
-            # The master is asked less often than the folder: its answers cost what the trial needs to get there.
+            # The master is asked less often than the folder, since its answers slow the trial down.
             if not here.exists() and next(looks) % 10 == 9:
                 assert self.state not in ENDED, "\n".join([f"it ended as {self.state}", *self.log[-40:]])
             return here.exists()
@@ -138,7 +138,7 @@ class Experiment:
         (self.gates / name).unlink(missing_ok=True)
 
     def nothing_left(self) -> None:
-        """No process carries an allocation of this trial."""
+        """Waits until no process carries an allocation of this trial."""
         wait_until(lambda: not self.processes, within=10, what="no process of the trial is left")
 
     def reports(self, group: str) -> list[dict[str, Any]]:
@@ -147,12 +147,12 @@ class Experiment:
         return [report for page in pages for report in page["metrics"]]
 
     def result(self) -> Result:
-        """Fails where a step stands twice."""
+        """Returns the result. Fails if a step is reported twice."""
         groups = {}
         for group, key in (("training", "avg_metrics"), ("validation", "validation_metrics")):
             reports = [report for report in self.reports(group) if not report["archived"]]
             steps = [report["totalBatches"] for report in reports]
-            assert len(steps) == len(set(steps)), f"{group} steps that stand twice: {sorted(steps)}"
+            assert len(steps) == len(set(steps)), f"{group} steps that are reported twice: {sorted(steps)}"
             groups[group] = {report["totalBatches"]: dict(report["metrics"][key]) for report in reports}
         finals = wait_until(lambda: _FINAL.findall("\n".join(self.log)), within=10, what="the line of the final hash")
         assert len(set(finals)) == 1, finals
@@ -170,16 +170,20 @@ def create(
     held: tuple[str, ...] = (),
     **changes: Any,
 ) -> Experiment:
-    """A new experiment. ``gates`` open when the trial is asked to leave, ``held`` when the test opens them."""
-    created = folder / "gates"
-    created.mkdir(parents=True, exist_ok=True)
-    experiment = Experiment(cluster, 0, created)
+    """Creates an experiment. ``gates`` open when the trial is preempted, ``held`` when the test opens them."""
+    gates_folder = folder / "gates"
+    gates_folder.mkdir(parents=True, exist_ok=True)
+    experiment = Experiment(cluster, 0, gates_folder)
     for name in gates:
         experiment.close_gate(name, until_preempted=True)
     for name in held:
         experiment.close_gate(name)
     packed = pack(model.context(folder / "context", **(files or {})))
-    body = {"config": model.configured(created, **changes), "configName": f"{model.name}.yaml", "activate": activate}
+    body = {
+        "config": model.configured(gates_folder, **changes),
+        "configName": f"{model.name}.yaml",
+        "activate": activate,
+    }
     answer = submissions.create(cluster.session, body, packed)
     experiment.id = int(answer["experiment"]["id"])
     return experiment

@@ -14,14 +14,14 @@ FORMS = ("trial", "task", "page")
 
 @dataclass
 class Follower:
-    """``ids`` of the lines in the order in which they came; ``texts`` beside them."""
+    """A client that follows a log. ``ids`` and ``texts`` of the lines are in order of arrival."""
 
     form: str
     ids: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
     async def follow(self, client: httpx.AsyncClient, trial_id: int, task_id: str, last: str) -> None:
-        """Returns at the end of the stream, or, as a page that has no end, once it has the line ``last``."""
+        """Follows until the end of the stream, or, for a page, which has no end, until the line ``last``."""
         if self.form == "page":
             await self._follow_pages(client, trial_id, last)
             return
@@ -33,7 +33,7 @@ class Follower:
                 self._add(int(result["id"]), result["log"].removesuffix("\n"))
 
     async def _follow_pages(self, client: httpx.AsyncClient, trial_id: int, last: str) -> None:
-        """As the web page does it: an event says that there is more, and a page brings it."""
+        """Follows as the web page does: an event announces new lines, and a request fetches them."""
         async with client.stream("GET", "/detent/stream") as events:
             events.raise_for_status()
             async for _ in events.aiter_lines():
@@ -43,14 +43,14 @@ class Follower:
                     return
 
     async def _page(self, client: httpx.AsyncClient, trial_id: int) -> bool:
-        """Reads what comes after the newest line. Returns True if there may be more."""
+        """Reads the lines after the newest one. Returns True if there may be more."""
         query = {"after": self.ids[-1] if self.ids else 0, "limit": 500}
         answer = await client.get(f"/detent/trials/{trial_id}/logs", params=query)
         answer.raise_for_status()
-        found = answer.json()
-        for line in found["lines"]:
+        page = answer.json()
+        for line in page["lines"]:
             self._add(line["id"], line["text"])
-        return not found["atEnd"]
+        return not page["atEnd"]
 
     def _add(self, line_id: int, text: str) -> None:
         self.ids.append(line_id)
@@ -59,9 +59,9 @@ class Follower:
 
 @contextlib.asynccontextmanager
 async def stalled(port: int, paths: list[str], headers: Mapping[str, str]) -> AsyncIterator[None]:
-    """One connection for each path, which is asked for and not read. All have begun to be answered."""
+    """Opens a connection for each path and stops reading after the answer has begun."""
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    held: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+    connections: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
     try:
         for path in paths:
             sock = socket.create_connection(("127.0.0.1", port))
@@ -69,10 +69,10 @@ async def stalled(port: int, paths: list[str], headers: Mapping[str, str]) -> As
             sock.setblocking(False)
             reader, writer = await asyncio.open_connection(sock=sock, limit=64)
             writer.write(f"GET {path} HTTP/1.1\r\nHost: a\r\n{head}\r\n".encode())
-            held.append((reader, writer))
-        for reader, _ in held:
+            connections.append((reader, writer))
+        for reader, _ in connections:
             assert b"200" in await reader.readexactly(15)
         yield
     finally:
-        for _, writer in held:
+        for _, writer in connections:
             writer.close()

@@ -1,4 +1,4 @@
-"""Machines that are network namespaces: own address, ports, host name and /etc/hosts, the same interface name."""
+"""Machines that are network namespaces with own address, ports, host name and /etc/hosts, and one interface name."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Machine:
-    """A namespace; files and pids are those of the machine that the tests run on."""
+    """A network namespace. Files and pids are those of the machine that runs the tests."""
 
     namespace: str
     address: str
@@ -22,17 +22,17 @@ class Machine:
 
     @property
     def prefix(self) -> list[str]:
-        """What is put in front of a command that is to run there, under the machine's own host name."""
+        """Returns the words before a command that run it on this machine, with its host name."""
         inside = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', self.hostname]
         return ["ip", "netns", "exec", self.namespace, *inside]
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """The argv that runs ``argv`` there."""
+        """Returns the command that runs ``argv`` on this machine."""
         return [*self.prefix, *argv]
 
 
 def why_not() -> str | None:
-    """Why there can be no machines here."""
+    """Returns the reason why machines cannot be created here, or None."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     return None if shutil.which("ip") else "the program ip (Debian: iproute2) is missing"
@@ -40,9 +40,9 @@ def why_not() -> str | None:
 
 @contextmanager
 def machines(count: int, *, interfaces: Sequence[str] = (), gateway: bool = False) -> Iterator[list[Machine]]:
-    """``count`` machines that reach each other through a switch, and nothing else. Gone at the end.
+    """Yields ``count`` machines that reach only each other, through a switch. Removes them at the end.
 
-    With ``gateway`` the machine that the tests run on is on the switch too, at :func:`gateway_of`.
+    With ``gateway`` the machine that runs the tests is on the switch too, at :func:`gateway_of`.
     """
     number = next(_numbers)
     mark = f"d{os.getpid()}n{number}"
@@ -65,12 +65,12 @@ def machines(count: int, *, interfaces: Sequence[str] = (), gateway: bool = Fals
 
 
 def gateway_of(machine: Machine) -> str:
-    """The address of the machine that the tests run on, as this one sees it."""
+    """Returns the address of the machine that runs the tests in this machine's network."""
     return f"{machine.address.rpartition('.')[0]}.1"
 
 
 def _join(switch: str, address: str) -> None:
-    """A cable from the switch to this machine; it goes with the switch."""
+    """Connects the switch to this machine. The cable is removed with the switch."""
     _ip("link", "add", switch, "type", "veth", "peer", "name", "gateway", "netns", switch)
     _ip("-n", switch, "link", "set", "gateway", "master", "switch", "up")
     _ip("addr", "add", f"{address}/24", "dev", switch)

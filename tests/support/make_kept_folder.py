@@ -1,8 +1,9 @@
-"""Makes a data folder to keep: ``python -m tests.support.make_kept_folder NAME`` writes ``tests/e2e/data_folders/NAME``.
+"""Makes a data folder to archive: ``python -m tests.support.make_kept_folder NAME`` writes
+``tests/e2e/data_folders/NAME``.
 
-Run it on the commit before an issue starts, with the date as the name. It runs a real ``det up`` with three experiments:
-1 is completed, 2 is paused after three steps, 3 runs and has reported three steps when everything is killed at once, as
-by a power failure.
+Run it on the commit before an issue starts, with the date as the name. It runs a real ``det up`` with three
+experiments: 1 is completed, 2 is paused after three steps, and 3 has reported three steps when all processes are killed
+at once, as by a power failure.
 """
 
 import json
@@ -56,7 +57,7 @@ class Maker:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.data = folder / "data"
-        # Nothing else of this machine's environment gets into what is kept.
+        # No other variable of this machine may get into the archive.
         self.environment = {
             "PATH": os.pathsep.join([str(Path(sys.prefix) / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]),
             "LANG": "C.UTF-8",
@@ -89,7 +90,7 @@ class Maker:
         wait_until(lambda: line in self.det("experiment", "logs", str(number)), within=60, what=f"{number} is held")
 
     def power_failure(self) -> None:
-        """Kills the supervisor, and with it master and agent, then the tasks, before anybody can write anything."""
+        """Kills the supervisor with master and agent, then the tasks, before any of them can write."""
         below = live_processes.below({self.up.pid})
         for pid in (self.up.pid, *sorted(below)):
             os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Experiments and trials put straight into a database, for tests of what is found among them."""
+"""Inserts experiments and trials directly into a database, for tests of searches."""
 
 import contextlib
 import uuid
@@ -68,7 +68,7 @@ async def add_trial(
     reports: list[tuple[str, dict[str, Any]]] | None = None,
     **values: Any,
 ) -> TrialRow:
-    """``reports``: (group, metrics) in their order."""
+    """Adds a trial. ``reports``: (group, metrics) in order."""
     request = str(uuid.uuid4())
     row = TrialRow(
         **{
@@ -129,7 +129,7 @@ class _Undo(Exception):
 
 @contextlib.asynccontextmanager
 async def rolled_back(database: Database) -> AsyncIterator[AsyncSession]:
-    """A write session whose changes are undone at its end."""
+    """Yields a write session whose changes are rolled back at its end."""
     with contextlib.suppress(_Undo):
         async with database.write() as session:
             yield session

@@ -1,4 +1,4 @@
-"""A client that reports metrics as a training task does, and writes down each step whose report was answered.
+"""A client that reports metrics like a training task, and records each step whose report was answered.
 
 Run as a program: ``metric_reporter.py MASTER TOKEN TRIAL ANSWERED STOP``. It ends after the file ``STOP`` appears.
 """
@@ -10,7 +10,7 @@ from determined.client.session import FOR_EVER, Session
 
 
 def loss_of(trial: int, step: int) -> float:
-    """The value that is reported, so that a test can tell reports apart."""
+    """Returns the value of a report, which is unique to its trial and step."""
     return trial + step / 1_000_000
 
 
@@ -22,7 +22,7 @@ def main(master: str, token: str, trial_id: str, answered: str, stop: str) -> No
             step += 1
             metrics = {"avgMetrics": {"loss": loss_of(trial, step)}}
             report = {"trialRunId": 1, "stepsCompleted": step, "metrics": metrics}
-            # The harness repeats reports too: the master knows each by its trial, run, group and step.
+            # Repeated like the reports of the harness: the master identifies each by its trial, run, group and step.
             body = {"group": "training", "metrics": report}
             session.post(f"/api/v1/trials/{trial}/metrics", body, retry=FOR_EVER)
             file.write(f"{step}\n")

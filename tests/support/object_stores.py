@@ -1,4 +1,4 @@
-"""Real servers of object stores on this machine: moto's S3, Azurite, and an emulator of Google's."""
+"""Real object store servers on this machine: moto's S3, Azurite, and an emulator of Google Cloud Storage."""
 
 import contextlib
 import os
@@ -21,14 +21,14 @@ from determined.storage.bucket_access import bucket_of, open_filesystem
 AZURITE = Path(__file__).parents[2] / ".cache" / "azurite" / "node_modules" / "azurite"
 _AZURE_ACCOUNT = "devstoreaccount1"
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""Azurite's own, the same everywhere: no secret."""
+"""Azurite's public default key. It is not a secret."""
 
 
 @dataclass(frozen=True)
 class Store:
     """A running store with one empty bucket.
 
-    ``config``: a ``checkpoint_storage`` section; ``environ``: variables with which the store's library finds it.
+    ``config``: a ``checkpoint_storage`` section; ``environ``: variables by which the store's library finds it.
     """
 
     config: dict[str, Any]
@@ -36,7 +36,7 @@ class Store:
 
     @property
     def url(self) -> str:
-        """As a master's ``checkpoint_buckets`` names it."""
+        """Returns the bucket in the form of a master's ``checkpoint_buckets``."""
         name = self.config.get("bucket") or self.config["container"]
         place = f"{self.config['type']}://{name}/{self.config.get('prefix', '')}"
         endpoint = bucket_of(self.config)
@@ -49,13 +49,13 @@ class Store:
         return [f"{name}={value}" for name, value in self.environ.items()]
 
     def filesystem(self) -> Any:
-        """The bucket by fsspec, as somebody without our code sees it."""
+        """Returns the fsspec file system of the bucket, which uses none of our code."""
         return open_filesystem(self.config)
 
     def objects(self) -> list[str]:
-        """The keys of all objects."""
-        found: list[str] = self.filesystem().find(self.config.get("bucket") or self.config["container"])
-        return found
+        """Returns the keys of all objects."""
+        keys: list[str] = self.filesystem().find(self.config.get("bucket") or self.config["container"])
+        return keys
 
 
 @contextlib.contextmanager

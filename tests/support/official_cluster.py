@@ -1,4 +1,4 @@
-"""A real master and agent, and the unmodified official client beside them, each with a configuration of its own."""
+"""A real master and agent, with the unmodified official client in an environment of its own."""
 
 import json
 import os
@@ -31,20 +31,20 @@ T = TypeVar("T")
 
 @dataclass
 class OfficialCluster:
-    """``url`` is what the clients talk to; ``folder`` can be read by the tasks."""
+    """A running cluster. ``url``: the address that the clients use; ``folder``: readable by the tasks."""
 
     url: str
     folder: Path
     password: str
     api: Session
-    """Our own look at the master, beside what the official client says."""
+    """Our own client, for checks of what the official client reports."""
     users: list[str] = field(default_factory=list)
 
     @property
     def environment(self) -> dict[str, str]:
-        """For the official client: nothing of ours in it."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "PYTHON"))}
-        return kept | {
+        """Returns the environment of the official client, without our variables."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "PYTHON"))}
+        return inherited | {
             "DET_MASTER": self.url,
             "DET_USER": USER,
             "DET_PASS": self.password,
@@ -56,7 +56,7 @@ class OfficialCluster:
     def det(
         self, *arguments: object, user: str = USER, password: str | None = None, typed: str = "", fails: bool = False
     ) -> str:
-        """What the official ``det`` prints; ``typed`` is what a person would type at its questions."""
+        """Returns the output of the official ``det``. ``typed``: input for its questions."""
         environment = self.environment | {"DET_USER": user, "DET_PASS": password or self.password}
         argv = [OFFICIAL / "bin" / "det", *map(str, arguments)]
         done = _run(argv, environment, self.folder, typed)
@@ -64,18 +64,19 @@ class OfficialCluster:
         return done.stdout + (done.stderr if fails else "")
 
     def python(self, program: Path, *arguments: object, python: Path = OFFICIAL / "bin" / "python") -> Any:
-        """What a program prints as its last line, read as JSON; by default under the official library's Python."""
+        """Returns the last line of a program's output, parsed as JSON. By default the official library's Python runs
+        it."""
         argv = [python, "-W", "ignore", program, *map(str, arguments)]
         done = _run(argv, self.environment, self.folder)
         assert done.returncode == 0, f"{program}: {done.stdout}\n{done.stderr}"
         return json.loads(done.stdout.splitlines()[-1])
 
     def create(self, config: dict[str, Any], context: Path, *arguments: str) -> int:
-        """Creates with the official client; gives the experiment's id."""
+        """Creates an experiment with the official client and returns its id."""
         path = self.folder / f"{config['name']}.yaml"
         path.write_text(json.dumps(config))
-        said = self.det("experiment", "create", path, context, *arguments)
-        return int(said.split("Created experiment ")[1].split()[0])
+        output = self.det("experiment", "create", path, context, *arguments)
+        return int(output.split("Created experiment ")[1].split()[0])
 
     def experiment(self, number: int) -> Any:
         return self.api.get(f"/api/v1/experiments/{number}")["experiment"]
@@ -87,9 +88,9 @@ class OfficialCluster:
         return int(self.trial(experiment)["totalBatchesProcessed"])
 
     def held(self, experiment: int) -> bool:
-        """Whether an allocation of this experiment holds slots."""
+        """Returns True if an allocation of this experiment holds slots."""
         running = self.api.get("/api/v1/tasks")["allocationIdToSummary"].values()
-        return any(f"(Experiment {experiment})" in str(one["name"]) for one in running)
+        return any(f"(Experiment {experiment})" in str(task["name"]) for task in running)
 
     def reaches(self, experiment: int, state: str) -> None:
         try:
@@ -100,7 +101,7 @@ class OfficialCluster:
             ) from None
 
     def gets_past(self, experiment: int, steps: int) -> int:
-        """Waits until more than so many steps are reported."""
+        """Waits until more than ``steps`` steps are reported."""
 
         def past() -> int | None:
             state = self.experiment(experiment)["state"]
@@ -116,7 +117,7 @@ class OfficialCluster:
 
 
 def until(question: Callable[[], T | None], *, within: float = ANSWER) -> T:
-    """The first answer that is true; the official client and its library take their time."""
+    """Returns the first true answer. The official client and its library may take long."""
     return wait_until(question, within=within)
 
 
@@ -143,7 +144,7 @@ def official_cluster(
     container_runtime: str = "process",
     host_paths: Sequence[Path] = (),
 ) -> Iterator[OfficialCluster]:
-    """``det up`` in a folder of its own, ended whatever happens. ``host_paths``: folders that containers may get."""
+    """Yields a ``det up`` in a folder of its own, and ends it. ``host_paths``: folders that containers may mount."""
     folder = Path(tempfile.mkdtemp(prefix="detent-official-"))
     folder.chmod(0o755)
     if as_ordinary_user:
@@ -182,8 +183,8 @@ def official_cluster(
 def _reach() -> list[str]:
     ours = [Path(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     pythons = [Path(sys.executable), OFFICIAL / "bin" / "python"]
-    wanted = [*ours, ROOT, *(folder for python in pythons for folder in ordinary_user.environment_of(python))]
-    return [word for folder in wanted for word in ("--reach", str(folder))]
+    folders = [*ours, ROOT, *(folder for python in pythons for folder in ordinary_user.environment_of(python))]
+    return [word for folder in folders for word in ("--reach", str(folder))]
 
 
 def _announced(process: "subprocess.Popen[bytes]", folder: Path) -> str:
@@ -209,6 +210,6 @@ def _token(cluster: OfficialCluster, url: str) -> str:
 
 
 def _keep(exchange: Any) -> None:
-    """Appends to the file that DETENT_RECORD names; ``scripts`` make test inputs of it."""
+    """Appends to the file that DETENT_RECORD names; ``keep_recording`` makes test inputs from it."""
     with open(os.environ["DETENT_RECORD"], "a") as file:
         file.write(json.dumps(vars(exchange)) + "\n")

@@ -1,6 +1,7 @@
-"""Run by each of two ranks: trains with sources of order, straight and in pieces, and compares the bytes.
+"""Runs in each of two ranks: trains from data sources, straight and in pieces, and compares the bytes.
 
-Arguments: a scratch folder and the names of sources. Writes a line ``OUT`` + JSON of source → True for each pause and failure that changes nothing on this rank.
+Arguments: a scratch folder and the names of sources. Writes a line ``OUT`` + JSON of source → True for each pause and
+failure that changes nothing on this rank.
 """
 
 import json
@@ -19,10 +20,10 @@ torch.distributed.init_process_group("gloo", store=store, rank=int(os.environ["R
 peers = core.DistributedContext.from_torch_distributed()
 
 
-def shared(created: Attempt) -> Attempt:
-    """Gives the other rank what only the chief knows, so that both make the next attempt."""
-    created.stored, created.acknowledged = peers.broadcast((created.stored, created.acknowledged))
-    return created
+def shared(result: Attempt) -> Attempt:
+    """Broadcasts the checkpoints of the chief, so that both ranks run the same next attempt."""
+    result.stored, result.acknowledged = peers.broadcast((result.stored, result.acknowledged))
+    return result
 
 
 results = {}
@@ -34,7 +35,7 @@ for source in sys.argv[2:]:
 
     straight = run()
     length = BATCHES // 2
-    # A list: both ranks train together, also after a difference on one of them.
+    # A list, not a generator: both ranks must train together even after a difference on one of them.
     equal = [is_equal(straight, chain(run, moments)) for moments in ([1], [2 * length + 1], [1, 2, 1])]
     step, uuid = straight.stored[0]
     assert step == 2 * length + 1

@@ -1,5 +1,5 @@
-"""``python ordinary_user.py [--reach PATH]… -- COMMAND``: runs it as an ordinary user; root's own folders on the way to
-a PATH become passable to it in a mount namespace of its own, since an environment often lies in root's home."""
+"""``python ordinary_user.py [--reach PATH]… -- COMMAND`` runs a command as an ordinary user. In a mount namespace of
+its own, root's folders on the way to each PATH become passable, since an environment often lies in root's home."""
 
 import ctypes
 import os
@@ -12,10 +12,10 @@ _NEWNS, _BIND, _REC, _PRIVATE = 0x00020000, 4096, 16384, 1 << 18
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _check(result: int, what: str) -> None:
+def _check(result: int, operation: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        raise OSError(number, f"{operation}: {os.strerror(number)}")
 
 
 def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
@@ -24,7 +24,7 @@ def _mount(source: str, target: str, kind: str | None, flags: int, options: str 
 
 
 def blocked(path: Path) -> Path | None:
-    """The uppermost folder on the way to ``path`` that others may not pass."""
+    """Returns the uppermost folder on the way to ``path`` that others may not pass, or None."""
     for folder in reversed(path.parents):
         if not folder.stat().st_mode & stat.S_IXOTH:
             return folder
@@ -32,18 +32,18 @@ def blocked(path: Path) -> Path | None:
 
 
 def links(path: Path) -> list[Path]:
-    """``path`` and what it leads to, link by link."""
-    found = [path]
+    """Returns ``path`` and its targets, link by link."""
+    hops = [path]
     while path.is_symlink():
         path = Path(os.path.normpath(path.parent / os.readlink(path)))
-        found.append(path)
-    return [*found, path.resolve()]
+        hops.append(path)
+    return [*hops, path.resolve()]
 
 
-def open_way(wanted: list[Path]) -> None:
-    """Binds each wanted folder where it was, on a passable folder in place of the blocked one."""
+def open_way(targets: list[Path]) -> None:
+    """Replaces each blocked folder by a passable one, and binds each wanted folder at its old path."""
     stopped: dict[Path, list[Path]] = {}
-    for path in wanted:
+    for path in targets:
         gate = blocked(path)
         if gate is not None:
             stopped.setdefault(gate, []).append(path)
@@ -52,9 +52,9 @@ def open_way(wanted: list[Path]) -> None:
     _check(_libc.unshare(_NEWNS), "unshare")
     _mount("none", "/", None, _REC | _PRIVATE)
     for gate, paths in stopped.items():
-        held = {path: os.open(path, os.O_PATH) for path in sorted(set(paths))}
+        handles = {path: os.open(path, os.O_PATH) for path in sorted(set(paths))}
         _mount("tmpfs", str(gate), "tmpfs", 0, "mode=0755")
-        for path, descriptor in held.items():
+        for path, descriptor in handles.items():
             if not path.exists():
                 path.mkdir(parents=True)
                 _mount(f"/proc/self/fd/{descriptor}", str(path), None, _BIND | _REC)
@@ -62,7 +62,7 @@ def open_way(wanted: list[Path]) -> None:
 
 
 def environment_of(python: Path) -> list[Path]:
-    """The folders that this Python and its environment are made of."""
+    """Returns the folders of this Python and its environment."""
     return [hop.parent.parent for hop in links(python)]
 
 

@@ -1,4 +1,4 @@
-"""A container engine of a test's own, without live-restore: containers end with it. Root only."""
+"""A container engine of a test's own, without live-restore: its containers end with it. Needs root."""
 
 import contextlib
 import json
@@ -17,13 +17,13 @@ from determined_launch import process_table
 
 
 class OwnEngine:
-    """``dockerd`` with its own data, socket, runtime folder and bridge.
+    """A ``dockerd`` with its own data, socket, runtime folder and bridge.
 
     Without a bridge (``--bridge none``) it would delete the bridge of the machine's other engine.
     """
 
     def __init__(self, folder: Path, prefix: Sequence[str] = ()) -> None:
-        """``prefix``: what is put in front of its command, such as that of a network namespace."""
+        """``prefix``: words before its command, such as those for a network namespace."""
         self.folder = folder
         self._prefix = prefix
         self.url = f"unix://{folder}/engine.sock"
@@ -39,9 +39,9 @@ class OwnEngine:
         self._ip("link", "delete", self._bridge)
 
     def start(self) -> None:
-        # A killed engine leaves them, and a dead containerd counts as one that runs until somebody collects it.
-        for left in ("engine.pid", "exec/containerd/containerd.pid"):
-            (self.folder / left).unlink(missing_ok=True)
+        # A killed engine leaves these files, and dockerd takes a dead containerd for a running one until it is reaped.
+        for name in ("engine.pid", "exec/containerd/containerd.pid"):
+            (self.folder / name).unlink(missing_ok=True)
         argv = [*self._prefix, "dockerd", "--host", self.url, "--data-root", f"{self.folder}/data", "--pidfile"]
         argv += [f"{self.folder}/engine.pid", "--exec-root", f"{self.folder}/exec", "--storage-driver", "overlay2"]
         argv += ["--bridge", self._bridge, "--iptables=false", "--ip-forward=false"]
@@ -50,7 +50,7 @@ class OwnEngine:
         wait_until(self._answers, within=30, what="the engine answers")
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """Ends the engine, and waits for its containerd: the next engine would take that for its own."""
+        """Ends the engine and waits for its containerd, which the next engine would take for its own."""
         if self._program is not None:
             self._program.end(number, within=60)
         with contextlib.suppress(FileNotFoundError):
@@ -66,7 +66,7 @@ class OwnEngine:
         return self.docker("ps", "--all", "--format", "{{.Names}}").split()
 
     def load(self, image: str) -> None:
-        """Copies an image of the shared engine."""
+        """Copies an image from the shared engine."""
         with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as saved:
             subprocess.run(["docker", "--host", self.url, "load"], stdin=saved.stdout, check=True, capture_output=True)
 
@@ -80,7 +80,8 @@ class OwnEngine:
         subprocess.run([*self._prefix, "ip", *arguments], check=True, capture_output=True)
 
     def _empty_config(self) -> Path:
-        """Settings of the machine's engine, such as live-restore, do not count."""
+        """Writes an empty configuration, so that the settings of the machine's engine, such as live-restore, do not
+        apply."""
         path = self.folder / "daemon.json"
         path.write_text(json.dumps({}))
         return path

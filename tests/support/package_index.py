@@ -1,4 +1,4 @@
-"""A package index on this machine: the wheels of a folder, as pip, uv and pipenv ask for them."""
+"""A package index on this machine that serves the wheels of a folder to pip, uv and pipenv."""
 
 import contextlib
 import functools
@@ -15,29 +15,29 @@ from tests.support.packages import make_wheel
 
 @dataclass
 class PackageIndex:
-    """Has the wheels of ``folder``; ``asked`` counts the requests of files by name."""
+    """Serves the wheels of ``folder``. ``asked`` counts the requests for each file."""
 
     url: str
     folder: Path
     asked: dict[str, int] = field(default_factory=dict)
     gate: threading.Event = field(default_factory=threading.Event)
-    """While it is not set, requests of files wait."""
+    """Requests for files wait until it is set."""
 
     is_asked: threading.Event = field(default_factory=threading.Event)
-    """Set once a file was asked for."""
+    """Set after the first request for a file."""
 
     @property
     def variables(self) -> list[str]:
-        """``NAME=VALUE`` for tasks, by which all installers use this index alone."""
+        """Returns ``NAME=VALUE`` variables for tasks that make all installers use only this index."""
         return [f"PIP_INDEX_URL={self.url}", f"UV_DEFAULT_INDEX={self.url}", f"PIPENV_PYPI_MIRROR={self.url}"]
 
     def add(self, name: str, *versions: str) -> None:
-        """Offers versions of a package whose only module has a ``version``."""
+        """Adds versions of a package whose only module has a ``version``."""
         for version in versions:
             make_wheel(self.folder, name, version)
 
     def file_of(self, name: str, version: str) -> tuple[str, str]:
-        """The address of a wheel and its sha256."""
+        """Returns the address of a wheel and its sha256."""
         wheel = self.folder / f"{name}-{version}-py3-none-any.whl"
         return f"{self.url.removesuffix('/simple')}/files/{wheel.name}", _hash(wheel)
 
@@ -65,13 +65,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._index = index
         super().__init__(*more)  # type: ignore[arg-type]
 
-    def do_GET(self) -> None:  # of the base class
+    def do_GET(self) -> None:  # name of the base class
         simple = re.fullmatch(r"/simple/([^/]+)/?", self.path)
         wheel = self._index.folder / Path(self.path).name
         if simple is not None:
-            found = sorted(self._index.folder.glob(f"{simple[1].replace('-', '_')}-*.whl"))
-            body = "".join(f'<a href="/files/{each.name}#sha256={_hash(each)}">{each.name}</a>\n' for each in found)
-            self._answer(200 if found else 404, body.encode(), "text/html")
+            wheels = sorted(self._index.folder.glob(f"{simple[1].replace('-', '_')}-*.whl"))
+            body = "".join(f'<a href="/files/{each.name}#sha256={_hash(each)}">{each.name}</a>\n' for each in wheels)
+            self._answer(200 if wheels else 404, body.encode(), "text/html")
         elif self.path.startswith("/files/") and wheel.is_file():
             self._index.asked[wheel.name] = self._index.asked.get(wheel.name, 0) + 1
             self._index.is_asked.set()
@@ -80,13 +80,13 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(404, b"", "text/plain")
 
-    def do_HEAD(self) -> None:  # of the base class
-        """uv asks whether parts of a file can be read; they cannot."""
+    def do_HEAD(self) -> None:  # name of the base class
+        """Answers uv's request for partial content support, which is not offered."""
         wheel = self._index.folder / Path(self.path).name
         self._answer(200 if wheel.is_file() else 404, wheel.read_bytes() if wheel.is_file() else b"", "text/plain")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
     def _answer(self, code: int, body: bytes, kind: str) -> None:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Small packages and environments, made without an index or a build."""
+"""Makes small packages and environments without an index or a build."""
 
 import sys
 import venv
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def make_wheel(folder: Path, name: str, version: str) -> Path:
-    """A wheel whose only module has a ``version``."""
+    """Writes a wheel whose only module has a ``version``."""
     folder.mkdir(parents=True, exist_ok=True)
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
@@ -25,7 +25,7 @@ def make_wheel(folder: Path, name: str, version: str) -> Path:
 
 
 def make_environment(folder: Path, *wheels: Path) -> Path:
-    """A virtual environment with these wheels unpacked in it, and with the pip of the tests' own."""
+    """Creates a virtual environment with these wheels unpacked and with the pip of this one."""
     venv.create(folder, symlinks=True)
     site = site_packages(folder)
     pip = metadata.distribution("pip")
@@ -42,6 +42,6 @@ def site_packages(environment: Path) -> Path:
 
 
 def listing(folder: Path) -> dict[str, int]:
-    """Every file with its time of change; what Python compiles on the way is left out."""
+    """Returns every file with its modification time, without compiled Python files."""
     paths = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
     return {str(path.relative_to(folder)): path.lstat().st_mtime_ns for path in paths if not path.is_dir()}

@@ -1,4 +1,4 @@
-"""Podman's Docker-compatible socket, served from a folder of the test's own. Root only."""
+"""Podman's Docker-compatible socket, served from a folder of the test's own. Needs root."""
 
 import contextlib
 import os
@@ -21,8 +21,8 @@ MAX_PROCESSES = 4096
 
 @contextlib.contextmanager
 def podman_engine() -> Iterator[str]:
-    """Yields the address of a Podman that has the base image; skips the test where Podman is missing."""
-    # Podman takes no run folder with a path as long as those of pytest.
+    """Yields the address of a Podman that has the base image. Skips the test if Podman is missing."""
+    # The run folder of Podman must have a shorter path than the folders of pytest.
     with tempfile.TemporaryDirectory(prefix="podman-") as folder, _podman_in(Path(folder)) as address:
         yield address
 
@@ -31,7 +31,7 @@ def podman_engine() -> Iterator[str]:
 def _podman_in(folder: Path) -> Iterator[str]:
     if shutil.which("podman") is None:
         pytest.skip("podman is not installed; as root, scripts/container_engine.sh adds it")
-    need_engine()  # has the base image
+    need_engine()  # provides the base image
     environment = {**os.environ, "CONTAINERS_CONF": str(_settings(folder))}
     argv = ["podman", "--root", f"{folder}/root", "--runroot", f"{folder}/run", "--storage-driver", "overlay"]
     argv += ["--events-backend", "file", "--cgroup-manager", "cgroupfs"]
@@ -46,7 +46,7 @@ def _podman_in(folder: Path) -> Iterator[str]:
         wait_until(socket.exists, what="Podman listens")
         yield f"unix://{socket}"
     finally:
-        service.end(signal.SIGKILL)  # it would wait for its connections
+        service.end(signal.SIGKILL)  # SIGTERM would wait for its connections
         subprocess.run(
             [*argv, "rm", "--force", "--all", "--time", "0"], env=environment, check=False, capture_output=True
         )
@@ -54,7 +54,8 @@ def _podman_in(folder: Path) -> Iterator[str]:
 
 
 def _settings(folder: Path) -> Path:
-    """Limits that this process may set: Podman's own are higher, and without CAP_SYS_RESOURCE no container starts."""
+    """Writes limits that this process may set. Podman's own are higher, and no container starts without
+    CAP_SYS_RESOURCE."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     lines = ["[containers]", f'default_ulimits = ["nofile={files}:{files}", "nproc={MAX_PROCESSES}:{MAX_PROCESSES}"]']
     lines += ["[engine]", 'init_path = "/usr/bin/tini-static"']

@@ -1,4 +1,4 @@
-"""Pools for tests of the scheduler: short makers, hypothesis strategies, and what happens when a plan is applied."""
+"""Pools for tests of the scheduler: short constructors, hypothesis strategies, and the effect of a plan."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -26,7 +26,7 @@ def agent(name, free, total=None, placeable=True, **more):
 
 
 def request(name, slots=1, priority=42, age=0, single_agent=False, job=None, **more):
-    """``age``: seconds of its submission, which is its position in the queue too."""
+    """Returns a request. ``age``: seconds since its submission, which also gives its position in the queue."""
     constraints = Constraints(single_agent, more.pop("agent_id", None), more.pop("excluded", frozenset()))
     values = {
         "job_id": job or name,
@@ -42,7 +42,7 @@ def request(name, slots=1, priority=42, age=0, single_agent=False, job=None, **m
 
 
 def running(name, parts, priority=42, age=0, job=None, **more):
-    """``parts``: agent → slots."""
+    """Returns a running allocation. ``parts``: agent → slots."""
     values = {
         "job_id": job or name,
         "parts": tuple(Part(agent_id, tuple(slots)) for agent_id, slots in parts.items()),
@@ -63,7 +63,7 @@ PREEMPTING = SchedulerView(preemption=True)
 
 
 def applied(pool: PoolView, plan: Plan) -> PoolView:
-    """Returns the pool after all of the plan was applied and nothing else happened."""
+    """Returns the pool after the whole plan was applied."""
     requests = {r.allocation_id: r for r in pool.waiting}
     started = []
     free = {a.id: set(a.free) for a in pool.agents}
@@ -110,7 +110,8 @@ def ended(pool: PoolView, names: Collection[str]) -> PoolView:
 
 @st.composite
 def pools(draw, schedulers, max_agents=4, max_waiting=8, max_running=6, groups=True):
-    """Consistent pools: running allocations hold slots that are not free, jobs have one priority, weight and limit."""
+    """Draws consistent pools: running allocations hold slots that are not free, and jobs have one priority, weight and
+    limit."""
     jobs = [
         {
             "job_id": f"j{n}",

@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL server, and databases made from a template that the migrations have built once."""
+"""A temporary PostgreSQL server, and databases copied from a template that the migrations built once."""
 
 import contextlib
 import functools
@@ -19,23 +19,23 @@ from determined_master.database_url import normalized
 from determined_master.db.migrate import bring_up
 
 VARIABLE = "DETENT_TEST_POSTGRESQL"
-"""URL of the server on whose databases the tests' masters run; without it they run on SQLite."""
+"""URL of the server for the masters of the tests. Without it they run on SQLite."""
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""For tests of queries; tests of crashes need the server's own settings."""
+"""For tests of queries. Tests of crashes need the server's default settings."""
 _USER = "postgres"
 _numbers = itertools.count()
 
 
 class Server:
-    """A server on a free port of 127.0.0.1, without passwords. It has a user of its own where root runs the tests, so
-    its folder is outside those of the tests, which are private.
+    """A server on a free port of 127.0.0.1, without passwords. If root runs the tests, the server runs as its own user,
+    so its folder is outside the private folders of the tests.
 
     Parameters:
-        settings: settings of the server beside its defaults.
+        settings: settings of the server that differ from its defaults.
     """
 
     def __init__(self, **settings: str) -> None:
-        programs()  # skips the test where there are none
+        programs()  # skips the test if PostgreSQL is not installed
         self.folder = Path(tempfile.mkdtemp(prefix="detent-postgresql-"))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -58,11 +58,11 @@ class Server:
         self._run("pg_ctl", "-D", "data", "-l", "log", "-w", "-t", "60", "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stops the server. ``immediate``: as a crash does."""
+        """Stops the server. ``immediate``: like a crash."""
         self._run("pg_ctl", "-D", "data", "-m", mode, "-w", "stop")
 
     def close(self) -> None:
-        """Stops the server, where it runs, and removes everything."""
+        """Stops the server if it runs, and removes its folder."""
         with contextlib.suppress(RuntimeError):
             self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -74,28 +74,28 @@ class Server:
 
     def _run(self, program: str, *arguments: str) -> None:
         as_user = ["runuser", "-u", _USER, "--"] if os.geteuid() == 0 else []
-        with (self.folder / "said").open("a+") as said:  # a pipe would stay open in the server
+        with (self.folder / "said").open("a+") as output:  # a pipe would stay open in the server
             done = subprocess.run(
                 [*as_user, str(programs() / program), *arguments],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 check=False,
             )
-            said.seek(0)
+            output.seek(0)
             if done.returncode:
-                raise RuntimeError(f"{program} failed: {said.read()[-2000:]}")
+                raise RuntimeError(f"{program} failed: {output.read()[-2000:]}")
 
 
 def programs() -> Path:
-    """Returns the folder of PostgreSQL's programs; skips the test where there is none."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
+    """Returns the folder of PostgreSQL's programs. Skips the test if there is none."""
+    initdb_paths = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not initdb_paths:
         pytest.skip("PostgreSQL is not installed (make debian adds it)")
     if os.geteuid() == 0:
         pwd.getpwnam(_USER)
-    return found[-1].parent
+    return initdb_paths[-1].parent
 
 
 def fresh_database(server: str) -> str:

@@ -1,20 +1,20 @@
-"""The memory of a process, as the kernel counts it."""
+"""Reads the memory of a process from /proc."""
 
 from pathlib import Path
 
 
 def peak_mib(pid: int) -> float:
-    """The most memory that the process held since its start, or since ``forget_peak``."""
+    """Returns the maximum memory in MiB since the start of the process, or since ``forget_peak``."""
     return _mib(pid, "VmHWM:")
 
 
 def resident_mib(pid: int) -> float:
-    """The memory that the process holds now."""
+    """Returns the current memory in MiB."""
     return _mib(pid, "VmRSS:")
 
 
 def forget_peak(pid: int) -> float:
-    """Makes the peak what the process holds now, and returns that."""
+    """Resets the peak to the current memory, and returns that in MiB."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
     return resident_mib(pid)
 

@@ -1,4 +1,4 @@
-"""A Python of its own prefix, as conda makes them: no ``pyvenv.cfg``, its own standard library, a folder ``conda-meta``."""
+"""A Python installation like conda's: no ``pyvenv.cfg``, its own standard library, and a folder ``conda-meta``."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def make(prefix: Path, site: str) -> Path:
-    """Makes a prefix with the interpreter of these tests, which also imports what is in the folder ``site``."""
+    """Makes a prefix with the interpreter of these tests that also imports the packages of the folder ``site``."""
     (prefix / "bin").mkdir(parents=True)
     (prefix / "conda-meta").mkdir()
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -22,7 +22,7 @@ def make(prefix: Path, site: str) -> Path:
     )
     for shared in (Path(sys.base_prefix) / "lib").glob("libpython*.so*"):
         _link(shared, prefix / "lib" / shared.name)
-    # Copied: a prefix is found from where the interpreter lies.
+    # Copied: Python derives the prefix from the path of the interpreter.
     shutil.copy(Path(sys.executable).resolve(), prefix / "bin" / version)
     for name in ("python", "python3"):
         (prefix / "bin" / name).symlink_to(version)

@@ -1,4 +1,4 @@
-"""Rows of a long queue, put straight into a database: experiments with trials that wait for slots."""
+"""Inserts the rows of a long queue directly into a database: experiments with trials that wait for slots."""
 
 import json
 import uuid
@@ -38,7 +38,7 @@ CONFIG: Mapping[str, Any] = {
 def fill(
     connection: Connection, count: int, *, first: int = 1, pool: str = "default", trials: int = TRIALS_A_JOB
 ) -> None:
-    """Adds ``count`` trials that wait, ``trials`` in each experiment. ``first``: the number of the first experiment."""
+    """Adds ``count`` waiting trials, ``trials`` in each experiment. ``first``: the number of the first experiment."""
     experiments = range(first, first + (count + trials - 1) // trials)
     _insert(connection, JobRow, (_job(number, pool) for number in experiments))
     _insert(connection, ExperimentRow, (_experiment(number, pool) for number in experiments))
@@ -49,7 +49,8 @@ def fill(
 
 
 def use_config_of(connection: Connection, experiment_id: int) -> None:
-    """Gives all experiments the configuration of one that was created, so that their searches and trials go on."""
+    """Gives all experiments the configuration of an experiment that was created, so that their searches and trials
+    continue."""
     table = table_of(ExperimentRow)
     names = ("config", "original_config", "searcher_type")
     own = connection.execute(select(*(table.c[name] for name in names)).where(table.c.id == experiment_id)).one()
@@ -65,7 +66,7 @@ def end_all(connection: Connection) -> None:
 
 
 def run_all(connection: Connection, agent_id: str) -> None:
-    """Lets all allocations run on an agent, each in a container with a slot of its own."""
+    """Makes all allocations run on an agent, each in a container with one slot."""
     allocations = table_of(AllocationRow)
     ids = list(connection.scalars(select(allocations.c.id).order_by(allocations.c.id)))
     running = {"state": AllocationState.RUNNING, "placed_at": START, "ready_at": START}

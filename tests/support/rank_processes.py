@@ -1,4 +1,4 @@
-"""Ranks on this machine that no launcher starts: their environment, their start and their output."""
+"""Ranks on this machine that no launcher starts: their environment, start and output."""
 
 import os
 import re
@@ -14,18 +14,19 @@ _PREFIX = re.compile(r"^\[\d+\]<std(?:out|err)>:", re.MULTILINE)
 
 
 def free_port() -> int:
-    """A port that nobody listens at now."""
+    """Returns a port on which no process listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def environment(**more: str) -> dict[str, str]:
-    """One thread a rank, this Python first on PATH, and nothing of a task or a launcher around this process."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "USE_", "HOROVOD_"))}
-    search = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
+    """Returns an environment with one thread per rank and this Python first on PATH, without variables of a task or
+    launcher."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "USE_", "HOROVOD_"))}
+    search = f"{Path(sys.executable).parent}{os.pathsep}{inherited.get('PATH', '')}"
     variables = {"PATH": search, "PYTHONPATH": python_path(), "OMP_NUM_THREADS": "1", "DS_ACCELERATOR": "cpu"}
-    return {**kept, **variables, **more}
+    return {**inherited, **variables, **more}
 
 
 def start(argv: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> subprocess.Popen[str]:
@@ -41,7 +42,8 @@ def start(argv: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> s
 
 
 def finish(child: "subprocess.Popen[str]", *, code: int | None = 0) -> str:
-    """What all ranks wrote, without a launcher's prefixes; ``code`` is the expected exit code."""
+    """Waits for the end and returns the output of all ranks without a launcher's prefixes. ``code``: the expected exit
+    code."""
     out, _ = child.communicate(timeout=360)
     text = _PREFIX.sub("", out)
     assert code is None or child.returncode == code, text
@@ -49,7 +51,7 @@ def finish(child: "subprocess.Popen[str]", *, code: int | None = 0) -> str:
 
 
 def by_hand(size: int, words: Sequence[str], *, folder: Path, **environ: str) -> "list[subprocess.Popen[str]]":
-    """Ranks of one container without a launcher, which would import torch first."""
+    """Starts the ranks of one container without a launcher, which would import torch first."""
     port = str(free_port())
     return [
         start(

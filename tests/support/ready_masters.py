@@ -1,8 +1,8 @@
-"""Masters of which each is forked from a process that has imported all that a master is made of.
+"""Masters that are forked from a process that has already imported the master's modules.
 
-For a test that kills and starts some dozens of them, one after the other: each start goes without its imports, and what
-is killed is a whole process all the same. Run as a program, it reads JSON of ``argv`` and ``log``, a line for each
-master; it writes the master's pid, and its exit code once it has ended.
+They are for tests that kill and start dozens of masters one after another. Each start saves its imports, and each
+master is still a whole process. Run as a program, it reads a line of JSON with ``argv`` and ``log`` for each master,
+writes the master's pid, and writes its exit code after it has ended.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from typing import Any
 
 
 class Forked:
-    """What a test asks of a ``subprocess.Popen``, for the child of another process."""
+    """The child of another process, with the methods of ``subprocess.Popen`` that tests use."""
 
     def __init__(self, parent: subprocess.Popen[bytes], order: dict[str, object]) -> None:
         assert parent.stdin is not None
@@ -50,10 +50,10 @@ class Forked:
 
 
 class ReadyMasters:
-    """Called like a program is spawned; the next one only after the last has ended."""
+    """Starts a master when called, like ``spawned``. Start the next one only after the last has ended."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        # Without a buffer, so that what ``select`` sees is all that was not yet read.
+        # Unbuffered, so that ``select`` reports all unread data.
         self._parent = subprocess.Popen(
             [sys.executable, "-P", __file__],
             stdin=subprocess.PIPE,
@@ -73,7 +73,7 @@ class ReadyMasters:
         if self._last is not None:
             self._last.kill()
             self._last.wait(60)
-        with self._parent as parent:  # its pipes are closed, and then it ends
+        with self._parent as parent:  # closes its pipes, which ends it
             pass
         assert parent.returncode == 0
 

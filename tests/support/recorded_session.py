@@ -1,7 +1,7 @@
-"""A session with a real Determined, made again: the same calls, with the same history between them.
+"""Repeats a recorded session with a real Determined: the same calls, with the same events between them.
 
-Experiment 1 completes, 2 is a search of three trials, 3 fails, 4 is paused and killed; a command is run.
-``tests/support/keep_answers.py`` says where the recorded calls come from.
+Experiment 1 completes, 2 is a search with three trials, 3 fails, 4 is paused and killed; a command is run.
+``tests/support/keep_answers.py`` describes the source of the recorded calls.
 """
 
 import json
@@ -27,7 +27,7 @@ LONG = FAILING | {"name": "long", "entrypoint": "python3 train.py", "hyperparame
 
 @dataclass
 class Answered:
-    """A recorded call and what this master answered to it."""
+    """A recorded call and this master's answer to it."""
 
     noun: str
     recorded: dict[str, Any]
@@ -37,7 +37,7 @@ class Answered:
 
 @dataclass
 class Session:
-    """``answered`` grows with each recorded call that is made."""
+    """The repeated session. ``answered`` holds each recorded call after it was made."""
 
     cluster: Cluster
     agent: FakeAgent
@@ -86,18 +86,18 @@ class Session:
         return value
 
     async def start(self, trial: int) -> None:
-        """The agent starts what the master desires for this trial."""
+        """Waits until the master desires a container for this trial."""
 
-        async def found() -> DesiredContainer | None:
+        async def container_of_trial() -> DesiredContainer | None:
             desired = await self.agent.desired()
             of_trial = [w for w in desired if w.spec and w.spec.environment.get("DET_TRIAL_ID") == str(trial)]
             return of_trial[0] if of_trial else None
 
-        self.desired[trial] = await eventually(found)
+        self.desired[trial] = await eventually(container_of_trial)
         await self.agent.run(self.desired[trial])
 
     async def report(self, trial: int, steps: range) -> None:
-        """Metrics at each step; a validation and a checkpoint each 5 steps; a line of output a step."""
+        """Reports metrics at each step, a validation and a checkpoint every 5 steps, and one line of output per step."""
         desired = self.desired[trial]
         assert desired.spec is not None
         task = self.cluster.as_task(desired.allocation_id)
@@ -142,8 +142,8 @@ class Session:
         await eventually(reached)
 
 
-async def made_again(cluster: Cluster) -> Session:
-    """Makes all recorded calls in their order."""
+async def repeat_session(cluster: Cluster) -> Session:
+    """Makes all recorded calls in order."""
     now = datetime.now(UTC)
     slots = [SlotFacts(id=i, kind="cpu", brand="Artificial", uuid=f"slot-{i}") for i in range(2)]
     await cluster.master.agents.welcome(Hello(agent_id=AGENT, hostname="host", slots=slots))
@@ -204,8 +204,8 @@ async def _first_experiment(session: Session) -> None:
     await session.is_in(1, "COMPLETED")
 
     async def first_is_deleted() -> bool:
-        shown = await session.cluster.get(f"/api/v1/checkpoints/{checkpoint_uuid(105)}")
-        return bool(shown["checkpoint"]["state"] == "STATE_DELETED")
+        answer = await session.cluster.get(f"/api/v1/checkpoints/{checkpoint_uuid(105)}")
+        return bool(answer["checkpoint"]["state"] == "STATE_DELETED")
 
     await eventually(first_is_deleted)
 
@@ -225,8 +225,8 @@ async def _searches(session: Session) -> None:
         await session.report(trial, range(1, 11))
 
     async def is_indexed() -> bool:
-        found = (await cluster.post("/api/v1/experiments-search", {})).json()["experiments"]
-        return all(each["bestTrial"]["summaryMetrics"] for each in found if each["experiment"]["id"] in (1, 2))
+        results = (await cluster.post("/api/v1/experiments-search", {})).json()["experiments"]
+        return all(result["bestTrial"]["summaryMetrics"] for result in results if result["experiment"]["id"] in (1, 2))
 
     await eventually(is_indexed)
     await session.calls("experiments", 13, 14)
@@ -285,8 +285,8 @@ async def _commands(session: Session) -> None:
     await session.agent.exit(desired)
 
     async def has_ended() -> bool:
-        shown = (await session.cluster.get(f"/api/v1/commands/{command}"))["command"]
-        return bool(shown["state"] == "STATE_TERMINATED")
+        command_now = (await session.cluster.get(f"/api/v1/commands/{command}"))["command"]
+        return bool(command_now["state"] == "STATE_TERMINATED")
 
     await eventually(has_ended)
     await session.calls("commands", 9)
@@ -313,7 +313,7 @@ async def _continued(session: Session) -> None:
 
 
 def compared(session: Session) -> Iterator[tuple[Answered, list[str]]]:
-    """Each call that was made, with what its answer differs in."""
+    """Yields each call that was made, with the differences between its answers."""
     for created in session.answered:
         call = template_of(created.recorded["call"])
         theirs = created.recorded["status"]

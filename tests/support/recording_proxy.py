@@ -1,4 +1,4 @@
-"""A reverse proxy that keeps what passes: the requests of a client that is watched and never read.
+"""A reverse proxy that records the requests of a client and their answers.
 
 ``python -m tests.support.recording_proxy MASTER_URL FILE`` prints its own address and appends one JSON line for each
 exchange. In a test: ``with recording(url) as proxy``.
@@ -19,7 +19,7 @@ _HOP = {"connection", "transfer-encoding", "content-length", "keep-alive", "host
 
 @dataclass
 class Exchange:
-    """One request as it was sent, and what came back. ``target`` is path and query."""
+    """One request as it was sent, and its answer. ``target``: path and query."""
 
     method: str
     target: str

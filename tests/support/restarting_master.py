@@ -1,4 +1,4 @@
-"""A master of canned answers that goes away and comes back at the same address."""
+"""A master with scripted answers that stops and starts again at the same address."""
 
 import io
 import json
@@ -11,9 +11,10 @@ from typing import Any
 
 
 class RestartingMaster:
-    """``answers["GET /path"]`` makes an answer: JSON, or an iterator of log lines, which is streamed.
+    """Answers requests from a table. ``answers["GET /path"]`` returns JSON, or an iterator of log lines, which is
+    streamed.
 
-    An answer may call :meth:`stop`. It is then still delivered: whole, or cut inside its last line if ``cuts`` is set.
+    An answer may call :meth:`stop`. It is still delivered: whole, or cut inside its last line if ``cuts`` is set.
     """
 
     def __init__(self) -> None:
@@ -28,7 +29,7 @@ class RestartingMaster:
         self.url = f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Listens, at the same port each time."""
+        """Starts to listen, at the same port each time."""
         server = ThreadingHTTPServer(("127.0.0.1", self._port), self._handler())
         server.daemon_threads = True
         server.block_on_close = False
@@ -38,7 +39,7 @@ class RestartingMaster:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
 
     def stop(self) -> None:
-        """Stops listening; afterwards connections are refused, and open ones end with their answer."""
+        """Stops listening: refuses new connections, and closes open ones after their answer."""
         server, self._server, self.is_up = self._server, None, False
         if server is not None:
             server.shutdown()
@@ -52,7 +53,7 @@ class RestartingMaster:
 
             def _serve(self) -> None:
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                if not master.is_up:  # a connection that was kept open ends with its server
+                if not master.is_up:  # a connection that was kept open is closed with its server
                     self.close_connection = True
                     return
                 path = re.sub("[0-9a-f]{64}", "{}", self.path.partition("?")[0])
@@ -93,7 +94,7 @@ class RestartingMaster:
 
 @contextmanager
 def restarting() -> Iterator[RestartingMaster]:
-    """A master that is stopped at the end of the block."""
+    """Yields a master and stops it at the end of the block."""
     master = RestartingMaster()
     try:
         yield master
@@ -101,8 +102,8 @@ def restarting() -> Iterator[RestartingMaster]:
         master.stop()
 
 
-class RestartWhenToldLost(io.StringIO):
-    """Standard error of a command: brings the master back when the command says that it waits for it."""
+class RestartWhenReportedLost(io.StringIO):
+    """Standard error of a command. Starts the master again when the command prints that it waits for the master."""
 
     def __init__(self, master: RestartingMaster) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A cluster in which something of everything has happened."""
+"""A cluster with at least one object of every kind."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ CHECKPOINT = "7f6d4a0e-8a54-4a86-a47b-3a3d1f0a4f2b"
 
 @dataclass
 class LivedIn:
-    """Ids of the one trial that runs, by the names that paths and bodies ask for."""
+    """Ids of the running trial and the objects around it, by the parameter names of paths and bodies."""
 
     played: FakeAgent
     desired: DesiredContainer
@@ -24,7 +24,7 @@ class LivedIn:
     allocation: str
     container: str
     command: str
-    """An ended command: nothing runs for it."""
+    """An ended command without processes."""
     job: str
     """The job of the experiment."""
     checkpoint: str = CHECKPOINT
@@ -33,12 +33,12 @@ class LivedIn:
     username: str = "admin"
 
     async def end(self) -> None:
-        """The container ends, as its agent would say."""
+        """Reports the exit of the container, as its agent would."""
         await self.played.exit(self.desired)
 
     def for_path(self, name: str) -> str:
-        """What ``{name}`` of a path template stands for."""
-        named: dict[str, Any] = {
+        """Returns the value for ``{name}`` in a path template."""
+        values: dict[str, Any] = {
             "experimentId": self.experiment,
             "experiment_id": self.experiment,
             "id": self.trial,
@@ -54,7 +54,7 @@ class LivedIn:
             "userId": self.user,
             "username": self.username,
         }
-        return str(named[name])
+        return str(values[name])
 
 
 async def live_in(cluster: Cluster) -> LivedIn:
@@ -89,15 +89,15 @@ async def live_in(cluster: Cluster) -> LivedIn:
 
 
 async def _ended_command(cluster: Cluster) -> str:
-    """Launches a command that has to wait, kills it, and waits for its end."""
+    """Launches a command that has to wait for slots, kills it, and waits for its end."""
     answer = await cluster.post("/api/v1/commands", {"config": {"entrypoint": ["true"], "resources": {"slots": 2}}})
     assert answer.status_code == 200, answer.text
     command = str(answer.json()["command"]["id"])
     assert (await cluster.post(f"/api/v1/commands/{command}/kill", {})).status_code == 200
 
     async def has_ended() -> bool:
-        shown = (await cluster.get(f"/api/v1/commands/{command}"))["command"]
-        return bool(shown["state"] == "STATE_TERMINATED")
+        command_now = (await cluster.get(f"/api/v1/commands/{command}"))["command"]
+        return bool(command_now["state"] == "STATE_TERMINATED")
 
     await eventually(has_ended)
     return command

@@ -1,4 +1,4 @@
-"""Curves asked for, packed and stored by hand; and the expected answer, computed without any packing."""
+"""Requests curves, packs and stores series directly, and computes expected answers without packing."""
 
 import asyncio
 import json
@@ -18,16 +18,16 @@ Point = tuple[int, int, float, float | None]
 """Steps, microseconds, value, epoch."""
 
 
-async def series(cluster: Cluster, **asked: Any) -> dict[str, Any]:
-    body = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "x": "batches", **asked}
+async def series(cluster: Cluster, **fields: Any) -> dict[str, Any]:
+    body = {"trialIds": [1], "metrics": [{"group": "training", "name": "loss"}], "x": "batches", **fields}
     answer = await cluster.post("/detent/series", body)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    curves: dict[str, Any] = answer.json()
+    return curves
 
 
 async def packing(cluster: Cluster, *, least: int = packs.MIN_POINTS, least_at_end: int = 1, steps: int = 1000) -> None:
-    """Packs what there is of at least so many reports, or at the end of a trial; ``steps`` cuts it short."""
+    """Packs the series with at least so many reports, or those of ended trials. ``steps``: maximum number of ticks."""
     work = packs.SeriesPacker(cluster.master.database, lambda: 0, least=least, least_at_end=least_at_end)
     for _ in range(steps):
         if await work.tick() is None:
@@ -35,8 +35,8 @@ async def packing(cluster: Cluster, *, least: int = packs.MIN_POINTS, least_at_e
 
 
 async def store(cluster: Cluster, points: Sequence[Point], *, name: str = "loss") -> None:
-    """Reports of trial 1, run 1, past the writer: it forgets nothing that it would have known. Beside the event loop,
-    which may have a transaction of the master's to end before this one can begin."""
+    """Stores reports of trial 1, run 1, in the database, bypassing the writer, which keeps no state of them. Runs
+    outside the event loop, which may have to end a transaction of the master first."""
     rows = [
         (at, steps, json.dumps({name: outward(value)} | ({} if epoch is None else {"epochs": epoch})))
         for steps, at, value, epoch in points
@@ -51,19 +51,19 @@ async def store(cluster: Cluster, points: Sequence[Point], *, name: str = "loss"
 def oracle(
     points: Sequence[Point], x: Any = "batches", start: Any = None, end: Any = None, maxPoints: int = 500
 ) -> tuple[list[int], list[float], list[str], int]:
-    """Batches, times, values and the count of an answer, from all points at once."""
+    """Returns batches, times, values and the count of the expected answer, computed from all points at once."""
     whole = Points()
     for steps, at, value, epoch in points:
         whole.add(steps, at, math.nan if epoch is None else epoch, value)
     scale = 1_000_000 if x == "time" else 1
     bounds = [None if bound is None else bound * scale for bound in (start, end)]
     chunks = [whole.part(i, i + SIZE) for i in range(0, len(whole), SIZE)]
-    asked = [inside(chunk, x, *bounds) for chunk in chunks]
-    count = sum(map(len, asked))
+    selected = [inside(chunk, x, *bounds) for chunk in chunks]
+    count = sum(map(len, selected))
     factor = factor_for(count, maxPoints)
     reduced = Points()
-    for chunk, some in zip(chunks, asked, strict=True):
+    for chunk, some in zip(chunks, selected, strict=True):
         reduced.extend(reduce(chunk, factor, some))
-    left = thin(reduced, x, maxPoints)
-    times = [at / 1_000_000 for at in left.times]
-    return list(left.batches), times, [str(outward(value)) for value in left.values], count
+    thinned = thin(reduced, x, maxPoints)
+    times = [at / 1_000_000 for at in thinned.times]
+    return list(thinned.batches), times, [str(outward(value)) for value in thinned.values], count

@@ -1,6 +1,7 @@
-"""Run by each of four workers on two machines: what sharded checkpoints do, scenario by scenario.
+"""Runs in each of four workers on two machines: scenarios of sharded checkpoints.
 
-Arguments: a ``checkpoint_storage`` section as JSON and a scratch folder. Writes a line ``OUT`` + JSON of scenario → result or error.
+Arguments: a ``checkpoint_storage`` section as JSON and a scratch folder. Writes a line ``OUT`` + JSON of scenario →
+result or error.
 """
 
 import json
@@ -35,7 +36,7 @@ STEPS = {"steps_completed": 1}
 
 
 def own(**files):
-    """A fresh folder of this worker's with ``files``."""
+    """Returns a new folder of this worker with ``files``."""
     folder = SCRATCH / f"{me}-{len(list(SCRATCH.glob(f'{me}-*')))}"
     for name, text in files.items():
         path = folder / name.replace("__", "/")
@@ -46,7 +47,7 @@ def own(**files):
 
 
 def in_bucket():
-    """Keys without the bucket's own path."""
+    """Returns the keys of all objects without the path of the bucket."""
     return [key[len(BUCKET.root) + 1 :] for key in open_filesystem(CONFIG).find(BUCKET.root)]
 
 
@@ -58,7 +59,7 @@ def stored(uuid):
     return {p.relative_to(STORE / uuid).as_posix(): p.read_text() for p in (STORE / uuid).rglob("*") if p.is_file()}
 
 
-def kept(uuid):
+def data_files(uuid):
     return {name: text for name, text in stored(uuid).items() if not name.startswith((".hashes", "metadata"))}
 
 
@@ -74,7 +75,7 @@ def write(metadata=STEPS, **files):
 def a_file_each():
     uuid = write(metadata={**STEPS, "by": {me: rank}}, **{f"{me}.bin": me, "sub__same": "same"})
     peers.allgather(None)
-    return [kept(uuid), json.loads(stored(uuid)["metadata.json"]), len(reported)]
+    return [data_files(uuid), json.loads(stored(uuid)["metadata.json"]), len(reported)]
 
 
 def different_content():
@@ -112,11 +113,11 @@ def uploaded():
     folder = None if rank == 3 else own(**{f"{me}.bin": me, "skipped.tmp": me})
     uuid = checkpoint.upload(folder, STEPS, shard=True, selector=lambda name: not name.endswith(".tmp"))
     peers.allgather(None)
-    return kept(uuid)
+    return data_files(uuid)
 
 
 def uploaded_from_one_folder():
-    """Both workers of machine 0 name one folder and want different files of it."""
+    """Uploads different files of one folder from both workers of machine 0."""
     shared = SCRATCH / "shared"
     if rank == 0:
         own_files = {"zero": "0", "one": "1", "two": "2"}
@@ -127,11 +128,11 @@ def uploaded_from_one_folder():
     folder = shared if peers.cross_rank == 0 else None
     uuid = checkpoint.upload(folder, STEPS, shard=True, selector=lambda name: name == ("zero", "one")[rank % 2])
     peers.allgather(None)
-    return kept(uuid)
+    return data_files(uuid)
 
 
 class Twins:
-    """Two machines whose folders have the same device and inode numbers."""
+    """Gives the folders of two machines the same device and inode numbers."""
 
     def stat(self, path):
         return SimpleNamespace(st_dev=1, st_ino=1)
@@ -189,19 +190,19 @@ def downloads():
 
 def restores():
     uuid = write(**{f"{me}.bin": me})
-    seen = []
+    results = []
     with checkpoint.restore_path(uuid) as path:
-        seen.append([path == STORE / uuid, (path / f"{me}.bin").read_text()])
+        results.append([path == STORE / uuid, (path / f"{me}.bin").read_text()])
     with checkpoint.restore_path(uuid, selector=lambda name: name == f"{me}.bin") as path:
-        seen.append(sorted(os.listdir(path)))
+        results.append(sorted(os.listdir(path)))
         shared = str(path)
-    peers.allgather(None)  # the one that made it removes it
-    seen.append(os.path.exists(shared))
+    peers.allgather(None)  # the worker that created the folder removes it
+    results.append(os.path.exists(shared))
     mode = core.DownloadMode.NoSharedDownload
-    if rank == 1:  # nobody else needs to call
+    if rank == 1:  # the other workers need not call it
         with checkpoint.restore_path(uuid, mode, selector=lambda name: name == f"{me}.bin") as path:
-            seen.append([sorted(os.listdir(path)), (path / f"{me}.bin").read_text()])
-    return [shared, seen]
+            results.append([sorted(os.listdir(path)), (path / f"{me}.bin").read_text()])
+    return [shared, results]
 
 
 def restore_of_nothing():
@@ -222,12 +223,12 @@ def folders_differ():
 
 
 def chief_looks_when_all_are_done():
-    """What is left of the folders of workers when the chief looks for their files."""
-    looked, left = SCRATCH / "looked", []
+    """Returns the folders of workers that remain when the chief checks their files."""
+    looked, leftovers = SCRATCH / "looked", []
     see, rmtree = _sharding._see, _sharding.shutil.rmtree
 
     def look(target, expected):
-        left.extend(name for name in os.listdir(target) if name.startswith(".rank-"))
+        leftovers.extend(name for name in os.listdir(target) if name.startswith(".rank-"))
         looked.touch()
         see(target, expected)
 
@@ -242,11 +243,11 @@ def chief_looks_when_all_are_done():
         write(a="1")
     finally:
         _sharding._see, _sharding.shutil = see, shutil
-    return left
+    return leftovers
 
 
 def listed():
-    """What is in the storage, half-written checkpoints included."""
+    """Returns the names of all checkpoints in the storage, unfinished ones included."""
     if BUCKET:
         return {key.partition("/")[0] for key in in_bucket()}
     return set(os.listdir(STORE)) if STORE.exists() else set()

@@ -14,12 +14,13 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm.sh"
 NODES = 2
 _FIRST_PORTS = range(20017, 32000, 10)
-"""Below the ports that the kernel gives to connections."""
+"""Below the ephemeral ports of the kernel."""
 
 
 @dataclass(frozen=True)
 class Slurm:
-    """``environment`` is what its clients need: ``subprocess.run(["sbatch", …], env=os.environ | slurm.environment)``."""
+    """A running Slurm. Its clients need ``environment``: ``subprocess.run(["sbatch", …], env=os.environ |
+    slurm.environment)``."""
 
     folder: Path
 
@@ -28,21 +29,21 @@ class Slurm:
         return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def command(self, *argv: str) -> str:
-        """Runs a client of Slurm, such as ``squeue``, and returns what it printed."""
+        """Runs a client of Slurm, such as ``squeue``, and returns its output."""
         environment = os.environ | self.environment
         return subprocess.run(argv, env=environment, check=True, capture_output=True, text=True).stdout
 
     def pids(self, job: str) -> list[int]:
         """Returns the processes of the tasks of a job, without its script."""
         id_of = {words[0]: words[1] for line in self._queue() if len(words := line.split()) == 2}
-        found = []
+        rows = []
         for node in range(1, NODES + 1):
-            # It fails where the node has no job.
+            # It fails if the node has no job.
             argv = ["scontrol", "listpids", id_of.get(job, job), f"node{node}"]
             environment = os.environ | self.environment
             listed = subprocess.run(argv, env=environment, check=False, capture_output=True, text=True).stdout
-            found += [line.split() for line in listed.splitlines()[1:]]
-        return [int(pid) for pid, _, step, *_ in found if step.isdigit()]
+            rows += [line.split() for line in listed.splitlines()[1:]]
+        return [int(pid) for pid, _, step, *_ in rows if step.isdigit()]
 
     def cancel_all(self) -> None:
         self.command("scancel", "--user=root")
@@ -68,14 +69,15 @@ def running_slurm(folder: Path) -> Iterator[Slurm]:
 
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """One Slurm for the session; tests with it have ``@pytest.mark.xdist_group("slurm")``, and so are on one worker."""
+    """Yields one Slurm for the session. Its tests need ``@pytest.mark.xdist_group("slurm")``, so that one worker runs
+    all."""
     with running_slurm(tmp_path_factory.mktemp("slurm")) as running:
         yield running
 
 
 def _free_ports(count: int) -> int:
-    """Returns the first of ``count`` ports in a row that nobody listens at."""
-    return next(first for first in _FIRST_PORTS if all(_is_free(first + each) for each in range(count)))
+    """Returns the first of ``count`` consecutive ports on which no process listens."""
+    return next(first for first in _FIRST_PORTS if all(_is_free(first + offset) for offset in range(count)))
 
 
 def _is_free(port: int) -> bool:

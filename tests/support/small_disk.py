@@ -12,13 +12,13 @@ FILLER = "filler"
 
 
 class SmallDisk:
-    """A mounted tmpfs. Its content goes when it is unmounted."""
+    """A mounted tmpfs. Its content is lost when it is unmounted."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def fill(self) -> None:
-        """Takes all space that is left."""
+        """Uses all remaining space."""
         with open(self.path / FILLER, "ab", buffering=0) as file:
             for size in (1 << 20, 1 << 12, 1):
                 with contextlib.suppress(OSError):
@@ -27,24 +27,24 @@ class SmallDisk:
         assert self.free_bytes == 0
 
     def free(self) -> None:
-        """Gives the space back."""
+        """Removes the filler."""
         (self.path / FILLER).unlink()
 
     @property
     def free_bytes(self) -> int:
-        found = os.statvfs(self.path)
-        return found.f_bavail * found.f_frsize
+        stats = os.statvfs(self.path)
+        return stats.f_bavail * stats.f_frsize
 
 
 @contextlib.contextmanager
 def small_disk(path: Path, size: str = "64m") -> Iterator[SmallDisk]:
-    """Mounts a disk of this size at ``path``, an empty folder below a test's own. Fails where mounting is not allowed."""
+    """Mounts a disk of this size at ``path``, which must not exist. Fails where mounting is not allowed."""
     path.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(path)], check=True)
     try:
         yield SmallDisk(path)
     finally:
-        # Lazily: a process of the test that is just ending may still have a file open.
+        # Lazily: a process of the test that is about to end may still have a file open.
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 

@@ -1,4 +1,4 @@
-"""A program that holds its data folder as ``det-agent`` does, and does nothing else until it is asked to end."""
+"""A program that locks its data folder like ``det-agent`` and then only waits for SIGTERM."""
 
 import signal
 import sys

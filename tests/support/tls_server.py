@@ -1,4 +1,4 @@
-"""A small server that answers by TLS, and certificates for it."""
+"""A small TLS server, and certificates for it."""
 
 import contextlib
 import ssl
@@ -16,7 +16,7 @@ ANSWER = b'{"token": "T"}'
 
 @dataclass(frozen=True)
 class Pair:
-    """The files of a certificate and of its key."""
+    """Paths of a certificate and its key."""
 
     certificate: Path
     key: Path
@@ -24,10 +24,10 @@ class Pair:
 
 def written_pair(folder: Path, *names: str, age_days: int = 0, days: int = 30) -> Pair:
     """Writes a self-signed pair that is ``age_days`` old and valid for ``days``."""
-    created, key = make_pair(names or ("127.0.0.1",), datetime.now(UTC) - timedelta(days=age_days), days=days)
+    certificate, key = make_pair(names or ("127.0.0.1",), datetime.now(UTC) - timedelta(days=age_days), days=days)
     folder.mkdir(parents=True, exist_ok=True)
     pair = Pair(folder / "master.crt", folder / "master.key")
-    pair.certificate.write_bytes(created)
+    pair.certificate.write_bytes(certificate)
     pair.key.write_bytes(key)
     return pair
 
@@ -53,7 +53,7 @@ class _QuietServer(ThreadingHTTPServer):
     refused = 0
 
     def handle_error(self, *_: object) -> None:
-        """A client that ends the handshake is what the tests are about."""
+        """Counts a refused handshake instead of printing it."""
         self.refused += 1
 
     def finish_request(self, request: ssl.SSLSocket, client_address: object) -> None:  # type: ignore[override]

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 T = TypeVar("T")
 
-SLOWEST = 4  # times: how much slower a machine may be than the one on which a limit was chosen
+SLOWEST = 4  # how many times slower a machine may be than the one for which a limit was chosen
 POLL_SECONDS = 0.01
 MAX_POLL_SECONDS = 0.3
 
@@ -31,7 +31,8 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], *, within: float
 def wait_until(condition: Callable[[], T | None], *, within: float = 30.0, what: str | Callable[[], str] = "") -> T:
     """Returns the first true value of ``condition``, for tests and support code without an event loop.
 
-    Fails the test after four times ``within`` seconds; ``what`` names the condition then, or tells it.
+    Fails the test after four times ``within`` seconds. ``what``: a description of the condition, or a function that
+    returns one.
     """
     began = time.monotonic()
     while True:
@@ -42,5 +43,5 @@ def wait_until(condition: Callable[[], T | None], *, within: float = 30.0, what:
         if waited >= SLOWEST * within:
             description = what if isinstance(what, str) else what()
             raise AssertionError(f"{description or 'it'} did not come true within {waited:.0f} s")
-        # A long wait asks less often: frequent questions would slow down what they wait for.
+        # A long wait polls less often: frequent polling would slow down the awaited work.
         time.sleep(min(POLL_SECONDS + waited / 10, MAX_POLL_SECONDS))

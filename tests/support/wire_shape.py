@@ -1,6 +1,6 @@
-"""Whether an answer has the shape that the official client's bindings index: ``tests/integration/wire_answers.json``.
+"""Compares answers with the shapes that the official client's bindings read: ``tests/integration/wire_answers.json``.
 
-A field ``name?`` may be null, but its key is there as well: this master emits every key.
+A field ``name?`` may be null, but its key must be present: this master writes every key.
 """
 
 import json
@@ -9,30 +9,30 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parent.parent / "integration"
-_TOLD: dict[str, Any] = json.loads((TESTS / "wire_answers.json").read_text())
-ANSWERS: dict[str, str] = _TOLD["answers"]
-TYPES: dict[str, dict[str, str]] = _TOLD["types"]
-ENUMS: dict[str, list[str]] = _TOLD["enums"]
-"""Every value that the bindings know; any other is a ValueError in the client."""
+_BINDINGS: dict[str, Any] = json.loads((TESTS / "wire_answers.json").read_text())
+ANSWERS: dict[str, str] = _BINDINGS["answers"]
+TYPES: dict[str, dict[str, str]] = _BINDINGS["types"]
+ENUMS: dict[str, list[str]] = _BINDINGS["enums"]
+"""Every value that the bindings accept. The client raises ValueError for any other."""
 ONE_OF = {"v1WorkloadContainer"}
-"""Types of which a value has exactly one field; the keys of the others are absent."""
+"""Types whose values have exactly one field. The keys of the others are absent."""
 
 
 def operations() -> list[tuple[str, str, str, str]]:
-    """Tier, method, path and name of every operation that the bindings know."""
+    """Returns tier, method, path and name of every operation in the bindings."""
     lines = (TESTS / "wire_operations.txt").read_text().splitlines()
     return [tuple(line.split()) for line in lines]  # type: ignore[misc]
 
 
 def bodies(text: str) -> list[Any]:
-    """The answer, or the results of its lines where it is a stream, of which an empty one has none."""
+    """Returns the answer in a list, or the result of each line of a stream."""
     if not text or text.startswith('{"result"'):
         return [json.loads(line)["result"] for line in text.splitlines()]
     return [json.loads(text)]
 
 
 def faults(operation: str, body: Any) -> list[str]:
-    """What the client would stumble over in this answer to ``operation``."""
+    """Returns the differences between an answer to ``operation`` and the shape that the client expects."""
     spec = ANSWERS.get(operation)
     if spec is None:
         return [] if body == {} else [f"{operation}: {body!r}, not {{}}"]

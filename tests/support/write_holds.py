@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from determined_master.db.session import Database
 
 MAX_HOLD_SECONDS = 0.25
-"""No transaction holds the write lock for longer, however much somebody sends or stores."""
+"""Maximum time for which a transaction may hold the write lock, whatever is sent or stored."""
 
 SWITCH_SECONDS = 0.0005
-"""As the master sets it for its process: a thread that reads very many rows would hold up the others."""
+"""The value that the master sets for its process: with the default, a thread that reads many rows would delay the
+others."""
 
 
 @dataclass
 class Holds:
-    """Seconds that each hold took, and who held.
+    """Duration in seconds and task name of each hold.
 
-    A hold takes the smaller of its time by the clock, which other programs make longer on a busy machine, and the
-    processor time of this process, which its other threads make longer.
+    The duration is the smaller of wall-clock time, which grows on a busy machine, and the processor time of this
+    process, which its other threads increase.
     """
 
     seconds: list[tuple[float, str]] = field(default_factory=list)
@@ -37,8 +38,8 @@ class Holds:
 
 @contextlib.contextmanager
 def write_holds(database: Database) -> Iterator[Holds]:
-    """Measures all holds of the lock, also those of the group-commit writer, until left."""
-    found = Holds()
+    """Measures all holds of the lock inside the block, including those of the group-commit writer."""
+    holds = Holds()
     lock = database.write_lock
     acquire, release = lock.acquire, lock.release
     start: tuple[float, float] | None = None
@@ -50,17 +51,17 @@ def write_holds(database: Database) -> Iterator[Holds]:
         return True
 
     def measured_release() -> None:
-        if start is not None:  # else it was acquired before
+        if start is not None:  # otherwise the lock was acquired before the block
             seconds = min(time.monotonic() - start[0], time.process_time() - start[1])
             task = asyncio.current_task()
-            found.seconds.append((seconds, task.get_name() if task else ""))
+            holds.seconds.append((seconds, task.get_name() if task else ""))
         release()
 
     vars(lock).update(acquire=measured_acquire, release=measured_release)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        yield found
+        yield holds
     finally:
         sys.setswitchinterval(usual)
         for name in ("acquire", "release"):

@@ -1,4 +1,4 @@
-"""A cluster whose agent runs tasks in containers of a real engine; all tests that use it run on one worker."""
+"""A cluster whose agent runs tasks in containers of a real engine. One worker runs all of its tests."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,14 +17,15 @@ DOCKER = ("--container-runtime", "docker")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs them all, for one test kills the engine. xdist has to see the marks, so they come first."""
+    """Assigns all tests to one worker, since one of them kills the engine. The marks must be set before xdist reads
+    them."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("container-engine"))
 
 
 class ContainerCluster(LiveCluster):
-    """A cluster with one agent, which runs containers."""
+    """A cluster with one agent that runs containers."""
 
     @property
     def label(self) -> str:
@@ -35,9 +36,9 @@ class ContainerCluster(LiveCluster):
         return containers(self.label)
 
     def start_containers(self, *arguments: str) -> None:
-        """Starts the agent, whose containers may get the folders of tests. ``arguments``: more of its settings."""
-        seen = (self.folder.parent, IDLE_COMPILER)
-        self.start_agent("agent-1", slots=2, arguments=(*DOCKER, *arguments), host_paths=seen)
+        """Starts the agent, whose containers may mount the folders of tests. ``arguments``: further settings."""
+        host_paths = (self.folder.parent, IDLE_COMPILER)
+        self.start_agent("agent-1", slots=2, arguments=(*DOCKER, *arguments), host_paths=host_paths)
 
     def mend(self) -> None:
         if self.master is None or not self.master.is_running:
@@ -67,18 +68,18 @@ def container_cluster(engine: None, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def boxes(container_cluster: ContainerCluster) -> ContainerCluster:
-    """The shared cluster of containers, whole again whatever a test before did to it."""
+    """Returns the shared cluster of containers after every process runs again."""
     container_cluster.mend()
     return container_cluster
 
 
 @pytest.fixture
 def in_container(boxes: ContainerCluster, tmp_path: Path) -> Callable[..., Experiment]:
-    """Creates an experiment whose container sees the folder of the gates and the tests' stand-in of the compiler."""
+    """Creates experiments whose containers mount the folder of the gates and the ``idle_compiler``."""
 
     def make(model: str = "digits", **changes: Any) -> Experiment:
-        seen = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
-        changes["bind_mounts"] = [*seen, *changes.pop("bind_mounts", [])]
+        mounts = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
+        changes["bind_mounts"] = [*mounts, *changes.pop("bind_mounts", [])]
         return create(boxes, MODELS[model], tmp_path, **changes)
 
     return make

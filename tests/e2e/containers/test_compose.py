@@ -1,4 +1,4 @@
-"""docker-compose brings up master, PostgreSQL and an agent; a second server joins by the printed command."""
+"""docker-compose starts master, PostgreSQL and an agent; a second server joins by the printed command."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import yaml
 from tests.support.compiler import IDLE_COMPILER
 from tests.support.compose import AGENT_IMAGE, POSTGRES_IMAGE, Compose, need_images
 from tests.support.container_engine import ROOT, TASK_IMAGE, containers, need_task_image, remove_containers
-from tests.support.live_launchers import bare, finals, launched
+from tests.support.live_launchers import example_under, finals, run_bare_launcher
 from tests.support.live_machines import Network, network
 from tests.support.live_models import DIGITS
 from tests.support.object_stores import Store, s3_store
@@ -31,7 +31,7 @@ _FINAL = re.compile(r"final parameters sha256: ([0-9a-f]{64})")
 
 
 class Lab:
-    """The services of docker-compose.yml, and the official client beside them."""
+    """The services of docker-compose.yml, and the official client for them."""
 
     def __init__(self, folder: Path, net: Network, store: Store) -> None:
         folder.chmod(0o755)
@@ -46,11 +46,11 @@ class Lab:
             "DETENT_SLOTS": "1",
             "DETENT_AGENT_DATA": str(self.data),
         }
-        # As the page says: the agent sees the folders that tasks mount.
+        # As documented, the agent mounts the folders that tasks mount.
         override = folder / "override.yml"
-        seen = [f"{path}:{path}" for path in (folder, IDLE_COMPILER)]
+        volumes = [f"{path}:{path}" for path in (folder, IDLE_COMPILER)]
         allowed = {"DET_AGENT_ALLOWED_HOST_PATHS": f"{folder},{IDLE_COMPILER}"}
-        override.write_text(yaml.safe_dump({"services": {"agent": {"volumes": seen, "environment": allowed}}}))
+        override.write_text(yaml.safe_dump({"services": {"agent": {"volumes": volumes, "environment": allowed}}}))
         self.compose = Compose(f"detent-test-{os.getpid()}", self.variables, "docker-compose.yml", override)
         self.url = f"http://{net.gateway}:{PORT}"
         self.folder = folder
@@ -69,7 +69,7 @@ class Lab:
         return official
 
     def add_server(self, folder: Path, socket: str) -> None:
-        """Does what a person does on the second machine: runs the printed command beside docker-compose.agent.yml."""
+        """Runs the printed command with docker-compose.agent.yml, as a person does on the second machine."""
         folder.mkdir()
         shutil.copy(ROOT / "docker-compose.agent.yml", folder)
         command = self.compose("exec", "-T", "master", "det-master", "add-agent", self.url)
@@ -90,11 +90,11 @@ class Lab:
         return int(self.compose.docker("exec", "--env", password, self.compose.container("database"), *words))
 
     def slots(self, official: OfficialCluster) -> int:
-        return sum(len(each["slots"]) for each in official.api.get("/api/v1/agents")["agents"])
+        return sum(len(agent["slots"]) for agent in official.api.get("/api/v1/agents")["agents"])
 
-    def config(self, gates: Path, *seen: Path, **changes: Any) -> dict[str, Any]:
-        """Digits in a container, with its checkpoints in the bucket."""
-        mounts = [{"host_path": str(path), "container_path": str(path)} for path in (*seen, gates, IDLE_COMPILER)]
+    def config(self, gates: Path, *folders: Path, **changes: Any) -> dict[str, Any]:
+        """Returns the configuration of the digits in a container with checkpoints in the bucket."""
+        mounts = [{"host_path": str(path), "container_path": str(path)} for path in (*folders, gates, IDLE_COMPILER)]
         config: dict[str, Any] = yaml.safe_load(DIGITS.configured(gates, bind_mounts=mounts))
         config["checkpoint_storage"] = self.store.config
         config["environment"]["environment_variables"] += self.store.environment_variables
@@ -141,20 +141,20 @@ def test_digits_outlive_the_kill_of_each_container_and_a_second_server_joins(
     until(lambda: not containers(f"detent.data={lab.data}"))
 
     second = lab.network.machines[0]
-    # By nsenter, for an engine needs the cgroups of /sys, which `ip netns exec` hides.
+    # Uses nsenter, since an engine needs the cgroups in /sys, which `ip netns exec` hides.
     prefix = ["nsenter", f"--net=/run/netns/{second.namespace}"]
     with own_engine(tmp_path_factory.mktemp("second") / "engine", (AGENT_IMAGE, TASK_IMAGE), prefix=prefix) as engine:
         lab.add_server(tmp_path / "second", engine.url.removeprefix("unix://"))
         until(lambda: lab.slots(official) == 2)
-        model = launched("torch_distributed", slots=2)
+        model = example_under("torch_distributed", slots=2)
         config = yaml.safe_load(model.configured(variables=lab.store.environment_variables))
-        both = official.create(
+        over_two_servers = official.create(
             config | {"name": "both", "checkpoint_storage": lab.store.config}, model.context(tmp_path / "both")
         )
-        official.reaches(both, "COMPLETED")
-        log = official.logs(both)
-        # Each server has one slot, so the two ranks were on both.
-        expected = bare("torch_distributed", "class", 2, lab.seed(both), tmp_path / "bare")
+        official.reaches(over_two_servers, "COMPLETED")
+        log = official.logs(over_two_servers)
+        # Each server has one slot, so each ran one of the two ranks.
+        expected = run_bare_launcher("torch_distributed", "class", 2, lab.seed(over_two_servers), tmp_path / "bare")
         assert finals(log.splitlines()) == expected.finals
 
 

@@ -1,4 +1,4 @@
-"""An engine without live-restore is stopped or killed, and takes its containers with it: trials resume."""
+"""Trials resume after an engine without live-restore was stopped or killed together with its containers."""
 
 import signal
 from collections.abc import Iterator
@@ -37,13 +37,13 @@ def cluster(engine_of_its_own: OwnEngine, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_trial_whose_engine_takes_its_container_along_resumes_and_loses_nothing(
+def test_a_trial_whose_container_ends_with_its_engine_resumes_and_loses_nothing(
     cluster: LiveCluster, engine_of_its_own: OwnEngine, tmp_path: Path, number: signal.Signals
 ) -> None:
     engine, gates = engine_of_its_own, tmp_path / "gates"
     environment = yaml.safe_load(SCRIPT.configured(gates))["environment"] | {"image": BASE_IMAGE}
     mounts = [{"host_path": str(tmp_path), "container_path": str(tmp_path)}]
-    # No restart is allowed: the end of an engine must not count as one.
+    # No restart is allowed, since the end of an engine must not count as one.
     config = {"environment": environment, "bind_mounts": mounts, "max_restarts": 0}
     experiment = create(cluster, SCRIPT, tmp_path, held=("step-0-1",), **config)
     experiment.at_gate("step-0-1")
@@ -54,9 +54,9 @@ def test_a_trial_whose_engine_takes_its_container_along_resumes_and_loses_nothin
     experiment.open_gate("step-0-1")
     experiment.ended()
     assert experiment.trials[0]["restarts"] == 0
-    # Attempts that began while no engine answered do not count either.
+    # Attempts that began while no engine answered must not count either.
     assert experiment.progress["runId"] >= 2
-    # The first attempt reported step 1 and saved no checkpoint: its report is archived, and each step counts once.
+    # The first attempt reported step 1 and saved no checkpoint. Its report is archived, so that each step counts once.
     counted = [report["totalBatches"] for report in experiment.reports("training") if not report["archived"]]
     assert sorted(counted) == [1, 2, 3]
     wait_until(lambda: not engine.containers, within=20, what="no container is left")

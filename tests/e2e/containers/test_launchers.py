@@ -1,4 +1,4 @@
-"""The launch layers over two agents whose tasks are containers of one engine, in the machine's own network."""
+"""The launch layers over two agents whose tasks run in containers of one engine, in the host network."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import yaml
 from tests.support.compiler import IDLE_COMPILER
 from tests.support.container_engine import TASK_IMAGE, containers, need_launchers_image, remove_containers
 from tests.support.live_cluster import LiveCluster
-from tests.support.live_launchers import Outcome, bare, launched, outcome_of, seed_of
+from tests.support.live_launchers import Outcome, example_under, outcome_of, run_bare_launcher, seed_of
 from tests.support.live_trials import Experiment, create
 from tests.support.waiting import wait_until
 
@@ -19,7 +19,7 @@ LONG_LAYERS = ("deepspeed", "horovod")
 
 
 class Pair(LiveCluster):
-    """Two agents with a slot each, on one engine."""
+    """Two agents with one slot each, on one engine."""
 
     @property
     def labels(self) -> list[str]:
@@ -27,7 +27,7 @@ class Pair(LiveCluster):
 
     @property
     def containers(self) -> list[list[str]]:
-        """Names of the containers, by agent."""
+        """Returns the names of the containers by agent."""
         return [containers(label) for label in self.labels]
 
     def no_container_left(self) -> None:
@@ -40,8 +40,8 @@ def pair(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pai
     try:
         cluster.start_master()
         for name in AGENTS:
-            seen = (cluster.folder.parent, IDLE_COMPILER)
-            cluster.start_agent(name, slots=1, arguments=("--container-runtime", "docker"), host_paths=seen)
+            host_paths = (cluster.folder.parent, IDLE_COMPILER)
+            cluster.start_agent(name, slots=1, arguments=("--container-runtime", "docker"), host_paths=host_paths)
         yield cluster
     finally:
         cluster.close()
@@ -54,10 +54,10 @@ def pause_and_finish(pair: Pair, tmp_path: Path) -> Callable[..., Experiment]:
     """Pauses a trial on both agents in the middle of training, activates it, and waits for its end."""
 
     def work(layer: str, image: str = TASK_IMAGE) -> Experiment:
-        seen = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
-        model = launched(layer, slots=2, held=True)
+        mounts = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
+        model = example_under(layer, slots=2, held=True)
         environment = yaml.safe_load(model.configured(tmp_path / "gates"))["environment"] | {"image": image}
-        changes = {"environment": environment, "bind_mounts": seen}
+        changes = {"environment": environment, "bind_mounts": mounts}
         experiment = create(pair, model, tmp_path, gates=("train-9",), **changes)
         experiment.at_gate("train-9", within=120)
         assert [len(names) for names in pair.containers] == [1, 1], "one container on each agent"
@@ -74,21 +74,25 @@ def pause_and_finish(pair: Pair, tmp_path: Path) -> Callable[..., Experiment]:
     return work
 
 
-def assert_same(found: Outcome, expected: Outcome) -> None:
-    assert len(found.finals) == 2
-    assert found.finals == expected.finals
-    assert list(found.validation.values()) == list(expected.validation.values())
+def assert_same(actual: Outcome, expected: Outcome) -> None:
+    assert len(actual.finals) == 2
+    assert actual.finals == expected.finals
+    assert list(actual.validation.values()) == list(expected.validation.values())
 
 
 def test_a_trial_over_two_agents_in_containers_pauses_and_ends_with_the_same_bits(pair, pause_and_finish, tmp_path):
     experiment = pause_and_finish("torch_distributed")
     seed = seed_of(pair, experiment)
-    assert_same(outcome_of(experiment), bare("torch_distributed", "class", 2, seed, tmp_path / "bare"))
+    assert_same(outcome_of(experiment), run_bare_launcher("torch_distributed", "class", 2, seed, tmp_path / "bare"))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("layer", LONG_LAYERS)
-def test_every_other_layer_does_the_same_in_an_image_that_holds_it(pair, pause_and_finish, tmp_path, layer):
-    """The image is the default one with deepspeed and horovod; the reference is the layer's own launcher."""
+def test_every_other_layer_pauses_and_ends_with_the_same_bits_in_an_image_that_holds_it(
+    pair, pause_and_finish, tmp_path, layer
+):
+    """Uses the default image with deepspeed and horovod. The reference is the layer's own launcher."""
     experiment = pause_and_finish(layer, image=need_launchers_image())
-    assert_same(outcome_of(experiment), bare(layer, "class", 2, seed_of(pair, experiment), tmp_path / "bare"))
+    assert_same(
+        outcome_of(experiment), run_bare_launcher(layer, "class", 2, seed_of(pair, experiment), tmp_path / "bare")
+    )

@@ -38,9 +38,9 @@ def test_digits_created_paused_and_activated_by_the_official_client_end_with_the
 ) -> None:
     gates = tmp_path / "gates"
     gates.mkdir()
-    (gates / GATE).write_text("preempted")  # the trial waits there until it is asked to leave
-    seen = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
-    config = yaml.safe_load(DIGITS.configured(gates, bind_mounts=seen))
+    (gates / GATE).write_text("preempted")  # the trial waits there until it is preempted
+    mounts = [{"host_path": str(path), "container_path": str(path)} for path in (tmp_path, IDLE_COMPILER)]
+    config = yaml.safe_load(DIGITS.configured(gates, bind_mounts=mounts))
     experiment = official.create(config, DIGITS.context(tmp_path / "context"))
     until((gates / f"{GATE}.here").exists)
     label = label_of(official)

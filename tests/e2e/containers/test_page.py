@@ -1,4 +1,4 @@
-"""The how-to page about containers, followed to the letter with a real engine."""
+"""The how-to page about containers works as written with a real engine."""
 
 from pathlib import Path
 

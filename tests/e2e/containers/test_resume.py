@@ -1,4 +1,4 @@
-"""In containers as in processes: paused, activated, killed anywhere, and the same bits as a straight run of a process."""
+"""Trials in containers that are paused or killed end with the same bits as a straight run without containers."""
 
 import os
 import signal
@@ -17,14 +17,14 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
 @pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="this run has no workers to share tests among")
 def test_all_tests_of_the_engine_run_on_one_worker(request):
-    """A test of this file kills the engine: no other may use it meanwhile."""
+    """A test of this file kills the engine, which no other test may use meanwhile."""
     in_group = "@container-engine"
     assert [
         item.nodeid for item in request.session.items if "/containers/" in item.nodeid and in_group not in item.nodeid
     ] == []
 
 
-def test_a_trial_in_a_container_is_paused_and_resumes_the_same(boxes, in_container, same_as_straight):
+def test_a_trial_in_a_container_is_paused_and_resumes_with_the_same_bits(boxes, in_container, same_as_straight):
     experiment = in_container(gates=("train-17",))
     experiment.at_gate("train-17")
     assert len(boxes.containers) == 1
@@ -36,7 +36,9 @@ def test_a_trial_in_a_container_is_paused_and_resumes_the_same(boxes, in_contain
     assert any("with image detent/cpu" in line for line in experiment.log)
 
 
-def test_a_killed_container_is_a_system_failure_and_the_trial_ends_the_same(boxes, in_container, same_as_straight):
+def test_a_killed_container_is_a_system_failure_and_the_trial_ends_with_the_same_bits(
+    boxes, in_container, same_as_straight
+):
     experiment = in_container()
     experiment.at_step(8)
     (name,) = boxes.containers
@@ -52,16 +54,16 @@ def test_a_container_removed_by_somebody_else_is_a_system_failure(boxes, in_cont
     (name,) = boxes.containers
     subprocess.run(["docker", "rm", "--force", name], check=True, capture_output=True)
     same_as_straight(experiment)
-    # The engine may show it ended before it is gone.
+    # The engine may report it as exited before it is removed.
     ends = ("the container was removed by another program", "its container with code 137")
     assert any(end in line for line in experiment.log for end in ends), experiment.log
     assert experiment.trials[0]["restarts"] == 0
 
 
-def test_a_killed_shim_in_a_container_leaves_nothing(boxes, in_container, same_as_straight):
+def test_a_killed_shim_in_a_container_leaves_no_container_and_counts_no_restart(boxes, in_container, same_as_straight):
     experiment = in_container()
     experiment.at_step(8)
-    # The first process of a container has the shim's command line too, and the shim below it.
+    # The first process of a container has the shim's command line as well; the shim is below it.
     (pid,) = {
         shim
         for first in live_processes.shims(boxes.folder / "agent-1")
@@ -95,12 +97,12 @@ def test_a_container_runs_on_while_the_master_is_killed(boxes, in_container, sam
 
 
 def test_a_container_runs_on_while_the_engine_is_killed(boxes, in_container, same_as_straight):
-    """The engine keeps containers alive (live-restore); its agent waits for it and finds the end."""
+    """The engine keeps containers alive (live-restore). The agent reconnects and reports their end."""
     experiment = in_container()
     experiment.at_step(5)
     pid = int(Path("/var/run/docker.pid").read_text())
     os.kill(pid, signal.SIGKILL)
-    # Until it is reaped: as long as its number is in use, no other engine starts.
+    # No other engine starts while the pid is in use, so wait until the process is reaped.
     wait_until(lambda: process_table.find(pid) is None, what="the engine has ended")
     need_engine()
     same_as_straight(experiment)
@@ -108,7 +110,7 @@ def test_a_container_runs_on_while_the_engine_is_killed(boxes, in_container, sam
     boxes.no_container_left()
 
 
-def test_a_container_that_nobody_knows_is_removed_by_the_next_agent(boxes):
+def test_the_next_agent_removes_a_container_without_a_record(boxes):
     boxes.agents["agent-1"].end(signal.SIGKILL)
     created = ["docker", "run", "--detach", "--label", boxes.label, "--label", "detent.agent=agent-1"]
     subprocess.run([*created, "detent-base:bookworm", "sleep", "600"], check=True, capture_output=True)

@@ -1,6 +1,6 @@
-"""A second model for resume: two optimizers in turn, BatchNorm, state in a callback and in a reducer.
+"""A second model for tests of resume: alternating optimizers, BatchNorm, and state in a callback and in a reducer.
 
-Written before the trainer, from the public interface alone, and not fitted to it afterwards.
+It was written before the trainer, from the public interface alone, and never adapted to it.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from determined import pytorch
 
 
 class Spirals(torch.utils.data.Dataset):
-    """Points of two noisy spirals; each look at a point jitters it with NumPy, Python and torch draws."""
+    """Points of two noisy spirals. Each access jitters a point with draws of NumPy, Python and torch."""
 
     def __init__(self, size, jitter):
         draw = np.random.RandomState(7)
@@ -40,7 +40,7 @@ class Spirals(torch.utils.data.Dataset):
 
 
 class SeenPoints(pytorch.MetricReducer):
-    """Mean distance from the origin of all points since the last reset, and how often it was reset in its life."""
+    """Returns the mean distance from the origin of all points since the last reset. Counts its resets."""
 
     def __init__(self):
         self.lives = 0
@@ -65,7 +65,8 @@ class SeenPoints(pytorch.MetricReducer):
 
 
 class Temperature(pytorch.PyTorchCallback):
-    """Cools at every epoch's end and every report; the loss depends on it, so forgetting it shows in the weights."""
+    """Decreases at the end of each epoch and at each report. The loss depends on it, so a lost state changes the
+    weights."""
 
     def __init__(self):
         self.value = 2.0
@@ -87,7 +88,7 @@ class Temperature(pytorch.PyTorchCallback):
 
 
 class FinalLine(pytorch.PyTorchCallback):
-    """Prints the hash of all parameters once the last batch is trained."""
+    """Prints the hash of all parameters after the last batch."""
 
     def __init__(self, context, models):
         self.context = context
@@ -105,7 +106,7 @@ class FinalLine(pytorch.PyTorchCallback):
 
 
 class ForeignTrial(pytorch.PyTorchTrial):
-    """An encoder and a head, each with its own optimizer; even batches step one, odd batches the other."""
+    """An encoder and a head with an optimizer each. Even batches step one of them, odd batches the other."""
 
     def __init__(self, context):
         self.context = context
@@ -154,7 +155,7 @@ class ForeignTrial(pytorch.PyTorchTrial):
         points, labels = batch
         self.seen.update(points)
         out = self.head(self.encoder(points))
-        noise = torch.rand(1)  # a draw inside validation must not move the training streams
+        noise = torch.rand(1)  # a draw inside validation must not advance the training streams
         return {
             "validation_loss": nn.functional.cross_entropy(out, labels),
             "accuracy": (out.argmax(dim=1) == labels).float().mean(),

@@ -1,7 +1,7 @@
 """Lets a test hold a trial at an exact moment, without a draw from any random stream.
 
-A file ``NAME`` in the folder ``GATES`` closes a gate: who comes to it makes ``NAME.here`` and waits until the file is
-gone, or, if it holds the word ``preempted``, until the trial is asked to leave.
+A file ``NAME`` in the folder ``GATES`` closes a gate. A trial that reaches it creates ``NAME.here`` and waits until the
+file is removed or, if it contains ``preempted``, until the trial is preempted.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def gate(name, core_context=None):
-    """Passes, unless a test has closed it."""
+    """Waits if a test has closed the gate."""
     folder = os.environ.get("GATES")
     if not folder or not os.path.exists(os.path.join(folder, name)):
         return
@@ -23,7 +23,7 @@ def gate(name, core_context=None):
 
 
 def gated(trial_class):
-    """The same trial with a gate in front of each batch: ``train-N`` and ``validate-STEPS-N``, and at ``init``."""
+    """Returns the trial class with gates ``init``, ``train-N`` before each batch, and ``validate-STEPS-N``."""
 
     class Gated(trial_class):
         def __init__(self, context):

@@ -1,4 +1,4 @@
-"""The launchers' example with a gate before each batch of the first rank; the others wait for it in a collective."""
+"""The launchers' example with a gate before each batch of rank 0. The other ranks wait for it in a collective."""
 
 import os
 

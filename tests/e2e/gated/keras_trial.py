@@ -1,4 +1,4 @@
-"""The digits with Keras, a gate in front of each batch, and the hash of the final weights."""
+"""Trains the digits with Keras, with a gate before each batch, and prints the hash of the final weights."""
 
 import hashlib
 
@@ -19,7 +19,7 @@ class Gated(keras.callbacks.Callback):
     def on_train_end(self, logs=None):
         if int(self.model.optimizer.iterations) < self.last:
             return  # preempted
-        values = [keras.ops.convert_to_numpy(each).tobytes() for each in self.model.weights]
+        values = [keras.ops.convert_to_numpy(weight).tobytes() for weight in self.model.weights]
         print(f"final parameters sha256: {hashlib.sha256(b''.join(values)).hexdigest()}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Three steps with a gate in front of each, ``step-NUMBER-STEP``, resumed from a checkpoint; no torch."""
+"""Runs three steps without torch, with a gate ``step-NUMBER-STEP`` before each, and resumes from a checkpoint."""
 
 import json
 

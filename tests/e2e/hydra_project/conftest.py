@@ -1,4 +1,4 @@
-"""The package of ``examples/hydra`` can be imported, as by its scripts; one run of its experiment for all tests."""
+"""Makes the package of ``examples/hydra`` importable, and provides one run of its experiment for all tests."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ sys.path.append(str(EXAMPLE))
 
 @pytest.fixture(scope="session")
 def plain_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of the experiment on plain Python, started from another folder than the example's."""
+    """Returns the folder of a run of the experiment on plain Python, started outside the example's folder."""
     cwd = tmp_path_factory.mktemp("elsewhere")
     done = script("train_with_hydra.py", EXPERIMENT, cwd=cwd)
     assert done.returncode == 0, done.stdout + done.stderr

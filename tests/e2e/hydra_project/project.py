@@ -1,4 +1,4 @@
-"""The scripts of ``examples/hydra``, run as their users run them."""
+"""Runs the scripts of ``examples/hydra`` as their users do."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 def script(
     name: str, *words: str, cwd: Path = EXAMPLE, project: Path = EXAMPLE, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a script of the example, or of a copy of it, in ``cwd`` and returns how it ended."""
+    """Runs a script of the example, or of a copy of it, in ``cwd`` and returns the completed process."""
     argv = [sys.executable, str(project / "scripts" / name), *words]
     return subprocess.run(
         argv, cwd=cwd, env=ENVIRONMENT | environment, capture_output=True, text=True, check=False, timeout=300
@@ -31,7 +31,7 @@ def train(folder: Path, *overrides: str, **environment: str) -> Path:
 
 
 def continued(run: Path, step: int, folder: Path, *words: str, **environment: str) -> Path:
-    """Continues a run of the example by ``det hydra continue`` from a step, and returns the folder of the new one."""
+    """Continues a run of the example by ``det hydra continue`` from a step, and returns the folder of the new run."""
     key = "hydra.sweep.dir" if "slurm" in words else "hydra.run.dir"
     argv = [sys.executable, "-m", "determined_cli", "hydra", "continue", str(run), f"--checkpoint_step={step}"]
     argv += ["--script", str(EXAMPLE / "scripts" / "train_with_hydra.py"), "--python", sys.executable]
@@ -54,8 +54,8 @@ def copied(folder: Path) -> Path:
 
 
 def result(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "result.json").read_text())
-    return found
+    values: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return values
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:

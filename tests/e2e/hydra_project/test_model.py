@@ -17,20 +17,20 @@ def test_reading_a_whole_sequence_equals_the_recurrence_step_by_step() -> None:
     torch.manual_seed(1)
     query, key, value = torch.randn(3, batch, heads, time, width, dtype=torch.float64)
     input_gate, forget_gate = 3 * torch.randn(2, batch, heads, time, dtype=torch.float64)
-    found = read_memory(query, key, value, input_gate, forget_gate)
+    outputs = read_memory(query, key, value, input_gate, forget_gate)
     memory = torch.zeros(batch, heads, width, width, dtype=torch.float64)
     weight = torch.zeros(batch, heads, width, dtype=torch.float64)
     for step in range(time):
-        kept, written = torch.sigmoid(forget_gate[..., step]), torch.exp(input_gate[..., step])
+        forget, insert = torch.sigmoid(forget_gate[..., step]), torch.exp(input_gate[..., step])
         k, v = key[:, :, step] / math.sqrt(width), value[:, :, step]
-        memory = kept[..., None, None] * memory + written[..., None, None] * v[..., :, None] * k[..., None, :]
-        weight = kept[..., None] * weight + written[..., None] * k
+        memory = forget[..., None, None] * memory + insert[..., None, None] * v[..., :, None] * k[..., None, :]
+        weight = forget[..., None] * weight + insert[..., None] * k
         q = query[:, :, step]
         total = (weight * q).sum(-1, keepdim=True).abs().clamp(min=1.0)
-        torch.testing.assert_close(found[:, :, step], (memory @ q[..., None])[..., 0] / total)
+        torch.testing.assert_close(outputs[:, :, step], (memory @ q[..., None])[..., 0] / total)
 
 
-def test_no_output_sees_a_later_token() -> None:
+def test_no_output_of_the_language_model_depends_on_a_later_token() -> None:
     torch.manual_seed(2)
     model = LanguageModel(ModelConfig("tiny", embedding_dim=8, num_blocks=2, num_heads=2, vocab_size=11))
     tokens = torch.randint(11, (1, 6))

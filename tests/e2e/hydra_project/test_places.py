@@ -1,4 +1,4 @@
-"""Which processes of the Hydra example train together: those of a launcher, of Slurm, or ones that it starts."""
+"""Processes of the Hydra example find their place among those of a launcher, of Slurm, or of the example itself."""
 
 from pathlib import Path
 
@@ -38,8 +38,10 @@ def placed(devices: int | None, environ: dict[str, str]) -> Place | None:
         (None, SLURM | {"SLURM_RESTART_COUNT": "2"}, Place(1, 2, 0, "file:///runs/1/.rendezvous-7.0.2")),
     ],
 )
-def test_the_place_of_a_process(devices: int | None, environ: dict[str, str], expected: Place | None) -> None:
-    """A shell of an allocation is no task of it; None means that processes have to be started."""
+def test_a_process_finds_its_place_in_the_environment(
+    devices: int | None, environ: dict[str, str], expected: Place | None
+) -> None:
+    """A shell of a Slurm allocation is not a task of it. None: the example has to start processes."""
     assert placed(devices, environ) == expected
 
 

@@ -1,4 +1,4 @@
-"""The scripts of the Hydra example on plain Python, as the text that describes such a project runs them."""
+"""The scripts of the Hydra example on plain Python, run as documented."""
 
 import re
 import shlex
@@ -27,8 +27,8 @@ def test_a_run_has_its_folder_with_configuration_metrics_checkpoints_and_result(
     ).read_text()
     assert sorted(path.name for path in (plain_run / "checkpoints").iterdir()) == ["step_30", "step_40"]
     logged = metrics(plain_run)
-    assert [each["step"] for each in logged if "lr" in each] == list(range(1, 41))
-    losses = [each["val_loss"] for each in logged if "val_loss" in each]
+    assert [line["step"] for line in logged if "lr" in line] == list(range(1, 41))
+    losses = [line["val_loss"] for line in logged if "val_loss" in line]
     assert len(losses) == 4
     assert losses == sorted(losses, reverse=True)
     assert result(plain_run) == {"final_loss": losses[-1], "steps": 40}
@@ -47,20 +47,20 @@ def test_det_hydra_continue_ends_with_the_same_loss(plain_run: Path, tmp_path: P
 
 
 def test_a_folder_of_another_run_is_refused_unless_slurm_requeued_the_job(plain_run: Path) -> None:
-    here = f"hydra.run.dir={plain_run}"
+    same_folder = f"hydra.run.dir={plain_run}"
     before = result(plain_run)
-    refused = script("train_with_hydra.py", EXPERIMENT, here)
+    refused = script("train_with_hydra.py", EXPERIMENT, same_folder)
     assert refused.returncode == 1
     assert f"error: {plain_run} holds another run. Name it by resume_from_folder" in refused.stderr
     assert "Traceback" not in refused.stderr
-    requeued = script("train_with_hydra.py", EXPERIMENT, here, SLURM_RESTART_COUNT="1")
+    requeued = script("train_with_hydra.py", EXPERIMENT, same_folder, SLURM_RESTART_COUNT="1")
     assert f"Resumes from {plain_run / 'checkpoints' / 'step_40'}" in requeued.stdout
     assert result(plain_run) == before
 
 
 def test_two_processes_train_as_one_with_their_batches(plain_run: Path, tmp_path: Path) -> None:
     two = train(tmp_path / "two", EXPERIMENT, "parallel.devices=2", "batch_size_per_device=4")
-    first = [next(each["loss"] for each in metrics(run) if "loss" in each) for run in (two, plain_run)]
+    first = [next(line["loss"] for line in metrics(run) if "loss" in line) for run in (two, plain_run)]
     assert first[0] == pytest.approx(first[1], rel=1e-3)
 
 
@@ -90,25 +90,25 @@ def test_an_experiment_is_composed_and_printed_without_a_run(tmp_path: Path) -> 
         (["checkpoint_step=3"], "checkpoint_step: there is no resume_from_folder"),
     ],
 )
-def test_what_cannot_be_trained_is_named(overrides: list[str], expected: str) -> None:
+def test_a_configuration_that_cannot_be_trained_is_refused(overrides: list[str], expected: str) -> None:
     done = script("check_config.py", *overrides)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {expected}"), done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_misspelt_key_is_named_with_the_right_one_and_its_line(tmp_path: Path) -> None:
+def test_the_error_for_a_misspelt_key_names_the_right_key_and_the_line(tmp_path: Path) -> None:
     text = (EXAMPLE / "configs" / "experiment" / EXPERIMENT_FILE).read_text()
     project = copied(tmp_path / "example")
     misspelt = project / "configs" / "experiment" / "misspelt.yaml"
     misspelt.write_text(text.replace("gradient_accumulation_steps", "gradient_accumulate_steps"))
     line = misspelt.read_text().splitlines().index("  gradient_accumulate_steps: 1") + 1
-    found = script("check_config.py", "+experiment=misspelt", project=project)
-    meant = "there is no key trainer.gradient_accumulate_steps; did you mean trainer.gradient_accumulation_steps?"
-    assert (found.returncode, found.stderr) == (1, f"error: {misspelt}:{line}:3: {meant}\n")
+    done = script("check_config.py", "+experiment=misspelt", project=project)
+    expected = "there is no key trainer.gradient_accumulate_steps; did you mean trainer.gradient_accumulation_steps?"
+    assert (done.returncode, done.stderr) == (1, f"error: {misspelt}:{line}:3: {expected}\n")
 
 
-def test_a_device_that_is_not_there_is_named_without_a_traceback(tmp_path: Path) -> None:
+def test_a_missing_device_is_reported_without_a_traceback(tmp_path: Path) -> None:
     done = script("train_with_hydra.py", "device=gpu", "model.num_heads=2", cwd=tmp_path, CUDA_VISIBLE_DEVICES="")
     assert done.returncode == 1
     assert "error: device: gpu was asked for, but torch finds none on this machine" in done.stderr
@@ -116,7 +116,7 @@ def test_a_device_that_is_not_there_is_named_without_a_traceback(tmp_path: Path)
 
 
 def test_the_default_run_from_the_folder_of_the_project_needs_no_determined(tmp_path: Path) -> None:
-    """Its import would fail here."""
+    """An import of determined would fail here."""
     project = copied(tmp_path / "example")
     (tmp_path / "determined.py").write_text("raise ImportError('nobody asked for it')")
     done = script("train_with_hydra.py", cwd=project, project=Path(), PYTHONPATH=str(tmp_path))
@@ -126,7 +126,7 @@ def test_the_default_run_from_the_folder_of_the_project_needs_no_determined(tmp_
 
 
 @pytest.mark.long
-def test_every_other_choice_of_a_group_has_its_effect(tmp_path: Path) -> None:
+def test_every_other_option_of_a_config_group_has_an_effect(tmp_path: Path) -> None:
     choices = ["optimizer=sgd", "scheduler=linear_warmup", "checkpointing=keep_best", "logger=tensorboard"]
     run = train(tmp_path / "run", *choices, "profiling=torch", "lr_monitor=disabled")
     assert list((run / "tensorboard").iterdir())

@@ -1,4 +1,4 @@
-"""The Hydra example on a real Slurm by the real launcher: the same loss, lines of setup, and jobs that die."""
+"""The Hydra example on a real Slurm with the real launcher: the same loss, setup lines, and failing jobs."""
 
 import os
 import signal
@@ -19,15 +19,15 @@ MULTIRUN = ("--multirun", "hydra/launcher=slurm_launcher")
 
 @pytest.fixture
 def idle(slurm: Slurm) -> Iterator[Slurm]:
-    """A Slurm on which this test leaves no job."""
+    """Yields a Slurm and cancels the jobs of this test at its end."""
     yield slurm
     slurm.cancel_all()
 
 
-def test_a_job_has_the_loss_of_plain_python_and_the_variables_of_setup(
+def test_a_slurm_job_has_the_loss_of_plain_python_and_the_variables_of_setup(
     idle: Slurm, tmp_path: Path, plain_run: Path
 ) -> None:
-    """Lines that no shell knows, as in files of real users, stop nothing."""
+    """Setup lines that are not shell commands, as in files of real users, do not stop the job."""
     text = tmp_path / "exported.txt"
     text.write_bytes((EXAMPLE / "data" / "sample.txt").read_bytes())
     lines = ("gpu-bind=none", "wait-all-nodes=1", "time=2-00:00:00", "exclusive", f"export SAMPLE_TEXT={text}")
@@ -48,8 +48,8 @@ def test_a_run_is_continued_on_slurm_with_the_same_loss(idle: Slurm, tmp_path: P
     assert result(sweep / "0") == result(plain_run)
 
 
-def test_failed_and_killed_jobs_are_named_while_others_run(idle: Slurm, tmp_path: Path) -> None:
-    """The first job of the sweep, on which the launcher waits, has no end; the second fails, the third is killed."""
+def test_failed_and_killed_slurm_jobs_are_reported_while_others_run(idle: Slurm, tmp_path: Path) -> None:
+    """The first job, on which the launcher waits, runs forever. The second fails, and the third is killed."""
     sweep = tmp_path / "sweep"
     argv = [sys.executable, str(EXAMPLE / "scripts" / "train_with_hydra.py"), *MULTIRUN, "num_epochs=1000000"]
     argv += ["num_train_steps=1000000", "model.num_heads=1,3,2", f"hydra.sweep.dir={sweep}"]
@@ -73,7 +73,7 @@ def test_failed_and_killed_jobs_are_named_while_others_run(idle: Slurm, tmp_path
 
 
 def _kill(slurm: Slurm, sweep: Path, number: int) -> None:
-    """Kills the training of a job as soon as it has begun."""
+    """Kills the training of a job after it has begun."""
     wait_until((sweep / str(number) / "metrics.jsonl").exists, what=f"job {number} trains")
     (folder,) = (sweep / ".submitit").glob(f"*_{number}")
     for pid in wait_until(lambda: slurm.pids(folder.name), what=f"a process of job {folder.name}"):
@@ -81,10 +81,10 @@ def _kill(slurm: Slurm, sweep: Path, number: int) -> None:
 
 
 @pytest.mark.long
-def test_tasks_of_a_job_train_together_as_processes_of_this_machine_do(idle: Slurm, tmp_path: Path) -> None:
-    """Two nodes, and the resources that a job on GPUs asks for."""
+def test_tasks_of_a_slurm_job_train_together_like_processes_of_this_machine(idle: Slurm, tmp_path: Path) -> None:
+    """Uses two nodes and the resources that a job on GPUs requests."""
     launcher = ("nodes=2", "tasks_per_node=2", "cpus_per_task=28", "gpus_per_node=8")
-    words = (EXPERIMENT, "batch_size_per_device=2", *(f"hydra.launcher.{each}" for each in launcher))
+    words = (EXPERIMENT, "batch_size_per_device=2", *(f"hydra.launcher.{setting}" for setting in launcher))
     done = script(
         "train_with_hydra.py", *MULTIRUN, *words, f"hydra.sweep.dir={tmp_path}/sweep", cwd=tmp_path, **idle.environment
     )

@@ -1,4 +1,4 @@
-"""A cluster whose agents live on machines of their own, without any remote shell of the system."""
+"""A cluster with agents on machines of their own and without the system's remote shells."""
 
 import fcntl
 import json
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.live_cluster import LiveCluster
-from tests.support.live_launchers import Outcome, bare, outcome_of, seed_of
+from tests.support.live_launchers import Outcome, outcome_of, run_bare_launcher, seed_of
 from tests.support.live_machines import Network, network, path_without_remote_shells
 from tests.support.live_trials import Experiment
 from tests.support.machines import Machine
 
 
 class Machines(LiveCluster):
-    """A master on this machine, an agent on each of the others."""
+    """A cluster with a master on this machine and an agent on each of the others."""
 
     def __init__(self, folder: Path, net: Network) -> None:
         super().__init__(folder, host="0.0.0.0", agent_reconnect_wait=6, heartbeat_seconds=1, preemption=True)
@@ -40,12 +40,12 @@ class Machines(LiveCluster):
                 self.start(machine)
 
     def shape(self, name: str) -> int:
-        """Lets each agent give as many slots as the shape has; how many a trial of it asks for."""
-        each, agents = {"1x2": (2, 1), "2x1": (1, 2), "2x2": (2, 2)}[name]
+        """Enables on each agent the number of slots of this shape, and returns the number of slots of a trial."""
+        slots_per_agent, agents = {"1x2": (2, 1), "2x1": (1, 2), "2x2": (2, 2)}[name]
         for machine in self.network.machines:
-            verb = "enable" if each == 2 else "disable"
+            verb = "enable" if slots_per_agent == 2 else "disable"
             self.session.post(f"/api/v1/agents/{machine.hostname}/slots/1/{verb}", {})
-        return each * agents
+        return slots_per_agent * agents
 
 
 @pytest.fixture(scope="session")
@@ -62,25 +62,25 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
 
 @pytest.fixture
 def gang(machines: Machines) -> Machines:
-    """The cluster, whole again whatever a test before did to it."""
+    """Returns the cluster after every process runs again."""
     machines.mend()
     return machines
 
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
-    """What the bare launcher gives, made once for all workers."""
+    """Returns a function that returns the outcome of the bare launcher. All workers share one run."""
     base = tmp_path_factory.getbasetemp()
     common = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
 
     def outcome(layer: str, kind: str, world: int, seed: int) -> Outcome:
         name = f"bare-{layer}-{kind}-{world}-{seed}"
-        kept = common / f"{name}.json"
+        path = common / f"{name}.json"
         with (common / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not kept.exists():
-                kept.write_text(json.dumps(asdict(bare(layer, kind, world, seed, common / name))))
-            value = json.loads(kept.read_text())
+            if not path.exists():
+                path.write_text(json.dumps(asdict(run_bare_launcher(layer, kind, world, seed, common / name))))
+            value = json.loads(path.read_text())
         return Outcome(tuple(value["finals"]), {int(n): loss for n, loss in value["validation"].items()})
 
     return outcome
@@ -88,12 +88,12 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome
 
 @pytest.fixture
 def same_as_bare(gang: Machines, reference: Callable[..., Outcome]) -> Callable[[Experiment, str, int], None]:
-    """Holds an experiment that was left and went on against the bare launcher's straight run: the same bits."""
+    """Checks that an experiment has the same bits as a straight run of the bare launcher."""
 
     def check(experiment: Experiment, layer: str, world: int) -> None:
-        found, expected = outcome_of(experiment), reference(layer, "class", world, seed_of(gang, experiment))
-        assert found.finals == expected.finals
-        assert len(found.finals) == world
-        assert list(found.validation.values()) == list(expected.validation.values())
+        actual, expected = outcome_of(experiment), reference(layer, "class", world, seed_of(gang, experiment))
+        assert actual.finals == expected.finals
+        assert len(actual.finals) == world
+        assert list(actual.validation.values()) == list(expected.validation.values())
 
     return check

@@ -1,4 +1,4 @@
-"""Run by each rank under a launcher: attempts of a trial one after the other, each preempted at a scripted question.
+"""Runs in each rank under a launcher: successive attempts of a trial, each preempted at a scripted call.
 
 Argument: JSON of ``kind``, ``store``, and ``attempts`` with ``preempt_at``, ``latest`` (a uuid or "previous") and, for
 engines, ``stage``. Writes one line ``OUT`` + JSON for each attempt.
@@ -51,12 +51,12 @@ class Counter(pytorch.PyTorchCallback):
 
 def points(count):
     draw = torch.Generator().manual_seed(count)
-    where = torch.randn(count, 6, generator=draw)
-    return torch.utils.data.TensorDataset(where, (where[:, 0] > where[:, 1]).long())
+    positions = torch.randn(count, 6, generator=draw)
+    return torch.utils.data.TensorDataset(positions, (positions[:, 0] > positions[:, 1]).long())
 
 
 class Drift(nn.Module):
-    """A buffer that training itself depends on."""
+    """A buffer that influences training."""
 
     def __init__(self):
         super().__init__()
@@ -69,7 +69,7 @@ class Drift(nn.Module):
 
 
 class Shared:
-    """Data, metrics and a reducer that both kinds of trial use."""
+    """Data, metrics and a reducer of both kinds of trial."""
 
     def build_callbacks(self):
         return {"counter": Counter()}
@@ -89,7 +89,7 @@ class Shared:
 
 
 class Two(Shared, pytorch.PyTorchTrial):
-    """Two models with an optimizer each, clipped; accumulation of two batches."""
+    """Two models with an optimizer each, gradient clipping, and accumulation of two batches."""
 
     def __init__(self, context):
         self.context = context
@@ -104,9 +104,9 @@ class Two(Shared, pytorch.PyTorchTrial):
         )
 
     def train_batch(self, batch, epoch_idx, batch_idx):
-        where, label = batch
+        positions, label = batch
         self.count.update(len(label))
-        loss = nn.functional.cross_entropy(self.second(self.first(where)), label)
+        loss = nn.functional.cross_entropy(self.second(self.first(positions)), label)
         self.context.backward(loss)
         for optimizer in (self.one, self.two):
             self.context.step_optimizer(optimizer, clip_grads=lambda p: nn.utils.clip_grad_norm_(p, 0.5))
@@ -117,7 +117,7 @@ class Two(Shared, pytorch.PyTorchTrial):
 
 
 class Engine(Shared, deepspeed.DeepSpeedTrial):
-    """One engine of two micro batches a batch, with a scheduler of its own."""
+    """One engine of two micro batches per batch, with a scheduler of its own."""
 
     def __init__(self, context):
         import deepspeed as engines
@@ -138,20 +138,20 @@ class Engine(Shared, deepspeed.DeepSpeedTrial):
         context.wrap_model_engine(self.engine)
 
     def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
-        where, label = next(dataloader_iter)
+        positions, label = next(dataloader_iter)
         self.count.update(len(label))
-        loss = nn.functional.cross_entropy(self.engine(where), label)
+        loss = nn.functional.cross_entropy(self.engine(positions), label)
         self.engine.backward(loss)
         self.engine.step()
         return {"loss": loss, "draw": torch.rand(())}
 
     def evaluate_batch(self, dataloader_iter, batch_idx):
-        where, label = next(dataloader_iter)
-        return self.metrics(self.engine(where), label)
+        positions, label = next(dataloader_iter)
+        return self.metrics(self.engine(positions), label)
 
 
 def fresh(first, kind, attempt):
-    """A context as ``init`` makes it, over the process's one Core API context."""
+    """Returns a new context, like ``init``, on the Core API context of the process."""
     train = first._core.train = core.DummyTrainContext()
     preempt = first._core.preempt = Scripted(attempt["preempt_at"])
     common = {"hparams": attempt, "exp_conf": first.get_experiment_config(), "trial_seed": SEED}
@@ -165,15 +165,15 @@ def fresh(first, kind, attempt):
 
 
 def main():
-    asked = json.loads(sys.argv[1])
-    kind = asked["kind"]
-    _preempt_poll._SECONDS_BETWEEN = 0.0  # asked at every step, so that a question has a number
+    request = json.loads(sys.argv[1])
+    kind = request["kind"]
+    _preempt_poll._SECONDS_BETWEEN = 0.0  # should_preempt asks at every step, so that call numbers are steps
     init = deepspeed.init if kind == "deepspeed" else pytorch.init
     trainer, trial = (deepspeed.Trainer, Engine) if kind == "deepspeed" else (pytorch.Trainer, Two)
-    config = {"checkpoint_storage": {"type": "directory", "container_path": asked["store"]}}
+    config = {"checkpoint_storage": {"type": "directory", "container_path": request["store"]}}
     previous = None
     with init(hparams={}, exp_conf=config) as first:
-        for attempt in asked["attempts"]:
+        for attempt in request["attempts"]:
             stored = []
             first._core.checkpoint._report = lambda uuid, metadata, stored=stored: stored.append(uuid)
             train, preempt, context = fresh(first, kind, attempt)

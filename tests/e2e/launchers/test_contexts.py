@@ -1,4 +1,4 @@
-"""A DistributedContext under horovod and deepspeed; under torch.distributed see test_ranks.py."""
+"""DistributedContext under horovod and deepspeed. For torch.distributed see test_ranks.py."""
 
 import json
 
@@ -23,11 +23,11 @@ d.close()
 
 
 def outputs(text):
-    found = [json.loads(line[3:]) for line in text.splitlines() if line.startswith("OUT")]
-    return sorted(found, key=lambda item: item["ranks"][0])
+    lines = [json.loads(line[3:]) for line in text.splitlines() if line.startswith("OUT")]
+    return sorted(lines, key=lambda item: item["ranks"][0])
 
 
-@pytest.mark.parametrize("launcher", launchers.each("horovod", "deepspeed"))
+@pytest.mark.parametrize("launcher", launchers.params("horovod", "deepspeed"))
 def test_horovod_and_deepspeed_give_the_same_context(tmp_path, launcher):
     (tmp_path / "exchanges.py").write_text(EXCHANGES)
     first, second = outputs(launchers.run(launcher, 2, ["exchanges.py", launcher], folder=tmp_path))

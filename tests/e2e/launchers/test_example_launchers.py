@@ -25,11 +25,11 @@ def folder(tmp_path):
 
 
 def finals(text):
-    """The one hash, which each of two ranks wrote."""
-    found = _FINAL.findall(text)
-    assert len(found) == 2, text
-    assert len(set(found)) == 1
-    return found[0]
+    """Returns the hash, which both ranks must have printed."""
+    hashes = _FINAL.findall(text)
+    assert len(hashes) == 2, text
+    assert len(set(hashes)) == 1
+    return hashes[0]
 
 
 def run(launcher, folder, words, **environ):
@@ -38,7 +38,7 @@ def run(launcher, folder, words, **environ):
 
 @pytest.mark.long
 @launchers.needs("horovod")
-def test_a_pytorch_trial_under_our_layer_and_under_plain_horovod(folder):
+def test_a_pytorch_trial_has_the_same_hash_under_our_layer_and_under_plain_horovod(folder):
     ours = run(
         "plain",
         folder,
@@ -52,15 +52,15 @@ def test_a_pytorch_trial_under_our_layer_and_under_plain_horovod(folder):
 
 @pytest.mark.long
 @launchers.needs("deepspeed")
-def test_a_core_api_script_under_plain_torchrun_and_plain_deepspeed(folder):
+def test_a_core_api_script_has_the_same_hash_under_plain_torchrun_and_plain_deepspeed(folder):
     hashes = {finals(run(launcher, folder, ["core_api.py"])) for launcher in ("torch_distributed", "deepspeed")}
     assert len(hashes) == 1
 
 
 @pytest.mark.long
 @launchers.needs("deepspeed")
-def test_a_deepspeed_trial_as_a_task_and_under_plain_torchrun(folder):
-    """The same class by ``--trial`` with the configuration's periods, and by its own ``fit``."""
+def test_a_deepspeed_trial_has_the_same_hash_as_a_task_and_under_plain_torchrun(folder):
+    """Runs the same class by ``--trial`` with the configuration's periods, and by its own ``fit``."""
     import yaml
 
     config = yaml.safe_load((folder / "deepspeed.yaml").read_text())
@@ -85,7 +85,7 @@ def test_a_deepspeed_trial_as_a_task_and_under_plain_torchrun(folder):
     assert last["metadata"]["steps_completed"] == 40
     assert last["metadata"]["framework"].startswith("deepspeed-")
     names = set(last["resources"])
-    # with ZeRO each rank's part of the optimizer is a file of its own
+    # with ZeRO each rank stores its part of the optimizer in its own file
     assert {"rank-0.pth", "rank-1.pth", "load_data.json", "model0/mp_rank_00_model_states.pt"} <= names
     assert len([name for name in names if "optim_states" in name]) == 2
     assert "code/deepspeed_trial.py" in names

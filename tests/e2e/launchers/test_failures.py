@@ -1,24 +1,24 @@
-"""A worker that dies or hangs, on whichever machine: named, its peers gone at once, resumed from the checkpoint."""
+"""A worker that dies or hangs on any machine is reported, its peers end at once, and the trial resumes."""
 
 import os
 import signal
 import time
 
 import pytest
-from tests.support.live_launchers import LAYERS, launched, workers
+from tests.support.live_launchers import LAYERS, example_under, workers
 from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 STEP = 25
-"""Beyond the checkpoint at 20."""
+"""Later than the checkpoint at step 20."""
 
 
-@pytest.mark.long  # test_machines.py shows when the container ends, tests/e2e/test_kills.py that the trial goes on
+@pytest.mark.long  # test_machines.py covers the end of the container, tests/e2e/test_kills.py the next attempt
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
+def test_a_worker_killed_on_the_second_machine_is_reported_and_the_trial_resumes(gang, same_as_bare, tmp_path, layer):
     slots = gang.shape("2x1")
-    model = launched(layer, slots=slots, held=True)
+    model = example_under(layer, slots=slots, held=True)
     experiment = create(gang, model, tmp_path / "killed", held=(f"train-{STEP}",))
     experiment.at_gate(f"train-{STEP}", within=120)
     first = set(experiment.processes)
@@ -33,10 +33,10 @@ def test_a_worker_killed_on_machine_two(gang, same_as_bare, tmp_path, layer):
     same_as_bare(experiment, layer, slots)
     log = "\n".join(experiment.log)
     host = gang.network.machines[1].hostname
-    named = f"rank 1 on {host} was killed by signal 9 (SIGKILL)"
-    assert named in log, log
+    sentence = f"rank 1 on {host} was killed by signal 9 (SIGKILL)"
+    assert sentence in log, log
     (failed, resumed) = gang.session.get(f"/detent/trials/{experiment.trial_id}/attempts")["attempts"]
-    assert failed["message"].startswith(named)
+    assert failed["message"].startswith(sentence)
     assert failed["code"] == 137
     assert resumed["reason"] == "completed"
     assert experiment.trials[0]["restarts"] == 1
@@ -61,8 +61,8 @@ with core.init(distributed=core.DistributedContext.from_torch_distributed()) as 
 """
 
 
-def test_a_rank_that_sleeps_while_the_others_wait(gang, tmp_path):
-    model = launched("torch_distributed", "script", slots=gang.shape("2x1"))
+def test_a_rank_that_sleeps_while_the_others_wait_is_reported_as_a_hang(gang, tmp_path):
+    model = example_under("torch_distributed", "script", slots=gang.shape("2x1"))
     entrypoint = "python3 -m determined.launch.torch_distributed sleeps.py"
     experiment = create(
         gang,
@@ -80,22 +80,22 @@ def test_a_rank_that_sleeps_while_the_others_wait(gang, tmp_path):
     experiment.nothing_left()
 
 
-def test_a_machine_that_leaves_in_mid_collective(gang, tmp_path):
-    """Beyond the reconnect window its attempt is given up, and goes on when machines are there again."""
+def test_a_trial_resumes_after_a_machine_leaves_during_a_collective(gang, tmp_path):
+    """After the reconnect window the attempt is given up. The trial continues when enough machines are connected again."""
     slots = gang.shape("2x1")
-    model = launched("torch_distributed", slots=slots, held=True)
+    model = example_under("torch_distributed", slots=slots, held=True)
     experiment = create(gang, model, tmp_path, held=(f"train-{STEP}",))
     experiment.at_gate(f"train-{STEP}", within=120)
-    gone = gang.network.machines[1]
-    gang.network.cut(gone)
+    lost_machine = gang.network.machines[1]
+    gang.network.cut(lost_machine)
     try:
         experiment.open_gate(f"train-{STEP}")
         wait_until(lambda: experiment.progress["runId"] == 2 or experiment.progress["state"] == "QUEUED", within=60)
     finally:
-        gang.network.mend(gone)
+        gang.network.mend(lost_machine)
     experiment.ended(within=120)
-    assert any("attempt 1 of" in line and "was lost" in line and gone.hostname in line for line in experiment.log), (
-        experiment.log[-30:]
-    )
+    assert any(
+        "attempt 1 of" in line and "was lost" in line and lost_machine.hostname in line for line in experiment.log
+    ), experiment.log[-30:]
     assert experiment.trials[0]["restarts"] == 0
     experiment.nothing_left()

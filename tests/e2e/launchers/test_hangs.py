@@ -1,4 +1,4 @@
-"""A hang under a real launcher: the attempt ends, and its log names the rank and shows the stacks."""
+"""A hang under a real launcher ends the attempt, and its log names the rank and contains the stacks."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ for step in range(1, 1000):
         file.write(struct.pack("<Q", step))
 """
 
-# the harness's own collective: a worker that has nothing heavy to import
+# the harness's own collective, for a worker without heavy imports
 STAR = """
 import faulthandler, os, pathlib, signal, struct, time
 from determined.core import _collectives
@@ -58,7 +58,7 @@ def assert_named(ended):
 @pytest.mark.torch
 def test_the_hung_rank_on_one_machine_is_named(tmp_path):
     (tmp_path / "train.py").write_text(STAR)
-    shell = ["sh", "-c", f"{sys.executable} train.py; exit $?"]  # so that the worker is a grandchild of its wrapper
+    shell = ["sh", "-c", f"{sys.executable} train.py; exit $?"]  # makes the worker a grandchild of its wrapper
     words = ["determined.launch.torch_distributed", "--nproc_per_node", "2", "--", *shell]
     ended = Container(tmp_path / "run", words, environ={**configured(3), "C10D_PORT": "0"}).wait(180)
     assert_named(ended)

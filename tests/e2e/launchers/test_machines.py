@@ -1,4 +1,4 @@
-"""Two machines, one container on each: every layer, its real framework, an all-reduce, and no secret in sight."""
+"""Every layer with its real framework over two machines with one container each, without exposing secrets."""
 
 import os
 import shutil
@@ -62,8 +62,8 @@ def script(folder, text):
     return "train.py"
 
 
-def up(folder):
-    """Waits for both workers. The first deepspeed after an installation takes half a minute to import."""
+def wait_for_workers(folder):
+    """Waits for both workers. The first deepspeed import after an installation takes half a minute."""
     wait_until(lambda: len(list(folder.glob("up-*"))) == 2, within=90, what="two workers")
 
 
@@ -82,8 +82,8 @@ def test_an_all_reduce_sums_over_two_machines(two, tmp_path, layer):
     assert ended[1].record(1)["code"] == 0
 
 
-def seen_by(stop, found):
-    """Notes every secret in a command line of this machine."""
+def watch_command_lines(stop, found):
+    """Records every secret in a command line of this machine."""
     while not stop.is_set():
         for pid in process_table.descendants(os.getpid()):
             line = b"\0".join(process_table.command_line(pid))
@@ -92,9 +92,9 @@ def seen_by(stop, found):
 
 
 def test_no_command_line_shows_a_secret(two, tmp_path):
-    """horovodrun shows its whole environment there, and a key where it looks for interfaces by itself."""
-    stop, found = threading.Event(), set()
-    watcher = threading.Thread(target=seen_by, args=(stop, found))
+    """Plain horovodrun would show its whole environment there, and a key if it looks for interfaces itself."""
+    stop, exposed = threading.Event(), set()
+    watcher = threading.Thread(target=watch_command_lines, args=(stop, exposed))
     watcher.start()
     show = "import os\nprint('own', os.environ['USERS'], os.environ['DET_SESSION_TOKEN'], 'remote-shell' in os.environ['PATH'])\n"
     words = ["determined.launch.horovod", script(tmp_path, show + HOROVOD), *ARGUMENTS]
@@ -102,17 +102,17 @@ def test_no_command_line_shows_a_secret(two, tmp_path):
     stop.set()
     watcher.join()
     assert_summed(ended, [[0], [1]], 3.0)
-    assert not found
+    assert not exposed
     assert [container.ranks("own") for container in ended] == [
         {rank: "users-own-secret t0ken-of-the-session False"} for rank in (0, 1)
     ]
 
 
 @pytest.mark.parametrize("layer", ["torch_distributed", "horovod", pytest.param("deepspeed", marks=pytest.mark.long)])
-def test_the_container_of_a_dead_worker_is_gone_within_a_second(two, tmp_path, layer):
+def test_the_container_of_a_dead_worker_ends_within_a_second(two, tmp_path, layer):
     words = [f"determined.launch.{layer}", "--", script(tmp_path, IGNORING)]
     chief, other = run_on(two, tmp_path, words)
-    up(tmp_path)
+    wait_for_workers(tmp_path)
     (tmp_path / "go").touch()
     began = time.monotonic()
     ended = other.wait(60)
@@ -125,16 +125,16 @@ def test_the_container_of_a_dead_worker_is_gone_within_a_second(two, tmp_path, l
 def test_horovods_chief_ends_soon_after_another_container(two, tmp_path):
     words = ["determined.launch.horovod", "--", script(tmp_path, IGNORING)]
     chief, other = run_on(two, tmp_path, words)
-    up(tmp_path)
+    wait_for_workers(tmp_path)
     (tmp_path / "go").touch()
     assert other.wait(60).code == 7
     assert chief.wait(90).code != 0
 
 
-def test_containers_end_when_horovods_chief_vanishes(two, tmp_path):
+def test_containers_end_when_horovods_chief_is_killed(two, tmp_path):
     words = ["determined.launch.horovod", "--", script(tmp_path, IGNORING)]
     chief, other = run_on(two, tmp_path, words)
-    up(tmp_path)
+    wait_for_workers(tmp_path)
     chief.kill()
     began = time.monotonic()
     ended = other.wait(60)
@@ -145,7 +145,7 @@ def test_containers_end_when_horovods_chief_vanishes(two, tmp_path):
 
 
 def test_horovod_runs_in_two_containers_of_one_machine(two, tmp_path):
-    """Two agents on one host: horovod must not take the second container for its own machine."""
+    """Two agents run on one host. horovod must not take the second container for its own machine."""
     address = two[0].address
     facts = [RendezvousFacts((address, address), rank, (1, 1)) for rank in (0, 1)]
     words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
@@ -188,8 +188,8 @@ def test_torchs_own_rendezvous_meets_over_two_machines(two, tmp_path):
     assert all(container.code == 0 for container in ended)
 
 
-def test_nothing_of_the_system_is_used_as_a_remote_shell(two, tmp_path):
-    """Programs that fail loudly stand first on the PATH under these names."""
+def test_horovod_uses_no_remote_shell_of_the_system(two, tmp_path):
+    """Failing programs with these names are first on the PATH."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("ssh", "sshd", "pdsh", "mpirun"):
@@ -203,7 +203,7 @@ def test_nothing_of_the_system_is_used_as_a_remote_shell(two, tmp_path):
 
 
 def test_horovod_runs_over_a_real_sshd(two, tmp_path):
-    """``launch.remote_shell: ssh``; needs openssh-server, and says so where it is missing."""
+    """Uses ``launch.remote_shell: ssh``. Fails with a hint if openssh-server is missing."""
     assert shutil.which("sshd", path="/usr/sbin:/usr/bin"), "this test needs Debian's openssh-server"
     words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
     environ = {"DET_EXPERIMENT_CONFIG": '{"launch": {"remote_shell": "ssh"}}'}

@@ -1,11 +1,11 @@
-"""Every layer, on every shape of a gang, for a trial class and for a script: the same numbers as the bare launcher."""
+"""Every layer, on every shape of a gang, for a trial class and a script, gives the numbers of the bare launcher."""
 
 import itertools
 import math
 import os
 
 import pytest
-from tests.support.live_launchers import KINDS, LAYERS, launched, outcome_of, seed_of
+from tests.support.live_launchers import KINDS, LAYERS, example_under, outcome_of, seed_of
 from tests.support.live_machines import REMOTE_SHELLS
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import create
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SHAPES = ("1x2", "2x1", "2x2")
 SAMPLE = {("torch_distributed", "class", "2x2"), ("horovod", "class", "1x2"), ("deepspeed", "script", "2x1")}
-"""Every layer, kind and shape once; the whole matrix is long."""
+"""Covers every layer, kind and shape once. The whole matrix is long."""
 MATRIX = [
     pytest.param(*cell, marks=() if cell in SAMPLE else pytest.mark.long)
     for cell in itertools.product(LAYERS, KINDS, SHAPES)
@@ -25,26 +25,26 @@ MATRIX = [
 @pytest.mark.parametrize(("layer", "kind", "shape"), MATRIX)
 def test_each_layer_gives_the_same_numbers_as_its_bare_launcher(gang, reference, tmp_path, layer, kind, shape):
     slots = gang.shape(shape)
-    experiment = create(gang, launched(layer, kind, slots=slots), tmp_path)
+    experiment = create(gang, example_under(layer, kind, slots=slots), tmp_path)
     experiment.running()
-    assert not set(REMOTE_SHELLS) & {found for pid in experiment.processes for found in on_path(pid)}
+    assert not set(REMOTE_SHELLS) & {name for pid in experiment.processes for name in on_path(pid)}
     assert gang.network.remote_shells() == []
     experiment.ended(within=180)
-    found = outcome_of(experiment)
+    actual = outcome_of(experiment)
     expected = reference(layer, kind, slots, seed_of(gang, experiment))
-    assert len(found.validation) == len(expected.validation) >= 4
-    pairs = list(zip(found.validation.values(), expected.validation.values(), strict=True))
+    assert len(actual.validation) == len(expected.validation) >= 4
+    pairs = list(zip(actual.validation.values(), expected.validation.values(), strict=True))
     if slots == 2:
         assert pairs == [(loss, loss) for loss in expected.validation.values()]
-        assert found.finals == expected.finals
-        assert len(found.finals) == 2
+        assert actual.finals == expected.finals
+        assert len(actual.finals) == 2
     else:
         assert all(math.isclose(ours, theirs, rel_tol=1e-6) for ours, theirs in pairs), pairs
     experiment.nothing_left()
 
 
 def on_path(pid: int) -> set[str]:
-    """Which remote shells of the system a process could find; ours, made for a launcher, stands in its run folder."""
+    """Returns the remote shells on the PATH of a process, without ours, which is in its run folder."""
     environ = environ_of(pid)
     folders = [f for f in environ.get("PATH", "").split(":") if not f.startswith(environ.get("DET_RUN_DIR") or "\0")]
     return {name for name in REMOTE_SHELLS for folder in folders if os.access(os.path.join(folder, name), os.X_OK)}

@@ -1,4 +1,4 @@
-"""Two real ranks under each launcher, off the cluster: left and taken up again, training ends with the same bits."""
+"""Two real ranks under each launcher without a cluster: preempted and resumed training ends with the same bits."""
 
 import json
 from pathlib import Path
@@ -13,10 +13,10 @@ STRAIGHT = {"preempt_at": None, "latest": None}
 
 
 def attempts(launcher, folder, plan, *, size=2):
-    """What the chief and the other ranks wrote, attempt by attempt."""
+    """Returns the output of the chief and of the other ranks, attempt by attempt."""
     kind = "deepspeed" if launcher == "deepspeed" else "pytorch"
-    asked = json.dumps({"kind": kind, "store": str(folder / "store"), "attempts": plan})
-    text = launchers.run(launcher, size, [SCRIPT, asked], folder=folder)
+    request = json.dumps({"kind": kind, "store": str(folder / "store"), "attempts": plan})
+    text = launchers.run(launcher, size, [SCRIPT, request], folder=folder)
     lines = [json.loads(line[3:]) for line in text.splitlines() if line.startswith("OUT")]
     ranks = [[line for line in lines if line["rank"] == rank] for rank in range(size)]
     assert [len(rank) for rank in ranks] == [len(plan)] * size, text
@@ -24,17 +24,17 @@ def attempts(launcher, folder, plan, *, size=2):
 
 
 def rows(created):
-    """Reports by group and step, each of which stands once."""
-    found = {}
+    """Returns reports by group and step. Fails if one is reported twice."""
+    reports = {}
     for chief, *_ in created:
         for group, step, metrics in chief["reports"]:
-            assert (group, step) not in found
-            found[group, step] = metrics
-    return found
+            assert (group, step) not in reports
+            reports[group, step] = metrics
+    return reports
 
 
 def check(launcher, folder, moments, variants, *, end_under=None):
-    """Each variant straight, then left at each moment; then all to the end by new processes, of another launcher."""
+    """Runs each variant straight, then preempted at each moment, then to the end in new processes of another launcher."""
     plan = []
     for more in variants:
         plan.append({**STRAIGHT, **more})
@@ -52,23 +52,25 @@ def check(launcher, folder, moments, variants, *, end_under=None):
     return [end["latest"] for end in ends]
 
 
-# the questions: one a step but the last, and one for each of the three batches of a validation
+# calls of should_preempt: one for each step but the last, and one for each of the three batches of a validation
 INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION = 3, 4
 
 
 @launchers.needs("horovod")
 @pytest.mark.long  # test_pause.py resumes under one launcher
-@pytest.mark.parametrize(("launcher", "other"), [("torch_distributed", "horovod"), ("horovod", "torch_distributed")])
-def test_a_pytorch_trial_resumes_under_another_launcher_with_the_same_bits(tmp_path, launcher, other):
-    """A checkpoint goes on under the other framework with the same bits: nothing of either is in it."""
-    (left,) = check(launcher, tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{}], end_under=other)
+@pytest.mark.parametrize(
+    ("launcher", "other_launcher"), [("torch_distributed", "horovod"), ("horovod", "torch_distributed")]
+)
+def test_a_pytorch_trial_resumes_under_another_launcher_with_the_same_bits(tmp_path, launcher, other_launcher):
+    """A checkpoint resumes under the other framework with the same bits, since it contains nothing specific to either."""
+    (left,) = check(launcher, tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{}], end_under=other_launcher)
     if launcher == "torch_distributed":
-        # one slot can go on too, with other bits
+        # one slot can resume it too, with other bits
         ((alone,),) = attempts("plain", tmp_path, [{"preempt_at": None, "latest": left}], size=1)
         assert [step for group, step, _ in alone["reports"] if group == "validation"] == [5, 10, 15]
 
 
 @launchers.needs("deepspeed")
 @pytest.mark.parametrize("stage", [pytest.param(0, marks=pytest.mark.long), 1])  # tests/e2e pauses at stage 0
-def test_engines_of_several_ranks_resume_the_same(tmp_path, stage):
+def test_deepspeed_engines_of_several_ranks_resume_with_the_same_bits(tmp_path, stage):
     check("deepspeed", tmp_path, [INSIDE_AN_ACCUMULATION, INSIDE_A_VALIDATION], [{"stage": stage}])

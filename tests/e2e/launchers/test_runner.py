@@ -1,4 +1,4 @@
-"""A launcher's end: whose exit code it is, how soon, and that nothing is left behind."""
+"""The end of a launcher: its exit code, its delay, and no leftover processes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TORCH = ["determined.launch.torch_distributed", "--nproc_per_node", "2", "--"]
 HOROVOD = ["determined.launch.horovod", "-np", "2", "--"]
 ALL = pytest.mark.parametrize("layer", [TORCH, DEEPSPEED, HOROVOD], ids=["torch", "deepspeed", "horovod"])
 
-# as a plain program: what is looked at here is how workers end, not what they compute
+# a plain program, since these tests are about how workers end, not what they compute
 WORKER = """
 import os, pathlib, signal, sys, time
 rank = int(os.environ.get("RANK") or os.environ["HOROVOD_RANK"])
@@ -37,8 +37,8 @@ def start(tmp_path, layer, text, **environ):
     return Container(tmp_path / "run", [*layer, *worker(tmp_path, text)], environ={"C10D_PORT": "0", **environ})
 
 
-def up(tmp_path, count=2):
-    """The pids of ``count`` workers that run."""
+def pids_of_workers(tmp_path, count=2):
+    """Waits until ``count`` workers run and returns their pids."""
 
     def look():
         pids = [int(path.read_text() or 0) for path in tmp_path.glob("up-*")]
@@ -70,7 +70,7 @@ time.sleep(300)
 )
 def test_a_dead_worker_ends_the_container_within_a_second(tmp_path, layer, end, code):
     container = start(tmp_path, layer, IGNORING.format(end=end))
-    pids = up(tmp_path)
+    pids = pids_of_workers(tmp_path)
     (tmp_path / "go").touch()
     began = time.monotonic()
     ended = container.wait(90)
@@ -85,7 +85,7 @@ def test_a_dead_worker_ends_the_container_within_a_second(tmp_path, layer, end, 
 def test_sigterm_reaches_the_workers(tmp_path, layer):
     text = "signal.signal(15, lambda *_: (print('saved', rank, flush=True), sys.exit(0)))\nopen(f'ready-{rank}','w')\nsignal.pause()"
     container = start(tmp_path, layer, text)
-    pids = up(tmp_path)
+    pids = pids_of_workers(tmp_path)
     wait_until(lambda: len(list(tmp_path.glob("ready-*"))) == 2, what="two workers with a handler")
     container.send(signal.SIGTERM)
     ended = container.wait(60)
@@ -122,7 +122,7 @@ while not pathlib.Path("up-daemon").exists():
 
 
 @pytest.mark.torch
-def test_a_launcher_that_restarts_is_let_alone(tmp_path):
+def test_a_launcher_may_restart_its_workers(tmp_path):
     text = "seen = pathlib.Path('seen')\nif not seen.exists():\n    seen.touch()\n    time.sleep(1)\n    sys.exit(3)\nprint('again')"
     ended = start(tmp_path, [TORCH[0], "--max-restarts", "1", "--"], text).wait()
     assert ended.code == 0, ended.output
@@ -133,7 +133,7 @@ def test_a_launcher_that_restarts_is_let_alone(tmp_path):
 @pytest.mark.torch
 def test_deepspeeds_runner_does_not_hide_that_its_launcher_was_killed(tmp_path):
     container = start(tmp_path, DEEPSPEED, "time.sleep(300)")
-    pids = up(tmp_path)
+    pids = pids_of_workers(tmp_path)
     launcher = next(
         pid
         for pid in process_table.descendants(container.process.pid)
@@ -149,12 +149,12 @@ def test_deepspeeds_runner_does_not_hide_that_its_launcher_was_killed(tmp_path):
 @pytest.mark.torch
 def test_deepspeeds_runner_does_not_hide_that_nothing_was_started(tmp_path):
     container = start(tmp_path, DEEPSPEED, "")
-    found = None
+    launcher = None
     until = time.monotonic() + 30
-    while found is None and time.monotonic() < until:  # without a pause: it must be found before it starts a worker
+    while launcher is None and time.monotonic() < until:  # without a pause: it must be found before it starts a worker
         below = process_table.descendants(container.process.pid)
-        found = next((pid for pid in below if b"deepspeed.launcher.launch" in process_table.command_line(pid)), None)
-    os.kill(found, signal.SIGKILL)
+        launcher = next((pid for pid in below if b"deepspeed.launcher.launch" in process_table.command_line(pid)), None)
+    os.kill(launcher, signal.SIGKILL)
     ended = container.wait(60)
     assert ended.code == 1, ended.output
     assert "before it started any worker" in ended.output
@@ -174,14 +174,14 @@ def test_a_layer_in_a_worker_leaves_its_parents_records_alone(tmp_path):
 @pytest.mark.torch
 @ALL
 def test_a_layer_runs_without_a_cluster(tmp_path, layer):
-    """No run folder, no allocation, no ports: a laptop."""
+    """Runs without run folder, allocation and ports, as on a laptop."""
     program = worker(
         tmp_path, "print('folder', os.environ['DET_RUN_DIR'], 'key', len(os.environ['DET_ALLOCATION_KEY']))"
     )
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
     done = subprocess.run(
         [sys.executable, "-m", *layer, *program],
-        env={**kept, "PYTHONPATH": PACKAGES},
+        env={**environment, "PYTHONPATH": PACKAGES},
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -194,8 +194,8 @@ def test_a_layer_runs_without_a_cluster(tmp_path, layer):
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("layer", [TORCH, DEEPSPEED], ids=["torch", "deepspeed"])  # horovod takes any port here
-def test_a_port_in_use_is_named(tmp_path, layer):
+@pytest.mark.parametrize("layer", [TORCH, DEEPSPEED], ids=["torch", "deepspeed"])  # horovod uses any free port here
+def test_a_launcher_whose_port_is_in_use_names_the_port(tmp_path, layer):
     with socket.socket() as holder:
         holder.bind(("", 0))
         holder.listen()

@@ -1,5 +1,5 @@
-"""A trial class as real processes against a small master: paused, resumed, and over two slots. With a real master
-``tests/e2e/test_pause.py`` and ``tests/e2e/launchers/test_pause.py`` show the same in every run."""
+"""A trial class as real processes against a small master: paused, resumed, and over two slots.
+``tests/e2e/test_pause.py`` and ``tests/e2e/launchers/test_pause.py`` cover the same with a real master in every run."""
 
 import json
 import os
@@ -20,7 +20,7 @@ DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts one attempt of the digits trial; ``steps`` many batches."""
+    """Returns a function that starts one attempt of the digits trial. ``steps``: its number of batches."""
     for path in DIGITS.glob("*.py"):
         shutil.copy(path, tmp_path)
 

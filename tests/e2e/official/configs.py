@@ -1,4 +1,4 @@
-"""Configurations for the trials of these tests."""
+"""Configurations of the trials of these tests."""
 
 from pathlib import Path
 from typing import Any

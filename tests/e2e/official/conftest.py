@@ -6,7 +6,7 @@ from tests.support.official_cluster import OFFICIAL, OfficialCluster, official_c
 
 @pytest.fixture(scope="session")
 def official() -> Iterator[OfficialCluster]:
-    """Master and agent of whoever runs the tests."""
+    """Yields a master and an agent of the user who runs the tests."""
     assert (OFFICIAL / "bin" / "det").exists(), f"no official client in {OFFICIAL}: run make official"
     with official_cluster() as cluster:
         yield cluster
@@ -14,6 +14,6 @@ def official() -> Iterator[OfficialCluster]:
 
 @pytest.fixture(scope="session")
 def of_nobody() -> Iterator[OfficialCluster]:
-    """Master and agent of an ordinary user."""
+    """Yields a master and an agent of an ordinary user."""
     with official_cluster(as_ordinary_user=True) as cluster:
         yield cluster

@@ -1,4 +1,4 @@
-"""One trial paused, resumed and killed, whatever it is made of and whoever runs it."""
+"""Pauses, resumes and kills one trial, of any kind and any user."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ ENOUGH = 3
 
 
 def pause_resume_kill(cluster: OfficialCluster, config: dict[str, Any], context: Path) -> tuple[int, int, str]:
-    """Gives the experiment, the step that it was paused at, and its log after the end."""
+    """Returns the experiment, the step at which it was paused, and its log after the end."""
     experiment = cluster.create(config, context)
     cluster.gets_past(experiment, ENOUGH)
     cluster.det("experiment", "pause", experiment)
@@ -20,7 +20,7 @@ def pause_resume_kill(cluster: OfficialCluster, config: dict[str, Any], context:
     assert "FREE" in cluster.det("slot", "list")
     paused_at = cluster.steps(experiment)
     newest = cluster.api.get(f"/api/v1/experiments/{experiment}/checkpoints")["checkpoints"]
-    assert max(one["metadata"]["steps_completed"] for one in newest) == paused_at
+    assert max(checkpoint["metadata"]["steps_completed"] for checkpoint in newest) == paused_at
     cluster.det("experiment", "activate", experiment)
     cluster.gets_past(experiment, paused_at + ENOUGH)
     cluster.det("experiment", "kill", experiment)
@@ -30,7 +30,7 @@ def pause_resume_kill(cluster: OfficialCluster, config: dict[str, Any], context:
 
 
 def as_read_by_the_sdk(cluster: OfficialCluster, experiment: int) -> list[tuple[int, dict[str, Any]]]:
-    """The training reports; each step from the first on stands there once."""
-    read = cluster.python(SDK / "metrics.py", cluster.trial(experiment)["id"])["training"]
-    assert [steps for steps, _metrics in read] == list(range(1, len(read) + 1))
-    return [(steps, metrics) for steps, metrics in read]
+    """Returns the training reports by step. Fails unless each step is reported once."""
+    reports = cluster.python(SDK / "metrics.py", cluster.trial(experiment)["id"])["training"]
+    assert [steps for steps, _metrics in reports] == list(range(1, len(reports) + 1))
+    return [(steps, metrics) for steps, metrics in reports]

@@ -1,4 +1,4 @@
-"""The recorded facts about the official client are those of the installed one."""
+"""The recorded facts about the official client equal those of the installed client."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ print(json.dumps({name: [member.value for member in getattr(bindings, name)] for
 
 def test_recorded_enums_are_those_of_the_client():
     python = str(OFFICIAL / "bin" / "python")
-    read = subprocess.run(
+    done = subprocess.run(
         [python, "-c", READ], input=json.dumps(list(ENUMS)), capture_output=True, text=True, check=True
     )
-    assert json.loads(read.stdout) == ENUMS
+    assert json.loads(done.stdout) == ENUMS

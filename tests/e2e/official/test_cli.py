@@ -1,4 +1,4 @@
-"""The unmodified command line of 0.38.1: an experiment's life, as one who types would see it."""
+"""The unmodified command line of 0.38.1 over the life of an experiment."""
 
 import csv
 import io
@@ -18,17 +18,17 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def table(text: str) -> list[dict[str, str]]:
-    """The lines of a table as people see it."""
+    """Returns the rows of a printed table."""
     head, _rule, *lines = [line for line in text.splitlines() if "|" in line or "+" in line]
     names = [name.strip() for name in head.split("|")]
     return [dict(zip(names, (cell.strip() for cell in line.split("|")), strict=True)) for line in lines]
 
 
-def test_log_in_create_and_follow_describe_and_download(official: OfficialCluster, tmp_path: Path):
+def test_a_user_logs_in_creates_follows_describes_and_downloads(official: OfficialCluster, tmp_path: Path):
     assert "logged in as user 'admin'" in official.det("user", "whoami")
-    said = official.det("experiment", "create", _config(official, "followed", steps=4), configs.SCRIPT, "-f")
-    number = int(said.split("Created experiment ")[1].split()[0])
-    assert "|| library: " in said
+    created = official.det("experiment", "create", _config(official, "followed", steps=4), configs.SCRIPT, "-f")
+    number = int(created.split("Created experiment ")[1].split()[0])
+    assert "|| library: " in created
     official.reaches(number, "COMPLETED")
     assert "exit" not in official.det("experiment", "wait", number).lower()
 
@@ -65,7 +65,7 @@ def test_log_in_create_and_follow_describe_and_download(official: OfficialCluste
         assert sent.read() == (configs.SCRIPT / "run.py").read_bytes()
 
 
-def test_logs_in_all_their_forms(official: OfficialCluster):
+def test_trial_logs_are_printed_in_every_form(official: OfficialCluster):
     number = official.create(configs.script("logs", steps=2), configs.SCRIPT, "-f")
     trial = official.trial(number)
     whole = official.det("trial", "logs", trial["id"]).splitlines()
@@ -82,7 +82,7 @@ def test_logs_in_all_their_forms(official: OfficialCluster):
     assert whole[0] == first["message"].rstrip("\n")
 
 
-def test_pause_activate_cancel_kill_archive_delete(official: OfficialCluster):
+def test_an_experiment_is_paused_activated_canceled_killed_archived_and_deleted(official: OfficialCluster):
     number = official.create(configs.script("steered", steps=configs.ENDLESS, seconds=0.05), configs.SCRIPT)
     official.gets_past(number, 1)
     holder = {row["Task Name"] for row in rows(official.det("slot", "list", "--csv"))}
@@ -114,7 +114,7 @@ def test_pause_activate_cancel_kill_archive_delete(official: OfficialCluster):
     assert "not found" in official.det("experiment", "describe", killed, fails=True).lower()
 
 
-def test_names_labels_and_descriptions(official: OfficialCluster):
+def test_names_labels_and_descriptions_of_an_experiment_are_set(official: OfficialCluster):
     number = official.create(configs.script("plain"), configs.SCRIPT, "--paused")
     official.det("experiment", "label", "add", number, "green")
     official.det("experiment", "label", "add", number, "blue sky")
@@ -122,22 +122,22 @@ def test_names_labels_and_descriptions(official: OfficialCluster):
     official.det("experiment", "set", "name", number, "renamed")
     official.det("experiment", "set", "description", number, "as said")
     official.det("experiment", "set", "priority", number, 7)
-    shown = official.experiment(number)
-    assert (shown["labels"], shown["name"], shown["description"]) == (["blue sky"], "renamed", "as said")
-    assert shown["config"]["resources"]["priority"] == 7
-    assert shown["state"] == "STATE_PAUSED"
+    experiment = official.experiment(number)
+    assert (experiment["labels"], experiment["name"], experiment["description"]) == (["blue sky"], "renamed", "as said")
+    assert experiment["config"]["resources"]["priority"] == 7
+    assert experiment["state"] == "STATE_PAUSED"
     official.det("experiment", "kill", number)
 
 
-def test_a_bad_configuration_is_told_with_its_place(official: OfficialCluster):
+def test_the_error_of_a_bad_configuration_names_the_key_and_the_line(official: OfficialCluster):
     path = official.folder / "bad.yaml"
     path.write_text(
         "name: bad\nentrypoint: python3 run.py\nsearcher: {name: single, metrik: loss}\nhyperparameters: {}\n"
     )
-    said = official.det("experiment", "create", path, configs.SCRIPT, fails=True)
-    assert "metrik" in said
-    assert 'did you mean "metric"' in said
-    assert ":3:" in said
+    output = official.det("experiment", "create", path, configs.SCRIPT, fails=True)
+    assert "metrik" in output
+    assert 'did you mean "metric"' in output
+    assert ":3:" in output
 
 
 def _config(official: OfficialCluster, name: str, **more: int) -> Path:
@@ -159,7 +159,7 @@ with det.core.init() as context:
 """
 
 
-def test_metrics_of_own_groups_are_no_workloads_and_the_last_row_has_its_state(
+def test_metrics_of_own_groups_are_not_workloads_and_the_last_row_has_its_state(
     official: OfficialCluster, tmp_path: Path
 ):
     (tmp_path / "run.py").write_text(OWN_GROUP)

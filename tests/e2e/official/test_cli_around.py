@@ -1,4 +1,4 @@
-"""The unmodified command line of 0.38.1 around experiments: users, agents, slots, places, the master, what comes later."""
+"""The unmodified command line of 0.38.1 beside experiments: users, agents, slots, the master and unsupported commands."""
 
 import json
 
@@ -12,7 +12,7 @@ LATER = ["model list", "notebook list"]
 SECRET = "Another-Word-9"
 
 
-def test_users_come_log_in_and_go(official: OfficialCluster):
+def test_users_are_created_renamed_deactivated_and_log_in_with_a_new_password(official: OfficialCluster):
     official.det("user", "create", "bob", "--password", SECRET)
     assert "'bob'" in official.det("user", "whoami", user="bob", password=SECRET)
     official.det("user", "edit", "bob", "--display-name", "Bobby")
@@ -54,7 +54,7 @@ def test_agents_and_slots_are_listed_disabled_and_enabled(official: OfficialClus
     assert rows(official.det("agent", "list", "--csv"))[0]["Enabled"] == "True"
 
 
-def test_the_master_and_its_places(official: OfficialCluster):
+def test_the_client_reads_the_master_and_its_workspaces(official: OfficialCluster):
     assert official.det("--version").strip() == "det 0.38.1"
     assert official.det("version").count("0.38.1") >= 2
     assert "clusterId" in official.det("master", "info")
@@ -76,9 +76,9 @@ def test_the_queue_is_listed_and_changed(official: OfficialCluster):
         first, second = (official.experiment(number)["jobId"] for number in created)
         official.det("job", "update", first, "--priority", "60")
         official.det("job", "update-batch", f"{second}.weight=2")
-        shown = rows(official.det("job", "list", "--csv"))
-        assert [row["ID"] for row in shown] == [second, first]
-        assert [row["Priority"] for row in shown] == ["42", "60"]
+        jobs = rows(official.det("job", "list", "--csv"))
+        assert [row["ID"] for row in jobs] == [second, first]
+        assert [row["Priority"] for row in jobs] == ["42", "60"]
         assert "between 1 and 99" in official.det("job", "update", first, "--priority", "0", fails=True)
     finally:
         official.det("agent", "enable", agent["Agent ID"])
@@ -86,7 +86,7 @@ def test_the_queue_is_listed_and_changed(official: OfficialCluster):
             official.det("experiment", "kill", number)
 
 
-def test_what_comes_later_says_so(official: OfficialCluster):
+def test_an_unsupported_command_reports_that_the_master_does_not_support_it(official: OfficialCluster):
     for verb in LATER:
         assert "this master does not support" in official.det(*verb.split(), fails=True)
 

@@ -1,4 +1,4 @@
-"""The experiments of the tutorial and the how-to pages, submitted by the unmodified command line of 0.38.1."""
+"""The unmodified command line of 0.38.1 submits the experiments of the tutorial and the how-to pages."""
 
 from pathlib import Path
 
@@ -17,16 +17,16 @@ NOT_SUBMITTED = {
     "containers": "its image and engine are those of tests/e2e/containers/test_page.py",
     "local": "its commands run here, without a cluster",
 }
-"""Pages whose submissions are left out, and why."""
+"""Reasons for the pages whose submissions are left out."""
 FAILS_ON_PURPOSE = {
     "debugging: det experiment create model/config.yaml model": "the page looks for the cause",
     'data: det experiment create model/config.yaml model --config data.path=$PWD/dataset || echo "exit code $?"': (
         "the context is too large"
     ),
 }
-"""Commands that are left out, and why."""
+"""Reasons for the commands that are left out."""
 WITH_FILES_OF = {"horovod": "several-slots"}
-"""Pages that go on with the files of another."""
+"""Pages that continue with the files of another page."""
 
 
 def is_submission(step: Step) -> bool:
@@ -36,20 +36,22 @@ def is_submission(step: Step) -> bool:
 def submitted(page: Path) -> list[str]:
     """Returns the commands of a page that submit an experiment which completes."""
     commands = [step.text for step in steps(page) if is_submission(step) and " --local " not in step.text]
-    return [each for each in commands if f"{page.stem}: {each}" not in FAILS_ON_PURPOSE]
+    return [command for command in commands if f"{page.stem}: {command}" not in FAILS_ON_PURPOSE]
 
 
 def pages() -> list[str]:
-    found = [*sorted((DOCS / "how-to").glob("*.md")), DOCS / "tutorial" / "index.md"]
-    return [str(page.relative_to(DOCS)) for page in found if page.stem not in NOT_SUBMITTED and submitted(page)]
+    pages_to_follow = [*sorted((DOCS / "how-to").glob("*.md")), DOCS / "tutorial" / "index.md"]
+    return [
+        str(page.relative_to(DOCS)) for page in pages_to_follow if page.stem not in NOT_SUBMITTED and submitted(page)
+    ]
 
 
 def test_each_exception_is_a_page_or_a_command_of_the_documentation():
-    found = {page.stem: page for page in (DOCS / "how-to").glob("*.md")}
-    assert set(NOT_SUBMITTED) <= set(found)
-    for each in FAILS_ON_PURPOSE:
-        name, _, command = each.partition(": ")
-        assert command in [step.text for step in steps(found[name])], each
+    page_of_name = {page.stem: page for page in (DOCS / "how-to").glob("*.md")}
+    assert set(NOT_SUBMITTED) <= set(page_of_name)
+    for exception in FAILS_ON_PURPOSE:
+        name, _, command = exception.partition(": ")
+        assert command in [step.text for step in steps(page_of_name[name])], exception
     assert len(pages()) > 10
 
 
@@ -70,9 +72,9 @@ def test_the_official_client_submits_the_experiments_of_a_page(official: Officia
         elif step.text in chosen:
             needs_index = step.text.split()[3].startswith(("packages/", "listed/"))
             command = step.text.removesuffix(" -f") + offline * needs_index
-            said = run(official, command, tmp_path)
-            assert "Created experiment " in said, f"{page}: {command}\n{said}"
-            created[int(said.split("Created experiment ")[1].split()[0])] = command
+            output = run(official, command, tmp_path)
+            assert "Created experiment " in output, f"{page}: {command}\n{output}"
+            created[int(output.split("Created experiment ")[1].split()[0])] = command
         elif not step.text.startswith("det"):
             run(official, step.text, tmp_path)
     assert len(created) == len(chosen)
@@ -81,7 +83,7 @@ def test_the_official_client_submits_the_experiments_of_a_page(official: Officia
 
 
 def run(official: OfficialCluster, command: str, folder: Path) -> str:
-    """Types a command in a shell that finds the official ``det``, and returns what it prints."""
+    """Runs a command in a shell that finds the official ``det``, and returns its output."""
     environ = official.environment
     environ["PATH"] = f"{OFFICIAL / 'bin'}:{environ['PATH']}"
     return typed(command, folder, environ).stdout

@@ -1,4 +1,5 @@
-"""Trials whose environment holds the official library: paused, resumed and killed, as root and as an ordinary user."""
+"""Trials with the official library in their environment are paused, resumed and killed, as root and as an ordinary
+user."""
 
 import json
 import os
@@ -13,14 +14,14 @@ from tests.support.official_cluster import OFFICIAL, OfficialCluster
 pytestmark = [pytest.mark.e2e, pytest.mark.official]
 LAYER = "python3 -m determined.launch.torch_distributed"
 PACE = 0.1
-WHO = [
+CLUSTERS = [
     pytest.param("official", marks=pytest.mark.long if os.getuid() == 0 else ()),
     pytest.param("of_nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="is no root already")),
 ]
-"""As root they are long: the other tests with the official client run as root."""
+"""As root they are long, since the other tests with the official client run as root."""
 
 
-@pytest.fixture(params=WHO)
+@pytest.fixture(params=CLUSTERS)
 def cluster(request: pytest.FixtureRequest) -> OfficialCluster:
     created: OfficialCluster = request.getfixturevalue(request.param)
     return created
@@ -38,46 +39,48 @@ def test_a_script_is_paused_resumed_and_killed(cluster: OfficialCluster):
     assert is_of_the_environment(log, cluster)
     assert f"preempted at {paused_at}\n" in log
     assert f"resumed at {paused_at}\n" in log
-    read = as_read_by_the_sdk(cluster, experiment)
-    assert [metrics for _step, metrics in read] == [reported(step) for step, _metrics in read]
+    reports = as_read_by_the_sdk(cluster, experiment)
+    assert [metrics for _step, metrics in reports] == [reported(step) for step, _metrics in reports]
 
 
 @pytest.mark.long
-def test_a_script_behind_its_own_launch_layer(cluster: OfficialCluster):
+def test_a_script_under_the_official_launch_layer_is_paused_resumed_and_killed(cluster: OfficialCluster):
     config = configs.script("layer", steps=configs.ENDLESS, seconds=PACE, entrypoint=f"{LAYER} python3 run.py")
     experiment, paused_at, log = pause_resume_kill(cluster, config, configs.SCRIPT)
     assert is_of_the_environment(log, cluster)
     assert f"[rank=0] || resumed at {paused_at}\n" in log
-    read = as_read_by_the_sdk(cluster, experiment)
-    assert [metrics for _step, metrics in read] == [reported(step) for step, _metrics in read]
+    reports = as_read_by_the_sdk(cluster, experiment)
+    assert [metrics for _step, metrics in reports] == [reported(step) for step, _metrics in reports]
 
 
-def test_a_trial_class_by_its_legacy_entrypoint(cluster: OfficialCluster):
+def test_a_trial_class_with_a_legacy_entrypoint_is_paused_resumed_and_killed(cluster: OfficialCluster):
     config = configs.trial_class("class", batches=configs.ENDLESS, seconds=PACE)
-    # The library of 0.38.1 restores with a torch.load that torch 2.13 refuses by default.
+    # The library of 0.38.1 restores with a call of torch.load that torch 2.13 refuses by default.
     config["environment"]["environment_variables"] = ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1"]
     experiment, _paused_at, log = pause_resume_kill(cluster, config, configs.TRIAL_CLASS)
     assert is_of_the_environment(log, cluster)
     printed = [json.loads(line.split("reported ")[1]) for line in log.splitlines() if "|| reported " in line]
-    read = as_read_by_the_sdk(cluster, experiment)
-    # A kill takes what is on its way: the last report after its line, or the last line on its way through the launch layer.
-    assert abs(len(printed) - len(read)) <= 1
-    both = min(len(printed), len(read))
-    assert [metrics["loss"] for _step, metrics in read[:both]] == pytest.approx([one["loss"] for one in printed[:both]])
+    reports = as_read_by_the_sdk(cluster, experiment)
+    # A kill loses data in transit: the last report after its line, or the last line in the launch layer.
+    assert abs(len(printed) - len(reports)) <= 1
+    common = min(len(printed), len(reports))
+    assert [metrics["loss"] for _step, metrics in reports[:common]] == pytest.approx(
+        [line["loss"] for line in printed[:common]]
+    )
 
 
-def test_our_library_where_the_environment_holds_none(cluster: OfficialCluster):
+def test_a_trial_uses_our_library_if_the_environment_has_none(cluster: OfficialCluster):
     config = configs.script("ours", steps=4, official=False)
     experiment = cluster.create(config, configs.SCRIPT)
     cluster.reaches(experiment, "COMPLETED")
     log = cluster.logs(experiment)
     assert f"library: {OFFICIAL}" not in log
     assert f"library: {cluster.folder}/data/agent/harness/" in log
-    read = as_read_by_the_sdk(cluster, experiment)
-    assert read == [(step, reported(step)) for step in range(1, 5)]
+    reports = as_read_by_the_sdk(cluster, experiment)
+    assert reports == [(step, reported(step)) for step in range(1, 5)]
 
 
-def test_a_folder_of_the_machine_at_another_path(cluster: OfficialCluster):
+def test_a_folder_of_the_machine_is_mounted_at_another_path(cluster: OfficialCluster):
     source = cluster.folder / "data-a"
     source.mkdir(exist_ok=True)
     (source / "samples").write_text("1 2 3")
@@ -97,7 +100,7 @@ def test_a_folder_of_the_machine_at_another_path(cluster: OfficialCluster):
     assert not os.path.exists(target)
 
 
-def test_the_ordinary_user_is_one(request: pytest.FixtureRequest):
+def test_the_cluster_of_the_ordinary_user_runs_as_that_user(request: pytest.FixtureRequest):
     if os.getuid() != 0:
         pytest.skip("is no root already")
     cluster: OfficialCluster = request.getfixturevalue("of_nobody")

@@ -1,4 +1,4 @@
-"""The unmodified SDK of 0.38.1 and ours run the same scripts, and what the trials' own library reports."""
+"""The unmodified SDK of 0.38.1 and ours run the same scripts and read the same reports."""
 
 import json
 import math
@@ -33,25 +33,28 @@ def test_the_sdk_creates_waits_reads_and_downloads(official: OfficialCluster, li
     assert {"admin", "determined"} <= set(answer["users"])
     assert answer["workspaces"] == ["Uncategorized"]
     assert f"library: {OFFICIAL}/lib/" in answer["logs"][-1]
-    assert [words(each) for each in answer["metrics"]["training"]] == [words(reported(step)) for step in range(1, 7)]
-    assert [words(each) for each in answer["metrics"]["validation"]] == [{"loss": 1 / 6, "odd": "nan"}]
+    assert [words(report) for report in answer["metrics"]["training"]] == [
+        words(reported(step)) for step in range(1, 7)
+    ]
+    assert [words(report) for report in answer["metrics"]["validation"]] == [{"loss": 1 / 6, "odd": "nan"}]
     kind = str if library == "official" else float
     assert isinstance(answer["metrics"]["validation"][0]["odd"], kind)
     assert math.isnan(float(answer["metrics"]["validation"][0]["odd"]))
 
 
 def words(metrics: dict[str, object]) -> dict[str, object]:
-    """The official SDK hands out what JSON cannot carry as the words of the wire, ours as floats."""
+    """Returns the metrics with ``odd`` as a word. For values that JSON lacks, the official SDK returns words, ours
+    floats."""
     return {**metrics, "odd": str(float(str(metrics["odd"])))}
 
 
 def reported(step: int) -> dict[str, object]:
-    """What the script reports, in the words of the wire."""
+    """Returns the report of the script for a step, in the words of the API."""
     return {"loss": 1 / step, "odd": ("NaN", "Infinity", "-Infinity")[step % 3], "word": "so"}
 
 
 @pytest.mark.parametrize("library", PYTHONS)
-def test_the_sdk_steers_an_experiment_and_looks_around(official: OfficialCluster, library: str):
+def test_the_sdk_steers_an_experiment_and_reads_the_cluster(official: OfficialCluster, library: str):
     config = json.dumps(configs.script("steered-by-sdk", steps=configs.ENDLESS, seconds=0.05))
     name = f"sdk-{library}"
     answer = official.python(SDK / "steering.py", configs.SCRIPT, config, name, python=PYTHONS[library])

@@ -1,4 +1,4 @@
-"""Searches and experiments that have ended, steered by the unmodified official client."""
+"""The unmodified official client steers searches and continues ended experiments."""
 
 from tests.e2e.official.configs import SCRIPT, script
 from tests.e2e.official.test_cli import rows
@@ -12,8 +12,8 @@ def test_an_ended_experiment_is_continued_with_other_settings(official: Official
     official.reaches(number, "COMPLETED")
     override = official.folder / "longer.yaml"
     override.write_text("hyperparameters: {steps: 4}\n")
-    said = official.det("experiment", "continue", number, "--config-file", override, "--config", "name=longer", "-f")
-    assert "resumed at 2" in said
+    output = official.det("experiment", "continue", number, "--config-file", override, "--config", "name=longer", "-f")
+    assert "resumed at 2" in output
     official.reaches(number, "COMPLETED")
     assert (official.steps(number), official.experiment(number)["name"]) == (4, "longer")
     refused = official.det("experiment", "continue", number, "--config", "searcher.metric=other", fails=True)
@@ -31,7 +31,7 @@ def test_a_search_is_canceled_continued_and_changed(official: OfficialCluster):
     assert (job["Priority"], official.experiment(number)["config"]["resources"]["max_slots"]) == ("50", 1)
     official.det("experiment", "kill", number)
     official.reaches(number, "CANCELED")
-    official.det("experiment", "set", "gc-policy", number, "--yes", *_kept(1, 0, 0))
+    official.det("experiment", "set", "gc-policy", number, "--yes", *_policy(1, 0, 0))
     official.det("experiment", "continue", number)
     until(lambda: official.experiment(number)["state"] == "STATE_RUNNING")
     trials = official.api.get(f"/api/v1/experiments/{number}/trials")["trials"]
@@ -40,7 +40,7 @@ def test_a_search_is_canceled_continued_and_changed(official: OfficialCluster):
     official.reaches(number, "CANCELED")
 
 
-def _kept(best: int, trial_best: int, latest: int) -> list[object]:
+def _policy(best: int, trial_best: int, latest: int) -> list[object]:
     return [
         "--save-experiment-best",
         best,

@@ -1,4 +1,4 @@
-"""The task of another user, who knows every path, pid and id of the first one, and tries to get at it."""
+"""A task of a second user that knows every path, pid and id of the first user's task and tries to access it."""
 
 import ctypes
 import json
@@ -58,23 +58,23 @@ def end(pid: int) -> str:
 
 
 def secrets_in(folder: str) -> str:
-    """Looks through everything below a folder that this task sees itself."""
-    found = []
+    """Searches all files below a folder that is visible in this task."""
+    paths = []
     for base, _folders, files in os.walk(folder):
         for name in files:
             try:
                 if b"secret of ada" in Path(base, name).read_bytes():
-                    found.append(os.path.join(base, name))
+                    paths.append(os.path.join(base, name))
             except OSError:
                 pass
-    if not found:
+    if not paths:
         raise PermissionError("nothing of ada's can be read")
-    return str(found)
+    return str(paths)
 
 
 def others() -> str:
-    """Looks for processes that are not this user's."""
-    found = {}
+    """Searches for processes of other users."""
+    processes = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             line = Path("/proc", pid, "cmdline").read_bytes()
@@ -82,10 +82,10 @@ def others() -> str:
         except OSError:
             continue
         if b"victim.py" in line or b"DET_USER=ada" in environment:
-            found[pid] = line.decode()
-    if not found:
+            processes[pid] = line.decode()
+    if not processes:
         raise ProcessLookupError("no process of ada's is listed")
-    return str(found)
+    return str(processes)
 
 
 def ask(method: str, path: str, body: object = None) -> str:

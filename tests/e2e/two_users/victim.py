@@ -1,4 +1,5 @@
-"""The task of one user: leaves secrets wherever tasks leave something, says where they are, and waits to be killed."""
+"""A task of the first user. It leaves secrets wherever tasks store data, prints their locations, and waits to be
+killed."""
 
 import json
 import os

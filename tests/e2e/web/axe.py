@@ -1,4 +1,4 @@
-"""axe-core in the page: what it finds of serious and critical impact, in words."""
+"""Runs axe-core in the page and describes problems of serious and critical impact."""
 
 from functools import cache
 from typing import Any
@@ -15,17 +15,17 @@ def _source() -> str:
 
 
 def problems(page: Page, *, rules: tuple[str, ...] = ()) -> list[str]:
-    """Evaluated through the browser's own tools, which the content security policy does not concern. Without
-    ``rules`` all of them are asked."""
+    """Returns the problems. The script runs through the browser's debugging interface, to which the content security
+    policy does not apply. Without ``rules`` all rules run."""
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(_source())
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = {"type": "rule", "values": list(rules)}
-    found = page.evaluate("options => axe.run(document, options).then(({ violations }) => violations)", options)
+    violations = page.evaluate("options => axe.run(document, options).then(({ violations }) => violations)", options)
     return [
         f"{violation['id']} ({violation['impact']}): {node['html'][:160]} — {node['failureSummary'][:300]}"
-        for violation in found
+        for violation in violations
         if violation["impact"] in GRAVE
         for node in violation["nodes"][:3]
     ]

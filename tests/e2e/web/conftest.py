@@ -1,5 +1,5 @@
-"""One browser and one cluster a worker for all tests of the page. Both end with the last of them: a browser that is
-driven from this thread holds an event loop, and other tests want their own."""
+"""One browser and one cluster per worker for all tests of the page. Both end with the last of these tests, since a
+browser that is driven from this thread occupies an event loop that other tests need."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from tests.support.live_cluster import LiveCluster, live_cluster
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each file stays on one worker: what it shows is made once."""
+    """Assigns each file to one worker, which builds the content of its pages once."""
     for item in items:
         if item.path.parent.name == "web":
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
@@ -35,10 +35,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
 
 @pytest.fixture
 def visitor(browser: Browser, cluster: LiveCluster) -> Iterator[Callable[..., Visit]]:
-    """Makes signed-in visits; each is held to be faultless at the end."""
+    """Yields a function that makes signed-in visits. At the end each must be faultless."""
     with ExitStack() as stack:
 
-        def come(username: str = "admin", **options: Any) -> Visit:
+        def make_visit(username: str = "admin", **options: Any) -> Visit:
             return stack.enter_context(visit(browser, cluster, username, **options))
 
-        yield come
+        yield make_visit

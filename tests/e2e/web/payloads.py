@@ -1,4 +1,4 @@
-"""Texts that would act if the page took them for anything but text."""
+"""Texts that would act if the page interpreted them."""
 
 RUN = "window.__ran=(window.__ran||0)+1"
 ELSEWHERE = "https://evil.example"
@@ -37,18 +37,18 @@ TERMINAL = (
     "\x9b31mafter a C1 escape",
     "over\rwritten\b\b after backspaces",
 )
-"""What acts on terminals; the wire's names may not hold it, lines of output may."""
+"""Texts that act on terminals. Names in the API may not contain them, lines of output may."""
 
 UNNAMED = ("/", "\0")
 
 
 def file_name(payload: str) -> str:
-    """The payload as far as a file may be called so."""
+    """Returns the payload with characters replaced that a file name may not contain."""
     for sign in UNNAMED:
         payload = payload.replace(sign, "∕")
     return payload[:120]
 
 
 def user_name(payload: str) -> str:
-    """Returns the payload as a name: names are printable and have no spaces, which markup does without."""
+    """Returns the payload as a user name, which is printable and has no spaces. Markup needs no spaces."""
     return "".join(letter for letter in "/".join(payload.split()) if letter.isprintable())[:255]

@@ -1,4 +1,5 @@
-"""Pictures of every page and tab from a real run: ``python -m tests.e2e.web.pictures docs/pictures [PART OF A NAME…]``."""
+"""Makes pictures of every page and tab from a real run: ``python -m tests.e2e.web.pictures docs/pictures [PART OF A
+NAME…]``."""
 
 import re
 import shutil
@@ -25,7 +26,7 @@ STEADY = {"learning_rate": 0.02, "dropout": 0.1}
 LONG = "digits-wide-resnet, cosine schedule with warm-up, label smoothing 0.1, batch 4096, seed 3"
 LABELS = ("baseline", "digits-v2", "for the review", "cosine")
 STRETCH = 400
-"""What took a minute takes hours in the pictures, as real work does."""
+"""Factor that turns minutes into hours, so that the pictures show durations of real work."""
 TIMES = {
     "experiments": ("start_time", "end_time"),
     "trials": ("start_time", "end_time"),
@@ -50,7 +51,7 @@ DOCUMENTATION: dict[str, tuple[str, Callable[[Page], None] | None]] = {
 
 @dataclass(frozen=True)
 class Run:
-    """What the pictures are of."""
+    """Ids of the objects in the pictures."""
 
     first: int
     paused: int
@@ -60,11 +61,11 @@ class Run:
     adaptive: int
     waiting: int
     trials: dict[int, int]
-    """The only or the first trial of each."""
+    """The only or the first trial of each experiment."""
 
 
 def make(cluster: LiveCluster) -> Run:
-    """Two people's experiments: the digits trained, trained with a pause, and failing; a search; one that goes on."""
+    """Creates experiments of two people: digits trained, paused and failed, a search, and a run that continues."""
     with log_in(cluster.url, cluster.data, "determined") as session:
         other = SimpleNamespace(session=session, cluster_id=cluster.cluster_id)
         first = runs.digits(cluster, batches=480, name=LONG, labels=list(LABELS))
@@ -88,7 +89,7 @@ def make(cluster: LiveCluster) -> Run:
             max_restarts=1,
             hyperparameters={"dropout": 7},
         )
-        # Its log names no folder of the machine that the pictures are made on.
+        # Its log names no folder of the machine that makes the pictures.
         logged = runs.quick(cluster, "a batch without labels", context=BROKEN, entry="labels.py", labels=["tuning"])
         search = runs.grid(cluster, "search for a rate", rates=RATES, widths=WIDTHS, labels=["search", "baseline"])
         rungs = runs.adaptive(cluster, "rates, compared at rungs", trials=12, labels=["search"])
@@ -108,22 +109,24 @@ def make(cluster: LiveCluster) -> Run:
         )
         created = (first, paused, failed, logged, search, rungs, waiting)
         stretch(cluster)
-        return Run(*(each.id for each in created), {each.id: each.trial_id for each in created})  # type: ignore[arg-type]
+        return Run(
+            *(experiment.id for experiment in created), {experiment.id: experiment.trial_id for experiment in created}
+        )  # type: ignore[arg-type]
 
 
 def stretch(cluster: LiveCluster) -> None:
-    """Moves each time of the past away from now, all in the same proportion."""
+    """Moves all past times away from now by the same factor."""
     now = time.time_ns() // 1000
     for table, columns in TIMES.items():
-        moved = ", ".join(f"{column} = ? - (? - {column}) * {STRETCH}" for column in columns)
-        write_rows(cluster.data, f"UPDATE {table} SET {moved}", [(now, now) * len(columns)])
+        assignments = ", ".join(f"{column} = ? - (? - {column}) * {STRETCH}" for column in columns)
+        write_rows(cluster.data, f"UPDATE {table} SET {assignments}", [(now, now) * len(columns)])
 
 
 def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
-    """By the name of the picture: the address, and what is done there first."""
+    """Returns the address of each picture and the actions before it, by the name of the picture."""
     base, trial = f"/experiments/{run.search}", f"/trials/{run.trials[run.paused]}"
     compare = f"/compare?experiments={run.first},{run.paused}"
-    found: dict[str, tuple[str, Callable[[Page], None] | None]] = {
+    places: dict[str, tuple[str, Callable[[Page], None] | None]] = {
         "list": ("/", None),
         "list-grouped": (
             "/?group=user&col=id&col=name&col=state&col=hp.learning_rate&col=hp.rate&col=searcherMetricsVal",
@@ -145,16 +148,16 @@ def pages(run: Run) -> dict[str, tuple[str, Callable[[Page], None] | None]]:
         "palette": ("/", palette),
         "keys": (base, lambda page: page.keyboard.press("?")),
     }
-    found |= {
+    places |= {
         f"experiment-{tab}": (f"{base}/{tab}", None)
         for tab in ("trials", "metrics", "hyperparameters", "checkpoints", "config", "notes")
     }
-    found["experiment-rungs"] = (f"/experiments/{run.adaptive}/hyperparameters", None)
-    found["experiment-why"] = (f"/experiments/{run.waiting}/overview", without_folders)
-    found |= {f"trial-{tab}": (f"{trial}/{tab}", None) for tab in ("curves", "hyperparameters", "profile")}
-    found["cluster"] = ("/cluster", quarter_of_a_day)
-    found |= {place: (f"/{place}", None) for place in ("checkpoints", "events", "users", "settings")}
-    return found | DOCUMENTATION
+    places["experiment-rungs"] = (f"/experiments/{run.adaptive}/hyperparameters", None)
+    places["experiment-why"] = (f"/experiments/{run.waiting}/overview", without_folders)
+    places |= {f"trial-{tab}": (f"{trial}/{tab}", None) for tab in ("curves", "hyperparameters", "profile")}
+    places["cluster"] = ("/cluster", quarter_of_a_day)
+    places |= {place: (f"/{place}", None) for place in ("checkpoints", "events", "users", "settings")}
+    return places | DOCUMENTATION
 
 
 def search_results(page: Page) -> None:
@@ -167,7 +170,7 @@ def quarter_of_a_day(page: Page) -> None:
 
 
 def without_folders(page: Page) -> None:
-    """The log lines of the overview name folders of the machine that the pictures are made on."""
+    """Hides folders of this machine in the log lines of the overview."""
     page.evaluate(
         """() => {
           const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -211,10 +214,10 @@ def draw(
     places: dict[str, tuple[str, Callable[[Page], None] | None]],
     wanted: Sequence[str],
 ) -> int:
-    """How many were made. Both widths and themes of one page from one visit of it."""
+    """Makes the pictures of all widths and themes from one visit per page. Returns their number."""
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
-    # Of its own, so that it is under no page's policy.
+    # A context of its own, so that the policy of no page applies to it.
     blank = stranger.context.new_page()
     for name, (path, begin) in places.items():
         if wanted and not any(part in name for part in wanted):
@@ -227,7 +230,7 @@ def draw(
             for theme in ("light", "dark"):
                 page.set_viewport_size(size)  # type: ignore[arg-type]
                 page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-                # The documentation's theme follows the system by style sheets alone.
+                # The theme of the documentation follows the system by style sheets alone.
                 page.locator(f"[data-theme={theme}], [data-theme=auto]").wait_for()
                 settled(page)
                 # Curves are drawn on canvas in the frame after the change.
@@ -241,7 +244,7 @@ def draw(
 
 
 def draw_container(folder: Path, wanted: Sequence[str]) -> int:
-    """The attempt of a trial in a container; nothing on a machine without an engine that has the default image."""
+    """Makes the picture of an attempt in a container, unless the engine or its default image is missing."""
     if shutil.which("docker") is None or not has_image(TASK_IMAGE):
         return 0
     with (

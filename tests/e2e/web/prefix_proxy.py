@@ -1,4 +1,4 @@
-"""A reverse proxy that serves a master under a path, as people put one before it; runs in threads of its own."""
+"""A reverse proxy in threads that serves a master under a path prefix."""
 
 import contextlib
 import socket
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 
 class PrefixProxy(socketserver.ThreadingTCPServer):
-    """Strips the prefix and says so in a header. One request a connection, so that nothing but its head is read."""
+    """Strips the prefix and adds a header with it. It serves one request per connection, so that it parses only its
+    head."""
 
     request_queue_size = 64
 
@@ -22,17 +23,17 @@ class PrefixProxy(socketserver.ThreadingTCPServer):
         self._thread.start()
 
     def close(self) -> None:
-        """Cuts every connection off, and waits until none of them is served."""
+        """Cuts every connection and waits until none is being served."""
         self.shutdown()
         self._thread.join(30)
         with self._lock:
-            for each in self._open:
+            for connection in self._open:
                 with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
         self.server_close()
 
     def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
-        """A connection, listed before its thread begins: ``close`` reaches it from the first moment."""
+        """Returns a connection that is registered before its thread starts, so that ``close`` always reaches it."""
         connection, address = super().get_request()
         with self._lock:
             self._open.add(connection)
@@ -56,27 +57,27 @@ class _Connection(socketserver.StreamRequestHandler):
             if not path.startswith(f"{self.server.prefix}/"):
                 self.request.sendall(b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
                 return
-            kept = [line for line in lines[1:] if not line.lower().startswith("connection:")]
-            head = [f"{method} {path.removeprefix(self.server.prefix)} {version}", *kept]
+            forwarded = [line for line in lines[1:] if not line.lower().startswith("connection:")]
+            head = [f"{method} {path.removeprefix(self.server.prefix)} {version}", *forwarded]
             head += [f"X-Forwarded-Prefix: {self.server.prefix}", "Connection: close", "", ""]
-            with socket.create_connection(("127.0.0.1", self.server.port)) as there:
-                there.sendall("\r\n".join(head).encode("latin-1"))
-                forth = threading.Thread(target=self._pour_forth, args=(there,))
+            with socket.create_connection(("127.0.0.1", self.server.port)) as upstream:
+                upstream.sendall("\r\n".join(head).encode("latin-1"))
+                forth = threading.Thread(target=self._pour_forth, args=(upstream,))
                 forth.start()
                 try:
-                    while data := there.recv(65536):
+                    while data := upstream.recv(65536):
                         self.request.sendall(data)
                 finally:
                     with contextlib.suppress(OSError):
                         self.request.shutdown(socket.SHUT_RDWR)
                     forth.join()
 
-    def _pour_forth(self, there: socket.socket) -> None:
+    def _pour_forth(self, upstream: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := self.rfile.read1(65536):
-                there.sendall(data)
-            # The browser has gone: what follows the master's answer has no reader.
-            there.shutdown(socket.SHUT_RDWR)
+                upstream.sendall(data)
+            # The browser has disconnected, so nobody reads the rest of the master's answer.
+            upstream.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Experiments for the page to show: quick ones of a made-up training, and the real digits."""
+"""Creates experiments for the page: quick ones of a simulated training, and the real digits."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,8 @@ def quick(
     entry: str = "quick.py",
     **more: Any,
 ) -> Experiment:
-    """``more``: parts of the configuration; ``hyperparameters`` beside the usual ones."""
+    """Creates a quick experiment. ``more``: parts of the configuration; its ``hyperparameters`` extend the default
+    ones."""
     values = VALUES | dict(more.pop("hyperparameters", {}))
     config = {
         "name": name,
@@ -50,7 +51,7 @@ def failing(cluster: LiveCluster, name: str, **more: Any) -> Experiment:
 
 
 def grid(cluster: LiveCluster, name: str, *, rates: Sequence[float], widths: Sequence[int], **more: Any) -> Experiment:
-    """One trial for each pair."""
+    """Creates a grid search with one trial for each pair."""
     searcher = {"name": "grid", "metric": "validation_loss", "max_concurrent_trials": 4}
     searched: Mapping[str, Any] = {
         "rate": {"type": "categorical", "vals": list(rates)},
@@ -60,7 +61,7 @@ def grid(cluster: LiveCluster, name: str, *, rates: Sequence[float], widths: Seq
 
 
 def adaptive(cluster: LiveCluster, name: str, *, trials: int, **more: Any) -> Experiment:
-    """An adaptive search with rungs at 10 and 40 steps."""
+    """Creates an adaptive search with rungs at 10 and 40 steps."""
     searcher = {"name": "adaptive_asha", "metric": "validation_loss", "time_metric": "batches", "max_time": 40}
     searcher |= {"divisor": 4, "max_rungs": 2, "max_trials": trials, "max_concurrent_trials": 2}
     searched: Mapping[str, Any] = {
@@ -73,7 +74,7 @@ def adaptive(cluster: LiveCluster, name: str, *, trials: int, **more: Any) -> Ex
 
 
 def digits(cluster: LiveCluster, *, batches: int, **more: Any) -> Experiment:
-    """The example, trained for so many batches."""
+    """Creates the example, trained for this number of batches."""
     config = yaml.safe_load((DIGITS / "const.yaml").read_text())
     config["searcher"]["max_length"] = {"batches": batches}
     config["hyperparameters"] |= {"batches": batches, **more.pop("hyperparameters", {})}

@@ -1,5 +1,5 @@
-"""``seen_alone.py LINK``: signs in by the link and sees the list and its first experiment; for ``wheel_test.sh``, which
-runs it where there is neither Node nor a network. Stands alone: nothing of the checkout is imported."""
+"""``seen_alone.py LINK`` signs in by the link and opens the list and its first experiment. ``wheel_test.sh`` runs it
+without Node and without a network, so it imports nothing of this checkout."""
 
 import sys
 from urllib.parse import urlsplit
@@ -16,9 +16,9 @@ def main(link: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
         page = browser.new_page()
-        asked: list[str] = []
+        requested: list[str] = []
         thrown: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("request", lambda request: requested.append(request.url))
         page.on("pageerror", lambda error: thrown.append(str(error)))
         page.goto(link)
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name="wheel", exact=True))
@@ -28,10 +28,10 @@ def main(link: str) -> None:
         page.get_by_role("link", name="Logs").click()
         expect(page.get_by_role("log")).to_contain_text("trained from the wheel")
         browser.close()
-    elsewhere = [url for url in asked if not url.startswith((origin, "data:", "blob:"))]
+    elsewhere = [url for url in requested if not url.startswith((origin, "data:", "blob:"))]
     assert not elsewhere, elsewhere
     assert not thrown, thrown
-    print(f"wheel: the page was seen without Node and without a network, in {len(asked)} requests")
+    print(f"wheel: the page was seen without Node and without a network, in {len(requested)} requests")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Every page and tab, each dialog, the empty ones too: nothing that axe finds serious or critical. A sample looks at each
-in one of four looks, in turn; the long form looks at each light and dark, on a desk and on a phone."""
+"""axe finds nothing serious or critical on any page, tab and dialog, empty ones included. By default each is checked in
+one of four combinations of width and theme in turn; the long test checks all four."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ TRIAL_TABS = ("curves", "hyperparameters", "attempts", "profile", "logs")
 
 @dataclass(frozen=True)
 class Lived:
-    """What there is to see."""
+    """Ids of the objects that the pages show."""
 
     search: int
     rungs: int
@@ -72,7 +72,7 @@ def page(looker: Visit) -> Page:
 
 
 def settled(page: Page) -> None:
-    """All that is loaded at first is there."""
+    """Waits until the first content is loaded."""
     expect(page.locator("main, [role=dialog]").first).to_be_visible()
     expect(page.get_by_test_id("loading")).to_have_count(0)
 
@@ -83,25 +83,25 @@ LOOKS = (
     (NARROW, "dark", ()),
     (NARROW, "light", ("color-contrast",)),
 )
-"""Both widths and both themes, each rule under each width, colours under all four."""
+"""Both widths and both themes. All rules run at each width, the colour rules in all four combinations."""
 
 
 class Looks:
-    """Looks at page after page and keeps what axe finds."""
+    """Checks page after page and collects the problems."""
 
     def __init__(self, *, all_four: bool) -> None:
         self._all_four = all_four
         self._seen = 0
         self.found: list[str] = []
 
-    def at(self, page: Page, what: str) -> None:
+    def at(self, page: Page, place: str) -> None:
         looks = LOOKS if self._all_four else ((*LOOKS[self._seen % len(LOOKS)][:2], ()),)
         self._seen += 1
         for width, theme, rules in looks:
             page.set_viewport_size(width)  # type: ignore[arg-type]
             page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
             expect(page.locator("html")).to_have_attribute("data-theme", theme)
-            self.found += [f"{what}, {width['width']} {theme}: {problem}" for problem in problems(page, rules=rules)]
+            self.found += [f"{place}, {width['width']} {theme}: {problem}" for problem in problems(page, rules=rules)]
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]
 
 
@@ -204,7 +204,7 @@ def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Brows
     page.goto(f"{cluster.url}/experiments/{lived.search}")
     settled(page)
     stranger.context.clear_cookies()
-    # Not by the mouse: what is asked for in the background may notice first, and then the dialog is over the button.
+    # Uses no mouse: a background request may open the dialog first, which then covers the button.
     page.get_by_role("button", name="Fork", include_hidden=True).dispatch_event("click")
     expect(page.get_by_role("dialog", name="Your session has ended")).to_be_visible()
     looks.at(page, "session ended")

@@ -1,4 +1,4 @@
-"""Charts in a real browser: the note under the pointer, the zoom of a board, the size of a picture."""
+"""Charts in a real browser: the note at the pointer, the zoom of a board, and the size of a picture."""
 
 import re
 import struct
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e]
 
 @pytest.fixture
 def board(cluster: LiveCluster, visitor: Callable[..., Visit]) -> Page:
-    """The curves of eight trials: more than a note names."""
+    """Opens the curves of eight trials, which are more than a note names."""
     search = runs.grid(cluster, "curves", rates=[0.05, 0.1, 0.15, 0.2], widths=[32, 64])
     search.ended()
     page = visitor().page(f"/experiments/{search.id}/metrics")
@@ -27,15 +27,15 @@ def board(cluster: LiveCluster, visitor: Callable[..., Visit]) -> Page:
 
 
 def size_of(place: Locator) -> dict[str, float]:
-    """The place of an element on the screen. A chart is drawn again as lines come, and is nowhere for a moment."""
+    """Returns the box of an element. A chart is redrawn when lines arrive and has no box for a moment."""
     return dict(wait_until(place.bounding_box, what="the element is on the screen"))
 
 
-def test_a_note_is_on_one_chart_whole_and_sorted(board: Page):
+def test_the_note_of_a_chart_is_complete_sorted_and_on_that_chart_only(board: Page):
     over = board.locator(".u-over").last
     wide = size_of(over)["width"]
     board.set_viewport_size({"width": 1100, "height": 700})
-    # A chart takes its new width from an observer, after the page around it has changed.
+    # A chart gets its new width from an observer, after the page around it has changed.
     wait_until(lambda: size_of(over)["width"] < wide, what="the chart is narrower")
     box = size_of(over)
     over.hover(position={"x": box["width"] - 2, "y": box["height"] / 2})
@@ -49,7 +49,7 @@ def test_a_note_is_on_one_chart_whole_and_sorted(board: Page):
     assert place["x"] >= 0
     assert place["x"] + place["width"] <= 1100
     assert place["y"] + place["height"] <= 700
-    # The other chart shows the line of the pointer and no points.
+    # The other chart shows the line of the pointer without points.
     other = board.locator(".u-over").first
     assert size_of(other.locator(".u-cursor-x"))["height"] > 0
     for point in other.locator(".u-cursor-pt").all():
@@ -71,7 +71,7 @@ def test_a_drag_zooms_every_chart_and_a_double_click_resets_all(board: Page):
     expect(board).not_to_have_url(re.compile("zoom"))
 
 
-def test_a_picture_has_two_pixels_for_each_of_the_page(board: Page, tmp_path: Path):
+def test_a_saved_chart_has_two_pixels_for_each_of_the_page(board: Page, tmp_path: Path):
     width = size_of(board.locator(".uplot canvas").first)["width"]
     with board.expect_download() as begun:
         board.get_by_role("button", name="PNG of loss").click()

@@ -1,4 +1,4 @@
-"""What cannot be undone asks first and says what is lost; what loses nothing acts at the first click."""
+"""Actions that cannot be undone ask first and name the loss. Other actions run at the first click."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ def test_disable_names_the_trials_and_drain_acts_at_the_first_click(visitor: Com
     held.running()
 
 
-def test_kill_says_what_is_lost_and_offers_stop(visitor: Come, held: Experiment):
+def test_the_kill_dialog_names_the_lost_work_and_offers_stop(visitor: Come, held: Experiment):
     page = visitor().page(f"/experiments/{held.id}/overview")
     _button(page, "Kill").click()
     asked = page.get_by_role("dialog", name=f"Kill experiment {held.id}?")
@@ -68,24 +68,24 @@ def test_typed_notes_survive_a_change_of_tab(visitor: Come, held: Experiment):
     expect(page.get_by_text("not saved yet")).to_be_visible()
 
 
-def test_a_deletion_asks_for_the_same_words_in_the_list_and_on_the_page(cluster: LiveCluster, visitor: Come):
+def test_deleting_asks_for_the_same_words_in_the_list_and_on_the_page(cluster: LiveCluster, visitor: Come):
     created = runs.quick(cluster, "to be deleted", activate=False)
     created.do("kill")
     created.ended("CANCELED")
     page = visitor().page(f"/experiments/{created.id}/overview")
 
-    def asked_by(more: str) -> Locator:
+    def dialog_of(more: str) -> Locator:
         _button(page, more).click()
         page.get_by_role("menuitem", name="Delete…").click()
-        asked = page.get_by_role("dialog", name="Delete 1 experiment?")
-        expect(asked.get_by_role("list", name="Experiments")).to_contain_text("to be deleted")
-        expect(asked.get_by_text("delete 1 experiment", exact=True)).to_be_visible()
-        return asked
+        dialog = page.get_by_role("dialog", name="Delete 1 experiment?")
+        expect(dialog.get_by_role("list", name="Experiments")).to_contain_text("to be deleted")
+        expect(dialog.get_by_text("delete 1 experiment", exact=True)).to_be_visible()
+        return dialog
 
-    _button(asked_by("More for this experiment"), "Cancel").click()
+    _button(dialog_of("More for this experiment"), "Cancel").click()
     page.goto(f"{cluster.url}/?q=to be deleted")
     page.get_by_role("checkbox", name=f"Select experiment {created.id}").check()
-    asked = asked_by("More for the selected")
+    asked = dialog_of("More for the selected")
     delete = _button(asked, "Delete")
     expect(delete).to_have_attribute("aria-disabled", "true")
     asked.get_by_role("textbox").fill("delete 1 experiment")

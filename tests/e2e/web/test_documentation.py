@@ -1,4 +1,4 @@
-"""The documentation that the master serves, as a browser shows it: without a network."""
+"""The documentation that the master serves works in a browser without a network."""
 
 from collections.abc import Callable, Sequence
 
@@ -24,7 +24,7 @@ def test_the_page_leads_to_the_documentation_which_can_be_searched(visitor: Call
     page.get_by_placeholder("Search").first.fill("hang_timeout")
     page.keyboard.press("Enter")
     expect(page.locator("#search-results").get_by_role("link").first).to_be_visible()
-    assert visit.said == [], "the policy lets every script and style of the site work"
+    assert visit.console_errors == [], "the policy lets every script and style of the site work"
 
 
 PAGES = (
@@ -41,23 +41,23 @@ LOOKS = [(size, theme) for size in (WIDE, NARROW) for theme in ("light", "dark")
 
 def found_by_axe(page: Page, looks: Sequence[tuple[dict[str, int], str]]) -> list[str]:
     expect(page.locator("article h1, article h2").first).to_be_visible()
-    found: list[str] = []
+    described: list[str] = []
     for size, theme in looks:
         page.set_viewport_size(size)  # type: ignore[arg-type]
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        found += [f"{size['width']} {theme}: {problem}" for problem in problems(page)]
-    return found
+        described += [f"{size['width']} {theme}: {problem}" for problem in problems(page)]
+    return described
 
 
-@pytest.mark.parametrize(("number", "path"), [each for each in enumerate(PAGES) if "python-api" not in each[1]])
-def test_axe_finds_nothing_on_a_page(visitor: Callable[..., Visit], number: int, path: str):
-    """In one of the four looks, in turn."""
+@pytest.mark.parametrize(("number", "path"), [page for page in enumerate(PAGES) if "python-api" not in page[1]])
+def test_axe_finds_nothing_on_a_page_of_the_documentation(visitor: Callable[..., Visit], number: int, path: str):
+    """Checks each page in one of the four combinations in turn."""
     assert found_by_axe(visitor().page(f"/docs/{path}"), [LOOKS[number % len(LOOKS)]]) == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing_in_light_and_dark_wide_and_narrow(visitor: Callable[..., Visit], path: str):
+def test_axe_finds_nothing_on_the_documentation_in_any_theme_and_width(visitor: Callable[..., Visit], path: str):
     assert found_by_axe(visitor().page(f"/docs/{path}"), LOOKS) == []
 
 

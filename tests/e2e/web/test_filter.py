@@ -1,4 +1,4 @@
-"""The filter of the list finds states by the words that rows show, and names the nearest word for a mistyped one."""
+"""The filter of the list accepts the state names of the rows, and suggests the nearest word for a mistyped one."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def test_a_state_is_found_by_the_word_that_its_row_shows(page: Page):
         ("duration > 2hrs", "h"),
     ],
 )
-def test_an_unknown_word_names_the_nearest_and_the_table_stays(page: Page, typed: str, nearest: str):
+def test_the_filter_suggests_the_nearest_word_and_keeps_the_table(page: Page, typed: str, nearest: str):
     _filter(page, typed)
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("did you mean")

@@ -1,4 +1,4 @@
-"""The page beside a real training: from the link of `det up` to the comparison of a run with its fork."""
+"""The page during a real training: from the link of `det up` to the comparison of a run with its fork."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DetUp]:
 
 @pytest.fixture(scope="module")
 def person(browser: Browser, up: DetUp) -> Iterator[Visit]:
-    """Signed in by the link, and by nothing else."""
+    """Yields a visit that is signed in by the link."""
     created = Visit(browser, up.url)
     page = created.context.new_page()
     page.goto(up.link)
@@ -45,7 +45,7 @@ def person(browser: Browser, up: DetUp) -> Iterator[Visit]:
     created.context.close()
 
 
-def test_the_link_signs_in_once(up: DetUp, person: Visit, browser: Browser):
+def test_the_sign_in_link_works_once(up: DetUp, person: Visit, browser: Browser):
     page = person.page()
     expect(page.get_by_role("heading", name="No experiments yet")).to_be_visible()
     cookies = person.context.cookies()
@@ -85,7 +85,7 @@ def test_a_trial_is_watched_paused_and_activated(up: DetUp, person: Visit):
     expect(slots.get_by_text("free")).to_have_count(2)
     mark = page.locator("[data-mark=pause]")
     expect(mark).to_have_count(1)
-    # The mark moves to the last step that is reported while the trial leaves.
+    # The mark moves to the last step that the trial reports before it ends.
     wait_until(lambda: last_step(page) <= step_of(mark), what="the mark is at the last step")
     paused_at = step_of(mark)
     page.get_by_role("button", name="Activate").click()
@@ -106,7 +106,7 @@ def step_of(mark: Locator) -> int:
 
 
 def last_step(page: Page) -> int:
-    """The end of the curve that is on the screen."""
+    """Returns the last step of the displayed curve."""
     label = page.get_by_role("img", name=re.compile(r"^loss: .*to step")).get_attribute("aria-label") or ""
     return int(label.rpartition(" ")[2].replace(",", ""))
 
@@ -118,7 +118,7 @@ def failed(up: DetUp) -> Experiment:
     return created
 
 
-def test_a_failed_trial_tells_its_first_error(failed: Experiment, person: Visit):
+def test_the_page_shows_the_first_error_of_a_failed_trial(failed: Experiment, person: Visit):
     page = person.page(f"/experiments/{failed.id}/logs")
     page.get_by_role("button", name="First error").click()
     line = page.locator("[data-testid=log-line][aria-current]")

@@ -1,4 +1,4 @@
-"""The page says that the master's disk is full, and stops saying so when there is space again."""
+"""The page shows a banner while the disk of the master is full."""
 
 from pathlib import Path
 

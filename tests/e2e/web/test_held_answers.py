@@ -1,4 +1,4 @@
-"""The page states nothing before it is known: while answers are on their way, no tab says that something is missing."""
+"""While answers are pending, no tab states that something is missing."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e]
 
 DENIAL = re.compile(r"^.*\b(?:no|none|yet|empty|nothing)\b.*$", re.IGNORECASE | re.MULTILINE)
 QUIET = 8
-"""Looks at the page in which it asked for nothing more."""
+"""Number of checks of the page without a new request after which it is complete."""
 SETTLED = """() => new Promise((done) => {
   let left = 4;
   const next = () => (--left ? requestAnimationFrame(next) : setTimeout(done));
@@ -27,12 +27,12 @@ TRIAL = [f"/experiments/{{}}/trials/{{}}/{tab}" for tab in ("curves", "hyperpara
 COMPARE = [f"/compare?experiments={{}}&tab={tab}" for tab in ("curves", "summary", "hyperparameters", "config")]
 PAGES = ["/?col=name&col=state", *EXPERIMENT, *TRIAL, *COMPARE, "/cluster", "/checkpoints", "/events", "/users"]
 SAMPLE = {PAGES[0], EXPERIMENT[0], EXPERIMENT[5], TRIAL[0], COMPARE[0], "/cluster"}
-"""One of each kind, those that wait for the most answers."""
+"""One page of each kind, those that wait for the most answers."""
 
 
 @pytest.fixture(scope="module")
 def ended(cluster: LiveCluster) -> Iterator[Experiment]:
-    """A search with metrics, logs and checkpoints, beside one that runs, so that nothing on the page is missing."""
+    """Yields a search with metrics, logs and checkpoints beside a running trial, so that no part of the page is empty."""
     running = runs.forever(cluster, "goes on")
     created = runs.grid(cluster, "held back", rates=[0.1, 0.2], widths=[64])
     created.ended()
@@ -40,15 +40,15 @@ def ended(cluster: LiveCluster) -> Iterator[Experiment]:
     running.do("kill")
 
 
-class Held:
-    """Requests of a page that are not answered until they are released."""
+class HeldRequests:
+    """Requests of a page that stay unanswered until they are released."""
 
     def __init__(self, page: Page) -> None:
         self._held: list[Route] = []
         page.route(re.compile(r"/(api/v1|detent)/(?!session|stream)"), lambda route: self._held.append(route))
 
     def release(self) -> int:
-        """Answers what is held; what is asked because of the answers is held again."""
+        """Answers the held requests and returns their number. Requests that follow from the answers are held again."""
         released, self._held[:] = list(self._held), []
         for route in released:
             route.fulfill(response=route.fetch())
@@ -60,11 +60,11 @@ def denials(page: Page) -> set[str]:
 
 
 @pytest.mark.parametrize("path", [pytest.param(p, marks=[] if p in SAMPLE else pytest.mark.long) for p in PAGES])
-def test_a_tab_says_that_something_is_missing_only_when_it_knows(
+def test_no_tab_states_that_something_is_missing_before_its_answers(
     cluster: LiveCluster, visitor: Callable[..., Visit], ended: Experiment, path: str
 ):
     page = visitor().context.new_page()
-    held = Held(page)
+    held = HeldRequests(page)
     page.goto(cluster.url + path.format(ended.id, ended.trials[0]["id"]))
     waves: list[set[str]] = []
     quiet = 0

@@ -1,4 +1,4 @@
-"""Texts that would act, wherever a text can be put, seen wherever it is shown: they are text and nothing more."""
+"""Texts that would act, in every place that accepts a text, are displayed only as text."""
 
 import json
 import re
@@ -43,19 +43,19 @@ INPUTS = len(ALL) * len(TAKE_ALL) + len(PAYLOADS) * len(TAKE_NAMES) + len(("agen
 class Hostile:
     experiment: int
     trial: int
-    """Of the experiment that has everything."""
-    named: list[int]
-    """One a payload, which is its name, description, label and note."""
+    """Id of the experiment with all payloads."""
+    named_by_payload: list[int]
+    """Experiments with one payload each as name, description, label and note."""
 
 
 @pytest.fixture(scope="module")
 def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
     folder = tmp_path_factory.mktemp("hostile") / "context"
     shutil.copytree(CONTEXT, folder)
-    given = {"lines": ALL, "names": PAYLOADS, "many": MANY, "long": LONG // 2}
-    (folder / "payloads.json").write_text(json.dumps(given))
+    payloads = {"lines": ALL, "names": PAYLOADS, "many": MANY, "long": LONG // 2}
+    (folder / "payloads.json").write_text(json.dumps(payloads))
     for payload in PAYLOADS:
-        # with a NUL it would be no text
+        # a NUL would make the file binary
         (folder / file_name(payload)).write_text("\n".join(ALL).replace("\0", ""))
     everything = runs.quick(
         cluster,
@@ -67,21 +67,21 @@ def hostile(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> I
         description=" ".join(PAYLOADS),
         environment={"environment_variables": [f"HOSTILE={payload}" for payload in PAYLOADS[:3]]},
     )
-    named = []
+    named_by_payload = []
     for payload in ALL:
         created = runs.quick(cluster, "to be named", activate=False)
         change = {"name": payload, "description": payload, "notes": payload, "labels": [payload]}
         cluster.session.request("PATCH", f"/api/v1/experiments/{created.id}", change)
         user = {"username": user_name(payload), "displayName": payload, "admin": False, "active": True}
         cluster.session.post("/api/v1/users", {"user": user, "password": "Long-enough-1", "isHashed": False})
-        named.append(created.id)
+        named_by_payload.append(created.id)
     cluster.start_agent(AGENT, slots=1)
     everything.ended("ERROR")
     line = {"taskId": everything.task_id, "log": "one line: " + "x" * LONG, "timestamp": "2026-01-01T00:00:00Z"}
     cluster.session.post("/api/v1/task/logs", {"logs": [line]})
-    known = {"kind": "hyperparameter", "query": "__proto__"}
-    wait_until(lambda: cluster.session.get("/detent/columns", known)["total"] > 0, what="the columns follow")
-    yield Hostile(everything.id, everything.trial_id, named)
+    search = {"kind": "hyperparameter", "query": "__proto__"}
+    wait_until(lambda: cluster.session.get("/detent/columns", search)["total"] > 0, what="the columns follow")
+    yield Hostile(everything.id, everything.trial_id, named_by_payload)
     cluster.agents.pop(AGENT).end()
 
 
@@ -97,7 +97,7 @@ def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: 
     columns = "&col=".join(
         ["id", "name", "description", "tags", "user", "hp.__proto__", "hp.constructor.prototype.polluted"]
     )
-    for what, path in {
+    for place, path in {
         "list": f"/?col={columns}",
         "list by labels": f"/?col={columns}&group=tags",
         "list by users": f"/?col={columns}&group=user",
@@ -108,7 +108,7 @@ def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: 
             for tab in ("overview", "trials", "metrics", "hyperparameters", "logs", "checkpoints", "config", "notes")
         },
         **{f"trial {tab}": f"{trial}/{tab}" for tab in ("curves", "hyperparameters", "attempts", "profile", "logs")},
-        "compare": f"/compare?experiments={hostile.experiment},{hostile.named[0]}",
+        "compare": f"/compare?experiments={hostile.experiment},{hostile.named_by_payload[0]}",
         "cluster": "/cluster",
         "checkpoints": "/checkpoints",
         "events": "/events",
@@ -120,8 +120,8 @@ def test_no_page_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile: 
         page.goto(cluster.url + path)
         expect(page.locator("main").first).to_be_visible()
         expect(page.get_by_test_id("loading")).to_have_count(0)
-        watched.look(page, what)
-    for number, payload in list(zip(hostile.named, ALL, strict=True))[::4]:
+        watched.look(page, place)
+    for number, payload in list(zip(hostile.named_by_payload, ALL, strict=True))[::4]:
         page.goto(f"{cluster.url}/experiments/{number}/notes")
         expect(page.get_by_role("textbox", name="Notes")).to_have_value(payload.replace("\r", "\n"))
         watched.look(page, f"named {payload!r}")
@@ -171,7 +171,7 @@ def test_no_dialog_runs_a_script_of_a_hostile_name(cluster: LiveCluster, hostile
     page.get_by_test_id("log-line").first.click()
     expect(page.get_by_role("dialog")).to_be_visible()
     watched.look(page, "line")
-    page.goto(f"{cluster.url}/compare?experiments={hostile.experiment},{hostile.named[0]}")
+    page.goto(f"{cluster.url}/compare?experiments={hostile.experiment},{hostile.named_by_payload[0]}")
     for tab in ("Hyperparameters", "Configuration"):
         page.get_by_role("button", name=tab).click()
         expect(page.get_by_role("columnheader", name="Name")).to_be_visible()

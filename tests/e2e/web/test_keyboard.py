@@ -1,4 +1,4 @@
-"""Everything that is done with a run, by the keyboard alone: no pointer is moved, nothing is clicked."""
+"""Everything that a user does with a run works by the keyboard alone, without pointer or clicks."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def failed(cluster: LiveCluster, held: Experiment) -> Experiment:
 
 @pytest.fixture
 def page(browser: Browser, cluster: LiveCluster, held: Experiment, failed: Experiment) -> Iterator[Page]:
-    """Signed in by the link. Whatever points is taken away."""
+    """Yields a page that is signed in by the link and accepts no pointer events."""
     created = Visit(browser, cluster.url)
     page = created.context.new_page()
     page.goto(link_for(cluster))
@@ -45,12 +45,12 @@ def page(browser: Browser, cluster: LiveCluster, held: Experiment, failed: Exper
 
 
 def keys(page: Page, *pressed: str) -> None:
-    for each in pressed:
-        page.keyboard.press(each)
+    for key in pressed:
+        page.keyboard.press(key)
 
 
 def tab_to(page: Page, is_there: Callable[[], bool], *, at_most: int = 60) -> None:
-    """Tab until the focus is where it is wanted."""
+    """Presses Tab until ``is_there`` returns True."""
     for _ in range(at_most):
         if is_there():
             return
@@ -63,7 +63,7 @@ def focused(page: Page) -> str:
 
 
 def on_line(page: Page, name: str) -> None:
-    """The cursor of the list stands on the experiment."""
+    """Checks that the cursor of the list is at the experiment."""
     expect(page.locator("[data-cursor]")).to_contain_text(name)
 
 
@@ -73,7 +73,7 @@ def test_keys_open_places_help_and_the_palette(page: Page):
     keys(page, "?")
     help_text = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(help_text).to_contain_text("Go to Experiments")
-    keys(page, "g", "e")  # what is behind a dialog does not listen
+    keys(page, "g", "e")  # the page behind a dialog ignores keys
     expect(help_text).to_be_visible()
     keys(page, "Escape")
     expect(help_text).to_have_count(0)
@@ -102,7 +102,7 @@ def test_keys_pause_and_activate_an_experiment(page: Page, held: Experiment):
     keys(page, "Enter")
     state = page.locator("header").get_by_test_id("state")
     expect(state).to_have_text(re.compile("running"))
-    keys(page, "a")  # it runs already: nothing happens
+    keys(page, "a")  # it runs already: no effect
     keys(page, "p")
     expect(state).to_have_text(re.compile("paused"))
     keys(page, "a")
@@ -125,18 +125,18 @@ def test_keys_pause_and_activate_from_the_list(page: Page, held: Experiment):
     held.running()
     keys(page, "/")
     page.keyboard.type('name = "by keys"')
-    keys(page, "Escape", "j", "x", "p")  # without a look: they wait for what the filter finds
+    keys(page, "Escape", "j", "x", "p")  # typed ahead: the keys wait for the result of the filter
     row = page.get_by_role("row").filter(has_text="by keys")
     expect(row.get_by_text("paused")).to_be_visible()
     keys(page, "a")
     expect(row.get_by_text("running")).to_be_visible()
 
 
-def test_first_error_fork_and_compare(page: Page, failed: Experiment):
+def test_keys_show_the_first_error_fork_and_compare(page: Page, failed: Experiment):
     keys(page, "/")
     page.keyboard.type('name ~ "by keys"')
     expect(page.get_by_text("2 experiments", exact=True)).to_be_visible()
-    keys(page, "Escape")  # out of the field, where the browser alone would empty it
+    keys(page, "Escape")  # leaves the field, where the browser itself would clear it
     expect(page.get_by_role("combobox", name="Filter the experiments")).to_have_value('name ~ "by keys"')
     keys(page, "j")
     on_line(page, "unreadable by keys")

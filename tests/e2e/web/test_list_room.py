@@ -1,4 +1,4 @@
-"""The list uses the room that it has, and nothing lies over its rows."""
+"""The list uses the available room, and nothing covers its rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ BOXES = """() => {
     const elements = [document.querySelector('[role=toolbar]'), grid, grid.querySelectorAll('[role=row]')[1], toast]
     return elements.every(Boolean) && elements.map((element) => element.getBoundingClientRect().toJSON())
 }"""
-"""The places of the bar, the list, its first row and a message, once all of them are there."""
+"""Returns the boxes of the bar, the list, its first row and a message after all of them exist."""
 
 ROW_IN_GRID = """(grid) =>
     grid.querySelectorAll('[role=row]')[1].getBoundingClientRect().y - grid.getBoundingClientRect().y"""
@@ -36,15 +36,15 @@ def test_the_bar_and_messages_cover_no_row(cluster: LiveCluster, visitor: Callab
     page = visitor(viewport=window).page(f"/?col=name&col=state&q=name+%3D+%22{name.replace(' ', '+')}%22")
     grid = page.get_by_role("grid", name="Experiments")
     expect(grid.get_by_role("link", name=name)).to_be_visible()
-    # At one moment, too: a note above the list may come or go between two questions.
+    # Read at one moment: a note above the list may appear or disappear between two reads.
     row = grid.evaluate(ROW_IN_GRID)
     page.get_by_role("checkbox", name=f"Select experiment {created.id}").check()
     page.get_by_role("toolbar").get_by_role("button", name="Activate").click()
-    # Read at one moment: a message goes away by itself, and a busy machine may add the note of a lost connection.
-    bar, rows, first, said = page.wait_for_function(BOXES).json_value()
+    # Read at one moment: a message disappears by itself, and a busy machine may add the note of a lost connection.
+    bar, rows, first, message = page.wait_for_function(BOXES).json_value()
     assert first["y"] - rows["y"] == pytest.approx(row)
     assert bar["y"] >= rows["y"] + rows["height"]
-    assert said["y"] + said["height"] <= bar["y"]
+    assert message["y"] + message["height"] <= bar["y"]
     if window is NARROW:
         places = box_of(page.get_by_role("navigation", name="Main"))
         assert bar["y"] + bar["height"] <= places["y"]

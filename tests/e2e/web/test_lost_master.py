@@ -1,4 +1,4 @@
-"""Each page and tab stays as it is while the master does not answer; only the note on the connection speaks."""
+"""Every page and tab keeps its content while the master does not answer, and shows the connection note."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from tests.support.live_trials import Experiment
 
 Come = Callable[..., Visit]
 MINUTES = 3
-"""Time that passes on the page while the master is away: all that it asks for by the clock, it asks for and repeats."""
-SEEN = """() => {
+"""Time that passes on the page while the master is down, so that all periodic requests are sent and repeated."""
+VISIBLE_TEXTS = """() => {
   const shown = (element) => element.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true });
   const parts = [...document.querySelectorAll("main :is(h1,h2,h3,table,tr,td,th,li,dt,dd,canvas,svg,button,a,pre,textarea)")];
   const tags = parts.filter(shown).map((element) => `<${element.tagName.toLowerCase()}>`);
@@ -45,22 +45,22 @@ def lasting(cluster: LiveCluster) -> Experiment:
 
 
 def addresses(search: Experiment, lasting: Experiment) -> list[str]:
-    """Every page and tab, of a search that has ended and of a trial that runs."""
+    """Returns every page and tab of an ended search and of a running trial."""
     tabs = ("overview", "metrics", "hyperparameters", "trials", "checkpoints", "logs", "code", "config", "notes")
     own = [f"/experiments/{search.id}/{tab}" for tab in tabs]
     own.append(f"/experiments/{lasting.id}/metrics")
     own += [f"/trials/{lasting.trial_id}/{tab}" for tab in ("curves", "hyperparameters", "attempts", "profile")]
-    # The log of a trial that runs moves on, also in the overview.
+    # The log of a running trial scrolls, also in the overview, so the ended one is used.
     own.append(f"/trials/{search.trial_id}/logs")
     compare = f"/compare?experiments={search.id},{lasting.id}"
     return ["/", "/?group=state", *own, compare, "/cluster", "/checkpoints", "/events", "/users", "/settings"]
 
 
-def seen(page: Page) -> "Counter[str]":
-    return Counter(page.evaluate(SEEN))
+def visible_texts(page: Page) -> "Counter[str]":
+    return Counter(page.evaluate(VISIBLE_TEXTS))
 
 
-def test_nothing_of_any_page_vanishes_while_the_master_is_away(
+def test_no_content_of_any_page_vanishes_while_the_master_is_down(
     cluster: LiveCluster, visitor: Come, search: Experiment, lasting: Experiment
 ):
     person = visitor()
@@ -70,15 +70,15 @@ def test_nothing_of_any_page_vanishes_while_the_master_is_away(
         expect(page.locator("main")).to_be_visible()
         settled(page)
         expect(page.get_by_role("alert")).to_have_count(0)
-    before = {address: seen(page) for address, page in pages.items()}
+    before = {address: visible_texts(page) for address, page in pages.items()}
     cluster.kill_master()
     try:
         person.context.clock.run_for(MINUTES * 60_000)
         for page in pages.values():
             expect(page.get_by_test_id("connection-lost")).to_be_visible()
-        gone = {address: dict(before[address] - seen(page)) for address, page in pages.items()}
+        vanished = {address: dict(before[address] - visible_texts(page)) for address, page in pages.items()}
         alerts = {address: page.get_by_role("alert").all_inner_texts() for address, page in pages.items()}
     finally:
         cluster.mend()
-    assert {address: what for address, what in gone.items() if what} == {}
+    assert {address: what for address, what in vanished.items() if what} == {}
     assert {address: texts for address, texts in alerts.items() if texts} == {}

@@ -1,5 +1,5 @@
-"""What goes wrong on other days: things deleted while they are looked at, sessions that end, two people at once, a page
-older than its master, a clock that is off, a master that is gone for a while, a path before all addresses."""
+"""Unusual events: deleted objects, ended sessions, two people at once, a page older than its master, a wrong clock, a
+master that is down for a while, and a path prefix."""
 
 import json
 import re
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.e2e]
 
 Come = Callable[..., Visit]
 CONCURRENCY = 200
-"""Milliseconds within which a change made elsewhere is on the screen."""
+"""Maximum milliseconds until a change by another client is displayed."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def state(page: Page) -> str:
     return (page.locator("header").get_by_test_id("state").text_content() or "").split()[-1]
 
 
-def test_deleted_while_it_is_looked_at(cluster: LiveCluster, visitor: Come):
+def test_a_page_of_an_experiment_that_is_deleted_reports_it_as_not_found(cluster: LiveCluster, visitor: Come):
     experiment = runs.quick(cluster, "to be deleted", activate=False)
     page = visitor().page(f"/experiments/{experiment.id}/notes")
     expect(page.get_by_role("heading", name="to be deleted")).to_be_visible()
@@ -48,17 +48,17 @@ def test_deleted_while_it_is_looked_at(cluster: LiveCluster, visitor: Come):
 
 
 @pytest.mark.parametrize("by", ["the cookie's end", "sign-out in another tab"])
-def test_a_session_that_ends_between_two_clicks(cluster: LiveCluster, visitor: Come, by: str):
+def test_a_session_that_ends_between_two_clicks_loses_no_typed_text(cluster: LiveCluster, visitor: Come, by: str):
     experiment = runs.quick(cluster, "noted", activate=False)
     person = visitor()
     page = person.page(f"/experiments/{experiment.id}/notes")
     notes = page.get_by_role("textbox", name="Notes")
     notes.fill("what was typed stays")
-    if by == "sign-out in another tab":  # said over the stream; the other way only shows in the next answer
+    if by == "sign-out in another tab":  # reported over the stream; the other way only shows in the next answer
         assert person.context.request.post(f"{cluster.url}/detent/sign-out", headers={"X-Detent-Page": "1"}).ok
     else:
         person.context.clear_cookies()
-        # Not by the mouse: should the stream notice first, the dialog is over the button.
+        # Uses no mouse: if the stream reports it first, the dialog covers the button.
         page.get_by_role("button", name="Save", include_hidden=True).dispatch_event("click")
     dialog = page.get_by_role("dialog", name="Your session has ended")
     expect(dialog).to_contain_text("Your last action was not carried out.")
@@ -70,8 +70,8 @@ def test_a_session_that_ends_between_two_clicks(cluster: LiveCluster, visitor: C
     expect(page.get_by_text("No connection")).to_have_count(0)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Notes saved")).to_be_visible()
-    found = cluster.session.get(f"/api/v1/experiments/{experiment.id}")["experiment"]["notes"]
-    assert found == "what was typed stays"
+    stored_notes = cluster.session.get(f"/api/v1/experiments/{experiment.id}")["experiment"]["notes"]
+    assert stored_notes == "what was typed stays"
     cluster.session.request("PATCH", f"/api/v1/experiments/{experiment.id}", {"name": "live again"})
     expect(page.get_by_role("heading", name="live again")).to_be_visible()
 
@@ -90,7 +90,7 @@ def test_two_users_see_each_others_pauses_at_once(cluster: LiveCluster, visitor:
             expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
         owners[0].get_by_role("button", name="Pause").click()
         expect(stranger.locator("header").get_by_test_id("state")).to_have_text(re.compile("paus"))
-        # At once: neither waits for what the other one's click comes to.
+        # At once: neither waits for the effect of the other click.
         press = "[...document.querySelectorAll('button')].find((each) => each.textContent === '{}').click()"
         for page in owners:
             expect(page.get_by_role("button", name="Activate")).to_be_visible()
@@ -100,13 +100,13 @@ def test_two_users_see_each_others_pauses_at_once(cluster: LiveCluster, visitor:
         wait_until(
             lambda: [state(page) for page in pages] == [master_says()] * 3, what="all pages say what the master says"
         )
-        # The next round starts from a running one.
+        # The next round starts with a running experiment.
         held.do("activate")
     for page in pages:
         expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
 
 
-def test_a_page_older_than_its_master(cluster: LiveCluster, visitor: Come):
+def test_a_page_older_than_its_master_offers_to_reload(cluster: LiveCluster, visitor: Come):
     page = visitor().context.new_page()
 
     def older(route: Route) -> None:
@@ -123,7 +123,7 @@ def test_a_page_older_than_its_master(cluster: LiveCluster, visitor: Come):
     expect(note).to_have_count(0)
 
 
-def test_words_of_a_newer_master(cluster: LiveCluster, visitor: Come, held: Experiment):
+def test_a_state_unknown_to_the_page_is_displayed_in_words(cluster: LiveCluster, visitor: Come, held: Experiment):
     page = visitor().context.new_page()
 
     def newer(route: Route) -> None:
@@ -145,7 +145,7 @@ def test_words_of_a_newer_master(cluster: LiveCluster, visitor: Come, held: Expe
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-def test_a_clock_that_is_off(cluster: LiveCluster, visitor: Come, held: Experiment, hours: int):
+def test_durations_are_right_with_a_wrong_clock(cluster: LiveCluster, visitor: Come, held: Experiment, hours: int):
     held.do("activate")
     held.running()
     person = visitor()
@@ -163,18 +163,18 @@ def test_a_clock_that_is_off(cluster: LiveCluster, visitor: Come, held: Experime
     expect(page.get_by_text(f"1 h 00 min {'ahead of' if hours > 0 else 'behind'} the master's")).to_be_visible()
 
 
-def test_parts_that_are_fetched_ahead_may_be_missing(cluster: LiveCluster, visitor: Come):
-    """The master was away just then: nothing is thrown, which the end of the visit looks at."""
+def test_a_failed_prefetch_raises_no_error(cluster: LiveCluster, visitor: Come):
+    """The master did not answer the prefetch. The page must raise no error, which the end of the visit checks."""
     page = visitor().context.new_page()
-    asked = []
-    page.route("**/assets/DialogWindow*", lambda route: (asked.append(route.request.url), route.abort()))
+    requested = []
+    page.route("**/assets/DialogWindow*", lambda route: (requested.append(route.request.url), route.abort()))
     page.goto(f"{cluster.url}/settings")
-    # Asking for the title lets the page's own requests be answered.
-    wait_until(lambda: page.title() and asked, what="the part is asked for")
+    # Reading the title lets the page process its own requests.
+    wait_until(lambda: page.title() and requested, what="the part is asked for")
     expect(page.get_by_role("heading", name="Settings")).to_be_visible()
 
 
-def test_a_master_that_is_gone_for_a_while(cluster: LiveCluster, visitor: Come):
+def test_the_page_recovers_when_the_master_is_back(cluster: LiveCluster, visitor: Come):
     experiment = runs.quick(cluster, "before", activate=False)
     page = visitor().page(f"/experiments/{experiment.id}")
     expect(page.get_by_role("heading", name="before")).to_be_visible()
@@ -183,7 +183,7 @@ def test_a_master_that_is_gone_for_a_while(cluster: LiveCluster, visitor: Come):
     cluster.kill_master()
     try:
         expect(note).to_be_visible()
-        # Nothing of this tab was ever fetched: neither its code nor what it shows.
+        # Neither the code nor the data of this tab was ever fetched.
         page.get_by_role("link", name="Configuration").click()
         expect(page.get_by_role("alert")).to_be_visible()
         expect(page.get_by_role("heading", name="before")).to_be_visible()
@@ -208,14 +208,18 @@ CHANGE = """async ({ url, name }) => {
 }"""
 
 
-def test_a_change_made_elsewhere_is_there_at_once(cluster: LiveCluster, visitor: Come):
-    """The page's own client knows nothing of the call. The best of some: the machine may be busy with other tests."""
+def test_a_change_by_another_client_is_displayed_at_once(cluster: LiveCluster, visitor: Come):
+    """The page's own client does not know of the request. Uses the best of several, since the machine may be busy."""
     experiment = runs.quick(cluster, "first", activate=False)
     page = visitor().page(f"/experiments/{experiment.id}")
     expect(page.get_by_role("heading", name="first")).to_be_visible()
     url = f"/api/v1/experiments/{experiment.id}"
     took = [page.evaluate(CHANGE, {"url": url, "name": f"name {number}"}) for number in range(6)]
-    print("a change made elsewhere is on the screen after " + ", ".join(f"{each:.0f}" for each in took) + " ms")
+    print(
+        "a change made elsewhere is on the screen after "
+        + ", ".join(f"{milliseconds:.0f}" for milliseconds in took)
+        + " ms"
+    )
     assert min(took) <= CONCURRENCY
 
 
@@ -239,7 +243,7 @@ def test_the_page_works_behind_a_path_prefix(cluster: LiveCluster, browser: Brow
         person.context.close()
 
 
-def test_addresses_of_the_older_page(cluster: LiveCluster, visitor: Come, held: Experiment):
+def test_addresses_of_the_older_page_redirect(cluster: LiveCluster, visitor: Come, held: Experiment):
     page = visitor().page(f"/det/experiments/{held.id}")
     expect(page.get_by_role("heading", name="held on odd days")).to_be_visible()
     expect(page).to_have_url(f"{cluster.url}/experiments/{held.id}/overview")

@@ -1,4 +1,4 @@
-"""Tables at the width of a phone: each row is a card that fits, and nothing is wider than the screen."""
+"""At the width of a phone each table row is a card, and nothing is wider than the screen."""
 
 from collections.abc import Callable
 
@@ -43,15 +43,15 @@ def test_rows_of_tables_are_cards_that_fit_a_phone(cluster: LiveCluster, visitor
     visit = visitor(viewport=NARROW)
     page = visit.page()
     wrong: dict[str, list[str]] = {}
-    for path, shown in places.items():
+    for path, text in places.items():
         page.goto(visit.url + path)
-        expect(page.locator(f"main {shown}").first).to_be_visible()
+        expect(page.locator(f"main {text}").first).to_be_visible()
         expect(page.get_by_test_id("loading")).to_have_count(0)
-        found = page.evaluate(WIDER)
-        if found:
-            wrong[path] = found
+        wider = page.evaluate(WIDER)
+        if wider:
+            wrong[path] = wider
     assert wrong == {}
-    # Said in the note, and not again beside the state.
+    # The note contains it, so the state does not repeat it.
     page.goto(f"{visit.url}{trial}/attempts")
     head = page.locator("main header")
     expect(head).to_contain_text("cannot be read")

@@ -1,4 +1,4 @@
-"""Every committed picture of the documentation is still made, from a real run, and shows something."""
+"""Every picture of the documentation can be made from a real run and is not blank."""
 
 import struct
 import subprocess
@@ -15,13 +15,13 @@ MIN_DIFFERENT_LINES = 20
 
 
 def different_lines(picture: bytes) -> int:
-    """Returns how many different pixel lines a PNG has, as they are stored; a blank one has two or three."""
+    """Returns the number of different stored pixel lines of a PNG. A blank picture has two or three."""
     chunks: dict[bytes, bytes] = {}
-    at = 8
-    while at < len(picture):
-        size, kind = struct.unpack(">I4s", picture[at : at + 8])
-        chunks[kind] = chunks.get(kind, b"") + picture[at + 8 : at + 8 + size]
-        at += size + 12
+    position = 8
+    while position < len(picture):
+        size, kind = struct.unpack(">I4s", picture[position : position + 8])
+        chunks[kind] = chunks.get(kind, b"") + picture[position + 8 : position + 8 + size]
+        position += size + 12
     height = struct.unpack(">I", chunks[b"IHDR"][4:8])[0]
     lines = zlib.decompress(chunks[b"IDAT"])
     length = len(lines) // height
@@ -30,19 +30,19 @@ def different_lines(picture: bytes) -> int:
 
 @pytest.mark.long
 def test_every_picture_of_the_documentation_is_made_and_shows_something(tmp_path: Path):
-    # A process of its own: the browser of the other tests holds this thread's event loop.
+    # Runs in a new process, since the browser of the other tests occupies this thread's event loop.
     command = [sys.executable, "-m", "tests.e2e.web.pictures", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    kept = subprocess.run(
+    committed = subprocess.run(
         ["git", "ls-files", "docs/pictures/*.png"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     created = {path.name: different_lines(path.read_bytes()) for path in tmp_path.glob("*.png")}
-    assert {Path(name).name for name in kept} - set(created) == set()
+    assert {Path(name).name for name in committed} - set(created) == set()
     assert {name: lines for name, lines in created.items() if lines < MIN_DIFFERENT_LINES} == {}
 
 
-def test_a_blank_picture_is_found():
+def test_a_blank_picture_has_few_different_lines():
     def png(lines: list[bytes]) -> bytes:
         data = zlib.compress(b"".join(b"\0" + line for line in lines))
         header = struct.pack(">IIBBBBB", 8, len(lines), 8, 0, 0, 0, 0)

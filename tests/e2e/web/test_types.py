@@ -18,17 +18,17 @@ RENAMED = {
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The page's sources with the types of a master whose fields have other names."""
+    """Returns a copy of the page's sources with the types of a master whose fields have other names."""
     for name in ("src", "tsconfig.json", "vite.config.ts", "package.json"):
         subprocess.run(["cp", "-r", str(PAGE / name), str(tmp_path)], check=True)
     (tmp_path / "node_modules").symlink_to(PAGE / "node_modules")
     master = tmp_path / "master" / "determined_master"
     shutil.copytree(ROOT / "master" / "determined_master", master, ignore=shutil.ignore_patterns("__pycache__"))
     for name, (model, before, after) in RENAMED.items():
-        head, found, body = (master / name).read_text().partition(model)
-        assert found
+        head, separator, body = (master / name).read_text().partition(model)
+        assert separator
         assert before in body
-        (master / name).write_text(head + found + body.replace(before, after, 1))
+        (master / name).write_text(head + separator + body.replace(before, after, 1))
     roots = [
         str(tmp_path / "master"),
         *(str(ROOT / root) for root in ("launch", "harness", "agent", "workflows", "cli")),
@@ -66,7 +66,7 @@ def test_a_renamed_field_breaks_the_build(copy: Path):
 
 
 def node_folder() -> str:
-    """Empty where the machine's own Node does, else the one that came from PyPI."""
+    """Returns the folder of the Node from PyPI, or an empty string if the Node of this machine is new enough."""
     try:
         major = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout[1:3]
         if int(major) >= 20:

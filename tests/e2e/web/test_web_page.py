@@ -1,4 +1,4 @@
-"""The documentation of the web page names filters, keys and buttons that the page has."""
+"""The filters, keys and buttons in the documentation of the web page exist."""
 
 import re
 from collections.abc import Callable
@@ -38,7 +38,7 @@ with det.core.init() as core_context:
 
 @pytest.fixture(scope="module")
 def ended(cluster: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    """Has the hyperparameter, the metric and the error that the page's examples are about."""
+    """Creates an experiment with the hyperparameter, the metric and the error of the page's examples."""
     context = tmp_path_factory.mktemp("context")
     (context / "train.py").write_text(SCRIPT, encoding="utf-8")
     searcher = {"name": "single", "metric": "loss"}
@@ -57,7 +57,7 @@ def page(visitor: Callable[..., Visit], ended: Experiment) -> Page:
     return page
 
 
-def test_each_filter_of_the_table_is_understood(page: Page) -> None:
+def test_each_filter_of_the_documented_table_is_accepted(page: Page) -> None:
     typed = first_column("Finding experiments")
     assert len(typed) >= 7
     states = re.findall(r"\b([a-z]+)\b", section("Finding experiments").partition("| also ")[2].partition(" |")[0])
@@ -70,14 +70,14 @@ def test_each_filter_of_the_table_is_understood(page: Page) -> None:
         expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_each_key_of_the_table_is_offered(page: Page, cluster: LiveCluster, ended: Experiment) -> None:
+def test_each_key_of_the_documented_table_is_offered(page: Page, cluster: LiveCluster, ended: Experiment) -> None:
     documented = {key for key in first_column("Keys") if key not in ("Enter", "Shift-Enter", "Esc")}
     assert len(documented) > 15
     trial = f"/trials/{ended.trial_id}"
     offered: set[str] = set()
 
     def are_all_offered() -> bool:
-        # A list offers its keys once it is the one that was asked for last, which may be after its first lines are there.
+        # A list offers its keys only when it is the newest one, which may be after its first lines are displayed.
         for path, text in {
             "/": "digits, read about",
             f"/experiments/{ended.id}": "digits, read about",

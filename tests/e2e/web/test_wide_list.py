@@ -19,7 +19,7 @@ LEFT = "each => each.getBoundingClientRect().left"
 
 
 def left_of(page: Page, name: str) -> float:
-    """Of the cell with an experiment's name, which stands under its head."""
+    """Returns the left edge of the cell with an experiment's name, which must equal that of its column head."""
     grid = page.get_by_role("grid", name="Experiments")
     head = grid.get_by_role("columnheader", name="Name").evaluate(LEFT)
     cell = grid.get_by_role("gridcell").filter(has=page.get_by_role("link", name=name)).evaluate(LEFT)
@@ -28,12 +28,12 @@ def left_of(page: Page, name: str) -> float:
 
 
 @pytest.mark.parametrize(("window", "stays"), [(DESK, True), (NARROW, False)], ids=["desk", "phone"])
-def test_the_name_stays_in_sight(
+def test_the_name_column_stays_visible_in_a_window_with_room(
     cluster: LiveCluster, visitor: Callable[..., Visit], window: dict[str, Any], stays: bool
 ):
     name = f"in sight on {window['width']}"
     runs.quick(cluster, name, activate=False)
-    columns = "&".join(f"col={each}" for each in COLUMNS)
+    columns = "&".join(f"col={column}" for column in COLUMNS)
     page = visitor(viewport=window).page(f"/?{columns}&q=name+%3D+%22{name.replace(' ', '+')}%22")
     expect(page.get_by_role("link", name=name)).to_be_visible()
     before = left_of(page, name)
@@ -44,8 +44,8 @@ def test_the_name_stays_in_sight(
     assert (before == left_of(page, name)) is stays
 
 
-def test_no_length_of_real_work_is_cut(cluster: LiveCluster, visitor: Callable[..., Visit]):
-    """Hours and minutes, and a week, in each column with a duration; nor is a state, or when it was submitted."""
+def test_no_duration_is_cut_off_in_the_list(cluster: LiveCluster, visitor: Callable[..., Visit]):
+    """Checks hours, a day and weeks in each column with a duration, the state, and the time of submission."""
     names = ("almost an hour", "a day", "weeks")
     for name in names:
         runs.quick(cluster, name, activate=False)

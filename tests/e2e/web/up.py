@@ -13,7 +13,7 @@ from tests.support.live_cluster import LiveCluster, environment, log_in
 
 
 class DetUp(LiveCluster):
-    """Everything under one supervisor, as a person starts it."""
+    """A cluster under one supervisor, as a person starts it."""
 
     link = ""
 
@@ -31,13 +31,13 @@ class DetUp(LiveCluster):
         ready = self.process.stdout.readline()
         assert ready.startswith("ready: "), ready + self.process.stderr.read()
         self.url = ready.split()[1]
-        found = next(
+        link = next(
             re.match(r"open: (\S+) \(valid once, for 10 minutes\)\n", line)
             for line in self.process.stderr
             if "open:" in line
         )
-        assert found is not None
-        self.link = found[1]
+        assert link is not None
+        self.link = link[1]
         self.session = log_in(self.url, self.data)
 
     def stop(self) -> None:

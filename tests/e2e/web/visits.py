@@ -1,4 +1,4 @@
-"""A person's browser on a cluster's page, and what it must never do whatever it is shown."""
+"""A person's browser on a cluster's page, and checks of errors and foreign requests."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.support.live_cluster import LiveCluster, log_in
 
 CHROMIUM = "/usr/bin/chromium"
 SECONDS = 60
-"""How long the page may take on a busy machine; what it usually takes is far less."""
+"""Maximum time of the page on a busy machine. It usually takes much less."""
 WIDE = {"width": 1440, "height": 900}
 NARROW = {"width": 390, "height": 844}
 
@@ -23,14 +23,14 @@ def launch(playwright: Playwright) -> Browser:
 
 
 class Visit:
-    """One browser context. What is thrown in its pages and what is asked of other origins is kept."""
+    """One browser context. It records the errors of its pages and their requests to other origins."""
 
     def __init__(self, browser: Browser, url: str, **options: Any) -> None:
         self.url = url
         self.context: BrowserContext = browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce"} | options)
         self.context.set_default_timeout(SECONDS * 1000)
         self.thrown: list[str] = []
-        self.said: list[str] = []
+        self.console_errors: list[str] = []
         self.foreign: list[str] = []
         self.context.on(
             "weberror", lambda error: self.thrown.append(f"{error.page.url if error.page else None}: {error.error}")
@@ -44,19 +44,19 @@ class Visit:
         return page
 
     def sign_in(self, username: str, password: str) -> None:
-        """As the form does it, without the form."""
+        """Signs in with the request of the form."""
         body = {"username": username, "password": password}
         answer = self.context.request.post(f"{self.url}/detent/sign-in", data=body, headers={"X-Detent-Page": "1"})
         assert answer.ok, answer.text()
 
     def faultless(self) -> None:
-        """Nothing was thrown, and nothing was asked of another origin."""
+        """Checks that no error was raised and no request went to another origin."""
         assert self.thrown == [], self.thrown
         assert self.foreign == [], self.foreign
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.said.append(message.text)
+            self.console_errors.append(message.text)
 
     def _on_request(self, request: Request) -> None:
         if urlsplit(request.url).scheme not in ("data", "blob") and not request.url.startswith(f"{self.url}/"):
@@ -65,7 +65,7 @@ class Visit:
 
 @contextlib.contextmanager
 def visit(browser: Browser, cluster: LiveCluster, username: str = "admin", **options: Any) -> Iterator[Visit]:
-    """Signed in; held to be faultless at its end."""
+    """Yields a signed-in visit, which must be faultless at its end."""
     created = Visit(browser, cluster.url, **options)
     try:
         created.sign_in(username, password_of(cluster))
@@ -76,11 +76,11 @@ def visit(browser: Browser, cluster: LiveCluster, username: str = "admin", **opt
 
 
 def password_of(cluster: LiveCluster) -> str:
-    """Of both users that a cluster begins with."""
+    """Returns the password of both initial users of a cluster."""
     return (cluster.data / "password").read_text().strip()
 
 
 def link_for(cluster: LiveCluster, username: str = "admin") -> str:
-    """An address that signs in, once."""
+    """Returns an address that signs in once."""
     with log_in(cluster.url, cluster.data, username) as session:
         return cluster.url + str(session.post("/detent/sign-in/links", {})["path"])

@@ -1,4 +1,4 @@
-"""What shows in a browser that a text was taken for more than text."""
+"""Detects in a browser that a text was interpreted instead of displayed."""
 
 from playwright.sync_api import Dialog, Page
 from tests.e2e.web.visits import Visit
@@ -22,7 +22,7 @@ ACTING = """() => {
 
 
 class Watch:
-    """Over all pages of a visit."""
+    """Watches all pages of a visit."""
 
     def __init__(self, visit: Visit) -> None:
         self.visit = visit
@@ -33,7 +33,8 @@ class Watch:
         visit.context.on("dialog", self._on_dialog)
 
     def look(self, page: Page, what: str) -> None:
-        """Notes whether anything ran, was built, or would act, on the page as it is now."""
+        """Records whether the page in its present state ran a script, built markup, or contains something that would
+        act."""
         self.places.append(what)
         built = page.locator(MARKUP)
         self._found += [

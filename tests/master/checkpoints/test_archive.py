@@ -1,4 +1,4 @@
-"""A checkpoint's archive: what is in it, and how much of it is in memory at once."""
+"""The archive of a checkpoint: its entries and its use of memory."""
 
 import io
 import os
@@ -25,17 +25,17 @@ def entries_of(folder: Path) -> Iterator[Entry]:
 
 
 def unpacked(chunks: Chunks, folder: Path) -> dict[str, bytes | None]:
-    """Name → content; None for a folder."""
+    """Returns the contents by name, with None for a folder."""
     data = io.BytesIO(b"".join(chunks(entries_of(folder))))
     if chunks is zip_chunks:
         with zipfile.ZipFile(data) as archive:
             return {n.rstrip("/"): None if n.endswith("/") else archive.read(n) for n in archive.namelist()}
-    found: dict[str, bytes | None] = {}
+    contents: dict[str, bytes | None] = {}
     with tarfile.open(fileobj=data, mode="r:gz") as archive:
         for member in archive:
             file = archive.extractfile(member)
-            found[member.name] = file.read() if file else None
-    return found
+            contents[member.name] = file.read() if file else None
+    return contents
 
 
 @pytest.mark.parametrize("chunks", [tar_chunks, zip_chunks])
@@ -70,19 +70,19 @@ def test_a_large_file_passes_in_bounded_chunks(tmp_path: Path, chunks: Chunks):
 
 
 @pytest.mark.parametrize("chunks", [tar_chunks, zip_chunks])
-def test_no_descriptor_is_left_open(tmp_path: Path, chunks: Chunks):
+def test_an_archive_that_is_closed_early_leaves_no_descriptor_open(tmp_path: Path, chunks: Chunks):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "weights").write_bytes(os.urandom(4 * CHUNK_BYTES))
     before = len(os.listdir("/proc/self/fd"))
     started = chunks(entries_of(tmp_path))
     while not next(started):
-        """Until the file is being read."""
+        pass  # until the file is being read
     assert len(os.listdir("/proc/self/fd")) > before
     del started
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_folders_nested_too_deeply_break_off(tmp_path: Path):
+def test_an_archive_of_folders_nested_too_deeply_breaks_off(tmp_path: Path):
     deep = tmp_path
     for _ in range(70):
         deep = deep / "d"

@@ -1,4 +1,4 @@
-"""Checkpoint retention: the worked example of the rule, and what holds for every policy."""
+"""Checkpoint retention: the documented example, and properties of every policy."""
 
 import pytest
 from hypothesis import given
@@ -12,11 +12,11 @@ EXAMPLE = [
     for trial, losses in LOSSES.items()
     for step, loss in enumerate(losses, 1)
 ]
-"""Checkpoints 1 to 5 of a first trial and 6 to 10 of a second one; smaller losses are better."""
+"""Checkpoints 1 to 5 of a first trial and 6 to 10 of a second one. Smaller losses are better."""
 
 
 @pytest.mark.parametrize(
-    ("policy", "kept"),
+    ("policy", "kept_uuids"),
     [
         ((0, 0, 0), set()),
         ((2, 0, 0), {8, 7}),
@@ -27,9 +27,11 @@ EXAMPLE = [
         ((2, 1, 1), {10, 8, 7, 5}),
     ],
 )
-def test_the_worked_example(policy: tuple[int, int, int], kept: set[int]) -> None:
+def test_retention_keeps_the_checkpoints_of_the_documented_example(
+    policy: tuple[int, int, int], kept_uuids: set[int]
+) -> None:
     gone = {int(uuid) for uuid in superfluous(EXAMPLE, Policy(*policy))}
-    assert set(range(1, 11)) - gone == kept
+    assert set(range(1, 11)) - gone == kept_uuids
 
 
 def test_of_equal_metrics_the_earlier_validation_is_better() -> None:
@@ -37,7 +39,7 @@ def test_of_equal_metrics_the_earlier_validation_is_better() -> None:
     assert superfluous(equal, Policy(0, 1, 0)) == ["b"]
 
 
-def test_numbers_that_a_configuration_does_not_have_are_the_defaults() -> None:
+def test_numbers_missing_in_a_retention_policy_are_the_defaults() -> None:
     assert Policy.of({"type": "shared_fs"}) == Policy(0, 1, 1)
     assert Policy.of({"save_trial_best": 0, "save_experiment_best": None}) == Policy(0, 0, 1)
 
@@ -49,34 +51,39 @@ checkpoints = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50), metrics)
 policies = st.builds(Policy, *[st.integers(0, 30)] * 3)
 
 
-def kept(found: list[Candidate], policy: Policy) -> set[str]:
-    return {each.uuid for each in found} - set(superfluous(found, policy))
+def kept_uuids(candidates: list[Candidate], policy: Policy) -> set[str]:
+    return {candidate.uuid for candidate in candidates} - set(superfluous(candidates, policy))
 
 
 @given(checkpoints, policies, policies)
-def test_a_larger_policy_keeps_at_least_as_much(found: list[Candidate], one: Policy, other: Policy) -> None:
+def test_a_larger_retention_policy_keeps_at_least_as_much(
+    candidates: list[Candidate], one: Policy, other: Policy
+) -> None:
     larger = Policy(
         max(one.save_experiment_best, other.save_experiment_best),
         max(one.save_trial_best, other.save_trial_best),
         max(one.save_trial_latest, other.save_trial_latest),
     )
-    assert kept(found, one) | kept(found, other) <= kept(found, larger)
+    assert kept_uuids(candidates, one) | kept_uuids(candidates, other) <= kept_uuids(candidates, larger)
 
 
 @given(checkpoints, st.integers(0, 5))
-def test_the_newest_of_each_trial_are_kept(found: list[Candidate], most: int) -> None:
-    left = kept(found, Policy(0, 0, most))
-    for trial in {each.trial_id for each in found}:
-        steps = sorted((each.steps for each in found if each.trial_id == trial), reverse=True)
-        assert sorted((e.steps for e in found if e.trial_id == trial and e.uuid in left), reverse=True) == steps[:most]
+def test_retention_keeps_the_newest_checkpoints_of_each_trial(candidates: list[Candidate], most: int) -> None:
+    remaining = kept_uuids(candidates, Policy(0, 0, most))
+    for trial in {candidate.trial_id for candidate in candidates}:
+        steps = sorted((candidate.steps for candidate in candidates if candidate.trial_id == trial), reverse=True)
+        assert (
+            sorted((e.steps for e in candidates if e.trial_id == trial and e.uuid in remaining), reverse=True)
+            == steps[:most]
+        )
 
 
 @given(checkpoints, policies)
-def test_the_order_of_the_question_does_not_matter(found: list[Candidate], policy: Policy) -> None:
-    assert kept(found[::-1], policy) == kept(found, policy)
+def test_retention_does_not_depend_on_the_order_of_the_checkpoints(candidates: list[Candidate], policy: Policy) -> None:
+    assert kept_uuids(candidates[::-1], policy) == kept_uuids(candidates, policy)
 
 
 @given(checkpoints, policies)
-def test_nothing_is_deleted_twice(found: list[Candidate], policy: Policy) -> None:
-    left = [each for each in found if each.uuid in kept(found, policy)]
-    assert superfluous(left, policy) == []
+def test_retention_of_the_kept_checkpoints_deletes_none(candidates: list[Candidate], policy: Policy) -> None:
+    remaining = [candidate for candidate in candidates if candidate.uuid in kept_uuids(candidates, policy)]
+    assert superfluous(remaining, policy) == []

@@ -1,4 +1,4 @@
-"""The folders that the master reads and removes: UUIDs below the admin's roots that hold a checkpoint."""
+"""The checkpoint folders that the master reads and removes: folders named by a UUID below the admin's roots."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A checkpoint in a folder that no root contains."""
+    """Returns a checkpoint in a folder that no root contains."""
     return store_checkpoint(tmp_path / "outside", UUID)
 
 
@@ -40,27 +40,27 @@ def refuses(where: dict[str, object], root: Path, uuid: str = UUID, *, why: str)
     assert why in (storage.remove(where, uuid, [root]) or "")
 
 
-def test_a_folder_outside_the_roots_is_left_and_the_setting_named(root: Path, outside: Path):
+def test_a_folder_outside_the_roots_is_not_removed_and_the_setting_is_named(root: Path, outside: Path):
     refuses(directory(outside.parent), root, why="checkpoint_roots")
     assert storage.remove(directory(outside.parent), UUID, [root, outside.parent]) is None
     assert not outside.exists()
 
 
 @pytest.mark.parametrize("below", ["../outside", "x/../../outside", "link"])
-def test_a_path_that_leads_out_of_the_root_is_left(root: Path, outside: Path, below: str):
+def test_a_path_that_leads_out_of_the_root_is_not_removed(root: Path, outside: Path, below: str):
     (root / "link").symlink_to(outside.parent)
     where = {"type": "shared_fs", "host_path": str(root), "storage_path": below}
     refuses(where, root, why="checkpoint_roots")
     assert outside.exists()
 
 
-def test_a_link_under_the_checkpoints_name_is_left(root: Path, outside: Path):
+def test_a_link_under_the_checkpoints_name_is_not_removed(root: Path, outside: Path):
     (root / UUID).symlink_to(outside)
     refuses(directory(root), root, why="link")
     assert outside.exists()
 
 
-def test_a_root_may_itself_be_a_link(tmp_path: Path, root: Path):
+def test_a_checkpoint_root_may_be_a_link(tmp_path: Path, root: Path):
     store_checkpoint(root, UUID)
     (tmp_path / "alias").symlink_to(root)
     assert storage.remove(directory(root), UUID, [tmp_path / "alias"]) is None
@@ -68,7 +68,7 @@ def test_a_root_may_itself_be_a_link(tmp_path: Path, root: Path):
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "blobs", "../outside", UUID + "/..", UUID.replace("-", "")])
-def test_only_a_uuid_names_a_folder(root: Path, outside: Path, name: str):
+def test_a_checkpoint_folder_is_named_by_a_uuid(root: Path, outside: Path, name: str):
     store_checkpoint(root, "blobs")
     refuses(directory(root), root, name, why="is not a checkpoint ID")
     assert os.listdir(root) == ["blobs"]
@@ -76,7 +76,7 @@ def test_only_a_uuid_names_a_folder(root: Path, outside: Path, name: str):
 
 
 @pytest.mark.parametrize("marker", ["metadata.json", ".hashes.json"])
-def test_what_either_library_wrote_is_removed_and_nothing_else(root: Path, outside: Path, marker: str):
+def test_only_a_folder_with_the_metadata_of_a_library_is_removed(root: Path, outside: Path, marker: str):
     folder = root / UUID
     folder.mkdir()
     (folder / "thesis.tex").write_text("x")
@@ -92,7 +92,7 @@ def test_what_either_library_wrote_is_removed_and_nothing_else(root: Path, outsi
     assert outside.exists()
 
 
-def test_what_is_gone_is_no_error(root: Path):
+def test_removing_a_missing_checkpoint_is_not_an_error(root: Path):
     assert storage.remove(directory(root), UUID, [root]) is None
     assert storage.remove(directory(root / "never" / "made"), UUID, [root]) is None
     folders.refuse_out_of_reach(directory(root), UUID, [root])
@@ -111,7 +111,7 @@ def test_a_removal_that_failed_is_finished_by_the_next(root: Path):
     assert os.listdir(root) == []
 
 
-def test_no_depth_of_folders_is_too_much(root: Path):
+def test_a_checkpoint_of_deeply_nested_folders_is_removed(root: Path):
     deep = store_checkpoint(root, UUID)
     number = os.open(deep, os.O_RDONLY)
     for _ in range(1500):
@@ -125,11 +125,11 @@ def test_no_depth_of_folders_is_too_much(root: Path):
 
 
 @pytest.mark.parametrize("where", [{"type": "s3", "bucket": "b"}, {"type": "directory", "container_path": "/a\0b"}])
-def test_storage_that_is_no_folder_is_left(root: Path, where: dict[str, object]):
+def test_storage_that_is_not_a_folder_is_refused(root: Path, where: dict[str, object]):
     assert storage.remove(where, UUID, [root])
 
 
-def test_the_roots_are_the_masters_own_and_the_admins(tmp_path: Path):
+def test_the_checkpoint_roots_are_the_masters_own_and_the_admins(tmp_path: Path):
     own = {"type": "shared_fs", "host_path": "/srv", "storage_path": "checkpoints"}
     settings = Settings(data=tmp_path, checkpoint_storage=own, checkpoint_roots=(Path("/mnt/a"),))
     assert storage.allowed_roots(settings) == (tmp_path / "checkpoints", Path("/srv/checkpoints"), Path("/mnt/a"))
@@ -141,7 +141,7 @@ def test_the_roots_are_the_masters_own_and_the_admins(tmp_path: Path):
     assert storage.allowed_roots(other) == (tmp_path / "checkpoints", Bucket("s3", "b", "p"), named)
 
 
-def test_roots_come_from_flags_environment_and_file(tmp_path: Path):
+def test_checkpoint_roots_come_from_flags_environment_and_file(tmp_path: Path):
     file = tmp_path / "services.yaml"
     file.write_text("checkpoint_roots: [/mnt/file]\n")
     argv = ["--config", str(file), "--data", str(tmp_path)]

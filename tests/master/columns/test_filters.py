@@ -1,4 +1,4 @@
-"""Filters and orders as they are sent: what is understood, what is refused, and never anything else."""
+"""Filters and orders from requests: which are read, and which are refused."""
 
 import json
 from contextlib import suppress
@@ -40,7 +40,7 @@ def depth(node: Field | Group) -> int:
 
 
 @given(a_group(), st.booleans())
-def test_what_is_spelled_is_read_as_it_was(group: Group, archived: bool):
+def test_a_spelled_filter_is_parsed_to_the_same_filter(group: Group, archived: bool):
     text = json.dumps({"filterGroup": spelled(group), "showArchived": archived})
     if depth(group) - 1 > filters.DEEPEST:
         return
@@ -63,7 +63,7 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING.map(json.dumps) | st.text(max_size=30))
-def test_anything_else_is_a_filter_or_refused(text: str):
+def test_any_json_is_a_filter_or_refused(text: str):
     with suppress(BadRequest):
         filters.parse(text)
 
@@ -76,7 +76,7 @@ def test_filters_that_are_too_large_or_malformed_are_refused(text: str):
         filters.parse(text)
 
 
-def test_too_many_and_too_deep_are_refused():
+def test_filters_with_too_many_fields_or_levels_are_refused():
     many = Group("or", (Field("name", "=", "x"),) * (MAX_FIELDS + 1))
     with pytest.raises(BadRequest, match="more than"):
         filters.parse(json.dumps({"filterGroup": spelled(many)}))
@@ -95,7 +95,7 @@ def test_orders_are_read_as_they_were_spelled(order: list[tuple[str, bool]]):
     assert filters.parse_sort(text) == [SortKey(*pair) for pair in order]
 
 
-def test_names_may_hold_what_separates():
+def test_column_names_may_contain_the_separators_of_orders():
     assert filters.parse_sort("training.a,b=c.last=desc,name=asc") == [
         SortKey("training.a,b=c.last", True),
         SortKey("name", False),
@@ -103,7 +103,7 @@ def test_names_may_hold_what_separates():
 
 
 @pytest.mark.parametrize("text", ["name", "name=up", "name=asc,", "=asc", "name=asc,id"])
-def test_orders_that_are_none_are_refused(text: str):
+def test_malformed_orders_are_refused(text: str):
     if text == "name=asc,":
         assert filters.parse_sort(text) == [SortKey("name", False)]
         return
@@ -122,5 +122,5 @@ def test_orders_that_are_none_are_refused(text: str):
         ("loss.last", []),
     ],
 )
-def test_what_a_column_may_stand_for(column: str, kinds: list[tuple[Any, str, Any]]):
+def test_a_column_name_has_these_readings(column: str, kinds: list[tuple[Any, str, Any]]):
     assert readings(column) == [Named(column, *kind) for kind in kinds]

@@ -1,4 +1,4 @@
-"""Search against the same question answered by plain Python over the same experiments."""
+"""Search compared with the same query in plain Python over the same experiments."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ NUMBER_OPERATORS = ["=", "!=", "<", "<=", ">", ">=", "isEmpty", "notEmpty"]
 
 @dataclass
 class Plain:
-    """What a column holds, as Python has it."""
+    """The values of an experiment's columns in plain Python."""
 
     id: int = 0
     values: dict[str, Any] = field(default_factory=dict)
@@ -48,11 +48,11 @@ class World:
     plain: list[Plain]
 
     def ask(self, text: str, sort: str) -> list[int]:
-        async def asked() -> list[int]:
+        async def run_search() -> list[int]:
             async with self.database.read() as session:
                 return await Search(session, NOON, Question(filter=text, sort=sort)).ids()
 
-        return self.runner.run(asked())
+        return self.runner.run(run_search())
 
 
 def reported(choice: random.Random) -> list[Any]:
@@ -77,7 +77,7 @@ async def fill(database: Database, choice: random.Random) -> list[Plain]:
                 session, row, hparams={"x": x, "y": {"z": y}}, reports=[("validation", {"m": v}) for v in values]
             )
             finite = [float(v) for v in values if not isinstance(v, str | bool) and math.isfinite(v)]
-            held = {
+            columns = {
                 "id": row.id,
                 "description": description or None,
                 "progress": progress,
@@ -88,7 +88,7 @@ async def fill(database: Database, choice: random.Random) -> list[Plain]:
                 "validation.m.min": min(finite, default=None),
                 "validation.m.mean": sum(finite) / len(finite) if finite else None,
             }
-            created.append(Plain(row.id, held, labels))
+            created.append(Plain(row.id, columns, labels))
     await Indexer(database).catch_up(at_once=True)
     return created
 
@@ -114,7 +114,7 @@ def as_number(value: Any) -> float | None:
 
 
 def figure(value: Any) -> float | None:
-    """Of what is held: words are no numbers."""
+    """Returns the number of a stored value. Words are not numbers."""
     return None if isinstance(value, str) else as_number(value)
 
 
@@ -132,20 +132,20 @@ def sent(value: Any) -> str:
     return (str(int(value)) if value.is_integer() else str(value)) if isinstance(value, float) else value
 
 
-def holds(held: Any, operator: str, operand: Any) -> bool:
+def holds(stored: Any, operator: str, operand: Any) -> bool:
     opposite = {"!=": "=", "notContains": "contains", "isEmpty": "notEmpty"}.get(operator)
     if opposite:
-        return not holds(held, opposite, operand)
+        return not holds(stored, opposite, operand)
     if operator == "notEmpty":
-        return held is not None
-    if held is None:
+        return stored is not None
+    if stored is None:
         return False
     if operator == "contains":
-        text = word(held)
+        text = word(stored)
         return text is not None and sent(operand).lower() in text.lower()
-    mine, theirs = figure(held), as_number(operand)
+    mine, theirs = figure(stored), as_number(operand)
     if operator == "=":
-        same_word = not isinstance(operand, float) and word(held) == sent(operand)
+        same_word = not isinstance(operand, float) and word(stored) == sent(operand)
         return same_word or (mine is not None and mine == theirs)
     if mine is None or theirs is None:
         return False
@@ -166,7 +166,7 @@ def is_so(plain: Plain, node: dict[str, Any]) -> bool:
 
 
 def before(value: Any, descending: bool) -> tuple[Any, ...]:
-    """A key that sorts as the list is to be: numbers, then words, then what has no value."""
+    """Returns a key that sorts numbers first, then words, then missing values."""
     number, text = figure(value), word(value)
     if number is None and text is None:
         return (2, 0, 0)
@@ -214,17 +214,19 @@ quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthC
 
 @quick
 @given(group=group_of(st.recursive(FIELDS, group_of, max_leaves=6)), order=ORDERS)
-def test_the_same_is_found_in_the_same_order(world: World, group: dict[str, Any], order: list[tuple[str, bool]]):
+def test_a_search_finds_the_experiments_of_plain_python_in_the_same_order(
+    world: World, group: dict[str, Any], order: list[tuple[str, bool]]
+):
     text = json.dumps({"filterGroup": group})
     sort = ",".join(f"{column}={'desc' if descending else 'asc'}" for column, descending in order)
-    wanted = sorted((p for p in world.plain if is_so(p, group)), key=lambda p: -p.id)
+    expected = sorted((p for p in world.plain if is_so(p, group)), key=lambda p: -p.id)
     for column, descending in reversed(order):
-        wanted.sort(key=lambda p, c=column, d=descending: before(p.values[c], d))
-    assert world.ask(text, sort) == [p.id for p in wanted]
+        expected.sort(key=lambda p, c=column, d=descending: before(p.values[c], d))
+    assert world.ask(text, sort) == [p.id for p in expected]
 
 
-def test_the_world_has_something_of_everything(world: World):
-    """Else the test above says little."""
+def test_the_search_tests_cover_every_kind_of_value(world: World):
+    """Ensures that the search test covers every kind of value."""
     for column in STORED:
         kinds = {type(p.values[column]) for p in world.plain}
         assert {float, str, bool, type(None)} <= kinds

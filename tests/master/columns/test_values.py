@@ -1,4 +1,4 @@
-"""What of an experiment stands in columns."""
+"""The values of an experiment that are stored in columns."""
 
 import math
 from typing import Any
@@ -29,18 +29,18 @@ CONFIG = {
 }
 
 
-def test_constants_stand_for_a_search_without_a_trial_to_show():
-    found = of_experiment(CONFIG, None, {})
-    shown = {name: cell(value) for (kind, name), value in found.items() if kind == "hyperparameter"}
-    assert shown == {"hp.width": 8.0, "hp.net.depth": 2.0, "hp.net.act": "relu"}
-    shown = {name: cell(value) for (kind, name), value in found.items() if kind == "config"}
-    assert shown == {"config.resources.slots_per_trial": 2.0, "config.debug": False}
+def test_a_search_without_a_trial_shows_its_constants():
+    values = of_experiment(CONFIG, None, {})
+    cells = {name: cell(value) for (kind, name), value in values.items() if kind == "hyperparameter"}
+    assert cells == {"hp.width": 8.0, "hp.net.depth": 2.0, "hp.net.act": "relu"}
+    cells = {name: cell(value) for (kind, name), value in values.items() if kind == "config"}
+    assert cells == {"config.resources.slots_per_trial": 2.0, "config.debug": False}
 
 
 def test_metrics_keep_their_group_and_every_statistic():
     reports = [("training", {"loss": 2.0}), ("training", {"loss": math.nan}), ("mine", {"a.b": 1, "word": "x"})]
-    found = of_experiment({}, {}, summarise(reports))
-    assert found == {
+    values = of_experiment({}, {}, summarise(reports))
+    assert values == {
         ("metric", "training.loss"): Value(None, "NaN", 2.0, 2.0, 2.0),
         ("metric", "mine.a.b"): Value(1.0, None, 1.0, 1.0, 1.0),
         ("metric", "mine.word"): Value(None, "x"),
@@ -62,12 +62,12 @@ def test_metrics_keep_their_group_and_every_statistic():
     ],
 )
 def test_a_value_is_stored_and_shown_as_its_cell(value: Any, shown: Any):
-    taken = scalar(value, lists=True)
-    assert taken is not None
-    assert cell(taken) == shown
+    stored = scalar(value, lists=True)
+    assert stored is not None
+    assert cell(stored) == shown
 
 
-def test_what_no_column_can_hold_is_left_out():
+def test_values_that_no_column_can_hold_are_left_out():
     assert scalar(None) is None
     assert scalar([1]) is None
     assert of_experiment({}, {"a": {}, "b": None, "c" * 600: 1}, {"training": {"x": {"last": [1]}}}) == {}

@@ -1,4 +1,4 @@
-"""A database with one table, and another program that uses it."""
+"""A database with one table, and a connection of another program."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
@@ -24,7 +24,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def other(tmp_path: Path, database: Database) -> Iterator[sqlite3.Connection]:
-    """A connection of another program."""
+def other_program(tmp_path: Path, database: Database) -> Iterator[sqlite3.Connection]:
+    """Yields a connection of another program."""
     with closing(sqlite3.connect(tmp_path / "master.sqlite", isolation_level=None)) as connection:
         yield connection

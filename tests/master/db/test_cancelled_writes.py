@@ -1,4 +1,4 @@
-"""A cancelled write: its transaction ends at once, whoever still refers to it."""
+"""The transaction of a cancelled write ends at once, even if other objects still refer to it."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""The writer of reports: its quick transactions, which SQLAlchemy does not see, and their errors."""
+"""The writer of reports: quick transactions that bypass SQLAlchemy, and their errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ _INSERT: Prepared[()] = Prepared(insert(_CHILDREN), ["id", "parent_id"])
 
 
 class Children:
-    """Stores (id, parent's id). ``before``: runs first in each transaction."""
+    """Stores (id, parent's id). ``before`` runs first in each transaction."""
 
     def __init__(self, before: Callable[[Connection], object] = lambda _connection: None) -> None:
         self.undone = 0
@@ -61,17 +61,17 @@ async def writer(database: Database) -> AsyncIterator[GroupWriter]:
 
 @contextmanager
 def executed(database: Database) -> Iterator[list[str]]:
-    """The statements that SQLAlchemy executes for the writer."""
-    found: list[str] = []
+    """Yields the statements that SQLAlchemy executes for the writer."""
+    statements: list[str] = []
 
-    def seen(_connection: Any, _cursor: Any, statement: str, *_others: Any) -> None:
-        found.append(statement)
+    def record(_connection: Any, _cursor: Any, statement: str, *_others: Any) -> None:
+        statements.append(statement)
 
-    event.listen(database.group_engine, "before_cursor_execute", seen)
+    event.listen(database.group_engine, "before_cursor_execute", record)
     try:
-        yield found
+        yield statements
     finally:
-        event.remove(database.group_engine, "before_cursor_execute", seen)
+        event.remove(database.group_engine, "before_cursor_execute", record)
 
 
 async def numbers(database: Database, table: str = "children") -> list[int]:
@@ -82,13 +82,13 @@ async def numbers(database: Database, table: str = "children") -> list[int]:
 async def test_a_quick_report_goes_to_the_driver(database: Database, writer: GroupWriter) -> None:
     store = Children()
     assert await writer.write(store, (1, 1)) == 1
-    with executed(database) as found:
+    with executed(database) as statements:
         assert await writer.write(store, (2, 1)) == 2
-    assert (found, await numbers(database), store.undone) == ([], [1, 2], 0)
+    assert (statements, await numbers(database), store.undone) == ([], [1, 2], 0)
 
 
 @pytest.mark.parametrize("bad", [(1, 1), (7, 9)], ids=["in-a-statement", "in-the-commit"])
-async def test_an_error_is_that_of_sqlalchemy_and_undoes_the_transaction(
+async def test_an_error_of_the_driver_becomes_one_of_sqlalchemy_and_rolls_back(
     database: Database, writer: GroupWriter, bad: tuple[int, int]
 ) -> None:
     store = Children()

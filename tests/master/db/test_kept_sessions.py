@@ -1,4 +1,4 @@
-"""Sessions of SQLite on connections that stay open: transactions with and without SQLAlchemy, errors, other programs."""
+"""Sessions on pooled SQLite connections: transactions with and without SQLAlchemy, errors, and other programs."""
 
 import asyncio
 import sqlite3
@@ -38,7 +38,7 @@ async def test_sessions_take_their_connections_from_the_pool_once(database: Data
     assert len(checkouts) <= 1, "that of the first read session"
 
 
-async def test_more_sessions_than_are_kept_work_at_once(database: Database) -> None:
+async def test_more_sessions_than_the_pool_keeps_work_at_once(database: Database) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(MAX_KEPT + 3):
             assert await _COUNT.first(await stack.enter_async_context(database.read())) == 3
@@ -46,14 +46,16 @@ async def test_more_sessions_than_are_kept_work_at_once(database: Database) -> N
     assert pool.checkedout() == MAX_KEPT  # type: ignore[attr-defined]
 
 
-async def test_prepared_and_other_statements_are_one_transaction(database: Database, other: sqlite3.Connection) -> None:
+async def test_prepared_and_other_statements_are_one_transaction(
+    database: Database, other_program: sqlite3.Connection
+) -> None:
     async with database.write() as session:
         await add(session, 4)
         await session.execute(insert(KEPT), [{"id": 5}])
         await add(session, 6)
         assert await session.scalar(select(func.count()).select_from(KEPT)) == 6
-        assert other.execute("SELECT count(*) FROM kept").fetchone() == (3,)
-    assert other.execute("SELECT count(*) FROM kept").fetchone() == (6,)
+        assert other_program.execute("SELECT count(*) FROM kept").fetchone() == (3,)
+    assert other_program.execute("SELECT count(*) FROM kept").fetchone() == (6,)
 
 
 async def test_all_queries_of_a_session_see_one_view(database: Database) -> None:
@@ -68,7 +70,7 @@ async def test_all_queries_of_a_session_see_one_view(database: Database) -> None
 
 
 @pytest.mark.parametrize("is_mixed", [False, True])
-async def test_an_error_undoes_the_whole_transaction(database: Database, *, is_mixed: bool) -> None:
+async def test_an_error_rolls_back_the_whole_transaction(database: Database, *, is_mixed: bool) -> None:
     done: list[str] = []
 
     async def write() -> None:
@@ -89,7 +91,7 @@ async def test_an_error_undoes_the_whole_transaction(database: Database, *, is_m
         assert await _HIGHER.scalars(session, than=3) == [7]
 
 
-async def test_a_savepoint_undoes_what_follows_it(database: Database) -> None:
+async def test_a_savepoint_rolls_back_the_statements_after_it(database: Database) -> None:
     async def fail(session: WriteSession) -> None:
         async with session.begin_nested():
             await add(session, 5)
@@ -104,37 +106,37 @@ async def test_a_savepoint_undoes_what_follows_it(database: Database) -> None:
         assert await _HIGHER.scalars(session, than=3) == [4, 6]
 
 
-async def test_a_session_that_did_nothing_takes_no_lock(database: Database, other: sqlite3.Connection) -> None:
+async def test_a_session_that_did_nothing_takes_no_lock(database: Database, other_program: sqlite3.Connection) -> None:
     async with database.write():
-        other.execute("BEGIN IMMEDIATE")
-        other.execute("ROLLBACK")
+        other_program.execute("BEGIN IMMEDIATE")
+        other_program.execute("ROLLBACK")
 
 
 async def test_the_loop_goes_on_while_another_program_holds_the_lock(
-    database: Database, other: sqlite3.Connection
+    database: Database, other_program: sqlite3.Connection
 ) -> None:
-    other.execute("BEGIN IMMEDIATE")
+    other_program.execute("BEGIN IMMEDIATE")
     writing = asyncio.create_task(add_alone(database, 4))
     async with database.read() as session:
         assert await _COUNT.first(session) == 3
     assert not writing.done()
-    other.execute("ROLLBACK")
+    other_program.execute("ROLLBACK")
     await writing
-    assert other.execute("SELECT count(*) FROM kept").fetchone() == (4,)
+    assert other_program.execute("SELECT count(*) FROM kept").fetchone() == (4,)
 
 
 async def test_a_write_that_is_cancelled_while_it_waits_for_the_lock_stores_nothing(
-    database: Database, other: sqlite3.Connection
+    database: Database, other_program: sqlite3.Connection
 ) -> None:
-    other.execute("BEGIN IMMEDIATE")
+    other_program.execute("BEGIN IMMEDIATE")
     writing = asyncio.create_task(add_alone(database, 4))
     await asyncio.sleep(0)
     assert database.write_lock.locked()
     writing.cancel()
-    other.execute("ROLLBACK")
+    other_program.execute("ROLLBACK")
     with pytest.raises(asyncio.CancelledError):
         await writing
     async with database.write() as session:
         assert await _COUNT.first(session) == 3
         await add(session, 5)
-    assert other.execute("SELECT max(id) FROM kept").fetchone() == (5,)
+    assert other_program.execute("SELECT max(id) FROM kept").fetchone() == (5,)

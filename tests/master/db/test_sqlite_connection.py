@@ -1,4 +1,4 @@
-"""The connection of SQLite: which statements switch to its thread, and transactions that begin with the first one."""
+"""The SQLite connection: which statements switch to its thread, and transactions that begin with the first statement."""
 
 import asyncio
 import sqlite3
@@ -17,17 +17,17 @@ from determined_master.db.sqlite_connection import SHORT_STEPS, SqliteConnection
 
 @pytest.fixture
 async def switches(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """One entry for each return of another thread to the event loop."""
-    found: list[None] = []
+    """Returns a list with one entry for each return of another thread to the event loop."""
+    returns: list[None] = []
     loop = asyncio.get_running_loop()
     original = loop.call_soon_threadsafe
 
     def counted(callback: Callable[..., object], *arguments: Any) -> object:
-        found.append(None)
+        returns.append(None)
         return original(callback, *arguments)
 
     monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
-    return found
+    return returns
 
 
 async def insert(database: Database) -> None:
@@ -39,7 +39,7 @@ async def insert_row(database: Database, number: int, *, is_synced: bool = True)
         await session.execute(text(f"INSERT INTO kept VALUES ({number})"))
 
 
-async def test_only_what_may_take_time_switches_to_the_thread(database: Database, switches: list[None]) -> None:
+async def test_only_statements_that_may_be_slow_switch_to_the_thread(database: Database, switches: list[None]) -> None:
     async with database.read() as session:  # connects
         await session.execute(text("SELECT 1"))
     switches.clear()
@@ -73,9 +73,9 @@ async def test_a_long_query_continues_in_the_thread_and_begins_there_the_next_ti
     interrupted: list[sqlite3.OperationalError] = []
     original = SqliteConnection._execute_in_loop
 
-    def watched(connection: SqliteConnection, *arguments: Any, **named: Any) -> object:
+    def watched(connection: SqliteConnection, *arguments: Any, **options: Any) -> object:
         try:
-            return original(connection, *arguments, **named)
+            return original(connection, *arguments, **options)
         except sqlite3.OperationalError as error:
             interrupted.append(error)
             raise
@@ -96,12 +96,12 @@ async def test_only_many_rows_switch_to_the_thread(
     async with database.write() as session:
         await session.execute(text("INSERT INTO kept VALUES (4)"))
         switches.clear()
-        await session.execute(text("INSERT INTO kept VALUES (:id)"), [{"id": 10 + each} for each in range(count)])
+        await session.execute(text("INSERT INTO kept VALUES (:id)"), [{"id": 10 + number} for number in range(count)])
         assert len(switches) == expected
         assert await session.scalar(text("SELECT count(*) FROM kept WHERE id >= 10")) == count
 
 
-async def test_a_session_that_reads_waits_for_locks_also_after_a_long_query(database: Database) -> None:
+async def test_a_read_session_waits_for_locks_also_after_a_long_query(database: Database) -> None:
     for _ in range(2):  # the second one begins in the thread
         async with database.read() as session:
             assert await session.scalar(text(LONG)) == 100_000
@@ -131,17 +131,17 @@ async def test_a_query_that_runs_often_is_not_taken_for_a_long_one(database: Dat
     assert len(switches) == 0
 
 
-async def test_many_short_statements_leave_the_loop_its_turns(database: Database) -> None:
+async def test_many_short_statements_let_other_tasks_run(database: Database) -> None:
     turns = 0
     is_over = False
 
-    async def other() -> None:
+    async def switch() -> None:
         nonlocal turns
         while not is_over:
             turns += 1
             await asyncio.sleep(0)
 
-    waiting = asyncio.create_task(other())
+    waiting = asyncio.create_task(switch())
     async with database.read() as session:
         for _ in range(500):
             await session.execute(text("SELECT id FROM kept"))
@@ -187,7 +187,7 @@ async def test_a_transaction_that_cannot_begin_fails_its_first_statement(databas
         assert await session.scalar(text("SELECT count(*) FROM kept")) == 4
 
 
-async def test_a_statement_that_fails_undoes_its_transaction(database: Database) -> None:
+async def test_a_statement_that_fails_rolls_back_its_transaction(database: Database) -> None:
     async def write() -> None:
         async with database.write() as session:
             await session.execute(text("INSERT INTO kept VALUES (4)"))
@@ -209,7 +209,7 @@ async def test_a_number_of_changed_rows_is_returned(database: Database) -> None:
 
 
 def _settings(database: Database) -> tuple[int, int]:
-    """Of the connection for writing: whether a commit waits for the disk (2: yes), and when it checkpoints."""
+    """Returns ``synchronous`` (2: a commit waits for the disk) and ``wal_autocheckpoint`` of the writing connection."""
     assert database._kept_writes is not None
     connection = database._kept_writes._kept[0].driver._open
     return tuple(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "wal_autocheckpoint"))  # type: ignore[return-value]
@@ -219,14 +219,14 @@ async def test_a_commit_that_does_not_wait_for_the_disk_stays_in_the_loop(
     database: Database, switches: list[None]
 ) -> None:
     await insert(database)
-    seen: list[str] = []
+    traced: list[str] = []
     assert database._kept_writes is not None
-    database._kept_writes._kept[0].driver._open.set_trace_callback(seen.append)
+    database._kept_writes._kept[0].driver._open.set_trace_callback(traced.append)
     switches.clear()
     async with database.write(is_synced=False) as session:
         await session.execute(text("INSERT INTO kept VALUES (5)"))
     assert len(switches) == 0
-    assert seen == [
+    assert traced == [
         "PRAGMA synchronous=NORMAL",
         "PRAGMA wal_autocheckpoint=0",
         "BEGIN IMMEDIATE",

@@ -33,7 +33,7 @@ async def test_an_error_is_raised_where_the_call_is_awaited_and_the_thread_goes_
     thread.stop()
 
 
-async def test_a_cancelled_call_is_made_all_the_same(thread: WorkerThread) -> None:
+async def test_a_cancelled_call_is_still_made(thread: WorkerThread) -> None:
     may_go, created = threading.Event(), threading.Event()
     thread.post(may_go.wait)
     calling = asyncio.create_task(thread.call(created.set))
@@ -46,7 +46,7 @@ async def test_a_cancelled_call_is_made_all_the_same(thread: WorkerThread) -> No
     thread.stop()
 
 
-async def test_it_ends_after_all_earlier_calls(thread: WorkerThread) -> None:
+async def test_a_stopped_thread_ends_after_all_earlier_calls(thread: WorkerThread) -> None:
     own = await thread.call(threading.current_thread)
     created = threading.Event()
     thread.post(created.set)

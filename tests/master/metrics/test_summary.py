@@ -1,4 +1,4 @@
-"""The summary of a trial's metrics: the short way for plain reports gives what the long one gives."""
+"""The summary of a trial's metrics: the fast path for plain reports gives the result of the general one."""
 
 from typing import Any
 

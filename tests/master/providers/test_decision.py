@@ -1,4 +1,4 @@
-"""Which agents a provider starts and ends: bounded by its maximum, never one with a container, and it comes to rest."""
+"""A provider's decisions: never more agents than its maximum, no end of an agent with a container, and a stable state."""
 
 import pytest
 from hypothesis import given, settings
@@ -34,8 +34,8 @@ def starting(name, seconds=0.0):
         ([request("a"), request("b")], 1),  # both fit on one agent
         ([request("a"), request("b"), request("c")], 2),
         ([request("a", slots=4)], 2),  # spread over two
-        ([request("a", slots=4, single_agent=True)], 0),  # no agent will ever hold it
-        ([request("a", slots=7)], 0),  # nor the whole pool
+        ([request("a", slots=4, single_agent=True)], 0),  # no agent is large enough
+        ([request("a", slots=7)], 0),  # the whole pool is not large enough
         ([request("a", slots=0)], 1),
         ([request(f"r{n}") for n in range(99)], 3),
         ([request("a", max_slots=1, job="j"), request("b", max_slots=1, job="j"), request("c", slots=2)], 2),
@@ -46,15 +46,15 @@ def test_as_many_agents_start_as_the_queue_can_use(requests, expected):
     assert decide(view(*requests)).launches == expected
 
 
-def test_worst_fitting_starts_no_more_agents_than_best():
+def test_worst_fitting_starts_no_more_agents_than_best_fitting():
     assert decide(view(request("a"), request("b"), scheduler=SchedulerView(fitting="worst"))).launches == 1
 
 
 def test_agents_that_start_and_idle_ones_are_used_before_new_ones_start():
     queue = [request(f"r{n}") for n in range(4)]
     assert decide(view(*queue, instances=(starting("s"),))).launches == 1
-    both = view(*queue, instances=(starting("s"), up("u", idle=0.0)), agents=[agent("u", 2)])
-    assert decide(both).launches == 0
+    starting_and_idle = view(*queue, instances=(starting("s"), up("u", idle=0.0)), agents=[agent("u", 2)])
+    assert decide(starting_and_idle).launches == 0
 
 
 def test_an_agent_of_the_queues_next_request_is_not_ended():
@@ -71,13 +71,13 @@ def test_idle_agents_end_after_their_timeout_the_longest_idle_first_down_to_the_
     assert decide(view(instances=(up("c", 20.0),))).wait_seconds == 40.0
 
 
-def test_a_minimum_is_kept_without_a_queue():
+def test_a_provider_keeps_its_minimum_of_agents_without_a_queue():
     limits = Limits(min_agents=2, max_agents=4, start_timeout=100)
     assert decide(view(limits=limits)).launches == 2
     assert decide(view(limits=limits, instances=(starting("s"), up("u")))).launches == 0
 
 
-def test_what_does_not_register_in_time_is_given_up_and_still_counts():
+def test_an_agent_that_does_not_register_in_time_is_given_up_and_still_counts():
     late = tuple(starting(name, 100.0) for name in "abc")
     decided = decide(view(request("r"), instances=late))
     assert (decided.given_up, decided.launches) == (("a", "b", "c"), 0)
@@ -110,42 +110,42 @@ instance = st.tuples(st.sampled_from(InstanceState), st.floats(0, 200), st.none(
 
 @settings(deadline=None)
 @given(pools(any_scheduler), limits, st.lists(instance, max_size=6), st.integers(0, 2), st.floats(0, 9))
-def test_the_maximum_is_kept_and_nothing_that_works_is_ended(pool, bounds, drawn, failures, retry):
+def test_a_provider_keeps_its_maximum_and_ends_no_busy_agent(pool, bounds, drawn, failures, retry):
     instances = tuple(InstanceView(f"a{n}", *values) for n, values in enumerate(drawn))
     decided = decide(ProviderView(bounds, pool, instances, failures, retry))
     assert len(instances) + decided.launches <= max(bounds.max_agents, len(instances))
-    by_name = {each.agent_id: each for each in instances}
+    by_name = {instance.agent_id: instance for instance in instances}
     for name in decided.releases:
         assert by_name[name].state is S.RUNNING
         assert (by_name[name].idle_seconds or 0) >= bounds.idle_timeout
     for name in decided.given_up:
         assert by_name[name].state is S.STARTING
         assert by_name[name].starting_seconds >= bounds.start_timeout
-    left = sum(each.state is S.RUNNING for each in instances) - len(decided.releases)
+    remaining = sum(each.state is S.RUNNING for each in instances) - len(decided.releases)
     on_time = sum(each.state is S.STARTING and each.agent_id not in decided.given_up for each in instances)
-    assert not decided.releases or left + on_time >= bounds.min_agents
+    assert not decided.releases or remaining + on_time >= bounds.min_agents
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, 4), max_size=8), limits, any_scheduler.filter(lambda s: not s.max_slots_per_user))
-def test_the_queue_is_done_and_the_agents_end(slots, bounds, scheduler):
-    """Agents register, run what the scheduler places, and end when nothing needs them."""
+def test_all_requests_run_and_the_agents_end(slots, bounds, scheduler):
+    """Plays agents that register, run the scheduler's placements, and end when they are not needed."""
     pool = PoolView("p", (), tuple(request(f"r{n}", slots=s, age=n) for n, s in enumerate(slots)), (), scheduler)
     agents = 0
     for _ in range(4 * len(slots) + 4):
         instances = tuple(up(each.id, None if is_busy(pool, each.id) else 61.0) for each in pool.agents)
         decided = decide(ProviderView(bounds, pool, instances))
-        kept = [each for each in pool.agents if each.id not in decided.releases]
+        remaining = [each for each in pool.agents if each.id not in decided.releases]
         assert not any(is_busy(pool, name) for name in decided.releases)
         new = [
             agent(f"n{agents + n}", bounds.slots_per_agent, zero_slot_room=bounds.zero_slot_room)
             for n in range(decided.launches)
         ]
         agents += len(new)
-        assert len(kept) + len(new) <= bounds.max_agents
+        assert len(remaining) + len(new) <= bounds.max_agents
         if decided == Decision() and not pool.running and not plan(pool).placements:
             break
-        pool = PoolView("p", (*kept, *new), pool.waiting, pool.running, scheduler)
+        pool = PoolView("p", (*remaining, *new), pool.waiting, pool.running, scheduler)
         pool = applied(pool, plan(pool))
         pool = ended(pool, [each.allocation_id for each in pool.running])
     else:
@@ -159,6 +159,6 @@ def is_busy(pool, name):
 
 
 def test_running_work_is_not_counted_twice():
-    held = running("x", {"u": (0, 1)})
-    decided = decide(view(request("r"), instances=(up("u"),), agents=[agent("u", 0, 2)], running=[held]))
+    busy = running("x", {"u": (0, 1)})
+    decided = decide(view(request("r"), instances=(up("u"),), agents=[agent("u", 0, 2)], running=[busy]))
     assert decided.launches == 1

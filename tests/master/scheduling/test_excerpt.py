@@ -1,4 +1,4 @@
-"""An excerpt of a pool decides and explains as the whole pool does."""
+"""An excerpt of a pool gives the decisions and explanations of the whole pool."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +15,7 @@ from determined_master.scheduling.view import PoolView
 
 
 def long_queue(pool: PoolView, copies: int) -> PoolView:
-    """Returns the pool with each request several times, later ones further back."""
+    """Returns the pool with several copies of each request, later ones further back in the queue."""
     waiting = tuple(
         replace(each, allocation_id=f"{each.allocation_id}.{n}", submitted_at=START + timedelta(seconds=n))
         for each in pool.waiting

@@ -1,4 +1,4 @@
-"""Explanations agree with plans of changed pools: every change is compared with trying all of its kind."""
+"""Explanations agree with the plans of changed pools: each change is compared with a search over all of its kind."""
 
 from dataclasses import replace
 
@@ -22,8 +22,8 @@ def with_waiting(pool, change):
 
 
 def with_job(pool, job_id, **changes):
-    def change(one):
-        return replace(one, **changes) if one.job_id == job_id else one
+    def change(request_view):
+        return replace(request_view, **changes) if request_view.job_id == job_id else request_view
 
     return replace(with_waiting(pool, change), running=tuple(change(r) for r in pool.running))
 
@@ -44,50 +44,50 @@ def with_agent(pool, changed):
 
 
 def without_job(pool, job_id):
-    kept = replace(pool, waiting=tuple(r for r in pool.waiting if r.job_id != job_id))
-    gone = [r for r in pool.running if r.job_id == job_id]
+    without_waiting = replace(pool, waiting=tuple(r for r in pool.waiting if r.job_id != job_id))
+    removed = [r for r in pool.running if r.job_id == job_id]
     disabled = {(a.id, slot) for a in pool.agents for slot in a.disabled}
     agents = tuple(
         replace(
             a,
             free=(
                 *a.free,
-                *(s for r in gone for part in r.parts if part.agent_id == a.id for s in part.slots
+                *(s for r in removed for part in r.parts if part.agent_id == a.id for s in part.slots
                   if (a.id, s) not in disabled),
             ),
         )
-        for a in kept.agents
+        for a in without_waiting.agents
     )  # fmt: skip
-    return replace(kept, agents=agents, running=tuple(r for r in pool.running if r.job_id != job_id))
+    return replace(without_waiting, agents=agents, running=tuple(r for r in pool.running if r.job_id != job_id))
 
 
 def check(pool, other):
     waiting = plan(pool).waiting
     held = {(part.agent_id, slot) for r in pool.running for part in r.parts for slot in part.slots}
-    for one in pool.waiting:
-        name = one.allocation_id
+    for request_view in pool.waiting:
+        name = request_view.allocation_id
         if name not in waiting:
             continue
-        found = explain(pool, name, [other]).changes
-        slotted = [number for number, group in enumerate(one.groups) if group.slots]
+        changes = explain(pool, name, [other]).changes
+        slotted = [number for number, group in enumerate(request_view.groups) if group.slots]
         fewer = None
         if len(slotted) == 1:
             number = slotted[0]
-            tried = range(one.groups[number].slots - 1, 0, -1)
+            tried = range(request_view.groups[number].slots - 1, 0, -1)
             fewer = next((v for v in tried if starts(with_slots(pool, name, number, v), name)), None)
-        assert found.slots == fewer
-        numbers = range(one.priority - 1, 0, -1)
-        assert found.priority == next(
-            (v for v in numbers if starts(with_job(pool, one.job_id, priority=v), name)), None
+        assert changes.slots == fewer
+        numbers = range(request_view.priority - 1, 0, -1)
+        assert changes.priority == next(
+            (v for v in numbers if starts(with_job(pool, request_view.job_id, priority=v), name)), None
         )
-        limits = range((one.max_slots or 0) + 1, 60) if one.max_slots is not None else ()
-        assert found.max_slots == next(
-            (v for v in limits if starts(with_job(pool, one.job_id, max_slots=v), name)), None
+        limits = range((request_view.max_slots or 0) + 1, 60) if request_view.max_slots is not None else ()
+        assert changes.max_slots == next(
+            (v for v in limits if starts(with_job(pool, request_view.job_id, max_slots=v), name)), None
         )
-        moved = replace(other, waiting=(*other.waiting, one))
-        assert found.pools == (("other",) if starts(moved, name) else ())
+        other_with_request = replace(other, waiting=(*other.waiting, request_view))
+        assert changes.pools == (("other",) if starts(other_with_request, name) else ())
         disabled = [a for a in pool.agents if not a.placeable and a.is_connected]
-        assert found.agents == tuple(
+        assert changes.agents == tuple(
             a.id for a in disabled if starts(with_agent(pool, replace(a, placeable=True)), name)
         )
         slots = []
@@ -96,9 +96,9 @@ def check(pool, other):
                 free = a.free if (a.id, slot) in held else (*a.free, slot)
                 enabled = replace(a, free=free, disabled=tuple(s for s in a.disabled if s != slot))
                 slots += [(a.id, slot)] if starts(with_agent(pool, enabled), name) else []
-        assert list(found.slot_ids) == slots
-        jobs = sorted({r.job_id for r in [*pool.waiting, *pool.running]} - {one.job_id})
-        assert found.paused_jobs == tuple(j for j in jobs if starts(without_job(pool, j), name))
+        assert list(changes.slot_ids) == slots
+        jobs = sorted({r.job_id for r in [*pool.waiting, *pool.running]} - {request_view.job_id})
+        assert changes.paused_jobs == tuple(j for j in jobs if starts(without_job(pool, j), name))
 
 
 def other_pool(draw_from):
@@ -128,48 +128,48 @@ def test_each_change_is_the_least_of_its_kind_in_many_clusters(pair):
 
 @settings(deadline=None)
 @given(pools(any_scheduler))
-def test_an_explanation_leaves_nothing_of_what_it_tried(pool):
+def test_an_explanation_does_not_change_the_scheduler(pool):
     scheduler = Scheduler.of(pool)
     before = scheduler.plan()
-    for one in pool.waiting:
-        changes_that_start(scheduler, one, [])
+    for request_view in pool.waiting:
+        changes_that_start(scheduler, request_view, [])
     assert {r: set(p.parts) for r, p in ((p.allocation_id, p) for p in scheduler.plan().placements)} == {
         p.allocation_id: set(p.parts) for p in before.placements
     }
     assert scheduler.plan().waiting == before.waiting
 
 
-def test_it_names_what_holds_the_slots_and_when_they_are_expected_to_be_free():
+def test_an_explanation_names_the_holders_of_the_slots_and_when_they_end():
     holders = (
         running("late", {"a": [0]}, seconds_left=60.0),
         running("soon", {"a": [1]}, seconds_left=10.0),
         running("elsewhere", {"b": [0]}, seconds_left=5.0),
     )
     pool = PoolView("p", (agent("a", 0, 2), agent("b", 0, 1)), (request("wide", 2, single_agent=True),), holders)
-    found = explain(pool, "wide")
-    assert [(b.allocation_id, b.why, b.seconds_left) for b in found.blockers] == [
+    explanation = explain(pool, "wide")
+    assert [(b.allocation_id, b.why, b.seconds_left) for b in explanation.blockers] == [
         ("soon", "running", 10.0),
         ("late", "running", 60.0),
     ]
-    assert (found.starts_in_seconds, found.unknown, found.ahead) == (60.0, "", 0)
-    assert found.changes.paused_jobs == ()
-    assert found.changes.slots is None
+    assert (explanation.starts_in_seconds, explanation.unknown, explanation.ahead) == (60.0, "", 0)
+    assert explanation.changes.paused_jobs == ()
+    assert explanation.changes.slots is None
 
 
-def test_it_names_the_better_request_that_waits_for_the_same_slots():
+def test_an_explanation_names_the_better_request_that_waits_for_the_same_slots():
     pool = PoolView("p", (agent("a", 1, 2),), (request("wide", 2), request("narrow", 1, age=1)))
-    found = explain(pool, "narrow")
-    assert [(b.allocation_id, b.why) for b in found.blockers] == [("wide", "ahead")]
-    assert found.ahead == 1
-    assert found.changes.priority == 41
-    assert found.changes.paused_jobs == ("wide",)
+    explanation = explain(pool, "narrow")
+    assert [(b.allocation_id, b.why) for b in explanation.blockers] == [("wide", "ahead")]
+    assert explanation.ahead == 1
+    assert explanation.changes.priority == 41
+    assert explanation.changes.paused_jobs == ("wide",)
 
 
-def test_an_unknown_start_says_whose_duration_is_unknown():
+def test_an_unknown_start_names_the_allocation_of_unknown_duration():
     pool = PoolView("p", (agent("a", 0, 1),), (request("x"),), (running("r", {"a": [0]}),))
-    found = explain(pool, "x")
-    assert found.starts_in_seconds is None
-    assert found.unknown == "nobody knows how long r will run"
+    explanation = explain(pool, "x")
+    assert explanation.starts_in_seconds is None
+    assert explanation.unknown == "nobody knows how long r will run"
 
 
 def test_a_start_behind_others_that_have_not_started_is_unknown():
@@ -182,30 +182,30 @@ def test_a_start_behind_others_that_have_not_started_is_unknown():
 def test_a_preempting_request_starts_after_the_save():
     low = running("low", {"a": [0, 1]}, priority=99, seconds_to_save=30.0)
     pool = PoolView("p", (agent("a", 0, 2),), (request("high", 1, 1),), (low,), PREEMPTING)
-    found = explain(pool, "high")
-    assert found.starts_in_seconds == 30.0
-    assert [(b.allocation_id, b.why) for b in found.blockers] == [("low", "leaving")]
+    explanation = explain(pool, "high")
+    assert explanation.starts_in_seconds == 30.0
+    assert [(b.allocation_id, b.why) for b in explanation.blockers] == [("low", "leaving")]
 
 
-def test_a_limit_names_what_counts_for_it():
+def test_a_request_held_back_by_its_limit_names_the_allocations_that_count():
     mine = running("r", {"a": [0]}, job="j", max_slots=1, seconds_left=7.0)
     pool = PoolView("p", (agent("a", 1, 2),), (request("x", job="j", max_slots=1),), (mine,))
     pool = replace(pool, agents=(replace(pool.agents[0], free=(1,)),))
-    found = explain(pool, "x")
-    assert [(b.allocation_id, b.why) for b in found.blockers] == [("r", "limit")]
-    assert found.changes.max_slots == 2
-    assert found.starts_in_seconds == 7.0
+    explanation = explain(pool, "x")
+    assert [(b.allocation_id, b.why) for b in explanation.blockers] == [("r", "limit")]
+    assert explanation.changes.max_slots == 2
+    assert explanation.starts_in_seconds == 7.0
 
 
-def test_a_request_that_starts_now_is_not_in_the_way_of_anything():
-    found = explain(PoolView("p", (agent("a", 1),), (request("x"),)), "x")
-    assert (found.reason, found.starts_in_seconds, found.blockers) == ("", 0.0, ())
+def test_a_request_that_starts_now_has_no_reason_to_wait():
+    explanation = explain(PoolView("p", (agent("a", 1),), (request("x"),)), "x")
+    assert (explanation.reason, explanation.starts_in_seconds, explanation.blockers) == ("", 0.0, ())
 
 
-def test_a_refused_request_still_says_what_would_fit():
-    found = explain(PoolView("p", (agent("a", 2),), (request("x", 4),)), "x")
-    assert "lower resources.slots_per_trial to 2" in found.reason
-    assert found.changes.slots == 2
+def test_the_explanation_of_a_refused_request_names_the_slots_that_would_fit():
+    explanation = explain(PoolView("p", (agent("a", 2),), (request("x", 4),)), "x")
+    assert "lower resources.slots_per_trial to 2" in explanation.reason
+    assert explanation.changes.slots == 2
 
 
 STARTING = {"starting": 1, "starting_since": START}
@@ -226,7 +226,7 @@ STARTING = {"starting": 1, "starting_since": START}
 @pytest.mark.parametrize(
     ("agents", "waits"), [([], request("w")), ([agent("a", 0, 1)], request("w")), ([agent("a", 1)], request("w", 2))]
 )
-def test_a_reason_says_what_the_provider_of_the_pool_does(launches, text, agents, waits):
+def test_a_waiting_reason_describes_the_action_of_the_provider(launches, text, agents, waits):
     shape = ProviderShape(2, 3, Launches(max_agents=4, **launches))
     pool = PoolView("p", tuple(agents), (waits,), (), SchedulerView(provider_can_add=shape))
     reason = plan(pool).waiting["w"]
@@ -238,7 +238,10 @@ def test_a_reason_says_what_the_provider_of_the_pool_does(launches, text, agents
 def test_the_start_of_an_agent_has_no_estimate():
     shape = ProviderShape(2, 3, Launches(max_agents=4, starting=1, starting_since=START))
     pool = PoolView("p", (), (request("w"),), (), SchedulerView(provider_can_add=shape))
-    found = explain(pool, "w")
-    assert (found.starts_in_seconds, found.unknown) == (None, "nobody knows how long the start of an agent takes")
-    found = explain(replace(pool, scheduler=SchedulerView()), "w")
-    assert (found.starts_in_seconds, found.unknown) == (None, "nobody knows when an agent joins the pool")
+    explanation = explain(pool, "w")
+    assert (explanation.starts_in_seconds, explanation.unknown) == (
+        None,
+        "nobody knows how long the start of an agent takes",
+    )
+    explanation = explain(replace(pool, scheduler=SchedulerView()), "w")
+    assert (explanation.starts_in_seconds, explanation.unknown) == (None, "nobody knows when an agent joins the pool")

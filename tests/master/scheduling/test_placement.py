@@ -1,4 +1,4 @@
-"""Placement: tables of cases, and what has to hold for any pool."""
+"""Placement: tables of cases, and properties of any pool."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -38,7 +38,7 @@ def placed(pool):
 
 
 def shape(pool, name):
-    """Agents and how many slots each gives, in the order of the ranks."""
+    """Returns the agents and the number of slots of each, in the order of the ranks."""
     return [(agent_id, len(slots)) for agent_id, slots in placed(pool)[name]]
 
 
@@ -50,7 +50,7 @@ def test_lower_priority_number_goes_first_then_the_older():
     assert "late" in plan(pool).waiting
 
 
-def test_the_agent_that_is_left_fullest_is_taken():
+def test_a_request_goes_to_the_agent_with_the_fewest_free_slots_left():
     assert placed(PoolView("p", (agent("big", 4), agent("small", 2)), (request("x", 2),)))["x"] == [("small", (0, 1))]
 
 
@@ -61,18 +61,18 @@ def test_two_requests_on_one_agent_get_different_slots():
     }
 
 
-def test_who_waits_reads_why_slots_are_not_used():
+def test_the_waiting_reason_names_slots_that_are_not_used():
     reasons = ("slot 1 of a: it is lost", "slot 2 of a: process 7 uses it")
     busy = AgentView("a", (), 3, unusable=reasons)
     gone = AgentView("b", (), 1, placeable=False, unusable=("slot 0 of b: it is lost",))
-    said = plan(PoolView("p", (busy, gone), (request("x"),))).waiting["x"]
-    assert said == (
+    reason = plan(PoolView("p", (busy, gone), (request("x"),))).waiting["x"]
+    assert reason == (
         "needs 1 slot; 0 of 4 free in pool 'p'; 1 agent disabled or disconnected; "
         "slot 1 of a: it is lost (1 more like it)"
     )
 
 
-def test_nothing_passes_what_waits_in_a_better_priority():
+def test_no_request_passes_a_waiting_one_of_better_priority():
     pool = PoolView("p", (agent("a", 1, total=2),), (request("wide", 2, 1), request("narrow", 1, 42)))
     assert placed(pool) == {}
     assert "higher priority" in plan(pool).waiting["narrow"]
@@ -84,7 +84,7 @@ def test_a_smaller_request_of_the_same_priority_does_not_pass_an_older_one():
     assert plan(pool).waiting["narrow"] == "queued behind wide, which comes first and waits for the same slots"
 
 
-def test_what_cannot_ever_be_held_is_refused_with_the_reason():
+def test_a_request_larger_than_the_pool_is_refused_with_the_reason():
     pool = (agent("a", 0, total=2), agent("b", 1))
     refusal = plan(PoolView("p", pool, (request("huge", 4),))).refusals[0]
     assert refusal.allocation_id == "huge"
@@ -94,12 +94,12 @@ def test_what_cannot_ever_be_held_is_refused_with_the_reason():
     assert "3 slots on one agent, but the largest agent of pool 'p' has 2" in alone.reason
 
 
-def test_more_than_one_agent_has_free_goes_to_several():
+def test_a_request_larger_than_one_agent_is_spread_over_several():
     pool = PoolView("p", (agent("a", 2), agent("b", 3), agent("c", 1)), (request("wide", 4),))
     assert shape(pool, "wide") == [("a", 2), ("b", 2)]
 
 
-def test_the_fewest_agents_and_parts_of_them():
+def test_a_spread_request_uses_the_fewest_agents():
     pool = PoolView("p", (agent("a", 1), agent("b", 3), agent("c", 4), agent("d", 1)), (request("wide", 6),))
     assert shape(pool, "wide") == [("b", 3), ("c", 3)]
     uneven = PoolView("p", (agent("a", 1), agent("b", 4)), (request("wide", 5),))
@@ -118,13 +118,13 @@ def test_a_request_for_one_agent_is_not_spread():
     assert "on one agent" in plan(pool).waiting["x"]
 
 
-def test_an_agent_inside_its_reconnect_window_counts_for_what_could_be():
+def test_an_agent_inside_its_reconnect_window_prevents_a_refusal():
     pool = PoolView("p", (agent("away", 4, placeable=False), agent("here", 1)), (request("wide", 4),))
     assert plan(pool).refusals == ()
     assert "wide" in plan(pool).waiting
 
 
-def test_without_an_agent_it_waits_and_says_so():
+def test_a_request_in_a_pool_without_agents_waits_with_that_reason():
     decided = plan(PoolView("p", (), (request("x"),)))
     assert decided.refusals == ()
     assert "no agent" in decided.waiting["x"]
@@ -160,32 +160,32 @@ requests = st.lists(
 
 
 @given(agents, requests)
-def test_no_slot_twice_and_nobody_forgotten(some_agents, some_requests):
+def test_no_slot_is_assigned_twice_and_every_request_has_a_result(some_agents, some_requests):
     decided = plan(PoolView("p", tuple(some_agents), tuple(some_requests)))
     by_id = {a.id: a for a in some_agents}
     parts = [part for p in decided.placements for part in p.parts]
-    given_away = [(part.agent_id, slot) for part in parts for slot in part.slots]
-    assert len(given_away) == len(set(given_away))
-    assert all(slot in by_id[name].free and by_id[name].placeable for name, slot in given_away)
-    wanted = {r.allocation_id: r.slots for r in some_requests}
+    assigned = [(part.agent_id, slot) for part in parts for slot in part.slots]
+    assert len(assigned) == len(set(assigned))
+    assert all(slot in by_id[name].free and by_id[name].placeable for name, slot in assigned)
+    requested = {r.allocation_id: r.slots for r in some_requests}
     for placement in decided.placements:
         counts = [len(part.slots) for part in placement.parts]
-        assert sum(counts) == wanted[placement.allocation_id]
+        assert sum(counts) == requested[placement.allocation_id]
         assert len(counts) == 1 or 0 not in counts
         assert len({part.agent_id for part in placement.parts}) == len(counts)
     spread = {p.allocation_id for p in decided.placements if len(p.parts) > 1}
     assert not any(r.groups[0].constraints.single_agent for r in some_requests if r.allocation_id in spread)
     decisions = [p.allocation_id for p in decided.placements] + [r.allocation_id for r in decided.refusals]
-    assert sorted(decisions + list(decided.waiting)) == sorted(wanted)
+    assert sorted(decisions + list(decided.waiting)) == sorted(requested)
 
 
 @given(agents, requests, st.randoms())
-def test_the_order_in_which_things_are_listed_does_not_matter(some_agents, some_requests, rng):
+def test_a_plan_does_not_depend_on_the_order_of_agents_and_requests(some_agents, some_requests, rng):
     first = plan(PoolView("p", tuple(some_agents), tuple(some_requests)))
     rng.shuffle(some_agents)
     rng.shuffle(some_requests)
-    again = plan(PoolView("p", tuple(some_agents), tuple(some_requests)))
-    assert sorted(map(repr, first.placements)) == sorted(map(repr, again.placements))
+    second = plan(PoolView("p", tuple(some_agents), tuple(some_requests)))
+    assert sorted(map(repr, first.placements)) == sorted(map(repr, second.placements))
 
 
 def with_room(name, room, slots=1, placeable=True):
@@ -195,32 +195,32 @@ def with_room(name, room, slots=1, placeable=True):
 def test_containers_without_slots_are_limited_per_agent():
     several = tuple(request(f"r{n}", slots=0, age=n) for n in range(4))
     pool = PoolView("p", (with_room("a", 1), with_room("b", 2)), several)
-    found = placed(pool)
-    assert sorted(parts[0][0] for parts in found.values()) == ["a", "b", "b"]
-    assert set(found) == {"r0", "r1", "r2"}
+    placements = placed(pool)
+    assert sorted(parts[0][0] for parts in placements.values()) == ["a", "b", "b"]
+    assert set(placements) == {"r0", "r1", "r2"}
     assert "max_zero_slot_containers" in plan(pool).waiting["r3"]
 
 
-def test_what_waits_for_no_slot_holds_back_nobody_who_does():
+def test_a_waiting_request_without_slots_holds_back_no_request_with_slots():
     pool = PoolView("p", (with_room("a", 0),), (request("none", slots=0, priority=1), request("one", 1, 42)))
     assert placed(pool) == {"one": [("a", (0,))]}
 
 
-def test_without_slots_and_with_every_agent_away_it_waits_for_an_agent():
+def test_a_request_without_slots_waits_while_every_agent_is_away():
     pool = PoolView("p", (with_room("a", 5, placeable=False),), (request("none", slots=0),))
     assert "disabled or disconnected" in plan(pool).waiting["none"]
 
 
-def test_a_request_for_one_agent_runs_there_also_while_it_is_disabled():
+def test_a_request_pinned_to_an_agent_runs_there_while_it_is_disabled():
     pinned = waiting("build", 0, constraints=Constraints(agent_id="b"))
-    here = AgentView("b", (), 1, placeable=False)
-    assert placed(PoolView("p", (agent("a", 4), here), (pinned,)))["build"] == [("b", ())]
+    disabled_agent = AgentView("b", (), 1, placeable=False)
+    assert placed(PoolView("p", (agent("a", 4), disabled_agent), (pinned,)))["build"] == [("b", ())]
 
 
-def test_a_request_for_one_agent_waits_for_it_and_for_no_other():
+def test_a_request_pinned_to_an_agent_waits_for_it():
     pinned = waiting("build", 0, constraints=Constraints(agent_id="b"))
-    gone = AgentView("b", (), 1, placeable=False, is_connected=False)
-    for others in ((agent("a", 4),), (agent("a", 4), gone)):
+    disconnected = AgentView("b", (), 1, placeable=False, is_connected=False)
+    for others in ((agent("a", 4),), (agent("a", 4), disconnected)):
         decided = plan(PoolView("p", others, (pinned,)))
         assert decided.placements == ()
         assert decided.waiting["build"] == "its agent b is not connected"

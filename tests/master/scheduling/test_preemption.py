@@ -26,14 +26,14 @@ def low(name, slots, **more):
     return running(name, {"a": slots}, **({"priority": 99} | more))
 
 
-def test_the_worst_leaves_for_a_better_request():
+def test_the_worst_allocation_is_preempted_for_a_better_request():
     full = pool([agent("a", 0, 2)], [request("vip", 1, 1)], [low("worse", [0]), low("bad", [1], priority=50)])
     assert plan(full).releases == (Release("worse", "vip", "preempted for vip, which has a better priority (1)"),)
     assert plan(full).placements == ()
     assert plan(full).waiting["vip"] == "starts when worse has saved and left"
 
 
-def test_without_preemption_nothing_leaves():
+def test_without_preemption_no_allocation_is_released():
     full = pool([agent("a", 0, 1)], [request("vip", 1, 1)], [low("r", [0])])
     assert released(replace(full, scheduler=replace(PREEMPTING, preemption=False))) == set()
     assert released(full) == {"r"}
@@ -45,21 +45,21 @@ def test_nothing_leaves_for_a_request_that_is_not_better():
         assert released(full) == set()
 
 
-def test_of_the_same_priority_only_what_is_queued_behind_leaves():
+def test_of_the_same_priority_only_allocations_queued_behind_are_preempted():
     full = pool([agent("a", 0, 2)], [request("x", 1, age=5)], [low("first", [0], priority=42, age=4)])
     assert released(full) == set()
     behind = pool([agent("a", 0, 2)], [request("x", 1, age=5)], [low("behind", [0], priority=42, age=6)])
     assert released(behind) == {"behind"}
 
 
-def test_what_is_not_preemptible_stays():
+def test_an_allocation_that_is_not_preemptible_stays():
     full = pool([agent("a", 0, 1)], [request("vip", 1, 1)], [low("notebook", [0], preemptible=False)])
     assert released(full) == set()
     assert "needs 1 slot; 0 of 1 free" in plan(full).waiting["vip"]
 
 
-def test_no_more_leave_than_are_needed():
-    """The small ones are worse, but without the large one the request does not fit; with it they are not needed."""
+def test_no_more_allocations_are_preempted_than_needed():
+    """The small ones have a worse priority, but the request does not fit without the large one, which is enough."""
     active = [low("large", [0, 1, 2, 3], priority=50), low("s1", [4]), low("s2", [5])]
     assert released(pool([agent("a", 0, 6)], [request("vip", 4, 1)], active)) == {"large"}
 
@@ -70,7 +70,7 @@ def test_one_agent_is_emptied_for_a_request_that_must_not_be_spread():
     assert released(full) in ({"a0", "a1"}, {"b0", "b1"})
 
 
-def test_slots_of_those_that_leave_already_count():
+def test_slots_of_allocations_that_are_leaving_count_as_coming_free():
     full = pool([agent("a", 0, 2)], [request("vip", 1, 1)], [low("gone", [0], leaving=True), low("r", [1])])
     assert released(full) == set()
     assert plan(full).waiting["vip"] == "starts when gone has saved and left"
@@ -82,7 +82,7 @@ def test_two_better_requests_do_not_count_the_same_slots():
     assert plan(full).releases[0].for_allocation_id == "two"
 
 
-def test_slots_that_others_left_for_a_request_are_kept_for_it():
+def test_slots_freed_by_preemption_are_reserved_for_the_request():
     waiting = [request("vip", 2, 1), request("small", 1, 98)]
     full = pool([agent("a", 0, 2)], waiting, [low("r1", [0]), low("r2", [1])])
     after = applied(full, plan(full))
@@ -91,7 +91,7 @@ def test_slots_that_others_left_for_a_request_are_kept_for_it():
     assert placed(ended(half, ["r2"])) == {"vip"}
 
 
-def test_only_what_can_be_preempted_fills_up():
+def test_only_preemptible_requests_are_backfilled():
     waiting = [request("wide", 3, 1), request("trial", 1, 50), request("notebook", 1, 50, age=-1, preemptible=False)]
     full = pool([agent("a", 2, 3)], waiting, [low("better", [2], priority=1, age=-1)])
     assert placed(full) == {"trial"}
@@ -100,7 +100,7 @@ def test_only_what_can_be_preempted_fills_up():
     assert released(later) == {"trial"}
 
 
-def test_equals_of_a_waiting_request_do_not_fill_up():
+def test_requests_of_the_same_priority_are_not_backfilled():
     """They could not be preempted for it."""
     waiting = [request("t1", 2, job="j"), request("t2", 1, job="j", age=0)]
     full = pool([agent("a", 1, 2)], waiting, [low("r", [1], priority=1)])
@@ -108,7 +108,7 @@ def test_equals_of_a_waiting_request_do_not_fill_up():
     assert placed(full) == set()
 
 
-def test_a_request_that_its_own_limit_holds_back_blocks_nobody():
+def test_a_request_held_back_by_its_own_limit_blocks_no_other():
     for scheduler in (PREEMPTING, replace(PREEMPTING, preemption=False)):
         held = request("held", 2, 1, job="j", max_slots=2)
         active = [running("r", {"a": [0]}, 1, job="j", max_slots=2)]
@@ -118,7 +118,7 @@ def test_a_request_that_its_own_limit_holds_back_blocks_nobody():
         assert "max_slots 2 of its job leaves 1" in plan(some).waiting["held"]
 
 
-def test_a_user_gets_no_more_than_the_pool_allows():
+def test_a_user_gets_no_more_slots_than_the_pool_allows():
     scheduler = replace(PREEMPTING, max_slots_per_user=2)
     waiting = [request(f"m{n}", 1, age=n) for n in range(3)] + [request("other", 1, age=9, user_id=2)]
     some = pool([agent("a", 4)], waiting, (), scheduler)
@@ -126,7 +126,7 @@ def test_a_user_gets_no_more_than_the_pool_allows():
     assert "allows a user 2" in plan(some).waiting["m2"]
 
 
-def test_what_no_agent_can_hold_at_present_blocks_nobody():
+def test_a_request_that_no_connected_agent_can_hold_blocks_no_other():
     agents = [agent("off", 4, placeable=False, condition="disabled"), agent("a", 2)]
     some = pool(agents, [request("wide", 4, 1), request("x", 1)], (), replace(PREEMPTING, preemption=False))
     assert placed(some) == {"x"}
@@ -161,15 +161,22 @@ def test_a_refusal_names_the_nearest_shape_also_with_a_provider():
 
 
 @pytest.mark.parametrize("scheduler", [SchedulerView(), PREEMPTING, fair()])
-def test_what_is_above_a_lowered_limit_leaves_the_worst_first_though_nothing_waits(scheduler):
-    def held(name, slots, **more):
+def test_allocations_above_a_lowered_limit_are_released_worst_first(scheduler):
+    def running_of_job(name, slots, **more):
         return running(name, {"a": slots}, job="j", **({"max_slots": 3} | more))
 
-    active = [held("t1", [0, 1]), held("t2", [2]), held("t3", [3]), running("other", {"a": [4]})]
+    active = [
+        running_of_job("t1", [0, 1]),
+        running_of_job("t2", [2]),
+        running_of_job("t3", [3]),
+        running("other", {"a": [4]}),
+    ]
     full = pool([agent("a", 0, 6)], [], active, scheduler)
     assert plan(full).releases == (Release("t3", None, "max_slots of its job was lowered to 3"),)
-    asked = pool([agent("a", 0, 6)], [], [active[0], held("t2", [2], leaving=True), active[2]], scheduler)
-    assert released(asked) == set()
+    partly_leaving = pool(
+        [agent("a", 0, 6)], [], [active[0], running_of_job("t2", [2], leaving=True), active[2]], scheduler
+    )
+    assert released(partly_leaving) == set()
     unlimited = [replace(each, max_slots=None) for each in active]
     assert released(pool([agent("a", 0, 6)], [], unlimited, scheduler)) == set()
     none = [replace(each, max_slots=0) for each in active[:3]]

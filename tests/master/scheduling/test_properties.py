@@ -1,4 +1,4 @@
-"""What has to hold for any pool, whichever scheduler plans it."""
+"""Properties of plans for any pool and any scheduler."""
 
 from collections import Counter
 from dataclasses import replace
@@ -23,9 +23,9 @@ def test_no_slot_is_given_twice_and_every_gang_is_whole(pool):
     decided = plan(pool)
     agents = {a.id: a for a in pool.agents}
     requests = {r.allocation_id: r for r in pool.waiting}
-    given_away = [(part.agent_id, slot) for p in decided.placements for part in p.parts for slot in part.slots]
-    assert len(given_away) == len(set(given_away))
-    assert all(slot in agents[name].free for name, slot in given_away)
+    assigned = [(part.agent_id, slot) for p in decided.placements for part in p.parts for slot in part.slots]
+    assert len(assigned) == len(set(assigned))
+    assert all(slot in agents[name].free for name, slot in assigned)
     containers = Counter(part.agent_id for p in decided.placements for part in p.parts if not part.slots)
     assert all(count <= agents[name].zero_slot_room for name, count in containers.items())
     for placement in decided.placements:
@@ -45,19 +45,19 @@ def test_no_slot_is_given_twice_and_every_gang_is_whole(pool):
 
 @settings(deadline=None)
 @given(anything)
-def test_every_request_is_placed_or_refused_or_told_why_it_waits(pool):
+def test_every_request_is_placed_or_refused_or_has_a_waiting_reason(pool):
     decided = plan(pool)
-    named = [p.allocation_id for p in decided.placements] + [r.allocation_id for r in decided.refusals]
-    assert sorted([*named, *decided.waiting]) == sorted(r.allocation_id for r in pool.waiting)
+    placed_or_refused = [p.allocation_id for p in decided.placements] + [r.allocation_id for r in decided.refusals]
+    assert sorted([*placed_or_refused, *decided.waiting]) == sorted(r.allocation_id for r in pool.waiting)
     assert all(decided.waiting.values())
 
 
 @settings(deadline=None)
 @given(anything)
 def test_limits_of_jobs_and_users_hold(pool):
-    held = plan(pool).placements
+    placements = plan(pool).placements
     after = applied(pool, plan(pool))
-    started = {p.allocation_id for p in held}
+    started = {p.allocation_id for p in placements}
     for running in after.running:
         if running.allocation_id not in started or running.slots == 0:
             continue
@@ -70,8 +70,8 @@ def test_limits_of_jobs_and_users_hold(pool):
 @settings(deadline=None)
 @given(anything)
 def test_a_plan_that_was_applied_leaves_nothing_to_do(pool):
-    again = plan(applied(pool, plan(pool)))
-    assert (again.placements, again.releases, again.refusals) == ((), (), ())
+    second = plan(applied(pool, plan(pool)))
+    assert (second.placements, second.releases, second.refusals) == ((), (), ())
 
 
 @settings(deadline=None)
@@ -94,10 +94,10 @@ def test_nothing_leaves_for_a_request_that_is_not_better(pool):
 @settings(deadline=None)
 @given(preempting)
 def test_no_released_allocation_is_superfluous(pool):
-    """Without any one of the releases of a request, it would not start when the others have left."""
+    """If any release of a request were omitted, the request would not start after the others."""
     decided = plan(pool)
-    for wanted in {release.for_allocation_id for release in decided.releases} - {None}:
-        first = next(iter(r for r in decided.releases if r.for_allocation_id == wanted)).for_allocation_id
+    for allocation_id in {release.for_allocation_id for release in decided.releases} - {None}:
+        first = next(iter(r for r in decided.releases if r.for_allocation_id == allocation_id)).for_allocation_id
         mine = [r.allocation_id for r in decided.releases if r.for_allocation_id == first]
         request = next(r for r in pool.waiting if r.allocation_id == first)
         better = [r for r in pool.waiting if r.order < request.order]
@@ -113,11 +113,11 @@ def test_no_released_allocation_is_superfluous(pool):
 @settings(deadline=None)
 @given(preempting)
 def test_no_second_release_while_the_first_ones_leave(pool):
-    """Whatever has left already: nobody else is released for a request that others still leave for."""
+    """After any of the victims has ended, no other allocation is released for a request that still has victims."""
     after = applied(pool, plan(pool))
     leaving = [r for r in after.running if r.leaving_for]
-    for gone in leaving:
-        later = ended(after, [gone.allocation_id])
+    for victim in leaving:
+        later = ended(after, [victim.allocation_id])
         expected = {r.leaving_for for r in later.running if r.leaving_for}
         assert not expected & ({release.for_allocation_id for release in plan(later).releases} - {None})
 
@@ -139,7 +139,7 @@ def test_without_preemption_nothing_worse_starts_on_slots_that_a_better_one_coul
 @settings(deadline=None)
 @given(preempting)
 def test_with_preemption_only_what_can_be_preempted_passes_a_better_request(pool):
-    """Whatever passed it can be removed for it again, so its start moves by no more than the time to save."""
+    """Every allocation that passed it can be preempted for it, so its start is delayed at most by the time to save."""
     after = applied(pool, plan(pool))
     started = {p.allocation_id for p in plan(pool).placements}
     waiting = [r for r in after.waiting if r.slots and not _held(after, r)]
@@ -157,7 +157,7 @@ def test_with_preemption_only_what_can_be_preempted_passes_a_better_request(pool
 @settings(deadline=None)
 @given(anything, st.randoms(use_true_random=False))
 def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
-    """Starts from another pool, gets there by changes in any order, with decisions in between."""
+    """Starts from another pool and reaches this one by changes in any order, with decisions in between."""
     scheduler = Scheduler(PoolState("p", pool.scheduler))
     state = scheduler.edit
     extra = [replace(r, allocation_id=f"x{r.allocation_id}") for r in pool.waiting[:3]]
@@ -192,7 +192,7 @@ def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
         change()
         scheduler.decide()
     expected = plan(pool)
-    assert same(scheduler.plan()) == same(expected)
+    assert comparable(scheduler.plan()) == comparable(expected)
     for name, text in expected.waiting.items():
         assert scheduler.reason_for(name) == text
     for placement in expected.placements:
@@ -201,21 +201,21 @@ def test_single_changes_lead_to_the_same_state_as_a_view(pool, rng):
         state().leave(release.allocation_id, release.for_allocation_id)
     for refusal in expected.refusals:
         state().remove(refusal.allocation_id)
-    assert same(scheduler.plan()) == same(plan(applied(pool, expected)))
+    assert comparable(scheduler.plan()) == comparable(plan(applied(pool, expected)))
 
 
 @settings(deadline=None)
 @given(anything, st.randoms(use_true_random=False))
-def test_a_pool_that_is_kept_up_to_date_decides_as_a_fresh_one(pool, rng):
-    """Applies its plans wholly or in part while allocations end and come: what an earlier decision learned, gave or
-    reserved must not show in a later one."""
+def test_an_updated_scheduler_decides_like_a_new_one(pool, rng):
+    """Applies its plans completely or in part while allocations end and arrive. Results and reservations of an earlier
+    decision must not affect a later one."""
     scheduler = Scheduler.of(replace(pool, waiting=pool.waiting[::2]))
     late = list(pool.waiting[1::2])
     for _ in range(12):
         decided = scheduler.decide()
         fresh = Scheduler.of(scheduler.edit().view())
-        assert same(decided) == same(fresh.decide())
-        assert same(decided) == same(replace(fresh.plan(), waiting={}))
+        assert comparable(decided) == comparable(fresh.decide())
+        assert comparable(decided) == comparable(replace(fresh.plan(), waiting={}))
         is_partial = rng.random() < 0.3
         for placement in decided.placements:
             if not (is_partial and rng.random() < 0.5):
@@ -241,7 +241,7 @@ def _held_slots(state):
     return held
 
 
-def same(decided):
+def comparable(decided):
     return (
         sorted(decided.placements, key=repr),
         sorted(decided.releases, key=repr),

@@ -1,4 +1,4 @@
-"""The order in which running allocations would leave, while they come and go."""
+"""The order in which running allocations would be preempted, while they start and end."""
 
 from dataclasses import replace
 
@@ -17,10 +17,11 @@ from determined_master.scheduling.victims import Victims
     st.integers(0, 3),
     st.integers(1, 4),
 )
-def test_the_order_is_that_of_those_that_are_there(steps, garbage, near):
-    """Each step adds an allocation, or removes it if it is there; it may come back with another rank or its former."""
+def test_victims_are_ordered_like_a_sorted_list_of_those_present(steps, garbage, near):
+    """Each step adds an allocation, or removes it if it is present. It may be added again with another rank or the
+    same."""
     present = {}
-    kept = Victims(present)
+    ordered = Victims(present)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(victims, "MIN_GARBAGE", garbage)
         patch.setattr(victims, "NEAR", near)
@@ -28,32 +29,32 @@ def test_the_order_is_that_of_those_that_are_there(steps, garbage, near):
             name = f"r{number}"
             if name in present:
                 del present[name]
-                kept.remove(name)
+                ordered.remove(name)
             else:
                 present[name] = running(name, {"a": [0]}, priority, age)
-                kept.add(present[name])
+                ordered.add(present[name])
             order = sorted(present.values(), key=lambda r: r.key, reverse=True)
-            assert list(kept.worse_than(())) == order
-            assert len(kept) == len(order)
+            assert list(ordered.worse_than(())) == order
+            assert len(ordered) == len(order)
             middle = (priority, float(age), -1.0)
             worse = [r for r in order if r.rank > middle]
-            assert list(kept.worse_than(middle)) == worse
-            others = [r for r in worse if r.allocation_id != name]
-            assert list(kept.worse_than(middle, without={name})) == others
-            assert kept.hold(len(others), middle, without={name}) == bool(others)
-            assert not kept.hold(len(others) + 1, middle, without={name})
+            assert list(ordered.worse_than(middle)) == worse
+            other_allocations = [r for r in worse if r.allocation_id != name]
+            assert list(ordered.worse_than(middle, without={name})) == other_allocations
+            assert ordered.hold(len(other_allocations), middle, without={name}) == bool(other_allocations)
+            assert not ordered.hold(len(other_allocations) + 1, middle, without={name})
             if age == 0:
-                assert kept.worst_rank() == (order[0].rank if order else None)
+                assert ordered.worst_rank() == (order[0].rank if order else None)
 
 
-def test_one_that_comes_back_is_there_once(monkeypatch):
+def test_a_victim_that_is_added_again_is_listed_once(monkeypatch):
     monkeypatch.setattr(victims, "NEAR", 1)
     first = running("r", {"a": [0]}, 42, 1)
     present = {"r": first, "s": replace(first, allocation_id="s")}
-    kept = Victims(present)
-    kept.add(present["s"])
+    ordered = Victims(present)
+    ordered.add(present["s"])
     for _ in range(3):
-        kept.add(first)
-        assert [r.allocation_id for r in kept.worse_than(())] == ["s", "r"]
-        kept.remove("r")
-    assert [r.allocation_id for r in kept.worse_than(())] == ["s"]
+        ordered.add(first)
+        assert [r.allocation_id for r in ordered.worse_than(())] == ["s", "r"]
+        ordered.remove("r")
+    assert [r.allocation_id for r in ordered.worse_than(())] == ["s"]

@@ -1,7 +1,8 @@
-"""Found by every Python that has this folder on its path: torch's compiler is loaded when it is wanted.
+"""Delays the import of torch's compiler until it is used. Python imports this module if the folder is on its path.
 
-The first optimizer of a process loads it, only to tell it to keep away: a second or two of a training process's start
-that the tests would pay hundreds of times. Here that is answered without it; whatever else is asked of it loads it.
+The first optimizer of a process imports the compiler only to disable it. That takes one or two seconds at each start of
+a training process, and the tests start hundreds. This module answers that call itself; every other attribute loads the
+compiler.
 """
 
 import importlib.machinery
@@ -12,13 +13,13 @@ COMPILER = "torch._dynamo"
 
 
 class Idle(ModuleType):
-    """The compiler before it is wanted; the same object is the real module afterwards."""
+    """The compiler before it is loaded. The same object becomes the real module."""
 
     def disable(self, fn=None, *_, **__):
         return (lambda fn: fn) if fn is None else fn
 
     def graph_break(self, *_, **__):
-        """Nothing is being compiled."""
+        """Does nothing, since nothing is being compiled."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -28,7 +29,7 @@ class Idle(ModuleType):
 
 
 class Sleeper:
-    """A loader that puts off what the real one does."""
+    """A loader that delays the execution of the module."""
 
     def __init__(self, loader):
         self.load = loader.exec_module
@@ -37,11 +38,11 @@ class Sleeper:
         return Idle(spec.name)
 
     def exec_module(self, module):
-        """Until ``wake``."""
+        """Does nothing: ``wake`` executes the module."""
 
 
 class Finder:
-    """First of all finders."""
+    """The first entry of ``sys.meta_path``."""
 
     def find_spec(self, name, path=None, target=None):
         if name.startswith(f"{COMPILER}."):

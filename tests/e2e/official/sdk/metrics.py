@@ -1,4 +1,4 @@
-"""Every report of a trial as the SDK reads it: ``metrics.py TRIAL``."""
+"""Prints every report of a trial that the SDK reads: ``metrics.py TRIAL``."""
 
 import json
 import sys

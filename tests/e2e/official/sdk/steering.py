@@ -1,4 +1,4 @@
-"""Steers an experiment and looks around with the SDK: ``steering.py CONTEXT CONFIG USER``; prints what it found."""
+"""Steers and reads an experiment with the SDK, and prints the results: ``steering.py CONTEXT CONFIG USER``."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ cluster = client.Determined()
 experiment: client.Experiment = cluster.create_experiment(config=json.loads(config), model_dir=context)
 trial: client.Trial = experiment.await_first_trial()
 while not list(trial.iter_metrics("training")):
-    pass  # each question waits for its answer
+    pass  # each call must be answered before the next one
 experiment.pause()
 try:
     experiment.wait(interval=0.1)
@@ -26,8 +26,8 @@ while not (
     stored := experiment.list_checkpoints(sort_by=client.CheckpointSortBy.BATCH_NUMBER, order_by=client.OrderBy.DESC)
 ):
     pass
-kept: client.Checkpoint = trial.top_checkpoint()
-training = client.get_checkpoint(kept.uuid).training
+checkpoint: client.Checkpoint = trial.top_checkpoint()
+training = client.get_checkpoint(checkpoint.uuid).training
 experiment.kill()
 ended = experiment.wait(interval=0.1)
 user: client.User = client.create_user(name, admin=False, password="Some-password1")

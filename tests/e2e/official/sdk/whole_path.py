@@ -1,4 +1,4 @@
-"""Creates, waits, reads and downloads with the SDK: ``whole_path.py CONTEXT CONFIG``; prints what it found."""
+"""Creates, waits, reads and downloads with the SDK, and prints the results: ``whole_path.py CONTEXT CONFIG``."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ experiment = client.create_experiment(config=json.loads(config), model_dir=conte
 state = experiment.wait(interval=0.2)
 trial = experiment.list_trials()[0]
 checkpoint = experiment.top_checkpoint()
-there = checkpoint.download()
+target = checkpoint.download()
 through_master = checkpoint.download("through-master", mode=client.DownloadMode.MASTER)
 read = {
     group: [m.metrics for m in client.stream_trials_metrics([trial.id], group)] for group in ("training", "validation")
@@ -35,7 +35,7 @@ print(
             "of_trial": [c.uuid for c in trial.list_checkpoints()],
             "top": checkpoint.uuid,
             "metadata": client.get_checkpoint(checkpoint.uuid).metadata,
-            "steps": [Path(folder, "steps").read_text() for folder in (there, through_master)],
+            "steps": [Path(folder, "steps").read_text() for folder in (target, through_master)],
             "metrics": read,
             "logs": [line for line in trial.iter_logs() if "library:" in line],
             "me": client.whoami().username,

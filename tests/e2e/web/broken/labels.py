@@ -1,4 +1,4 @@
-"""A made-up training that ends at a batch without labels, and says so in its own words."""
+"""A simulated training that ends with an error at a batch without labels."""
 
 import sys
 

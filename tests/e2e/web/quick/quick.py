@@ -1,4 +1,4 @@
-"""A made-up training over the Core API, without torch: what it reports follows from its hyperparameters alone."""
+"""A simulated training over the Core API, without torch. Its reports depend only on its hyperparameters."""
 
 import json
 import math
@@ -19,7 +19,7 @@ def main():
         print(f"going on from step {step}" if step else "from the start", flush=True)
         while step < hparams["steps"]:
             step += 1
-            time.sleep(hparams["pace"])  # stands for the work of a step
+            time.sleep(hparams["pace"])  # simulates the work of a step
             loss = 0.2 + 2 * math.exp(-step * hparams["rate"]) + draws.uniform(0, 0.05)
             context.train.report_training_metrics(step, {"loss": loss, "accuracy": 1 - loss / 3})
             context.train.report_progress(step / hparams["steps"])

@@ -1,4 +1,4 @@
-"""A Core API script for any library named determined: says which one it is, goes on where it was, obeys a pause."""
+"""A Core API script for any library named determined: prints the library, resumes, and obeys preemption."""
 
 import logging
 import math

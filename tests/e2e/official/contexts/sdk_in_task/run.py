@@ -1,4 +1,4 @@
-"""A task that looks at itself with the SDK, and as a user starts another experiment from its own folder."""
+"""A task that reads its own experiment with the SDK, and as a user starts another experiment from its folder."""
 
 import os
 

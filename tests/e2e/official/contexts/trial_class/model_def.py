@@ -1,4 +1,4 @@
-"""A PyTorchTrial that prints what it reports."""
+"""A PyTorchTrial that prints its reports."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from determined import pytorch
 print("library:", determined.__file__, "user:", os.getuid(), flush=True)
 
 
-class Told(pytorch.PyTorchCallback):
+class ReportPrinter(pytorch.PyTorchCallback):
     def on_training_workload_end(self, avg_metrics, batch_metrics):
         print("reported", json.dumps({"loss": float(avg_metrics["loss"])}), flush=True)
 
@@ -35,7 +35,7 @@ class Line(pytorch.PyTorchTrial):
         return {"loss": self._loss(batch)}
 
     def build_callbacks(self):
-        return {"told": Told()}
+        return {"told": ReportPrinter()}
 
     def build_training_data_loader(self):
         x = torch.arange(32.0).reshape(-1, 1) / 32
