@@ -71,7 +71,6 @@ check-style:
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.house_rules
-	$(BIN)/python scripts/retired_names.py
 	$(BIN)/python scripts/dead_code.py
 	$(BIN)/python scripts/small_files.py
 	$(BIN)/deptry launch harness master agent workflows cli
