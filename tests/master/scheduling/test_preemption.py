@@ -39,7 +39,7 @@ def test_without_preemption_no_allocation_is_released():
     assert released(full) == {"r"}
 
 
-def test_nothing_leaves_for_a_request_that_is_not_better():
+def test_no_allocation_is_preempted_for_a_request_that_is_not_better():
     for priority, age in ((99, 0), (99, 1), (50, 9)):
         full = pool([agent("a", 0, 1)], [request("x", 1, 99, age=1)], [low("r", [0], priority=priority, age=age)])
         assert released(full) == set()
