@@ -214,17 +214,17 @@ class Player:
 
     def play(self, which, what, loss):
         if what == "limits":
-            self.hear(LimitsChanged(max_concurrent_trials=which % 8))
+            self.handle(LimitsChanged(max_concurrent_trials=which % 8))
         elif self.steps:
             trial = sorted(self.steps)[which % len(self.steps)]
             if trial in self.stopped:
                 what = "searcher_stopped"
             if what == "report":
                 self.steps[trial] += 2
-                self.hear(report(trial, self.steps[trial], loss))
+                self.handle(report(trial, self.steps[trial], loss))
             else:
                 del self.steps[trial]
-                self.hear(TrialClosed(trial, what))
+                self.handle(TrialClosed(trial, what))
 
     def handle(self, event):
         new = self.search.on_event(event)
