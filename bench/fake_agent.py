@@ -52,7 +52,7 @@ class FakeAgent:
             message = MASTER_MESSAGE.validate_json(text)
             if isinstance(message, DesiredState):
                 self.desired = {w.container_id: w for w in message.containers if w.spec}
-                await self._say(link)
+                await self._send_report(link)
                 if len(self.desired) >= self.slots:
                     self.complete.set()
 
@@ -66,7 +66,7 @@ class FakeAgent:
     async def _beat(self, link: ClientConnection) -> None:
         while True:
             await asyncio.sleep(2)
-            await self._say(link)
+            await self._send_report(link)
 
     def stop(self) -> None:
         assert self._loop is not None

@@ -90,12 +90,12 @@ def live_runs(running: Running, session: Session, count: int) -> Iterator[list[R
         yield [
             Run(
                 running.url,
-                int(each[names.TRIAL_ID]),
-                int(each[names.EXPERIMENT_ID]),
-                each[names.TASK_ID],
-                each[names.SESSION_TOKEN],
+                int(environment[names.TRIAL_ID]),
+                int(environment[names.EXPERIMENT_ID]),
+                environment[names.TASK_ID],
+                environment[names.SESSION_TOKEN],
             )
-            for each in environments
+            for environment in environments
         ]
     finally:
         agent.stop()

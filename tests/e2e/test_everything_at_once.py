@@ -51,7 +51,7 @@ def kill_both(experiment):
     experiment.cluster.restart_agent(wait=False)
 
 
-def test_a_drawn_sequence_of_pauses_and_kills_gives_the_same_result(cluster, tmp_path, same_as_straight, moments):
+def test_a_random_sequence_of_pauses_and_kills_gives_the_same_result(cluster, tmp_path, same_as_straight, moments):
     model = moments.choice(["digits", "foreign"])
     experiment = create(cluster, MODELS[model], tmp_path, max_restarts=10)
     deeds = moments.choices([pause, kill_task, kill_shim, kill_agent, kill_master, kill_both], k=4)

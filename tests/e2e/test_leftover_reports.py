@@ -24,7 +24,7 @@ with core.init() as context:
 """
 
 
-def test_reports_of_a_dead_attempt_are_not_lost(tmp_path):
+def test_reports_of_a_dead_attempt_are_stored_after_its_end(tmp_path):
     with live_cluster(tmp_path / "cluster") as cluster:
         experiment = create(
             cluster, SCRIPT, tmp_path, files={"train.py": TRAINING}, held=("away",), entrypoint="python3 train.py"

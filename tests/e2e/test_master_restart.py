@@ -56,7 +56,7 @@ def test_a_master_with_100_open_polls_stops_and_starts_without_delay(tmp_path):
 
 
 @pytest.fixture
-def lonely(tmp_path):
+def agentless(tmp_path):
     """Yields a master without agents, with one waiting and one paused experiment."""
     with live_cluster(tmp_path / "cluster", slots=0) as cluster:
         folder = cluster.folder / "experiments"
@@ -277,16 +277,16 @@ WRITES = {
 }
 
 
-def test_a_write_answered_with_200_survives_the_kill_of_the_master(lonely):
+def test_a_write_answered_with_200_survives_the_kill_of_the_master(agentless):
     """Runs the writes in order, since some depend on an earlier one."""
-    with ready_masters(lonely.environment) as lonely.spawn_master:
+    with ready_masters(agentless.environment) as agentless.spawn_master:
         for name, (request, is_there) in WRITES.items():
-            method, path, body = request(lonely)
-            with session_for(lonely, name) as session:
-                lonely.answer = session.request(method, path, body)
-            lonely.kill_master()
-            lonely.start_master()
-            assert is_there(lonely), name
+            method, path, body = request(agentless)
+            with session_for(agentless, name) as session:
+                agentless.answer = session.request(method, path, body)
+            agentless.kill_master()
+            agentless.start_master()
+            assert is_there(agentless), name
 
 
 def test_agent_output_and_a_drain_answered_with_200_survive_the_kill_of_the_master(tmp_path):

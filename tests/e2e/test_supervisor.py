@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 
 
-class Upped(LiveCluster):
+class UpCluster(LiveCluster):
     """A cluster under ``det up``."""
 
     supervisor: Program
@@ -44,93 +44,93 @@ class Upped(LiveCluster):
 
 
 @pytest.fixture
-def upped(tmp_path):
-    cluster = Upped(tmp_path / "up")
+def up_cluster(tmp_path):
+    cluster = UpCluster(tmp_path / "up")
     cluster.up()
     with contextlib.closing(cluster):
         yield cluster
 
 
-def test_a_task_survives_the_kill_and_restart_of_det_up(upped, tmp_path, same_as_straight, moments):
+def test_a_task_survives_the_kill_and_restart_of_det_up(up_cluster, tmp_path, same_as_straight, moments):
     batch = moments.randrange(1, 36)
-    experiment = create(upped, MODELS["digits"], tmp_path, held=(f"train-{batch}",))
+    experiment = create(up_cluster, MODELS["digits"], tmp_path, held=(f"train-{batch}",))
     experiment.at_gate(f"train-{batch}")
     worker = experiment.worker
-    upped.supervisor.end(signal.SIGKILL)
-    wait_until(lambda: not upped.services(), what="master and agent end with their supervisor")
+    up_cluster.supervisor.end(signal.SIGKILL)
+    wait_until(lambda: not up_cluster.services(), what="master and agent end with their supervisor")
     assert live_processes.environ_of(worker), "the task runs on"
-    upped.up()
+    up_cluster.up()
     experiment.open_gate(f"train-{batch}")
     same_as_straight(experiment)
     assert experiment.progress["runId"] == 1
 
 
 @pytest.mark.parametrize("name", ["determined_master", "determined_agent"])
-def test_the_supervisor_restarts_a_service_that_died(upped, name):
-    old = upped.services()[name]
+def test_the_supervisor_restarts_a_service_that_died(up_cluster, name):
+    old = up_cluster.services()[name]
     os.kill(old, signal.SIGKILL)
-    wait_until(lambda: upped.services().get(name, old) != old, what=f"another {name}")
-    wait_until(lambda: upped.connected(), what="the agent is connected")
+    wait_until(lambda: up_cluster.services().get(name, old) != old, what=f"another {name}")
+    wait_until(lambda: up_cluster.connected(), what="the agent is connected")
 
 
-def test_a_task_survives_the_gentle_end_and_restart_of_det_up(upped, tmp_path, same_as_straight, moments):
+def test_a_task_survives_the_orderly_end_and_restart_of_det_up(up_cluster, tmp_path, same_as_straight, moments):
     """The trial saves first, the experiment stays ACTIVE, and the next ``det up`` continues with the next step."""
     batch = moments.randrange(1, 36)
-    experiment = create(upped, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
+    experiment = create(up_cluster, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
     experiment.at_gate(f"train-{batch}")
-    assert upped.supervisor.end(signal.SIGTERM) == 0
-    assert not upped.services()
-    upped.up()
+    assert up_cluster.supervisor.end(signal.SIGTERM) == 0
+    assert not up_cluster.services()
+    up_cluster.up()
     same_as_straight(experiment)
     assert experiment.progress["runId"] == 2
     assert not [report for report in experiment.reports("training") if report["archived"]]
 
 
-def test_a_second_det_up_on_the_same_folder_is_refused(upped):
-    argv = python("determined_cli", "up", "--data", str(upped.data), "--port", "0")
-    second = Program(argv, upped.folder / "second.log", upped.environment)
+def test_a_second_det_up_on_the_same_folder_is_refused(up_cluster):
+    argv = python("determined_cli", "up", "--data", str(up_cluster.data), "--port", "0")
+    second = Program(argv, up_cluster.folder / "second.log", up_cluster.environment)
     assert second.process.wait(60) == 7
-    assert str(upped.supervisor.pid) in second.log.read_text()
+    assert str(up_cluster.supervisor.pid) in second.log.read_text()
 
 
 @pytest.mark.parametrize("verb", [("down", "--now"), pytest.param(("down",), marks=pytest.mark.long)])
-def test_down_with_a_hung_master_ends_the_tasks_too(upped, tmp_path, verb):
-    experiment = create(upped, SCRIPT, tmp_path, held=("step-0-1",))
+def test_down_with_a_hung_master_ends_the_tasks_too(up_cluster, tmp_path, verb):
+    experiment = create(up_cluster, SCRIPT, tmp_path, held=("step-0-1",))
     experiment.at_gate("step-0-1")
     running = experiment.processes
     assert running
-    os.kill(upped.services()["determined_master"], signal.SIGSTOP)
+    os.kill(up_cluster.services()["determined_master"], signal.SIGSTOP)
     down = subprocess.run(
-        python("determined_cli", *verb, "--data", str(upped.data)),
-        env=upped.environment,
+        python("determined_cli", *verb, "--data", str(up_cluster.data)),
+        env=up_cluster.environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert not [pid for pid in running if live_processes.environ_of(pid)], "no task runs on"
-    assert not live_processes.shims(upped.data)
+    assert not live_processes.shims(up_cluster.data)
     assert down.returncode == 0, down.stderr
     assert "stopped" in down.stderr
-    assert upped.supervisor.process.wait(60) == 0
-    upped.up()
+    assert up_cluster.supervisor.process.wait(60) == 0
+    up_cluster.up()
     experiment.open_gate("step-0-1")
     experiment.ended()
-    assert upped.session.get(f"/api/v1/trials/{experiment.trial_id}")["trial"]["restarts"] == 0
+    assert up_cluster.session.get(f"/api/v1/trials/{experiment.trial_id}")["trial"]["restarts"] == 0
 
 
-def test_down_after_a_killed_supervisor_ends_what_it_left(upped, tmp_path):
-    experiment = create(upped, SCRIPT, tmp_path, held=("step-0-1",))
+def test_down_after_a_killed_supervisor_ends_the_leftover_processes(up_cluster, tmp_path):
+    experiment = create(up_cluster, SCRIPT, tmp_path, held=("step-0-1",))
     experiment.at_gate("step-0-1")
     running = experiment.processes
-    upped.supervisor.end(signal.SIGKILL)
-    wait_until(lambda: not upped.services(), what="master and agent end with their supervisor")
-    argv = python("determined_cli", "down", "--data", str(upped.data))
-    assert subprocess.run(argv, env=upped.environment, check=False).returncode == 0
+    up_cluster.supervisor.end(signal.SIGKILL)
+    wait_until(lambda: not up_cluster.services(), what="master and agent end with their supervisor")
+    argv = python("determined_cli", "down", "--data", str(up_cluster.data))
+    assert subprocess.run(argv, env=up_cluster.environment, check=False).returncode == 0
     assert not [pid for pid in running if live_processes.environ_of(pid)]
 
 
-def test_a_log_that_has_grown_is_rotated(upped):
-    log = upped.data / "logs" / "agent.log"
+def test_a_log_that_has_grown_is_rotated(up_cluster):
+    log = up_cluster.data / "logs" / "agent.log"
     with log.open("ab") as file:
         file.truncate(20 << 20)
     wait_until(lambda: (log.parent / "agent.log.1").exists() and log.stat().st_size < 1 << 20, what="a rotated log")

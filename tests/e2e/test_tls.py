@@ -121,11 +121,11 @@ def test_the_official_client_trusts_the_certificate_by_its_variable(cluster: Liv
     assert [agent["id"] for agent in json.loads(done.stdout)] == ["agent-1"]
     # The client's own procedure: it fetches the certificate, asks once, and stores it.
     for typed in ("y\n", ""):
-        asked = subprocess.run(
+        confirmed = subprocess.run(
             argv, env=environment, input=typed, capture_output=True, text=True, check=False, timeout=90
         )
-        assert asked.returncode == 0, asked.stderr
-        assert "agent-1" in asked.stdout
+        assert confirmed.returncode == 0, confirmed.stderr
+        assert "agent-1" in confirmed.stdout
 
 
 def test_det_up_serves_by_tls_with_the_certificate_of_its_settings(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str], 
 
 @pytest.mark.long  # test_the_tutorial_works_as_written follows a page through a pause as well
 @pytest.mark.parametrize("page", ["lightning", "hugging-face", "keras"])
-def test_a_framework_of_others_is_paused_and_resumed_as_its_page_says(
+def test_the_page_about_a_third_party_framework_works_as_written(
     tmp_path: Path, environ: dict[str, str], page: str
 ) -> None:
     start_cluster(environ)

@@ -37,7 +37,7 @@ def report(request_id, steps, loss, **metrics):
     return TrialValidated(request_id, steps, {"loss": loss} | metrics)
 
 
-def test_a_quarter_of_a_rung_trains_on_and_each_decision_says_why():
+def test_a_quarter_of_a_rung_continues_and_each_decision_has_a_reason():
     search = search_of()
     trials = created(search.initial())
     assert len(trials) == 12
@@ -81,7 +81,7 @@ def test_adaptive_search_has_the_brackets_of_the_documented_example():
 
 
 @pytest.mark.parametrize(("max_concurrent", "expected"), [(0, 12), (5, 5), (99, 12)])
-def test_concurrent_trials_of_one_bracket(max_concurrent, expected):
+def test_a_bracket_starts_with_max_concurrent_trials(max_concurrent, expected):
     # 0 means divisor ** (rungs - 1), here 16, and at most max_trials.
     assert len(search_of(HALVING | {"max_concurrent_trials": max_concurrent}).initial()) == expected
 
@@ -214,17 +214,17 @@ class Player:
 
     def play(self, which, what, loss):
         if what == "limits":
-            self.hear(LimitsChanged(max_concurrent_trials=which % 8))
+            self.handle(LimitsChanged(max_concurrent_trials=which % 8))
         elif self.steps:
             trial = sorted(self.steps)[which % len(self.steps)]
             if trial in self.stopped:
                 what = "searcher_stopped"
             if what == "report":
                 self.steps[trial] += 2
-                self.hear(report(trial, self.steps[trial], loss))
+                self.handle(report(trial, self.steps[trial], loss))
             else:
                 del self.steps[trial]
-                self.hear(TrialClosed(trial, what))
+                self.handle(TrialClosed(trial, what))
 
     def handle(self, event):
         new = self.search.on_event(event)

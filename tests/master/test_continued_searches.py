@@ -88,17 +88,17 @@ def test_a_continued_search_has_the_state_from_before_it_was_killed(
 
 
 @pytest.mark.parametrize("searcher", [HALVING, ADAPTIVE, RANDOM, GRID], ids=lambda searcher: searcher["name"])
-def test_a_failed_search_tries_its_trials_once_more_and_no_others(searcher: dict[str, Any]):
+def test_a_continued_failed_search_retries_exactly_its_trials(searcher: dict[str, Any]):
     cluster = Cluster(searcher)
-    seen: list[str] = []
+    errored_trials: list[str] = []
     while cluster.live:
         trial, _ = cluster.live.popitem()
-        seen.append(trial)
+        errored_trials.append(trial)
         cluster.apply(cluster.search.on_event(TrialClosed(trial, "errored")))
-    assert sorted(seen) == sorted(cluster.known)
-    assert cluster.search.on_event(SearchContinued(tuple(seen), tuple(seen))) == []
-    ends = [cluster.search.on_event(TrialClosed(trial, "completed")) for trial in seen]
-    assert [len(each) for each in ends] == [0] * (len(seen) - 1) + [1]
+    assert sorted(errored_trials) == sorted(cluster.known)
+    assert cluster.search.on_event(SearchContinued(tuple(errored_trials), tuple(errored_trials))) == []
+    ends = [cluster.search.on_event(TrialClosed(trial, "completed")) for trial in errored_trials]
+    assert [len(end) for end in ends] == [0] * (len(errored_trials) - 1) + [1]
     assert (ends[-1][0].failed, ends[-1][0].canceled) == (False, False)
 
 

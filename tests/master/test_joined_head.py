@@ -37,7 +37,7 @@ def joined_head(transport: Transport) -> JoinedHead:
     return JoinedHead(cast(Any, transport), asyncio.get_running_loop())
 
 
-async def test_a_head_leaves_with_the_start_of_its_body(transport: Transport) -> None:
+async def test_a_head_is_written_with_the_start_of_its_body(transport: Transport) -> None:
     head = joined_head(transport)
     for part in (b"head ", b"body ", b"more"):
         head.write(part)
@@ -45,7 +45,7 @@ async def test_a_head_leaves_with_the_start_of_its_body(transport: Transport) ->
     assert transport.written == [b"head body ", b"more"]
 
 
-async def test_a_head_without_a_body_leaves_at_the_end_of_the_turn(transport: Transport) -> None:
+async def test_a_head_without_a_body_is_written_in_the_next_loop_iteration(transport: Transport) -> None:
     head = joined_head(transport)
     head.write(b"head")
     assert transport.written == []

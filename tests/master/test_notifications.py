@@ -33,7 +33,7 @@ async def test_a_notification_before_the_wait_is_not_lost_and_counts_once():
         assert not await subscription.wait(0.0)
 
 
-async def test_a_notification_at_the_end_of_a_wait_is_kept_for_the_next():
+async def test_a_notification_at_the_end_of_a_wait_is_kept_for_the_next_wait():
     notifications = Notifications()
     async with notifications.subscribe("a") as subscription:
         waiting = asyncio.create_task(subscription.wait(0.0))

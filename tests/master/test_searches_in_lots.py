@@ -113,8 +113,8 @@ def test_a_search_whose_trials_all_end_between_lots_ends_after_the_last_one(name
     total = 0
     while not isinstance(actions[-1], Shutdown):
         total += len(created_of(actions))
-        closing = [search.on_event(TrialClosed(each.request_id, "completed")) for each in created_of(actions)]
-        ended = [each for some in closing for each in some]
+        closing = [search.on_event(TrialClosed(create.request_id, "completed")) for create in created_of(actions)]
+        ended = [action for some in closing for action in some]
         actions = ended or search.on_event(LotDue())
     assert total == FORMER[name][0]
     assert actions == [Shutdown()]

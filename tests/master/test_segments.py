@@ -64,12 +64,12 @@ def test_a_pause_is_a_segment_between_two_attempts():
 
 def test_a_pause_is_over_when_the_trial_goes_on_or_ends():
     stopped = Move(at(40), P, TrialState.CANCELED, "ann")
-    kept = History(
+    paused = History(
         7, at(0), P, moves=[Move(at(20), A, P, "ann")], tries=[Attempt(1, at(1), at(5), at(10), at(20), at(25))]
     )
-    ended = replace(kept, state=TrialState.CANCELED, ended=at(41), moves=[*kept.moves, stopped])
-    again = replace(kept, moves=[Move(at(t), *((A, P) if t % 20 else (P, A)), "ann") for t in (30, 40, 50)])
-    assert [[m.until for m in on_curve(moments_of(each))] for each in (kept, ended, again)] == [
+    ended = replace(paused, state=TrialState.CANCELED, ended=at(41), moves=[*paused.moves, stopped])
+    resumed = replace(paused, moves=[Move(at(t), *((A, P) if t % 20 else (P, A)), "ann") for t in (30, 40, 50)])
+    assert [[m.until for m in on_curve(moments_of(history))] for history in (paused, ended, resumed)] == [
         [None],
         [at(41)],
         [at(40), None],

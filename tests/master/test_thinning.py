@@ -69,8 +69,8 @@ def test_thinning_keeps_extremes_ends_and_non_finite_values(rows, most: int, axi
         assert not len(thinned)
         return
     for pick in (min, max):
-        finite, kept = ([v for v in p.values if math.isfinite(v)] for p in (on_axis, thinned))
-        assert not finite or pick(finite) == pick(kept)
+        finite, thinned_values = ([v for v in p.values if math.isfinite(v)] for p in (on_axis, thinned))
+        assert not finite or pick(finite) == pick(thinned_values)
         assert pick(on_axis.along(axis)) == pick(thinned.along(axis))
     for odd in ("nan", "inf", "-inf"):
         assert (odd in map(repr, on_axis.values)) == (odd in map(repr, thinned.values))
@@ -86,8 +86,8 @@ def test_a_reduced_chunk_keeps_extremes_and_ends(rows, factor: int, axis: Axis):
         assert rows_of(thin(reduced, axis, 10_000))[:1] == rows_of(thin(points, axis, 10_000))[:1]
         assert rows_of(thin(reduced, axis, 10_000))[-1:] == rows_of(thin(points, axis, 10_000))[-1:]
     for pick in (min, max):
-        finite, kept = ([v for v in p.values if math.isfinite(v)] for p in (points, reduced))
-        assert not finite or pick(finite) == pick(kept)
+        finite, reduced_values = ([v for v in p.values if math.isfinite(v)] for p in (points, reduced))
+        assert not finite or pick(finite) == pick(reduced_values)
 
 
 @given(ROWS, st.sampled_from((1, *FACTORS)))

@@ -121,17 +121,17 @@ class Experiment:
 
     def at_gate(self, name: str, *, within: float = 60.0) -> None:
         assert self.gates is not None
-        here = self.gates / f"{name}.here"
+        waiting_file = self.gates / f"{name}.here"
 
         looks = itertools.count()
 
-        def there() -> bool:
+        def has_arrived() -> bool:
             # The master is asked less often than the folder, since its answers slow the trial down.
-            if not here.exists() and next(looks) % 10 == 9:
+            if not waiting_file.exists() and next(looks) % 10 == 9:
                 assert self.state not in ENDED, "\n".join([f"it ended as {self.state}", *self.log[-40:]])
-            return here.exists()
+            return waiting_file.exists()
 
-        wait_until(there, within=within, what=f"gate {name}")
+        wait_until(has_arrived, within=within, what=f"gate {name}")
 
     def open_gate(self, name: str) -> None:
         assert self.gates is not None

@@ -13,7 +13,7 @@ import { makeRouter } from "./app/router";
 import { ToastProvider } from "./components/base/Toasts";
 import { Actions, ActionRegistry } from "./keyboard/actions";
 
-// Dialogs hold the page behind them still by a style that they make.
+// Dialogs create a style that stops the page behind them from scrolling.
 setNonce(styleNonce);
 applyPreferences();
 followSystemTheme();
@@ -21,7 +21,7 @@ followSystemTheme();
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // The stream says when something is stale; nothing is asked for by the clock.
+      // The stream reports stale data, so no query is refetched by time.
       staleTime: Infinity,
       gcTime: 5 * 60_000,
       retry: (count, error) => count < 2 && !(error instanceof Problem && error.status >= 400 && error.status < 500),

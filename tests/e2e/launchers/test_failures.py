@@ -61,7 +61,7 @@ with core.init(distributed=core.DistributedContext.from_torch_distributed()) as 
 """
 
 
-def test_a_rank_that_sleeps_while_the_others_wait_is_reported_as_a_hang(gang, tmp_path):
+def test_a_rank_that_sleeps_while_the_others_wait_is_named_in_the_attempt(gang, tmp_path):
     model = example_under("torch_distributed", "script", slots=gang.shape("2x1"))
     entrypoint = "python3 -m determined.launch.torch_distributed sleeps.py"
     experiment = create(

@@ -147,7 +147,7 @@ def test_deepspeeds_runner_does_not_hide_that_its_launcher_was_killed(tmp_path):
 
 
 @pytest.mark.torch
-def test_deepspeeds_runner_does_not_hide_that_nothing_was_started(tmp_path):
+def test_deepspeeds_runner_reports_that_no_worker_was_started(tmp_path):
     container = start(tmp_path, DEEPSPEED, "")
     launcher = None
     until = time.monotonic() + 30
@@ -161,7 +161,7 @@ def test_deepspeeds_runner_does_not_hide_that_nothing_was_started(tmp_path):
 
 
 @pytest.mark.torch
-def test_a_layer_in_a_worker_leaves_its_parents_records_alone(tmp_path):
+def test_a_layer_in_a_worker_does_not_change_the_records_of_its_parent(tmp_path):
     inner = [sys.executable, "-m", TORCH[0], "--nproc_per_node", "2", "--", "sh", "-c", "exit 4"]
     text = f"import subprocess\nprint('inner', subprocess.run({inner!r}).returncode, flush=True)"
     ended = start(tmp_path, TORCH[:1], text).wait()

@@ -13,7 +13,7 @@ def official() -> Iterator[OfficialCluster]:
 
 
 @pytest.fixture(scope="session")
-def of_nobody() -> Iterator[OfficialCluster]:
+def of_ordinary_user() -> Iterator[OfficialCluster]:
     """Yields a master and an agent of an ordinary user."""
     with official_cluster(as_ordinary_user=True) as cluster:
         yield cluster

@@ -16,7 +16,7 @@ LAYER = "python3 -m determined.launch.torch_distributed"
 PACE = 0.1
 CLUSTERS = [
     pytest.param("official", marks=pytest.mark.long if os.getuid() == 0 else ()),
-    pytest.param("of_nobody", marks=pytest.mark.skipif(os.getuid() != 0, reason="is no root already")),
+    pytest.param("of_ordinary_user", marks=pytest.mark.skipif(os.getuid() != 0, reason="is no root already")),
 ]
 """As root they are long, since the other tests with the official client run as root."""
 
@@ -103,5 +103,5 @@ def test_a_folder_of_the_machine_is_mounted_at_another_path(cluster: OfficialClu
 def test_the_cluster_of_the_ordinary_user_runs_as_that_user(request: pytest.FixtureRequest):
     if os.getuid() != 0:
         pytest.skip("is no root already")
-    cluster: OfficialCluster = request.getfixturevalue("of_nobody")
+    cluster: OfficialCluster = request.getfixturevalue("of_ordinary_user")
     assert os.stat(cluster.folder / "data" / "password").st_uid == ordinary_user.USER

@@ -93,14 +93,14 @@ def make(cluster: LiveCluster) -> Run:
         logged = runs.quick(cluster, "a batch without labels", context=BROKEN, entry="labels.py", labels=["tuning"])
         search = runs.grid(cluster, "search for a rate", rates=RATES, widths=WIDTHS, labels=["search", "baseline"])
         rungs = runs.adaptive(cluster, "rates, compared at rungs", trials=12, labels=["search"])
-        for each, state in (
+        for experiment, state in (
             (search, "COMPLETED"),
             (rungs, "COMPLETED"),
             (failed, "ERROR"),
             (logged, "ERROR"),
             (paused, "COMPLETED"),
         ):
-            each.ended(state, within=300)
+            experiment.ended(state, within=300)
         runs.forever(other, "long run", labels=["overnight"]).at_step(40)
         waiting = runs.forever(cluster, "waits for room", resources={"slots_per_trial": 2})
         note = "The rate decides; the width hardly matters.\n\nNext: the same with twice the steps."
@@ -109,9 +109,7 @@ def make(cluster: LiveCluster) -> Run:
         )
         created = (first, paused, failed, logged, search, rungs, waiting)
         stretch(cluster)
-        return Run(
-            *(experiment.id for experiment in created), {experiment.id: experiment.trial_id for experiment in created}
-        )  # type: ignore[arg-type]
+        return Run(*(run.id for run in created), {run.id: run.trial_id for run in created})  # type: ignore[arg-type]
 
 
 def stretch(cluster: LiveCluster) -> None:
@@ -212,7 +210,7 @@ def draw(
     person: Visit,
     stranger: Visit,
     places: dict[str, tuple[str, Callable[[Page], None] | None]],
-    wanted: Sequence[str],
+    selected: Sequence[str],
 ) -> int:
     """Makes the pictures of all widths and themes from one visit per page. Returns their number."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -220,7 +218,7 @@ def draw(
     # A context of its own, so that the policy of no page applies to it.
     blank = stranger.context.new_page()
     for name, (path, begin) in places.items():
-        if wanted and not any(part in name for part in wanted):
+        if selected and not any(part in name for part in selected):
             continue
         page = (stranger if name == "sign-in" else person).page(path)
         settled(page)
@@ -243,7 +241,7 @@ def draw(
     return count
 
 
-def draw_container(folder: Path, wanted: Sequence[str]) -> int:
+def draw_container(folder: Path, selected: Sequence[str]) -> int:
     """Makes the picture of an attempt in a container, unless the engine or its default image is missing."""
     if shutil.which("docker") is None or not has_image(TASK_IMAGE):
         return 0
@@ -258,12 +256,12 @@ def draw_container(folder: Path, wanted: Sequence[str]) -> int:
         with sync_playwright() as playwright:
             browser = launch(playwright)
             with visit(browser, cluster) as person:
-                count = draw(folder, person, Visit(browser, cluster.url), places, wanted)
+                count = draw(folder, person, Visit(browser, cluster.url), places, selected)
             browser.close()
     return count
 
 
-def main(folder: Path, wanted: Sequence[str]) -> int:
+def main(folder: Path, selected: Sequence[str]) -> int:
     with (
         tempfile.TemporaryDirectory(prefix="pictures-") as name,
         live_cluster(Path(name), slots=2, cluster_name="lab") as cluster,
@@ -273,9 +271,9 @@ def main(folder: Path, wanted: Sequence[str]) -> int:
             browser = launch(playwright)
             with visit(browser, cluster) as person:
                 places = {**pages(run), "sign-in": ("/sign-in", None)}
-                count = draw(folder, person, Visit(browser, cluster.url), places, wanted)
+                count = draw(folder, person, Visit(browser, cluster.url), places, selected)
             browser.close()
-    count += draw_container(folder, wanted)
+    count += draw_container(folder, selected)
     sizes = sorted((path.stat().st_size, path.name) for path in folder.glob("*.png"))
     print(
         f"{count} pictures in {folder}, {sum(size for size, _ in sizes) / 1e6:.1f} MB; the largest: {sizes[-1][1]}, {sizes[-1][0] // 1000} kB"

@@ -31,12 +31,12 @@ def test_disable_names_the_trials_and_drain_acts_at_the_first_click(visitor: Com
     page = visitor().page("/cluster")
     agent = page.get_by_role("region", name="Agent agent-1", exact=True)
     _button(agent, "Disable…").click()
-    asked = page.get_by_role("dialog", name=re.compile("^Disable agent "))
-    expect(asked.get_by_role("list", name="Trials")).to_contain_text(
+    dialog = page.get_by_role("dialog", name=re.compile("^Disable agent "))
+    expect(dialog.get_by_role("list", name="Trials")).to_contain_text(
         f"Trial {held.trial_id} of experiment {held.id}, to be confirmed"
     )
-    expect(asked).to_contain_text("killed at once, without a checkpoint")
-    _button(asked, "Cancel").click()
+    expect(dialog).to_contain_text("killed at once, without a checkpoint")
+    _button(dialog, "Cancel").click()
     expect(_button(agent, "Drain")).to_be_visible()
     _button(agent, "Drain").click()
     expect(agent).to_contain_text("draining")
@@ -49,11 +49,11 @@ def test_disable_names_the_trials_and_drain_acts_at_the_first_click(visitor: Com
 def test_the_kill_dialog_names_the_lost_work_and_offers_stop(visitor: Come, held: Experiment):
     page = visitor().page(f"/experiments/{held.id}/overview")
     _button(page, "Kill").click()
-    asked = page.get_by_role("dialog", name=f"Kill experiment {held.id}?")
-    expect(asked.get_by_role("list", name="Lost work")).to_contain_text(re.compile(rf"Trial {held.trial_id}: .*step"))
-    expect(asked).to_contain_text("Stop saves a checkpoint first, then ends it.")
-    expect(_button(asked, "Stop instead")).to_be_visible()
-    _button(asked, "Cancel").click()
+    dialog = page.get_by_role("dialog", name=f"Kill experiment {held.id}?")
+    expect(dialog.get_by_role("list", name="Lost work")).to_contain_text(re.compile(rf"Trial {held.trial_id}: .*step"))
+    expect(dialog).to_contain_text("Stop saves a checkpoint first, then ends it.")
+    expect(_button(dialog, "Stop instead")).to_be_visible()
+    _button(dialog, "Cancel").click()
     expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
 
 
@@ -85,9 +85,9 @@ def test_deleting_asks_for_the_same_words_in_the_list_and_on_the_page(cluster: L
     _button(dialog_of("More for this experiment"), "Cancel").click()
     page.goto(f"{cluster.url}/?q=to be deleted")
     page.get_by_role("checkbox", name=f"Select experiment {created.id}").check()
-    asked = dialog_of("More for the selected")
-    delete = _button(asked, "Delete")
+    dialog = dialog_of("More for the selected")
+    delete = _button(dialog, "Delete")
     expect(delete).to_have_attribute("aria-disabled", "true")
-    asked.get_by_role("textbox").fill("delete 1 experiment")
+    dialog.get_by_role("textbox").fill("delete 1 experiment")
     delete.click()
     expect(page.get_by_role("checkbox", name=f"Select experiment {created.id}")).to_have_count(0)

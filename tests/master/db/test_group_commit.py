@@ -79,7 +79,7 @@ async def numbers(database: Database, table: str = "children") -> list[int]:
         return sorted(await session.scalars(text(f"SELECT id FROM {table}")))
 
 
-async def test_a_quick_report_goes_to_the_driver(database: Database, writer: GroupWriter) -> None:
+async def test_a_quick_report_bypasses_sqlalchemy(database: Database, writer: GroupWriter) -> None:
     store = Children()
     assert await writer.write(store, (1, 1)) == 1
     with executed(database) as statements:

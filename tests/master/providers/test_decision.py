@@ -121,8 +121,8 @@ def test_a_provider_keeps_its_maximum_and_ends_no_busy_agent(pool, bounds, drawn
     for name in decided.given_up:
         assert by_name[name].state is S.STARTING
         assert by_name[name].starting_seconds >= bounds.start_timeout
-    remaining = sum(each.state is S.RUNNING for each in instances) - len(decided.releases)
-    on_time = sum(each.state is S.STARTING and each.agent_id not in decided.given_up for each in instances)
+    remaining = sum(instance.state is S.RUNNING for instance in instances) - len(decided.releases)
+    on_time = sum(instance.state is S.STARTING and instance.agent_id not in decided.given_up for instance in instances)
     assert not decided.releases or remaining + on_time >= bounds.min_agents
 
 
@@ -133,9 +133,11 @@ def test_all_requests_run_and_the_agents_end(slots, bounds, scheduler):
     pool = PoolView("p", (), tuple(request(f"r{n}", slots=s, age=n) for n, s in enumerate(slots)), (), scheduler)
     agents = 0
     for _ in range(4 * len(slots) + 4):
-        instances = tuple(up(each.id, None if is_busy(pool, each.id) else 61.0) for each in pool.agents)
+        instances = tuple(
+            up(agent_view.id, None if is_busy(pool, agent_view.id) else 61.0) for agent_view in pool.agents
+        )
         decided = decide(ProviderView(bounds, pool, instances))
-        remaining = [each for each in pool.agents if each.id not in decided.releases]
+        remaining = [agent_view for agent_view in pool.agents if agent_view.id not in decided.releases]
         assert not any(is_busy(pool, name) for name in decided.releases)
         new = [
             agent(f"n{agents + n}", bounds.slots_per_agent, zero_slot_room=bounds.zero_slot_room)
@@ -147,7 +149,7 @@ def test_all_requests_run_and_the_agents_end(slots, bounds, scheduler):
             break
         pool = PoolView("p", (*remaining, *new), pool.waiting, pool.running, scheduler)
         pool = applied(pool, plan(pool))
-        pool = ended(pool, [each.allocation_id for each in pool.running])
+        pool = ended(pool, [allocation.allocation_id for allocation in pool.running])
     else:
         raise AssertionError("it does not come to rest")
     assert len(pool.agents) == bounds.min_agents
@@ -155,10 +157,10 @@ def test_all_requests_run_and_the_agents_end(slots, bounds, scheduler):
 
 
 def is_busy(pool, name):
-    return any(part.agent_id == name for each in pool.running for part in each.parts)
+    return any(part.agent_id == name for allocation in pool.running for part in allocation.parts)
 
 
-def test_running_work_is_not_counted_twice():
+def test_a_provider_does_not_count_running_allocations_twice():
     busy = running("x", {"u": (0, 1)})
     decided = decide(view(request("r"), instances=(up("u"),), agents=[agent("u", 0, 2)], running=[busy]))
     assert decided.launches == 1

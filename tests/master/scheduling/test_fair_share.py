@@ -125,7 +125,7 @@ def test_shares_converge_over_time(weights, first, rng):
         pool = ended(pool, rng.sample(sorted(r.allocation_id for r in pool.running), 3))
 
 
-def test_plans_of_a_long_random_life_never_undo_each_other():
+def test_plans_of_a_long_random_run_never_undo_each_other():
     """Gangs and single trials of four jobs start and end. Between two ends the pool always reaches a stable state."""
     rng = random.Random(7)
     pool = PoolView("p", (agent("x", 4), agent("y", 4), agent("z", 4)), (), (), fair())

@@ -64,8 +64,8 @@ def test_two_requests_on_one_agent_get_different_slots():
 def test_the_waiting_reason_names_slots_that_are_not_used():
     reasons = ("slot 1 of a: it is lost", "slot 2 of a: process 7 uses it")
     busy = AgentView("a", (), 3, unusable=reasons)
-    gone = AgentView("b", (), 1, placeable=False, unusable=("slot 0 of b: it is lost",))
-    reason = plan(PoolView("p", (busy, gone), (request("x"),))).waiting["x"]
+    lost_agent = AgentView("b", (), 1, placeable=False, unusable=("slot 0 of b: it is lost",))
+    reason = plan(PoolView("p", (busy, lost_agent), (request("x"),))).waiting["x"]
     assert reason == (
         "needs 1 slot; 0 of 4 free in pool 'p'; 1 agent disabled or disconnected; "
         "slot 1 of a: it is lost (1 more like it)"

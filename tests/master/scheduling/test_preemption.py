@@ -39,7 +39,7 @@ def test_without_preemption_no_allocation_is_released():
     assert released(full) == {"r"}
 
 
-def test_nothing_leaves_for_a_request_that_is_not_better():
+def test_no_allocation_is_preempted_for_a_request_that_is_not_better():
     for priority, age in ((99, 0), (99, 1), (50, 9)):
         full = pool([agent("a", 0, 1)], [request("x", 1, 99, age=1)], [low("r", [0], priority=priority, age=age)])
         assert released(full) == set()
@@ -126,7 +126,7 @@ def test_a_user_gets_no_more_slots_than_the_pool_allows():
     assert "allows a user 2" in plan(some).waiting["m2"]
 
 
-def test_a_request_that_no_connected_agent_can_hold_blocks_no_other():
+def test_a_request_that_no_enabled_agent_can_hold_blocks_no_other():
     agents = [agent("off", 4, placeable=False, condition="disabled"), agent("a", 2)]
     some = pool(agents, [request("wide", 4, 1), request("x", 1)], (), replace(PREEMPTING, preemption=False))
     assert placed(some) == {"x"}

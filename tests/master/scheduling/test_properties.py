@@ -54,7 +54,7 @@ def test_every_request_is_placed_or_refused_or_has_a_waiting_reason(pool):
 
 @settings(deadline=None)
 @given(anything)
-def test_limits_of_jobs_and_users_hold(pool):
+def test_a_plan_keeps_the_limits_of_jobs_and_users(pool):
     placements = plan(pool).placements
     after = applied(pool, plan(pool))
     started = {p.allocation_id for p in placements}
@@ -69,14 +69,14 @@ def test_limits_of_jobs_and_users_hold(pool):
 
 @settings(deadline=None)
 @given(anything)
-def test_a_plan_that_was_applied_leaves_nothing_to_do(pool):
+def test_a_plan_after_an_applied_plan_is_empty(pool):
     second = plan(applied(pool, plan(pool)))
     assert (second.placements, second.releases, second.refusals) == ((), (), ())
 
 
 @settings(deadline=None)
 @given(anything)
-def test_nothing_leaves_for_a_request_that_is_not_better(pool):
+def test_no_allocation_is_preempted_for_a_request_that_is_not_better(pool):
     requests = {r.allocation_id: r for r in pool.waiting}
     running = {r.allocation_id: r for r in pool.running}
     for release in plan(pool).releases:
@@ -112,7 +112,7 @@ def test_no_released_allocation_is_superfluous(pool):
 
 @settings(deadline=None)
 @given(preempting)
-def test_no_second_release_while_the_first_ones_leave(pool):
+def test_no_second_release_for_a_request_while_its_victims_are_leaving(pool):
     """After any of the victims has ended, no other allocation is released for a request that still has victims."""
     after = applied(pool, plan(pool))
     leaving = [r for r in after.running if r.leaving_for]

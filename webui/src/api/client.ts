@@ -4,7 +4,7 @@ import { problemOf } from "./problem";
 import type { paths } from "./schema";
 import { sessionEnded } from "./sessionEnded";
 
-/** Told to the master with every request, beside the cookie: no other site can send it. */
+/** Header of every request, in addition to the cookie. No other site can send it. */
 const OWN: Record<string, string> = { "X-Detent-Page": "1" };
 
 const refusals: Middleware = {
@@ -24,12 +24,12 @@ export const api = createClient<paths>({
   baseUrl: window.location.origin + masterUrl(""),
   headers: OWN,
   credentials: "same-origin",
-  // Looked up at each call: tests put their own in its place.
+  // Looked up at each call, since tests replace it.
   fetch: (request) => globalThis.fetch(request),
 });
 api.use(refusals);
 
-/** The answer's body; the middleware has thrown where there is none. */
+/** Returns the body of an answer. The middleware throws if there is none. */
 export async function got<T>(call: Promise<{ data?: T }>): Promise<T> {
   const { data } = await call;
   return data as T;

@@ -1,4 +1,4 @@
-/** What the master said when it refused, in its own words. */
+/** The reason of a refusal, in the master's words. */
 export interface Diagnostic {
   severity: string;
   code: string;
@@ -28,7 +28,7 @@ export class Problem extends Error {
   }
 }
 
-/** The answer's own sentence where it has one; else what the status means. */
+/** Returns the sentence of the answer if it has one, else the meaning of the status. */
 export function problemOf(status: number, body: unknown): Problem {
   if (typeof body === "object" && body !== null && "error" in body) {
     const error = body.error;
@@ -49,7 +49,7 @@ export function messageOf(error: unknown): string {
 
 const OUTAGE = [0, 502, 503, 504];
 
-/** True if the master did not answer, or a proxy in front of it says so. */
+/** Returns true if the master did not answer, or if a proxy in front of it reports that. */
 export function isOutage(error: unknown): boolean {
   return !(error instanceof Problem) || OUTAGE.includes(error.status);
 }
@@ -60,8 +60,8 @@ interface Asked {
 }
 
 /**
- * The error of what was never loaded, or null. What was loaded stays, however old: the note on the connection says that it
- * may be out of date.
+ * Returns the error of a query that never loaded, or null. Loaded data stays, however old: the connection note says
+ * that it may be out of date.
  */
 export function failureOf(...asked: readonly Asked[]): unknown {
   return asked.find(({ data, error }) => error && data === undefined)?.error ?? null;

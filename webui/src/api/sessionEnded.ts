@@ -1,6 +1,6 @@
 type Listener = () => void;
 
-/** Tells whoever draws the sign-in that a request was refused for want of a session. */
+/** Notifies the session gate that a request was refused because the session has ended. */
 class SessionEnded {
   private readonly listeners = new Set<Listener>();
 

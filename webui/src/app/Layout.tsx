@@ -25,11 +25,11 @@ const PLACES = [
   { to: "/settings", title: "Settings", keys: "g s", icon: "gear" },
 ] as const;
 
-/** What is around every page: where one can go, who one is, whether what is shown is current. */
+/** The frame of every page: navigation, the signed-in user, and notes about the connection. */
 export function Layout() {
   const session = useSession();
   const { pathname } = useLocation();
-  // Elsewhere this returns to the last list; on the list it clears the filter.
+  // On other pages this returns to the last list. On the list it clears the filter.
   const addressOf = (to: string) => (to === "/" && pathname !== "/" ? listAddress() : to);
   const navigate = useNavigate();
   const [help, setHelp] = useState(false);

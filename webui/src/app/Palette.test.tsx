@@ -41,7 +41,7 @@ async function type(text: string) {
 describe("the palette", () => {
   beforeEach(() => stopClock());
 
-  it("lists what can be done with its keys, and what cannot with the reason, which it does not run", async () => {
+  it("lists the available actions with their keys, and the unavailable ones with the reason, without running them", async () => {
     const [pause, resume] = [vi.fn(), vi.fn()];
     const { closed } = await opened([
       { id: "pause", title: "Pause", keys: "p", group: "Experiment", disabled: "it has ended", run: pause },
@@ -62,7 +62,7 @@ describe("the palette", () => {
     expect(closed).toHaveBeenCalledTimes(1);
   });
 
-  it("finds experiments, machines and people by a part of their name, and goes there", async () => {
+  it("finds experiments, machines and people by a part of their name, and opens them", async () => {
     const { address } = await opened();
     await type("mnist");
     expect(titles()).toEqual(["mnist sweep experiment 41, completed"]);
@@ -82,7 +82,7 @@ describe("the palette", () => {
     ["trial 12", "/trials/12"],
     ["experiment 12", "/experiments/12"],
     ["12", "/experiments/12"],
-  ])("takes %s at its word", async (text, where) => {
+  ])("opens %s as typed", async (text, where) => {
     const { address } = await opened();
     await type(text);
     await user.keyboard("{Enter}");

@@ -24,7 +24,7 @@ interface Entry {
 
 const DISPLAY_LIMIT = 60;
 
-/** Everything there is and everything that can be done, by a part of its name. */
+/** Finds pages, objects and actions by a part of their name. */
 export function Palette({ onClose }: { onClose: () => void }) {
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
@@ -71,7 +71,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
             ref={(element) => {
               if (index === chosen) element?.scrollIntoView({ block: "nearest" });
             }}
-            // The keys stay with the line that is typed into.
+            // The focus stays in the input.
             onMouseDown={(event) => event.preventDefault()}
             onClick={() => run(entry)}
           >

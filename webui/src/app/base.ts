@@ -1,10 +1,10 @@
-/** The path under which this page is reached, with a slash at its end; the master writes it into <base href>. */
+/** The path of this page with a slash at its end. The master writes it into <base href>. */
 export const basePath: string = new URL(document.baseURI).pathname.replace(/[^/]*$/, "");
 
-/** Without the slash at its end, as the router wants it. */
+/** The path without the slash at its end, as the router requires it. */
 export const baseName: string = basePath.replace(/\/$/, "") || "/";
 
-/** The address of something of the master's. `path` starts with a slash. */
+/** Returns an address of the master. `path` starts with a slash. */
 export function masterUrl(path: string): string {
   return basePath.replace(/\/$/, "") + path;
 }
@@ -14,11 +14,11 @@ function meta(name: string): string {
   return value.startsWith("%") ? "" : value;
 }
 
-/** Which build of the page this is; empty in development. */
+/** The build of this page; empty in development. */
 export const pageBuild: string = meta("detent-build");
 
-/** The newest event when this page was handed out: the stream goes on after it, so nothing is missed in between. */
+/** The newest event when this page was served. The stream continues after it, so no event is missed. */
 export const pageEvent: string = meta("detent-event");
 
-/** What styles made at run time have to bear under the page's content security policy. */
+/** Nonce that the content security policy requires of styles created at run time. */
 export const styleNonce: string = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";

@@ -1,10 +1,10 @@
 import { useEffect, useState } from "react";
 
 const LATEST_MS = 1_000;
-/** A page that waits for the master is idle too; by then it has its answers, or they take long anyway. */
+/** Fallback delay: while the page waits for the master the browser is idle as well. */
 export const IDLE_DELAY_MS = 500;
 
-/** What can wait until nothing else is to be done, and for so many milliseconds. Answers how it is forgotten. */
+/** Runs work after `after` milliseconds when the browser is idle. Returns a function that cancels it. */
 export function whenIdle(work: () => void, after = 0): () => void {
   let forget = () => clearTimeout(timer);
   const timer = setTimeout(() => {
@@ -15,7 +15,7 @@ export function whenIdle(work: () => void, after = 0): () => void {
   return () => forget();
 }
 
-/** False while the first look goes on. */
+/** Returns false until the first render is complete and the browser is idle. */
 export function useIdle(): boolean {
   const [idle, setIdle] = useState(false);
   useEffect(() => whenIdle(() => setIdle(true), IDLE_DELAY_MS), []);

@@ -3,7 +3,7 @@ import { lazy, lazyPage } from "./lazy";
 
 afterEach(() => window.history.replaceState(null, "", "/"));
 
-it("fetches the part that the address names before the page is drawn", async () => {
+it("fetches the part that the address names before the page is rendered", async () => {
   window.history.replaceState(null, "", "/trials/3/logs");
   const logs = vi.fn(() => Promise.resolve({ default: () => null }));
   const curves = vi.fn(() => Promise.resolve({ default: () => null }));

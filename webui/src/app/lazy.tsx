@@ -5,13 +5,13 @@ import { PartFailure } from "./PartFailure";
 
 export interface Lazy<P> {
   (props: P): ReactNode;
-  /** Fetched before it is drawn. */
+  /** Fetches the part before it is rendered. */
   fetch: () => Promise<void>;
 }
 
 /**
- * A part of the page that is fetched when it is first drawn, or before. As React's `lazy`, but shown as soon as it is
- * here: a boundary that has once shown what is there meanwhile holds the part itself back for 300 ms.
+ * A part of the page that is fetched when it is first rendered, or before. Unlike React's `lazy` it is displayed as
+ * soon as it has loaded: a Suspense boundary that has shown its fallback delays the content by 300 ms.
  */
 export function lazy<P extends object>(
   load: () => Promise<{ default: ComponentType<P> }>,
@@ -35,7 +35,7 @@ export function lazy<P extends object>(
       [],
     );
     useEffect(() => {
-      // Loads again when the connection is restored; picks up what another component has loaded since.
+      // Loads again when the connection is restored, and uses what another component has loaded since.
       if (!here) void load();
     }, [here, connection, load]);
     if (Found) return <Found {...props} />;
@@ -44,7 +44,7 @@ export function lazy<P extends object>(
   return Object.assign(Part, { fetch });
 }
 
-/** Fetches the part that an address names, if it names one: with the page's first question and not after it. */
+/** Fetches the part that an address names, in parallel with the first query of the page. */
 export function useFetched<P>(parts: ReadonlyMap<string, Lazy<P>>, name: string): void {
   useEffect(
     () =>
@@ -58,16 +58,19 @@ export function useFetched<P>(parts: ReadonlyMap<string, Lazy<P>>, name: string)
 
 interface Page {
   Component: ComponentType;
-  /** What the page fetches later, by the last part of its address. */
+  /** The lazily loaded parts of the page, by the last segment of its address. */
   parts?: ReadonlyMap<string, Lazy<never>>;
 }
 
-/** A page as a route loads it: with the address, before it is drawn. Code that does not arrive is the page's own matter. */
+/**
+ * Returns the loader of a route's page, which fetches the code before rendering. The page handles a failed fetch
+ * itself.
+ */
 export function lazyPage(load: () => Promise<Page>) {
   const Part = lazy(
     async () => {
       const { Component, parts } = await load();
-      // A page that is opened by its address waits for its session before it is drawn; its part need not.
+      // A page that is opened by its address waits for its session before it renders. Its part need not wait.
       const named = window.location.pathname.split("/").at(-1) ?? "";
       void parts
         ?.get(named)

@@ -27,7 +27,7 @@ function open(page: Page, path: string, at: string, more: Partial<RouteObject> =
 }
 
 describe("loaders", () => {
-  it("ask for an experiment while the code of its page is on its way", async () => {
+  it("request an experiment while the code of its page is loading", async () => {
     const { asked } = master();
     const router = open("experiment", "/experiments/:experimentId/*", "/experiments/7/logs", {
       lazy: () => new Promise(() => undefined),
@@ -36,7 +36,7 @@ describe("loaders", () => {
     expect(router.state.initialized).toBe(false);
   });
 
-  it("ask nothing at a change of tab, and again at another experiment, even one that is gone", async () => {
+  it("request nothing at a change of tab, and request another experiment, even a deleted one", async () => {
     const { asked } = master();
     const router = open("experiment", "/experiments/:experimentId/*", "/experiments/7");
     await vi.waitFor(() => expect(router.state.initialized).toBe(true));
@@ -50,7 +50,7 @@ describe("loaders", () => {
     ["/trials/9/logs", ["limit=500"]],
     ["/trials/9/logs?line=40&level=ERROR", ["around=40&limit=500&levels=ERROR"]],
     ["/trials/9/curves", []],
-  ])("of a trial at %s ask for the log that its page shows", async (at, pages) => {
+  ])("of a trial at %s request the log that its page shows", async (at, pages) => {
     const { asked } = fakeMaster({ "GET /api/v1/trials/9": { trial: {} }, "GET /detent/trials/9/logs": { lines: [] } });
     const router = open("trial", "/trials/:trialId/*", at);
     await vi.waitFor(() => expect(router.state.initialized).toBe(true));
@@ -62,7 +62,7 @@ describe("loaders", () => {
     ["/compare?trials=4,9", ["POST /detent/trials/summaries"]],
     ["/compare?experiments=7", [SEARCH]],
     ["/compare", []],
-  ])("of a comparison at %s ask for its runs", async (at, first) => {
+  ])("of a comparison at %s request its runs", async (at, first) => {
     const { asked } = fakeMaster({ [SEARCH]: { total: 0, offset: 0, experiments: [], unknownColumns: [] } });
     const router = open("compare", "/compare", at);
     await vi.waitFor(() => expect(router.state.initialized).toBe(true));
@@ -73,7 +73,7 @@ describe("loaders", () => {
   it.each([
     ["/compare?trials=4,9&zoom=10..20", [{ trialIds: [4, 9], start: 10, end: 20 }]],
     ["/compare?trials=4,9&tab=config", []],
-  ])("of a comparison at %s ask for its first curves while the code of its page is on its way", async (at, series) => {
+  ])("of a comparison at %s request its first curves while the code of its page is loading", async (at, series) => {
     const named = {
       metrics: [{ group: "validation", name: "loss", type: "number", count: 3 }],
       searcherMetric: "loss",
@@ -97,11 +97,11 @@ describe("loaders", () => {
     ["/?q=loss+%3C+1", 1],
     ["/?q=loss+%3C", 0],
     ["/?group=user", 0],
-  ])("of the list at %s put %i questions", async (at, count) => {
+  ])("of the list at %s send %i requests", async (at, count) => {
     const { of: asked } = master();
     const router = open("list", "/", at);
     await vi.waitFor(() => expect(router.state.initialized).toBe(true));
-    // A question leaves after its body was read.
+    // A request is sent after its body was read.
     await new Promise((done) => setTimeout(done));
     expect(asked(SEARCH)).toHaveLength(count);
   });

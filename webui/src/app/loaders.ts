@@ -13,8 +13,8 @@ import { trialQuery } from "@/services/trials";
 import { usersQuery } from "@/services/users";
 
 /**
- * Loaders of the routes. Each starts the first queries of its page while the code of the page is still on its way. None
- * waits for the answers: the page itself shows that they are awaited, that they failed, or the sign-in.
+ * Loaders of the routes. Each starts the first queries of its page while the code of the page is loading. None waits
+ * for the answers: the page itself shows loading, failures and the sign-in.
  */
 export function makeLoaders(queries: QueryClient) {
   const loader = (start: (args: LoaderFunctionArgs) => Promise<unknown>[]) => ({
@@ -54,7 +54,7 @@ function idOf(text: string | undefined): number | null {
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : null;
 }
 
-/** A change of tab or filter is the page's own matter, and the stream says what is stale. */
+/** The page handles a change of tab or filter itself, and the stream reports stale data. */
 function isAnotherObject({ currentParams, nextParams }: ShouldRevalidateFunctionArgs): boolean {
   return currentParams.experimentId !== nextParams.experimentId || currentParams.trialId !== nextParams.trialId;
 }

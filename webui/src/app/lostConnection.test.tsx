@@ -13,7 +13,7 @@ import { lazy, lazyPage } from "./lazy";
 const STATUS = "GET /detent/experiments/7/status";
 const AWAY = new TypeError("Failed to fetch dynamically imported module: x.js");
 
-/** Code that does not arrive as long as the master is away. */
+/** Returns code that does not load while the master is down. */
 function code() {
   const found = { isAway: true, asked: 0 };
   const Component = () => <p>the part</p>;
@@ -25,10 +25,10 @@ function code() {
   return { found, load };
 }
 
-describe("what was never opened before the connection was lost", () => {
+describe("a part that was not loaded before the connection was lost", () => {
   beforeEach(() => stopClock());
 
-  it("is fetched when the connection is back; what is around it stays", async () => {
+  it("is fetched when the connection is restored, and the rest of the page stays", async () => {
     const { found, load } = code();
     const Part = lazy(load);
     fakeMaster({ "GET /detent/session": {} });
@@ -64,7 +64,7 @@ describe("what was never opened before the connection was lost", () => {
     expect(screen.getByText("the part")).toBeVisible();
   });
 
-  it("is fetched also where it is a page of its own", async () => {
+  it("is fetched also if it is a whole page", async () => {
     const { found, load } = code();
     fakeMaster({ "GET /detent/session": {} });
     const streams = fakeStreams();
@@ -100,7 +100,7 @@ describe("what was never opened before the connection was lost", () => {
     expect(screen.getByText("the part")).toBeVisible();
   });
 
-  it("is asked of the master again where its answer failed", async () => {
+  it("requests its data again if the answer failed", async () => {
     function State() {
       const { data, error } = useQuery(statusQuery(7));
       return <p>{error ? "failed" : data?.text}</p>;
@@ -115,7 +115,7 @@ describe("what was never opened before the connection was lost", () => {
     await pass();
     expect(screen.getByText("failed")).toBeVisible();
     master.answers[STATUS] = statusOf({ text: "running" });
-    // It missed no event: nothing else is asked again.
+    // No event was missed, so nothing else is refetched.
     act(() => streams.newest().hello(true));
     await pass();
     expect(screen.getByText("running")).toBeVisible();

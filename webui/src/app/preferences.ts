@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from "react";
 
-/** How this browser shows the page. Kept here and not at the master: a phone is not a desk. */
+/** Preferences of this browser. They are not stored at the master, since devices differ. */
 export interface Preferences {
   theme: "system" | "light" | "dark";
   density: "comfortable" | "compact";
@@ -48,7 +48,7 @@ export function setPreferences(change: Partial<Preferences>): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(current));
   } catch {
-    // A browser that keeps nothing still shows what was chosen until it is closed.
+    // Without storage the preference holds until the page is closed.
   }
   applyPreferences();
   for (const listener of listeners) listener();
@@ -70,12 +70,15 @@ export function usePreferences(): Preferences {
   return useSyncExternalStore(subscribe, () => current);
 }
 
-/** Whether it is light or dark now, whoever chose it: what is drawn on a canvas has to be drawn anew. */
+/**
+ * Returns the displayed theme, light or dark, whether chosen or from the system. A canvas has to be redrawn when it
+ * changes.
+ */
 export function useShownTheme(): string {
   return useSyncExternalStore(subscribe, () => document.documentElement.dataset.theme ?? "light");
 }
 
-/** What Intl wants: undefined for this machine's own. */
+/** Returns the time zone for Intl; undefined for the zone of this machine. */
 export function zone(preferences: Preferences): string | undefined {
   return preferences.timeZone === "local" ? undefined : preferences.timeZone;
 }

@@ -2,8 +2,8 @@ import { DialogWindow } from "@/components/base/Dialog";
 import { MenuList } from "@/components/base/Menu";
 import { PopoverPanel } from "@/components/base/Popover";
 
-/** Code that a first look does without; here before somebody presses what needs it. */
+/** Loads code that the first render does not need, before a user presses something that needs it. */
 export async function preloadChunks(): Promise<void> {
-  // Where the master is away they are asked for again when they are needed.
+  // If the master is down they are fetched again on use.
   await Promise.allSettled([DialogWindow, PopoverPanel, MenuList].map((part) => part.fetch()));
 }

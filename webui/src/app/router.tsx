@@ -15,7 +15,7 @@ function OldExperiment() {
   return <Navigate replace to={projectId ? `/?project=${projectId}` : "/"} />;
 }
 
-/** One file per address. All but the list come when they are first opened. */
+/** Routes with one file per address. All pages but the list load on first use. */
 export function makeRoutes(queries: QueryClient): RouteObject[] {
   const loaders = makeLoaders(queries);
   return [
@@ -52,7 +52,7 @@ export function makeRoutes(queries: QueryClient): RouteObject[] {
             { path: "/users", ...loaders.users, ...lazyPage(() => import("@/routes/Users")) },
             { path: "/events", ...lazyPage(() => import("@/routes/Events")) },
             { path: "/settings", ...lazyPage(() => import("@/routes/Settings")) },
-            // Addresses of the older page that people have in their notes.
+            // Addresses of the older page that users may have saved.
             { path: "/dashboard", element: <Navigate replace to="/" /> },
             { path: "/projects/:projectId/*", element: <OldExperiment /> },
             { path: "/workspaces/*", element: <Navigate replace to="/" /> },

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 
 const SOURCES = resolve("src");
 
-/** One word for each thing: what must not be on the screen, and what is there instead. */
+/** Words that must not be displayed, with their replacements. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\btags?\b/i, "label"],
   [/\bbatch(es)?\b/i, "step"],
@@ -28,7 +28,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/^(OK|Yes|No)$/, "a verb"],
   [/!$/, "a sentence without an exclamation mark"],
 ];
-/** Names begin with a capital within a sentence too: of a tab, a key, a place. */
+/** Names that begin with a capital inside a sentence: tabs, keys, places. */
 const NAMES = new Set(["Enter", "Europe", "Shift", "Trials"]);
 const COPY_ATTRIBUTES = new Set(["aria-label", "label", "note", "placeholder", "title", "trigger", "what", "why"]);
 
@@ -39,12 +39,14 @@ interface Copy {
 
 const isString = (node: ts.Node): node is ts.StringLiteralLike => ts.isStringLiteralLike(node);
 
-/** What a template says, with an ellipsis for each value. */
+/** Returns the text of a template, with an ellipsis for each value. */
 function templateText(node: ts.TemplateExpression): string {
   return node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join("");
 }
 
-/** Texts between elements, and strings that are shown: in braces between them, or under a name of `COPY_ATTRIBUTES`. */
+/**
+ * Returns the displayed texts: JSX text, strings in braces inside it, and strings under a name of `COPY_ATTRIBUTES`.
+ */
 function copyOf(file: string): Copy[] {
   const source = ts.createSourceFile(file, readFileSync(file, "utf8"), ts.ScriptTarget.Latest, true);
   const found: Copy[] = [];
@@ -67,7 +69,7 @@ function isCopyBelow(node: ts.Node, child: ts.Node, isCopy: boolean): boolean {
   if (ts.isJsxAttribute(node)) return COPY_ATTRIBUTES.has(node.name.getText());
   if (ts.isPropertyAssignment(node)) return child === node.initializer && isCopyName(node.name.getText());
   if (ts.isJsxExpression(node)) return ts.isJsxAttribute(node.parent) ? isCopy : true;
-  // Neither what is compared or looked up nor what is handed to a function is shown.
+  // Strings that are compared, looked up or passed to a function are not displayed.
   if (ts.isCallExpression(node) || ts.isBinaryExpression(node) || ts.isElementAccessExpression(node))
     return ts.isBinaryExpression(node) && /^(\|\||&&|\?\?|\+)$/.test(node.operatorToken.getText()) ? isCopy : false;
   return isCopy;

@@ -45,10 +45,10 @@ async function signIn(name = "ana") {
 
 const typed = () => screen.getByLabelText("Notes", { selector: "textarea" });
 
-describe("a session that ends in mid-click", () => {
+describe("a session that ends between two clicks", () => {
   beforeEach(() => stopClock());
 
-  it("is asked for over the page; what was typed stays, and can be saved then", async () => {
+  it("shows the sign-in over the page; typed text stays and can be saved afterwards", async () => {
     const { master, streams } = await page();
     master.answers[SAVE] = new Refusal(401, "sign in first");
     await user.click(screen.getByRole("button", { name: "Save" }));
@@ -62,11 +62,11 @@ describe("a session that ends in mid-click", () => {
     await user.click(screen.getByRole("button", { name: "Save" }));
     await pass();
     expect(master.of(SAVE).at(-1)?.body).toEqual({ notes: "a long thought" });
-    // The old stream was the old session's.
+    // The old stream belonged to the old session.
     expect(streams.opened.map((stream) => stream.closed)).toEqual([true, false]);
   });
 
-  it("is asked for as well where only the stream was told", async () => {
+  it("shows the sign-in also if only the stream reports the end", async () => {
     const { streams } = await page();
     act(() => streams.newest().say("bye", { reason: "signed-out" }));
     await pass();
@@ -74,7 +74,7 @@ describe("a session that ends in mid-click", () => {
     expect(typed()).toHaveValue("a long thought");
   });
 
-  it("is asked for where the stream cannot be opened any more", async () => {
+  it("shows the sign-in if the stream cannot be opened again", async () => {
     const { master, streams } = await page();
     master.answers["GET /detent/session"] = new Refusal(401, "sign in first");
     act(() => streams.newest().say("error", {}));
@@ -82,7 +82,7 @@ describe("a session that ends in mid-click", () => {
     expect(screen.getByRole("dialog", { name: "Your session has ended" })).toBeVisible();
   });
 
-  it("is over what was just being opened, which opens when one is signed in", async () => {
+  it("covers a dialog that is about to open, which opens after the sign-in", async () => {
     const master = fakeMaster({ "GET /detent/session": sessionOf(), "POST /detent/sign-in": {} });
     const streams = fakeStreams();
     drawn(
@@ -102,7 +102,7 @@ describe("a session that ends in mid-click", () => {
     expect(screen.getByRole("dialog")).toHaveAccessibleName("A fork");
   });
 
-  it("says why it was not begun", async () => {
+  it("reports that the action was not carried out", async () => {
     const { master } = await page();
     master.answers[SAVE] = new Refusal(401, "sign in first");
     master.answers["POST /detent/sign-in"] = new Refusal(401, "wrong user or password");
@@ -113,10 +113,10 @@ describe("a session that ends in mid-click", () => {
   });
 });
 
-describe("somebody who is not signed in", () => {
+describe("a user who is not signed in", () => {
   beforeEach(() => stopClock());
 
-  it("is shown the sign-in and nothing of the page; a master that is away is no reason to sign in", async () => {
+  it("sees only the sign-in, which an unreachable master does not trigger", async () => {
     const master = fakeMaster({ "GET /detent/session": new Refusal(401, "sign in first") });
     fakeStreams();
     drawn(<SessionGate>inside</SessionGate>);

@@ -21,7 +21,7 @@ export function useSession(): Session {
   return session;
 }
 
-/** Draws what is inside for somebody who is signed in, and the sign-in for anybody else. */
+/** Renders its children for a signed-in user, and the sign-in for anyone else. */
 export function SessionGate({ children }: { children: ReactNode }) {
   const queries = useQueryClient();
   const [ended, setEnded] = useState(false);
@@ -45,11 +45,11 @@ export function SessionGate({ children }: { children: ReactNode }) {
   }
   return (
     <Current value={data}>
-      {/* Drawn anew for somebody else, and not when the session ends: that would throw away what was typed. */}
+      {/* Remounted for another user, but not when the session ends: that would discard typed text. */}
       <LiveProvider key={data.user.id} signedIn={!ended}>
         <DialogsWait value={ended}>{children}</DialogsWait>
       </LiveProvider>
-      {/* Over the page and not instead of it: what was typed stays. */}
+      {/* Over the page, not instead of it, so that typed text stays. */}
       <Dialog open={ended} onClose={() => undefined} title="Your session has ended">
         <SignInForm note="Sign in to continue. Your last action was not carried out." onDone={signedIn} />
       </Dialog>

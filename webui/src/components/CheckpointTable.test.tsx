@@ -72,7 +72,7 @@ describe("a checkpoint", () => {
     expect(link).toHaveAttribute("download");
   });
 
-  it("is deleted by its owner in a second step that says what is lost", async () => {
+  it("is deleted by its owner after a confirmation that names the loss", async () => {
     const { master } = await table();
     await press("2 files of checkpoint 0000-1");
     await press("Delete…");
@@ -87,7 +87,7 @@ describe("a checkpoint", () => {
     expect(master.of(LIST).length).toBeGreaterThan(lists);
   });
 
-  it("that a task is still deleting is not said to be deleted", async () => {
+  it("that a task is still deleting is not reported as deleted", async () => {
     await table({ displayState: "STATE_DELETING" });
     await press("2 files of checkpoint 0000-1");
     await press("Delete…");
@@ -96,7 +96,7 @@ describe("a checkpoint", () => {
     expect(screen.queryByText("Deleted checkpoint 0000-1")).toBeNull();
   });
 
-  it("is not deleted by anybody else, who sees why", async () => {
+  it("cannot be deleted by other users, who see the reason", async () => {
     const { master } = await table({ owner: "kim" });
     await press("2 files of checkpoint 0000-1");
     expect(screen.getByRole("button", { name: "Delete…" })).toHaveAttribute(
@@ -108,14 +108,14 @@ describe("a checkpoint", () => {
     expect(master.of(DELETE)).toEqual([]);
   });
 
-  it("that was deleted has nothing to download", async () => {
+  it("that was deleted has no download", async () => {
     await table({ checkpoint: { ...CHECKPOINT, state: "STATE_DELETED" } });
     await press("2 files of checkpoint 0000-1");
     expect(screen.queryByRole("link", { name: "Download" })).toBeNull();
     expect(screen.getByRole("button", { name: "Delete…" })).toHaveAttribute("title", "It has no files any more");
   });
 
-  it("whose files could not be removed says why, and is deleted again", async () => {
+  it("whose files could not be removed shows the reason, and can be deleted again", async () => {
     const deleteError = "its files could not be removed (Permission denied)";
     const { master } = await table({ checkpoint: { ...CHECKPOINT, state: "STATE_DELETE_FAILED", deleteError } });
     expect(screen.getByText("delete failed")).toBeVisible();
@@ -127,7 +127,7 @@ describe("a checkpoint", () => {
     expect(master.of(DELETE).map(({ body }) => body)).toEqual([{ checkpointUuids: ["0000-1"] }]);
   });
 
-  it("stays in sight while the master does not answer", async () => {
+  it("stays on the page while the master does not answer", async () => {
     const { master, queries } = await table();
     master.answers[LIST] = new Refusal(503, "busy");
     await act(() => queries.invalidateQueries());
@@ -135,7 +135,7 @@ describe("a checkpoint", () => {
     expect(screen.getByText("0000-1")).toBeVisible();
   });
 
-  it("names each figure on a phone, where a row is a card", async () => {
+  it("names each value on a phone, where a row is a card", async () => {
     await table();
     const labels = [...document.querySelectorAll("td")].map((cell) => cell.dataset.label);
     expect(labels).toEqual(screen.getAllByRole("columnheader").map((head) => head.textContent));
@@ -143,7 +143,7 @@ describe("a checkpoint", () => {
   });
 });
 
-it("checkpoints that exist come first, and deleted ones are folded", async () => {
+it("the table shows existing checkpoints first and folds deleted ones", async () => {
   fakeMaster({
     [LIST]: {
       checkpoints: [

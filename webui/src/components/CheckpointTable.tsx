@@ -17,7 +17,7 @@ import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** Checkpoints, newest first: of one experiment or of all. Deleted ones are folded behind those that exist. */
+/** Checkpoints of one experiment or of all, newest first. Deleted ones are folded below the existing ones. */
 export function CheckpointTable({ experimentId }: { experimentId?: number }) {
   const list = useInfiniteQuery(checkpointsQuery(experimentId));
   const { data, error } = list;
@@ -56,7 +56,7 @@ export function CheckpointTable({ experimentId }: { experimentId?: number }) {
 
 interface TableProps {
   checkpoints: readonly ListedCheckpoint[];
-  /** Undefined for those of all experiments. */
+  /** Undefined for the checkpoints of all experiments. */
   experimentId: number | undefined;
   open: (checkpoint: ListedCheckpoint) => void;
 }

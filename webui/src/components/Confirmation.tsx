@@ -9,12 +9,12 @@ interface Props {
   title: string;
   action: string;
   run: () => void;
-  /** A gentler way to the same end, offered beside the action. */
+  /** An action with less effect, offered as an alternative. */
   alternative?: { title: string; run: () => void } | undefined;
   children: ReactNode;
 }
 
-/** A second step before an action that loses work. Cancel has the focus, so that Enter loses nothing. */
+/** A confirmation before an action that loses work. Cancel has the focus, so that Enter loses nothing. */
 export function Confirmation({ open, onClose, title, action, run, alternative, children }: Props) {
   const closing = (act: () => void) => () => {
     onClose();

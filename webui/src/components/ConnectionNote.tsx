@@ -4,7 +4,7 @@ import { duration } from "@/format/duration";
 import { Button } from "./base/Button";
 import styles from "./ConnectionNote.module.css";
 
-/** Said as soon as the page cannot know whether what it shows is still true. */
+/** Shown while the page cannot know whether its data is current. */
 export function ConnectionNote() {
   const { connection, since, outdated } = useStreamState();
   if (connection === "lost") return <LostNote since={since ?? Date.now()} />;

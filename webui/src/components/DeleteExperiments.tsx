@@ -8,7 +8,7 @@ interface Props {
   run: () => void;
 }
 
-/** Asks before experiments are deleted: the same on an experiment's page and in the list. */
+/** The confirmation before experiments are deleted, on an experiment's page and in the list. */
 export function DeleteExperiments({ open, onClose, ids, run }: Props) {
   const counted = ids.length === 1 ? "1 experiment" : `${ids.length} experiments`;
   return (

@@ -4,7 +4,7 @@ import { MAX_NAMES, namesQuery } from "@/services/columns";
 import typography from "@/styles/typography.module.css";
 import styles from "./ExperimentNames.module.css";
 
-/** Experiments by their names, in a dialog that asks about them. */
+/** Names of experiments in a confirmation dialog. */
 export function ExperimentNames({ ids }: { ids: readonly number[] }) {
   const { data } = useQuery(namesQuery(ids));
   return (

@@ -6,12 +6,12 @@ import failureStyles from "@/components/base/Failure.module.css";
 
 interface Props {
   experimentId: number;
-  /** The trial whose newest failed attempt this is. */
+  /** The trial of the failed attempt. */
   trial: TrialStatus;
   failure: NonNullable<TrialStatus["failure"]>;
 }
 
-/** Why a trial failed, on which attempt, and where its log says so. */
+/** The reason of a trial's failure, the attempt, and a link to the place in its log. */
 export function FailureNote({ experimentId, trial, failure }: Props) {
   const base = `/experiments/${experimentId}/trials/${trial.trialId}`;
   const line = failure.logLine === null ? "" : `&line=${failure.logLine}`;

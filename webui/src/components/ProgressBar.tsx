@@ -1,7 +1,7 @@
 import { percent } from "@/format/number";
 import styles from "./ProgressBar.module.css";
 
-/** How far something is, as a bar and in words. */
+/** Progress as a bar and as text. */
 export function ProgressBar({ fraction, label }: { fraction: number | null | undefined; label: string }) {
   const value = Math.min(1, Math.max(0, fraction ?? 0));
   return (

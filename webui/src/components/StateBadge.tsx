@@ -3,7 +3,7 @@ import { stateLook } from "@/format/states";
 import { Icon } from "@/components/base/Icon";
 import styles from "./StateBadge.module.css";
 
-/** A state as a sign, a word and a colour: never by colour alone. */
+/** A state as an icon, a word and a colour, never as a colour alone. */
 export function StateBadge({ state, title }: { state: string; title?: string }) {
   const look = stateLook(state);
   return (

@@ -21,7 +21,7 @@ describe("the note about a full disk", () => {
 
   beforeEach(() => stopClock());
 
-  it("names space and place, and goes when there is space again", async () => {
+  it("names the free space and the path, and disappears when there is space again", async () => {
     master = fakeMaster({ [LINE]: answerOf("full") });
     drawn(<StorageNote />);
     await pass();
@@ -33,14 +33,14 @@ describe("the note about a full disk", () => {
     expect(screen.queryByRole("alert")).toBeNull();
   });
 
-  it("shows no path to those who may not know it", async () => {
+  it("shows no path to users who may not know it", async () => {
     fakeMaster({ [LINE]: answerOf("full", {}, "") });
     drawn(<StorageNote />);
     await pass();
     expect(screen.getByRole("alert")).toHaveTextContent("(12.0 MB free of 50.0 GB). Trials wait");
   });
 
-  it("tells a full checkpoint storage from a full master", async () => {
+  it("distinguishes a full checkpoint storage from a full master", async () => {
     const storage = [
       ...answerOf("up").storage,
       { name: "checkpoints-1", status: "full" as const, freeBytes: 0, totalBytes: 8_000_000_000, path: "/mnt/ckpt" },
@@ -53,14 +53,14 @@ describe("the note about a full disk", () => {
     );
   });
 
-  it("does not call a failing disk full", async () => {
+  it("does not describe a failing disk as full", async () => {
     fakeMaster({ [LINE]: answerOf("failing") });
     drawn(<StorageNote />);
     await pass();
     expect(screen.getByRole("alert")).toHaveTextContent(/The master cannot write to its disk/);
   });
 
-  it("says nothing while there is space", async () => {
+  it("is absent while there is space", async () => {
     fakeMaster({ [LINE]: answerOf("low") });
     drawn(<StorageNote />);
     await pass();

@@ -3,7 +3,7 @@ import { ago } from "@/format/duration";
 import { exact } from "@/format/dateTime";
 import { useNow } from "@/hooks/useNow";
 
-/** A moment: how long ago, and exactly on hover. */
+/** A relative time, with the exact time on hover. */
 export function TimeText({ at }: { at: string | null | undefined }) {
   const now = useNow();
   const timeZone = zone(usePreferences());
@@ -16,7 +16,7 @@ export function TimeText({ at }: { at: string | null | undefined }) {
   );
 }
 
-/** A moment, exactly. */
+/** An exact time. */
 export function ExactTime({ at }: { at: string | null | undefined }) {
   const timeZone = zone(usePreferences());
   if (!at) return null;

@@ -8,7 +8,7 @@ interface Props {
   open: boolean;
   onClose: () => void;
   title: string;
-  /** What has to be typed. */
+  /** The phrase to type. */
   word: string;
   action: string;
   run: () => void;

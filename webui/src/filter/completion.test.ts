@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { completionOf } from "./completion";
 
-describe("what can be completed", () => {
+describe("completion of a filter", () => {
   it.each([
     ["val", { kind: "column", column: "", word: "val", prefix: "" }],
     ["state = running and hp.l", { kind: "column", column: "", word: "hp.l", prefix: "state = running and " }],

@@ -1,11 +1,11 @@
 import { columnOf } from "./language";
 
-/** What can be completed at the end of a filter. */
+/** The completion at the end of a filter. */
 export interface Completion {
   kind: "column" | "value";
-  /** The column whose values are asked for; empty for a column. */
+  /** The column whose values are completed; empty for the name of a column. */
   column: string;
-  /** What of it is typed so far. */
+  /** The part that is typed so far. */
   word: string;
   /** Everything before the word. */
   prefix: string;
@@ -15,7 +15,7 @@ const PARTS = /^(.*?)([^\s()"'=<>~!]*)$/s;
 const BEFORE_VALUE = /([^\s()"'=<>~!]+)\s*(?:!=|!~|<=|>=|=|<|>|~)\s*$/;
 const AFTER_PART = /(?:^|\(|\s(?:and|or))\s*$/i;
 
-/** Says what is being typed at the end of `source`; null where nothing can be completed. Pure. */
+/** Returns the completion at the end of `source`; null if nothing can be completed. Pure. */
 export function completionOf(source: string): Completion | null {
   const [, prefix = "", word = ""] = PARTS.exec(source) ?? [];
   if ((prefix.match(/"/g)?.length ?? 0) % 2 === 1 || (prefix.match(/'/g)?.length ?? 0) % 2 === 1) return null;

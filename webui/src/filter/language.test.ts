@@ -22,7 +22,7 @@ describe("the filter language", () => {
     ["__proto__.x.last > 1", field("__proto__.x.last", ">", 1)],
   ])("reads %s", (source, expected) => expect(parseFilter(source)).toEqual(expected));
 
-  it("binds and closer than or, and takes neighbours as and", () => {
+  it("binds `and` closer than `or`, and reads adjacent conditions as `and`", () => {
     expect(parseFilter("a b or c")).toEqual({
       kind: "group",
       conjunction: "or",
@@ -37,7 +37,7 @@ describe("the filter language", () => {
     });
   });
 
-  it("takes ages for dates", () => {
+  it("reads ages as dates", () => {
     expect(parseFilter("started > 2d", Date.parse("2026-11-21T00:00:00Z"))).toEqual(
       field("startTime", ">", "2026-11-19T00:00:00.000Z"),
     );
@@ -54,7 +54,7 @@ describe("the filter language", () => {
     ["= 3", 0],
     ["started > 2dayz", 11],
     ["duration > 5hh", 12],
-  ])("says where %s is wrong", (source, at) => {
+  ])("names the place of the error in %s", (source, at) => {
     try {
       parseFilter(source);
       expect.unreachable();
@@ -64,14 +64,14 @@ describe("the filter language", () => {
     }
   });
 
-  it("takes units for times and sizes, and names the nearest for an unknown one", () => {
+  it("reads units of times and sizes, and suggests the nearest for an unknown one", () => {
     expect(parseFilter("duration > 1.5h")).toEqual(field("duration", ">", 5400));
     expect(parseFilter("checkpointSize > 2GB")).toEqual(field("checkpointSize", ">", 2e9));
     expect(() => parseFilter("started > 2dayz")).toThrow("unknown unit “dayz”; did you mean “day”?");
     expect(() => parseFilter("checkpointSize > 2GiB")).toThrow("unknown unit “GiB”; did you mean “GB”?");
   });
 
-  it("never fails in another way, whatever is typed", () => {
+  it("raises no other error, whatever is typed", () => {
     fc.assert(
       fc.property(fc.string(), (source) => {
         try {
@@ -83,7 +83,7 @@ describe("the filter language", () => {
     );
   });
 
-  it("reads back every value as it was typed by a click", () => {
+  it("reads back every value that a click inserts", () => {
     fc.assert(
       fc.property(fc.string(), (value) => {
         const read = parseFilter(`name = ${asTyped(value)}`) as Filter & { value: unknown };
@@ -92,7 +92,7 @@ describe("the filter language", () => {
     );
   });
 
-  it("is sent as the older page sent it", () => {
+  it("is sent in the form of the older page", () => {
     expect(JSON.parse(wireFilter(parseFilter("hp.lr > 1 or x"), false))).toEqual({
       filterGroup: {
         kind: "group",
@@ -121,7 +121,7 @@ describe("the filter language", () => {
   });
 });
 
-it("takes the names that the page shows as they are", () => {
+it("reads the names that the page displays", () => {
   expect(parseFilter("val/loss < 1 lr<0.001")).toEqual({
     kind: "group",
     conjunction: "and",

@@ -29,7 +29,7 @@ const OPERATORS: Record<string, Operator> = {
   "!~": "notContains",
 };
 
-/** Names that are shorter to type than the columns' own. */
+/** Short names of columns. */
 const ALIASES: Record<string, string> = {
   tag: "tags",
   label: "tags",
@@ -57,15 +57,15 @@ const WORDS = new Set([
   "forkedFrom",
 ]);
 
-/** The column that a name in a filter means. */
+/** Returns the column of a name in a filter. */
 export function columnOf(name: string): string {
   return Object.hasOwn(ALIASES, name) ? ALIASES[name]! : name;
 }
 
 /**
- * Reads the one-line language: `state = running and (hp.lr < 0.01 or label ~ base) and validation.loss.min is empty`.
- * Words without a operator are looked for in the name; what stands side by side must all hold. `started > 2d` is: within
- * the last two days. Null for an empty line. Throws FilterProblem with the place.
+ * Parses the filter language: `state = running and (hp.lr < 0.01 or label ~ base) and validation.loss.min is empty`.
+ * Words without an operator are searched in the name. Adjacent conditions must all hold. `started > 2d` means within
+ * the last two days. Returns null for an empty line. Throws FilterProblem with the place.
  */
 export function parseFilter(source: string, now: number = Date.now()): Filter | null {
   const parser = new Parser(tokens(source), now);

@@ -1,4 +1,4 @@
-/** A filter as typed cannot be read; `at` is the place in it, from 0. */
+/** A filter cannot be read. `at` is the place in it, from 0. */
 export class FilterProblem extends Error {
   constructor(
     message: string,
@@ -18,7 +18,7 @@ export interface Token {
 const OPERATORS = ["!=", "<=", ">=", "!~", "=", "<", ">", "~"];
 const WORD = /[^\s()"'=<>~!]/;
 
-/** Cuts `name ~ digits and hp.lr < 0.1` into words, texts in quotes, operators and parentheses. */
+/** Splits `name ~ digits and hp.lr < 0.1` into words, quoted texts, operators and parentheses. */
 export function tokens(source: string): Token[] {
   const found: Token[] = [];
   let at = 0;
@@ -67,7 +67,7 @@ function quoted(source: string, start: number): { value: string; next: number } 
   throw new FilterProblem("this quote is not closed", start);
 }
 
-/** A word as it has to be typed: in quotes where it would be read as something else. */
+/** Returns a word as it has to be typed: in quotes if it would be read as something else. */
 export function asTyped(value: string): string {
   const plain =
     value !== "" &&

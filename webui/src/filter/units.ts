@@ -20,12 +20,17 @@ function unit(factor: number, ...names: string[]): Record<string, number> {
   return Object.fromEntries(names.map((name) => [name, factor]));
 }
 
-/** `3h` in seconds; null for what is no number with a unit. Throws FilterProblem for an unknown unit. */
+/**
+ * Returns `3h` in seconds; null for a token that is not a number with a unit. Throws FilterProblem for an unknown unit.
+ */
 export function secondsOf(token: Token): number | null {
   return amountOf(token, SECONDS);
 }
 
-/** `1.5GB` in bytes; null for what is no number with a unit. Throws FilterProblem for an unknown unit. */
+/**
+ * Returns `1.5GB` in bytes; null for a token that is not a number with a unit. Throws FilterProblem for an unknown
+ * unit.
+ */
 export function bytesOf(token: Token): number | null {
   return amountOf(token, BYTES);
 }
@@ -40,7 +45,7 @@ function amountOf({ value, at }: Token, units: Record<string, number>): number |
   );
 }
 
-/** The known word that takes the fewest edits. */
+/** Returns the known word with the smallest edit distance. */
 function nearest(word: string, known: readonly string[]): string {
   return known.reduce((best, each) => (edits(word, each) < edits(word, best) ? each : best));
 }

@@ -1,6 +1,6 @@
 import type { Condition, Filter } from "./language";
 
-/** The filter as the older web page sent it, which is what the master reads. */
+/** Returns the filter in the form of the older web page, which the master reads. */
 export function wireFilter(filter: Filter | null, showArchived: boolean): string {
   const group =
     filter === null

@@ -16,7 +16,7 @@ const SHAPES = {
   day: { locale: undefined, options: { year: "numeric", month: "short", day: "numeric" } },
 } as const;
 
-/** A formatter costs far more to make than to use. Time zone undefined: this machine's own. */
+/** Formatters by time zone, since creating one is expensive. An undefined time zone is that of this machine. */
 const made = new Map<string, Intl.DateTimeFormat>();
 
 function formatted(shape: Shape, then: number, timeZone: string | undefined): string {
@@ -28,7 +28,7 @@ function formatted(shape: Shape, then: number, timeZone: string | undefined): st
   return format.format(then);
 }
 
-/** `2026-03-01 14:05:09`, and the zone's name where one is given. */
+/** `2026-03-01 14:05:09`, followed by the zone if one is given. */
 export function exact(then: number, timeZone?: string): string {
   const text = formatted("moment", then, timeZone);
   return text && timeZone ? `${text} ${timeZone}` : text;

@@ -12,7 +12,7 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** `just now`, `4 min ago`, `3 h ago`; a date beyond a week. */
+/** `just now`, `4 min ago`, `3 h ago`; a date after a week. */
 export function ago(then: number, now: number, timeZone?: string): string {
   const seconds = Math.round((now - then) / 1000);
   if (seconds < 5) return "just now";

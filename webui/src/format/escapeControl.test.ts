@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { figure } from "./number";
 import { escapeControl } from "./escapeControl";
 
-describe("what would act in a text", () => {
+describe("control characters in a text", () => {
   it.each([
     ["turns of writing direction", "file\u202egnp.exe", "file\ufffdgnp.exe"],
     ["isolates", "a\u2066b\u2069", "a\ufffdb\ufffd"],
@@ -11,12 +11,12 @@ describe("what would act in a text", () => {
     ["an escape", "a\u001b[31mb", "a\u241b[31mb"],
     ["an escape of eight bits", "a\u009b31mb", "a\ufffd31mb"],
     ["what cannot be seen", "ad\u200bmin\ufeff", "ad\ufffdmin\ufffd"],
-  ])("is shown as a sign: %s", (_, text, shown) => expect(escapeControl(text)).toBe(shown));
+  ])("are shown as a sign: %s", (_, text, shown) => expect(escapeControl(text)).toBe(shown));
 
-  it("leaves what people write with: tabs, lines, joined signs", () => {
+  it("exclude tabs, line breaks and joined characters", () => {
     for (const text of ["a\tb\r\nc", "👩\u200d🔬 took notes", "می\u200cخواهم", "<b>&amp;"])
       expect(escapeControl(text)).toBe(text);
   });
 
-  it("is shown in values as in names", () => expect(figure("\u202e9.0")).toBe("\ufffd9.0"));
+  it("are shown as signs in values as in names", () => expect(figure("\u202e9.0")).toBe("\ufffd9.0"));
 });

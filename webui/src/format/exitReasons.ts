@@ -9,7 +9,7 @@ const PHRASES: Record<string, string> = {
   searcher_stopped: "stopped by the search",
 };
 
-/** How an exit reason is shown; one that this page does not know, as the master spells it. */
+/** Returns the displayed exit reason; a reason that this page does not know is spelled as by the master. */
 export function exitPhrase(reason: string): string {
   return Object.hasOwn(PHRASES, reason) ? PHRASES[reason]! : reason.replaceAll("_", " ");
 }

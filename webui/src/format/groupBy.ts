@@ -1,4 +1,7 @@
-/** Items by what they have in common, in the order in which that is first met. As Map.groupBy, which browsers of 2023 and Node 20 lack. */
+/**
+ * Groups items by a key, in the order of the keys' first appearance. Like Map.groupBy, which browsers of 2023 and Node
+ * 20 lack.
+ */
 export function groupBy<K, V>(items: Iterable<V>, by: (item: V) => K): Map<K, V[]> {
   const found = new Map<K, V[]>();
   for (const item of items) {

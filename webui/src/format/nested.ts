@@ -1,4 +1,7 @@
-/** `{a: {b: 1}}` as `{"a.b": 1}`; lists stay whole. Without a prototype: a key may be called `__proto__`. */
+/**
+ * Returns `{a: {b: 1}}` as `{"a.b": 1}`. Lists are not flattened. The result has no prototype, since a key may be
+ * `__proto__`.
+ */
 export function flatten(
   value: Record<string, unknown>,
   prefix = "",

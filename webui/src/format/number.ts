@@ -1,9 +1,9 @@
 import { escapeControl } from "./escapeControl";
 
-/** A number as the wire has it: what JSON cannot carry comes as words. */
+/** A number in the API's JSON. Values that JSON cannot represent are words. */
 export type WireNumber = number | string | null | undefined;
 
-/** NaN for what is no number at all. */
+/** Returns NaN for a value that is not a number. */
 export function toNumber(value: unknown): number {
   if (typeof value === "number") return value;
   if (value === "Infinity") return Infinity;
@@ -11,7 +11,7 @@ export function toNumber(value: unknown): number {
   return NaN;
 }
 
-/** Five significant digits, small and large ones in powers of ten; words as they are. */
+/** Formats five significant digits, small and large numbers with powers of ten. Words are returned unchanged. */
 export function figure(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return escapeControl(value);

@@ -3,13 +3,16 @@ import { isLive } from "./states";
 export interface RunTimes {
   waitedSeconds: number;
   ranSeconds: number;
-  /** Until when both are counted. */
+  /** The time up to which both are counted. */
   now: string;
 }
 
 const WAITING = new Set(["STATE_QUEUED", "STATE_BUILDING_ENVIRONMENT", "STATE_PULLING", "STATE_STARTING"]);
 
-/** How long an experiment waited and ran up to `now`, in milliseconds: what it does in `state` goes on. Pure. */
+/**
+ * Returns how long an experiment waited and ran up to `now`, in milliseconds. The time of its present `state` continues
+ * to count. Pure.
+ */
 export function runTimes(times: RunTimes, state: string, now: number): { waited: number; ran: number } {
   const since = Math.max(0, now - Date.parse(times.now));
   const isWaiting = WAITING.has(state);

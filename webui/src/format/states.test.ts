@@ -10,7 +10,7 @@ describe("a status text beside its state", () => {
     expect(withoutState("failed again", "STATE_ERROR")).toBe("failed again");
   });
 
-  it("does not say what is shown below", () => {
+  it("does not repeat text that is shown below", () => {
     const below = "ValueError: bad shape";
     expect(withoutState(`failed: ${below}`, "STATE_ERROR", below)).toBe("");
     expect(withoutState(`out of restarts after 2 attempts: ${below}`, "STATE_ERROR", below)).toBe(

@@ -30,7 +30,7 @@ const LOOKS: Record<string, Look> = {
   ERROR: { word: "failed", icon: "close", tone: "bad" },
   DELETING: { word: "deleting", icon: "dashedRing", tone: "waiting" },
   DELETE_FAILED: { word: "delete failed", icon: "close", tone: "bad" },
-  // Of agents and slots.
+  // States of agents and slots.
   CONNECTED: { word: "connected", icon: "dot", tone: "live" },
   NOT_CONNECTED: { word: "not connected", icon: "close", tone: "bad" },
   DRAINING: { word: "draining", icon: "half", tone: "waiting" },
@@ -42,7 +42,7 @@ const LOOKS: Record<string, Look> = {
   DELETED: { word: "deleted", icon: "dashedRing", tone: "quiet" },
 };
 
-/** How a state is shown; one that this page has never heard of, as the master spells it. */
+/** Returns the look of a state; a state that this page does not know is spelled as by the master. */
 export function stateLook(state: string): Look {
   const name = state.replace(/^STATE_/, "");
   return Object.hasOwn(LOOKS, name)
@@ -51,8 +51,8 @@ export function stateLook(state: string): Look {
 }
 
 /**
- * The rest of a status text whose state is shown beside it: "failed: trial 4" beside "failed" is "trial 4". Without its
- * end if that is shown below.
+ * Returns the rest of a status text whose state is shown next to it: "failed: trial 4" next to "failed" becomes "trial
+ * 4". Its end is removed if it is shown below.
  */
 export function withoutState(text: string, state: string, below?: string | null): string {
   const { word } = stateLook(state);
@@ -60,7 +60,7 @@ export function withoutState(text: string, state: string, below?: string | null)
   return below && rest.endsWith(below) ? rest.slice(0, -below.length).replace(/: $/, "") : rest;
 }
 
-/** The states a person may filter by. */
+/** States that a filter accepts. */
 export const STATE_WORDS = [
   "QUEUED",
   "BUILDING_ENVIRONMENT",
@@ -73,7 +73,7 @@ export const STATE_WORDS = [
   "ERROR",
 ] as const;
 
-/** True while the experiment makes progress; waiting and ended ones need no progress bar. */
+/** Returns true while the experiment makes progress. Waiting and ended ones need no progress bar. */
 export function isUnderWay(state: string): boolean {
   return /^(STATE_)?(ACTIVE|RUNNING|PAUSING|STOPPING\w*)$/.test(state);
 }

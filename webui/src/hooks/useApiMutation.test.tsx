@@ -34,7 +34,7 @@ async function press(answer: Answer, before: () => void = () => undefined) {
 describe("a mutation", () => {
   beforeEach(() => stopClock());
 
-  it("refetches what it invalidates, and is pending until that is here", async () => {
+  it("refetches the queries that it invalidates, and is pending until they have arrived", async () => {
     const master = await press({});
     const answer = held<object>();
     master.answers[READ] = () => answer.promise;
@@ -53,7 +53,7 @@ describe("a mutation", () => {
     expect(master.of(READ)).toHaveLength(2);
   });
 
-  it("is sent also by a browser that calls itself offline", async () => {
+  it("is sent also by a browser that reports itself offline", async () => {
     try {
       const master = await press({}, () => window.dispatchEvent(new Event("offline")));
       await pass();

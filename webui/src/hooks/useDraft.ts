@@ -2,7 +2,7 @@ import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import { sessionQuery } from "@/services/session";
 
-/** Beside the query cache and not in it: the cache tells its readers late, and a text field must not wait. */
+/** Stored outside of the query cache, which notifies its readers late: a text field must not wait. */
 const drafts = new WeakMap<QueryClient, Map<string, string>>();
 
 function draftsOf(queries: QueryClient): Map<string, string> {
@@ -12,8 +12,8 @@ function draftsOf(queries: QueryClient): Map<string, string> {
 }
 
 /**
- * Text that was typed and not saved, or null. It outlives the component that shows it, so that a change of tab loses
- * nothing; it ends with the page. Somebody else who signs in does not see it.
+ * Returns text that was typed and not saved, or null. It outlives the component that shows it, so that a change of tab
+ * loses nothing, and ends with the page. Another user who signs in does not see it.
  */
 export function useDraft(name: string): [string | null, (next: (now: string | null) => string | null) => void] {
   const queries = useQueryClient();

@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useState } from "react";
 
 /**
- * A text that shows at once what is typed and hands it on after a pause. What is changed from outside (a click, a saved
- * view, the back button) is taken over; what was sent from here takes a moment to come back, and more may be typed
- * meanwhile. The third hands it on without the pause: when the field is left.
+ * A text that is displayed at once while typed and committed after a pause. A change from outside (a click, a saved
+ * view, the back button) replaces it; a committed text takes a moment to come back, and more may be typed meanwhile.
+ * The third value commits without the pause, when the field loses the focus.
  */
 export function useLateText(
   value: string,

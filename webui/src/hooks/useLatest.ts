@@ -1,8 +1,8 @@
 import { useState } from "react";
 
 /**
- * The newest data of a query whose question moves on with the time. What was loaded last stays where the next answer fails:
- * TanStack Query keeps the data of the question before only while the next one is on its way.
+ * Returns the newest data of a query whose key changes over time. The last loaded data stays if the next answer fails:
+ * TanStack Query keeps the data of the previous key only while the next one is loading.
  */
 export function useLatest<T>(data: T | undefined): T | undefined {
   const [kept, setKept] = useState(data);

@@ -24,10 +24,10 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The master's time in milliseconds, in whole seconds; one timer for the whole page. */
+/** Returns the master's time in milliseconds, in whole seconds. The page has one timer. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => {
-    // Nothing has counted since the last listener went, or ever: what was shown then is long past.
+    // Nothing has updated the time since the last listener was removed.
     if (timer === null) look();
     return shown;
   });

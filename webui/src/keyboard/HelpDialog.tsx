@@ -5,7 +5,7 @@ import { Actions } from "./actions";
 import { KeyCaps } from "./KeyCaps";
 import styles from "./HelpDialog.module.css";
 
-/** Everything that can be done by keys on this page, by groups. */
+/** All keyboard actions of this page, by groups. */
 export function HelpDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
   const registry = useContext(Actions);
   const actions = useSyncExternalStore(registry.subscribe, registry.all);

@@ -1,22 +1,22 @@
 import { createContext, useContext, useLayoutEffect, useRef } from "react";
 
-/** Something a person can do here and now: by its keys, from the palette, and listed in the help. */
+/** An action that is available now: by its keys, in the palette and in the help. */
 export interface Action {
   id: string;
   title: string;
   /** Keys as typed: `p`, `g e`, `Shift+X`, `/`, `Mod+K` (Ctrl or ⌘). */
   keys?: string | undefined;
   group: string;
-  /** Why it cannot be done now; shown, not hidden. */
+  /** Reason why the action is disabled. The action stays listed. */
   disabled?: string | undefined;
-  /** Only by its keys: `j` and `k` are no lines of a palette. */
+  /** Available only by its keys: `j` and `k` are not listed in the palette. */
   hidden?: boolean | undefined;
   run: () => void;
 }
 
 type Listener = () => void;
 
-/** All actions of what is on the screen; the newest registered wins a key. */
+/** All actions of the displayed components. The newest registered one wins a key. */
 export class ActionRegistry {
   private readonly sets = new Map<symbol, readonly Action[]>();
   private readonly listeners = new Set<Listener>();
@@ -57,8 +57,8 @@ export class ActionRegistry {
 export const Actions = createContext<ActionRegistry>(new ActionRegistry());
 
 /**
- * Offers these while the component is on the screen, from its first moment: a key must not reach what was there before.
- * Give them anew at each drawing; the newest closure runs.
+ * Offers these actions while the component is mounted, from its first render on: a key must not reach an earlier
+ * component. Pass them at each render; the newest closure runs.
  */
 export function useActions(actions: readonly Action[]): void {
   const registry = useContext(Actions);

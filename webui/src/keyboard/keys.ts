@@ -1,4 +1,4 @@
-/** What was pressed, spelled as actions spell it; empty for a modifier alone. */
+/** Returns the pressed key as actions spell it; empty for a modifier alone. */
 export function spell(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey">): string {
   const { key } = event;
   if (key === "Control" || key === "Meta" || key === "Alt" || key === "Shift") return "";
@@ -6,13 +6,13 @@ export function spell(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" |
   const parts: string[] = [];
   if (event.ctrlKey || event.metaKey) parts.push("Mod");
   if (event.altKey) parts.push("Alt");
-  // A shifted sign is its own key: `?` is not `Shift+/`.
+  // A shifted sign is its own key: `?`, not `Shift+/`.
   if (event.shiftKey && (!single || /[a-z]/i.test(key))) parts.push("Shift");
   parts.push(single && parts.length > 0 ? key.toUpperCase() : single ? key : key);
   return parts.join("+");
 }
 
-/** Whether keys go into what has the focus. */
+/** Returns true if the focused element accepts typed text. */
 export function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable) return true;
@@ -21,7 +21,7 @@ export function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
-/** Keys with a meaning of the focused thing's own: Enter and Space on a button press the button. */
+/** Returns true for keys that the focused element handles: Enter and Space press a focused button. */
 export function belongsToFocus(keys: string, target: EventTarget | null): boolean {
   if (keys !== "Enter" && keys !== " ") return false;
   return (

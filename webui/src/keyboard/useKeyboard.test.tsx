@@ -32,7 +32,7 @@ function offered(...sets: Action[][]) {
 }
 
 describe("keys", () => {
-  it("one after the other are one action, and stand for themselves again after a second", async () => {
+  it("in sequence are one action, and are single keys again after a second", async () => {
     stopClock();
     const [go, alone] = [vi.fn(), vi.fn()];
     offered([action("g e", go), action("e", alone)]);
@@ -44,7 +44,7 @@ describe("keys", () => {
     expect([go, alone].map((each) => each.mock.calls.length)).toEqual([1, 1]);
   });
 
-  it("go into a field that has the focus and do nothing else; Escape leaves it", async () => {
+  it("go only into the focused field; Escape leaves it", async () => {
     const [pause, back] = [vi.fn(), vi.fn()];
     offered([action("p", pause), action("Escape", back)]);
     await user.click(screen.getByLabelText("Field"));
@@ -56,7 +56,7 @@ describe("keys", () => {
     expect([pause, back].map((each) => each.mock.calls.length)).toEqual([1, 1]);
   });
 
-  it("of a button that has the focus are the button's", async () => {
+  it("that press a focused button are left to the button", async () => {
     const open = vi.fn();
     offered([action("Enter", open)]);
     screen.getByRole("button", { name: "Button" }).focus();
@@ -64,7 +64,7 @@ describe("keys", () => {
     expect(open).not.toHaveBeenCalled();
   });
 
-  it("under a dialog do nothing; the dialog lists them by groups", async () => {
+  it("have no effect on the page under a dialog, which lists them by groups", async () => {
     const [pause, close] = [vi.fn(), vi.fn()];
     drawn(
       <>
@@ -90,7 +90,7 @@ describe("keys", () => {
     expect(close).toHaveBeenCalled();
   });
 
-  it("are those of what was drawn last, run what it was drawn with last, and are free when it goes", async () => {
+  it("belong to the component rendered last, run its newest closure, and are released when it unmounts", async () => {
     const [below, above] = [vi.fn(), vi.fn()];
     function Page() {
       const [value, setValue] = useState(1);
@@ -113,7 +113,7 @@ describe("keys", () => {
     expect(below.mock.calls).toEqual([[3]]);
   });
 
-  it("of something disabled do nothing, also where something below would have them", async () => {
+  it("of a disabled action have no effect, also if an earlier component uses them", async () => {
     const [below, above] = [vi.fn(), vi.fn()];
     offered([action("p", below)], [action("p", above, { group: "Above", disabled: "it has ended" })]);
     await user.keyboard("p");

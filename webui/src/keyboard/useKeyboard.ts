@@ -15,8 +15,8 @@ export function useKeyboard(): void {
       const pressed = spell(event);
       if (!pressed) return;
       if (isTyping(event.target) && !pressed.startsWith("Mod+")) {
-        // Out of the field, and no further: "back to the list" would throw away what was typed, and so would the browser,
-        // which empties a field of search.
+        // Escape leaves the field and nothing more. "Back to the list" would discard the typed text, and so would the
+        // browser, which clears a search field.
         if (pressed === "Escape" && !inDialog()) {
           event.preventDefault();
           (event.target as HTMLElement).blur();

@@ -31,10 +31,10 @@ async function live() {
   return { master, streams, asked, before: asked() };
 }
 
-describe("a page beside its stream", () => {
+describe("a page with its stream", () => {
   beforeEach(() => stopClock());
 
-  it("shows what the master says as soon as it says that something changed", async () => {
+  it("refetches as soon as the master reports a change", async () => {
     const { master, streams, asked, before } = await live();
     master.answers[STATUS] = statusOf({ text: "running" });
     act(() => streams.newest().change({ kind: "experiment", id: "7" }));
@@ -47,14 +47,14 @@ describe("a page beside its stream", () => {
     ["figures of it", { kind: "metrics", id: "7" }],
     ["another experiment", { kind: "experiment", id: "70" }],
     ["what nobody knows", { kind: "weather", id: "7" }],
-  ])("does not ask again for %s", async (_, change) => {
+  ])("does not refetch for %s", async (_, change) => {
     const { streams, asked, before } = await live();
     act(() => streams.newest().change(change));
     await pass(20_000);
     expect(asked()).toBe(before);
   });
 
-  it("asks a few times for many changes at once, and has the last of them", async () => {
+  it("refetches a few times for many changes at once, and gets the last of them", async () => {
     const { master, streams, asked, before } = await live();
     for (let count = 0; count < 50; count += 1) {
       master.answers[STATUS] = statusOf({ text: `step ${count}` });
@@ -66,7 +66,7 @@ describe("a page beside its stream", () => {
     expect(screen.getByText("step 49")).toBeVisible();
   });
 
-  it("asks again for what it learnt before it could hear of changes", async () => {
+  it("refetches data that was loaded before the stream was open", async () => {
     const master = fakeMaster({ [STATUS]: statusOf({ text: "queued" }) });
     const streams = fakeStreams();
     drawn(
@@ -83,7 +83,7 @@ describe("a page beside its stream", () => {
     expect(screen.getByText("running")).toBeVisible();
   });
 
-  it("says that the session is over when the master does, and does not come back by itself", async () => {
+  it("reports the end of the session when the master does, and does not reconnect by itself", async () => {
     const { streams } = await live();
     const told = vi.fn();
     const leave = sessionEnded.listen(told);

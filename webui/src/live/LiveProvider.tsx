@@ -12,7 +12,10 @@ import { Throttle } from "./throttle";
 
 const Live = createContext<LiveStream | null>(null);
 
-/** Holds the stream of a signed-in page and turns its changes into queries that are asked again; rests while nobody is signed in. */
+/**
+ * Opens the stream of a signed-in page and refetches the queries that its changes make stale. Closed while nobody is
+ * signed in.
+ */
 export function LiveProvider({ children, signedIn = true }: { children: ReactNode; signedIn?: boolean }) {
   const queries = useQueryClient();
   const throttle = useMemo(() => new Throttle(), []);
@@ -27,17 +30,17 @@ export function LiveProvider({ children, signedIn = true }: { children: ReactNod
               throttle.run(stale.key.join("/"), stale.every, () => void renew(queries, stale));
         },
         onGap: () => void queries.invalidateQueries({ refetchType: asking() }),
-        // Queries that failed during the outage are not retried by anything else.
+        // No other mechanism retries queries that failed during the outage.
         onOpen: () => document.hidden || void queries.refetchQueries({ type: "active", predicate: hasFailed }),
         onSignedOut: () => sessionEnded.tell(),
-        // Whose session ended while it was being opened is told so by any other answer.
+        // The browser hides the reason of a failed stream; this request reports an ended session.
         onLost: () => void api.GET("/detent/session").catch(() => undefined),
       }),
     [queries, throttle, rows],
   );
   useEffect(() => {
     if (!signedIn) return undefined;
-    // The first look comes first: the stream goes on from where that was, whenever it starts.
+    // The first render has priority. The stream continues from the page's event, whenever it starts.
     const forget = whenIdle(stream.start);
     const onSight = () => {
       if (document.hidden) return;
@@ -75,7 +78,7 @@ function hasFailed({ state }: Query): boolean {
   );
 }
 
-/** A tab behind others only remembers what is stale: it is asked for when somebody looks. */
+/** A hidden tab only marks queries as stale. They are refetched when it becomes visible. */
 function asking(): "active" | "none" {
   return document.hidden ? "none" : "active";
 }

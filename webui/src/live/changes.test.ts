@@ -4,8 +4,8 @@ import { staleBy } from "./changes";
 import { clockDifference, heardTime, serverNow } from "./serverClock";
 import { Throttle } from "./throttle";
 
-describe("what a change makes stale", () => {
-  it("of an experiment is all of it, at once, and what depends on all experiments", () => {
+describe("the queries that a change makes stale", () => {
+  it("for an experiment are all of its own at once, and those that depend on all experiments", () => {
     const [own, ...lists] = staleBy({ kind: "experiment", id: 7 });
     expect(own!.key).toEqual(["experiment", "7"]);
     expect(own!.every).toBeLessThanOrEqual(200);
@@ -13,18 +13,18 @@ describe("what a change makes stale", () => {
     for (const { every } of lists) expect(every).toBeLessThanOrEqual(1_000);
   });
 
-  it("of figures is not the state", () => {
+  it("for metrics exclude the state", () => {
     expect(staleBy({ kind: "metrics", id: "7" }).map(({ key }) => key[0])).not.toContain("experiment");
   });
 
-  it("of a kind that nobody knows is nothing", () => expect(staleBy({ kind: "weather", id: "" })).toEqual([]));
+  it("for an unknown kind are none", () => expect(staleBy({ kind: "weather", id: "" })).toEqual([]));
 });
 
 describe("a throttle", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("works at once, and once more for all that came meanwhile", () => {
+  it("runs at once, and once more for all calls that follow within the interval", () => {
     const throttle = new Throttle();
     const work = vi.fn();
     for (let count = 0; count < 5; count += 1) throttle.run("a", 1000, work);
@@ -35,7 +35,7 @@ describe("a throttle", () => {
     expect(work).toHaveBeenCalledTimes(2);
   });
 
-  it("keeps names apart, and forgets what waits when it is stopped", () => {
+  it("keeps names apart, and drops pending calls when it is stopped", () => {
     const throttle = new Throttle();
     const work = vi.fn();
     throttle.run("a", 1000, work);
@@ -48,7 +48,7 @@ describe("a throttle", () => {
 });
 
 describe("the master's clock", () => {
-  it("is what times are told by, however wrong this machine's is", () => {
+  it("determines displayed durations, however wrong this machine's clock is", () => {
     heardTime(1_000_000, 4_600_000);
     expect(serverNow(4_601_000)).toBe(1_001_000);
     expect(clockDifference()).toBe(-3_600_000);

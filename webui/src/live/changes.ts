@@ -1,32 +1,36 @@
 import type { QueryKey } from "@tanstack/react-query";
 
-/** One thing that changed, as the stream names it. */
+/** A change in the terms of the stream. */
 export interface Change {
   kind: string;
   id: string | number;
 }
 
-/** A set of queries to ask again, and the least time between two times, in milliseconds. */
+/** Queries to refetch, and the minimum interval in milliseconds. */
 export interface Stale {
   key: QueryKey;
-  /** Of these, what is asked for before all others: the state that a person waits to see. */
+  /** Queries of these that are refetched first: the state that a user waits for. */
   first?: QueryKey;
   every: number;
 }
 
 const STATES = 150;
 const FIGURES = 2_000;
-/** Rows are asked for by `RowUpdates`. These are what a list is grouped by, what is selected, what can be done to it, and the names in a dialog. */
+/**
+ * `RowUpdates` refetches rows. These are the groups of a list, its selection, its allowed actions, and the names in a
+ * dialog.
+ */
 const LISTS: Stale[] = ["groups", "ids", "allowed", "names"].map((part) => ({
   key: ["experiments", part],
   every: 1_000,
 }));
-/** A first report of a new name may come at any time, and hardly ever does. */
+/** The first report of a new name may arrive at any time, but is rare. */
 const NAMES = 10_000;
 
 /**
- * What a change makes stale. Keys start with the kind of thing and its id, so that one page asks again for what it
- * shows and for nothing else. Figures of a running trial come many times a second and are asked for less often.
+ * Returns the queries that a change makes stale. Keys start with the kind of object and its id, so that a page
+ * refetches only the data that it shows. Metrics of a running trial change many times a second and are refetched less
+ * often.
  */
 export function staleBy(change: Change): Stale[] {
   const id = String(change.id);
@@ -52,7 +56,7 @@ export function staleBy(change: Change): Stale[] {
         { key: ["experiments"], every: STATES },
       ];
     default:
-      // A newer master may tell of kinds that this page has never heard of.
+      // A newer master may send kinds that this page does not know.
       return [];
   }
 }

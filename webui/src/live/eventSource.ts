@@ -1,10 +1,10 @@
 import { masterUrl } from "@/app/base";
-import type { Told, Wish } from "./sharedStream";
+import type { StreamMessage, WorkerRequest } from "./sharedStream";
 import type { Source } from "./stream";
 
 let isShared = typeof SharedWorker !== "undefined";
 
-/** The stream, held for all pages of this browser by a worker where there are such, else by this page alone. */
+/** Opens the stream: shared by all pages of this browser in a worker if that is supported, else for this page alone. */
 export function openEventSource(after: string, renew: boolean): Source {
   const url = new URL(masterUrl("/detent/stream"), location.href).href;
   if (isShared) return new SharedSource(url, after, renew);
@@ -19,14 +19,14 @@ class SharedSource implements Source {
     const worker = new SharedWorker(new URL("./sharedStream.worker.ts", import.meta.url), { type: "module" });
     this.port = worker.port;
     worker.onerror = () => {
-      // A worker of an older build is gone with it; the next try is a stream of this page's own.
+      // The worker of an older build no longer exists. The next attempt opens a stream for this page alone.
       isShared = false;
       this.listeners.get("error")?.(new MessageEvent("error"));
     };
-    this.port.onmessage = ({ data }: MessageEvent<Told>) =>
+    this.port.onmessage = ({ data }: MessageEvent<StreamMessage>) =>
       this.listeners.get(data.type)?.(new MessageEvent(data.type, { data: data.data, lastEventId: data.lastEventId }));
     this.say({ kind: "start", url, after, renew });
-    // The worker is not told when a page goes.
+    // The worker does not notice when a page is closed.
     addEventListener("pagehide", this.close);
   }
 
@@ -40,7 +40,7 @@ class SharedSource implements Source {
     this.port.close();
   };
 
-  private say(wish: Wish): void {
+  private say(wish: WorkerRequest): void {
     this.port.postMessage(wish);
   }
 }

@@ -38,7 +38,7 @@ async function list(query = "") {
       await pass(ms);
     },
     set: (next: Row[]) => (rows = next),
-    /** The ids that were asked for since; null where the whole list was. */
+    /** Returns the ids that were requested since the last call; null for the whole list. */
     asked: () =>
       master
         .of(SEARCH)
@@ -53,7 +53,7 @@ const renamed = (id: number, more: Partial<Row> = {}) =>
 describe("an open list", () => {
   beforeEach(() => stopClock());
 
-  it("asks for the row whose state changed, at once, and shows it", async () => {
+  it("requests the row whose state changed at once, and shows it", async () => {
     const { change, set, asked } = await list();
     set(renamed(5));
     await change("experiment", [5]);
@@ -61,20 +61,20 @@ describe("an open list", () => {
     expect(screen.getByText("renamed")).toBeVisible();
   });
 
-  it("asks for the rows whose figures changed, at most every two seconds", async () => {
+  it("requests the rows whose metrics changed at most every two seconds", async () => {
     const { change, asked } = await list();
     for (let count = 0; count < 60; count += 1) await change("metrics", [4, 5], 94);
     expect(asked().length).toBeLessThanOrEqual(3);
     expect(new Set(asked().map(String))).toEqual(new Set(["4,5"]));
   });
 
-  it("asks nothing for figures of rows that it does not show", async () => {
+  it("requests nothing for metrics of rows that it does not show", async () => {
     const { change, asked } = await list();
     await change("metrics", [77]);
     expect(asked()).toEqual([]);
   });
 
-  it("asks for all of it where an experiment is new, or one does not match any more", async () => {
+  it("requests the whole list if an experiment is new, or one no longer matches", async () => {
     const { change, set, asked } = await list();
     set([rowOf(10, { name: "the tenth" }), ...ROWS]);
     await change("experiment", [10]);
@@ -89,13 +89,13 @@ describe("an open list", () => {
     ["metrics", "&sort=searcherMetricsVal"],
     ["metrics", `&q=${encodeURIComponent("loss < 1")}`],
     ["experiment", "&sort=state"],
-  ])("asks for all of it where a change of %s may put rows elsewhere: %s", async (kind, query) => {
+  ])("requests the whole list if a change of %s may move rows: %s", async (kind, query) => {
     const { change, asked } = await list(query);
     await change(kind, [5]);
     expect(asked()).toEqual([null]);
   });
 
-  it("asks nothing while nobody sees it, and for what it missed when somebody does", async () => {
+  it("requests nothing while it is hidden, and the missed changes when it becomes visible", async () => {
     const { change, set, asked } = await list();
     const hidden = vi.spyOn(document, "hidden", "get").mockReturnValue(true);
     set(renamed(5));

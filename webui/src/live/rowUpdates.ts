@@ -7,23 +7,23 @@ const ROWS = ["experiments", "rows"] as const;
 const STATES_MS = 150;
 const FIGURES_MS = 3_000;
 const WHOLE_MS = 1_000;
-/** The master answers so many rows at once. */
+/** Maximum number of rows in one answer of the master. */
 const MAX_IDS = 500;
 
 type Kind = "state" | "figures";
 type RowsKey = readonly [...typeof ROWS, Finding, readonly string[], number];
 
-/** Columns whose values never change, and those that reports do not change. A list in another order is asked for anew. */
+/** Columns whose values never change, or that reports do not change. A list in another order is requested again. */
 const FIXED = ["id", "startTime", "user", "searcherType", "searcherMetric", "forkedFrom", "resourcePool"];
 const STEADY: Record<Kind, ReadonlySet<string>> = {
   state: new Set(FIXED),
   figures: new Set([...FIXED, "name", "description", "tags", "state", "endTime", "archived"]),
 };
 
-/** Asks again for the rows that changed, and for a whole list only where other rows may be in it or in another order. */
+/** Refetches the rows that changed, and a whole list only if its members or their order may have changed. */
 export class RowUpdates {
   private readonly changed: Record<Kind, Set<number>> = { state: new Set(), figures: new Set() };
-  /** One question at a time, so that an older answer never replaces a newer one. */
+  /** One request at a time, so that an older answer never replaces a newer one. */
   private work: Promise<void> = Promise.resolve();
 
   constructor(
@@ -91,10 +91,10 @@ function merged(answer: RowsAnswer | undefined, rows: ReadonlyMap<number, Row>):
   return { ...answer, experiments: answer.experiments.map((row) => rows.get(row.id) ?? row) };
 }
 
-/** True if such a change may put a row elsewhere without taking it out of the list. */
+/** Returns true if such a change may move a row without removing it from the list. */
 function mayMove(kind: Kind, finding: Finding): boolean {
   const sorted = finding.sort ? finding.sort.split(",").map((part) => part.slice(0, part.lastIndexOf("="))) : [];
-  // A row that is not shown yet may begin to match by its figures.
+  // A row that is not shown yet may begin to match by its metrics.
   const columns = kind === "figures" ? [...sorted, ...filterColumns(finding)] : sorted;
   return columns.some((column) => !STEADY[kind].has(column));
 }

@@ -1,7 +1,7 @@
-/** The master's clock as seen from here: this machine's may be an hour off, durations must not be. */
+/** Difference to the master's clock. This machine's clock may be an hour off, but durations must be right. */
 let ahead = 0;
 
-/** `now` of an answer that has just come, in milliseconds. */
+/** Stores the master's time, from `now` of an answer that has just arrived, in milliseconds. */
 export function heardTime(serverMillis: number, localMillis: number = Date.now()): void {
   if (Number.isFinite(serverMillis)) ahead = serverMillis - localMillis;
 }
@@ -10,7 +10,7 @@ export function serverNow(localMillis: number = Date.now()): number {
   return localMillis + ahead;
 }
 
-/** By how much this machine's clock differs, in milliseconds. */
+/** Returns the difference of this machine's clock in milliseconds. */
 export function clockDifference(): number {
   return ahead;
 }

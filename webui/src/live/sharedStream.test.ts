@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SharedStream, type Told } from "./sharedStream";
+import { SharedStream, type StreamMessage } from "./sharedStream";
 import type { Source } from "./stream";
 
 class Fake implements Source {
@@ -39,8 +39,8 @@ function made() {
     () => now,
   );
   const join = (after: string, renew = false) => {
-    const told: Told[] = [];
-    const page = (each: Told) => told.push(each);
+    const told: StreamMessage[] = [];
+    const page = (each: StreamMessage) => told.push(each);
     shared.start(page, "/detent/stream", after, renew);
     return {
       told,
@@ -54,7 +54,7 @@ function made() {
 }
 
 describe("one stream for all pages", () => {
-  it("opens one, and tells everybody everything", () => {
+  it("opens one connection, and sends every event to every page", () => {
     const { opened, join, newest } = made();
     const first = join("9-3");
     const second = join("9-3");
@@ -67,7 +67,7 @@ describe("one stream for all pages", () => {
     }
   });
 
-  it("tells a page that joins later what it has missed, by the clock of now", () => {
+  it("sends a page that joins later the events that it missed, with the present time", () => {
     const { join, newest, pass } = made();
     join("9-3");
     newest().hello("9-3", true);
@@ -79,7 +79,7 @@ describe("one stream for all pages", () => {
     expect(join("9-9").ids()).toEqual([]);
   });
 
-  it("never says that nothing was missed where that is not known", () => {
+  it("never reports that nothing was missed if that is not known", () => {
     const { join, newest } = made();
     join("9-3");
     newest().hello("9-3", true);
@@ -91,7 +91,7 @@ describe("one stream for all pages", () => {
     expect(kept.ids()).toHaveLength(399);
   });
 
-  it("tells of a loss, goes on where one asks for it, and keeps nothing from before a gap", () => {
+  it("reports a loss, continues when a page requests it, and keeps no event from before a gap", () => {
     const { opened, join, newest } = made();
     const page = join("9-3");
     newest().hello("9-3", true);
@@ -108,7 +108,7 @@ describe("one stream for all pages", () => {
     expect(join("9-4").hello().resumed).toBe(false);
   });
 
-  it("goes on from a newer page's place without keeping what it never heard", () => {
+  it("continues from a newer page's place without keeping events that it never received", () => {
     const { join, newest } = made();
     join("9-3");
     newest().hello("9-3", true);
@@ -119,7 +119,7 @@ describe("one stream for all pages", () => {
     expect(join("9-20").hello().resumed).toBe(true);
   });
 
-  it("opens anew where the connection may be dead, once for all of them", () => {
+  it("reconnects if the connection may be dead, once for all pages", () => {
     const { opened, join, newest } = made();
     const page = join("9-3");
     newest().hello("9-3", true);
@@ -131,7 +131,7 @@ describe("one stream for all pages", () => {
     expect(page.told.filter(({ type }) => type === "hello")).toHaveLength(2);
   });
 
-  it("closes when the last page has gone", () => {
+  it("closes when the last page has left", () => {
     const { shared, opened, join } = made();
     const first = join("");
     const second = join("");

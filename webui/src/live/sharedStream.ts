@@ -1,16 +1,16 @@
 import type { Source } from "./stream";
 
-/** To the worker that holds the stream. */
-export type Wish = { kind: "start"; url: string; after: string; renew: boolean } | { kind: "stop" };
+/** A message from a page to the worker that holds the stream. */
+export type WorkerRequest = { kind: "start"; url: string; after: string; renew: boolean } | { kind: "stop" };
 
-/** From it: an event of the stream, as EventSource would have told it. */
-export interface Told {
+/** A message from the worker to a page: an event of the stream, as EventSource would deliver it. */
+export interface StreamMessage {
   type: string;
   data: string;
   lastEventId: string;
 }
 
-export type Tell = (told: Told) => void;
+export type Tell = (told: StreamMessage) => void;
 
 interface Place {
   epoch: string;
@@ -20,17 +20,18 @@ interface Place {
 const KEPT = 500;
 
 /**
- * One stream for all pages of a browser: over HTTP/1.1 it opens six connections to a master and no more, so the seventh
- * page with a stream of its own would wait for ever. Whoever joins goes on where it says it was, as at the master.
+ * One stream for all pages of a browser. Over HTTP/1.1 a browser opens at most six connections to a master, so the
+ * seventh page with a stream of its own would wait forever. A page that joins continues after its last event, as with
+ * the master.
  */
 export class SharedStream {
   private source: Source | null = null;
   private hello: { fields: Record<string, unknown>; heard: number } | null = null;
   private place: Place | null = null;
-  /** Events after this number are all in `recent`. */
+  /** All events after this number are in `recent`. */
   private floor = 0;
-  private recent: { number: number; told: Told }[] = [];
-  /** Each page, and the event after which it goes on until it is greeted. */
+  private recent: { number: number; told: StreamMessage }[] = [];
+  /** Each page with the event after which it continues, until it receives its hello. */
   private readonly pages = new Map<Tell, string>();
 
   constructor(
@@ -38,7 +39,7 @@ export class SharedStream {
     private readonly now: () => number = () => Date.now(),
   ) {}
 
-  /** `renew`: the connection may be dead without knowing it. */
+  /** Adds a page. `renew`: the connection may be dead without an error. */
   start(page: Tell, url: string, after: string, renew: boolean): void {
     this.pages.set(page, after);
     if (renew && this.hello) this.disconnect();
@@ -112,8 +113,8 @@ export class SharedStream {
     this.pages.set(page, newest);
   }
 
-  /** Nothing more comes from this one; pages that want to go on say so. */
-  private end(told: Told): void {
+  /** Ends the connection. Pages that want to continue call `start` again. */
+  private end(told: StreamMessage): void {
     this.disconnect();
     const pages = [...this.pages.keys()];
     this.pages.clear();

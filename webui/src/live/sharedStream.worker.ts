@@ -1,6 +1,6 @@
-import { SharedStream, type Told, type Wish } from "./sharedStream";
+import { SharedStream, type StreamMessage, type WorkerRequest } from "./sharedStream";
 
-/** One for all pages of a browser on this master. */
+/** The global scope of the worker, one for all pages of this browser on this master. */
 interface SharedScope {
   onconnect: ((event: MessageEvent) => void) | null;
 }
@@ -11,8 +11,8 @@ const shared = new SharedStream(
 
 (self as unknown as SharedScope).onconnect = (event) => {
   const port = event.ports[0]!;
-  const tell = (told: Told) => port.postMessage(told);
-  port.onmessage = ({ data }: MessageEvent<Wish>) => {
+  const tell = (told: StreamMessage) => port.postMessage(told);
+  port.onmessage = ({ data }: MessageEvent<WorkerRequest>) => {
     if (data.kind === "start") shared.start(tell, data.url, data.after, data.renew);
     else shared.stop(tell);
   };

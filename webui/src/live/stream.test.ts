@@ -44,7 +44,7 @@ describe("the stream", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it("hands on what changed", () => {
+  it("delivers changes", () => {
     const { newest, onChanges, stream } = made();
     newest().say("hello", hello);
     newest().say("change", { changes: [{ kind: "experiment", id: "7" }] }, "1-5");
@@ -52,7 +52,7 @@ describe("the stream", () => {
     expect(onChanges).toHaveBeenCalledWith([{ kind: "experiment", id: "7" }]);
   });
 
-  it("says that it is lost, tries again from the last event, and has nothing asked again where it caught up", () => {
+  it("reports its loss, continues from the last event, and triggers no refetch if it missed nothing", () => {
     const { newest, opened, onGap, stream } = made();
     newest().say("hello", hello, "1-0");
     onGap.mockClear();
@@ -67,7 +67,7 @@ describe("the stream", () => {
     expect(onGap).not.toHaveBeenCalled();
   });
 
-  it("takes everything for stale that was learnt before it began, and after a gap", () => {
+  it("marks everything as stale that was loaded before it began, and after a gap", () => {
     const { newest, onGap } = made();
     newest().say("hello", hello);
     expect(onGap).toHaveBeenCalledTimes(1);
@@ -77,7 +77,7 @@ describe("the stream", () => {
     expect(onGap).toHaveBeenCalledTimes(2);
   });
 
-  it("waits longer each time, and at most ten seconds", () => {
+  it("waits longer before each attempt, at most ten seconds", () => {
     const { newest, opened } = made();
     for (let round = 0; round < 12; round += 1) {
       newest().say("error", "");
@@ -86,7 +86,7 @@ describe("the stream", () => {
     expect(opened).toHaveLength(13);
   });
 
-  it("ends at sign-out and does not come back by itself", () => {
+  it("ends at sign-out and does not reconnect by itself", () => {
     const { newest, opened, stream, onSignedOut } = made();
     newest().say("hello", hello);
     newest().say("bye", { reason: "signed-out" });
@@ -96,7 +96,7 @@ describe("the stream", () => {
     expect(opened).toHaveLength(1);
   });
 
-  it("survives words that it does not understand", () => {
+  it("ignores messages that it does not understand", () => {
     const { newest, onChanges } = made();
     newest().say("hello", "not json");
     newest().say("change", "[]");

@@ -6,44 +6,44 @@ export type Connection = "connecting" | "live" | "lost" | "signed-out";
 
 export interface StreamState {
   connection: Connection;
-  /** When it was lost, in this machine's milliseconds. */
+  /** Time of the loss, in this machine's milliseconds. */
   since: number | null;
-  /** The master serves another build of the page than this one. */
+  /** True if the master serves another build of the page. */
   outdated: boolean;
 }
 
 export interface StreamHandlers {
   onChanges: (changes: Change[]) => void;
-  /** What happened meanwhile is not known: everything shown may be stale. */
+  /** Called if events may have been missed: everything shown may be stale. */
   onGap: () => void;
   /** Called when the stream is connected or reconnected. */
   onOpen: () => void;
-  /** The master closed it since its session is over. */
+  /** Called when the master closed the stream because its session has ended. */
   onSignedOut: () => void;
-  /** It ended, or could not be opened; a browser does not tell why. */
+  /** Called when the stream ended or could not be opened. A browser does not report the reason. */
   onLost: () => void;
 }
 
-/** What EventSource gives us; tests bring their own. */
+/** The part of EventSource that is used. Tests replace it. */
 export interface Source {
   addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void;
   close(): void;
 }
 
-/** `renew`: what is there already may be dead without knowing it. */
+/** Opens a source. `renew`: an existing one may be dead without an error. */
 export type OpenSource = (lastEventId: string, renew: boolean) => Source;
 
 const FIRST_WAIT = 500;
 const MAX_WAIT = 10_000;
 
-/** The one connection over which the master says what changed; kept up, caught up, and honest about being lost. */
+/** The connection over which the master reports changes. It reconnects, catches up, and reports its loss. */
 export class LiveStream {
   private state: StreamState = { connection: "connecting", since: null, outdated: false };
   private readonly listeners = new Set<() => void>();
   private source: Source | null = null;
   private retry: ReturnType<typeof setTimeout> | null = null;
   private wait = FIRST_WAIT;
-  /** Where the stream goes on. */
+  /** The event after which the stream continues. */
   private lastEventId: string;
 
   constructor(
@@ -56,7 +56,7 @@ export class LiveStream {
 
   start = (): void => this.connect(false);
 
-  /** A laptop that wakes up has a dead connection and does not know it yet. */
+  /** A laptop that wakes up has a dead connection without an error. */
   renew = (): void => this.connect(true);
 
   private connect(renew: boolean): void {
@@ -95,7 +95,7 @@ export class LiveStream {
     if (typeof hello.now === "string") heardTime(Date.parse(hello.now));
     const build = typeof hello.build === "string" ? hello.build : "";
     this.set({ connection: "live", since: null, outdated: pageBuild !== "" && build !== "" && build !== pageBuild });
-    // The first one too: what the page has asked for by now may have changed before it could hear of that.
+    // Also on the first hello: data that the page has loaded by now may have changed before the stream was open.
     if (hello.resumed !== true) this.handlers.onGap();
     this.handlers.onOpen();
   }

@@ -1,4 +1,4 @@
-/** Runs `work` for a name at once, and for what comes within `every` milliseconds once more at their end. */
+/** Runs `work` for a name at once, and once more after `every` milliseconds if it was called again meanwhile. */
 export class Throttle {
   private readonly last = new Map<string, number>();
   private readonly pending = new Map<string, ReturnType<typeof setTimeout>>();

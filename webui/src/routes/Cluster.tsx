@@ -11,7 +11,7 @@ import { Queue } from "./cluster/Queue";
 import { Usage } from "./cluster/Usage";
 import layout from "@/styles/layout.module.css";
 
-/** Machines and their slots now, who held them when, what waits and why. */
+/** The page of the cluster: machines and slots, their history, and the queue with its reasons. */
 export function Component() {
   usePageTitle("Cluster");
   const { data, error, refetch } = useQuery(overviewQuery);

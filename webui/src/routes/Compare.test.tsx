@@ -8,7 +8,10 @@ import { Component as Compare } from "./Compare";
 
 const RATES = [0.1, 0.3, 0.2];
 
-/** Experiments with a trial each, one for each rate; the address chooses the tab without curves, which need a canvas. */
+/**
+ * Renders a comparison of experiments with one trial each, one for each rate. The address selects the tab without
+ * curves, which need a canvas.
+ */
 function compare(at: string, rates = RATES) {
   const rows = rates.map((_, index) => rowOf(index + 1, { searcherMetric: "loss", smallerIsBetter: true }));
   const master = fakeMaster({
@@ -49,7 +52,7 @@ const table = async () => within(await screen.findByRole("region", { name: "Summ
 const lines = () =>
   [...document.querySelectorAll("tr[data-run]")].map((line) => [...line.children].map((cell) => cell.textContent));
 
-it("begins with a row for each run: its best and last figures, and the hyperparameters that differ", async () => {
+it("begins with a row for each run: its best and last values, and the hyperparameters that differ", async () => {
   compare("/?experiments=1,2,3&tab=hyperparameters");
   const summary = await table();
   await summary.findByRole("button", { name: "loss best" });
@@ -77,7 +80,7 @@ it("draws all rows of many runs", async () => {
   expect(lines().at(-1)!.slice(0, 4)).toEqual(["80 run 80", "8", "80", "0.79"]);
 });
 
-it("sorts the rows by a column, each with the colour of its lines as before", async () => {
+it("sorts the rows by a column, each with the same colour as before", async () => {
   compare("/?experiments=1,2,3&tab=hyperparameters");
   const summary = await table();
   const head = () => summary.getByRole("columnheader", { name: "rate" });
@@ -91,7 +94,7 @@ it("sorts the rows by a column, each with the colour of its lines as before", as
   expect(colors).toEqual([2, 3, 1].map((trialId) => strokeOf(trialId).color));
 });
 
-it("says which part of the metrics it shows, and lets the columns be chosen", async () => {
+it("shows which part of the metrics is displayed, and lets the columns be chosen", async () => {
   const { address } = compare("/?experiments=1,2&tab=hyperparameters&col=validation.loss");
   const summary = await table();
   await summary.findByRole("button", { name: "loss best" });
@@ -105,7 +108,7 @@ it("says which part of the metrics it shows, and lets the columns be chosen", as
   expect(screen.queryByText(/^Shows/)).toBeNull();
 });
 
-it("has its tab in the address", async () => {
+it("stores its tab in the address", async () => {
   const { address } = compare("/?experiments=1,2&tab=hyperparameters");
   expect(await screen.findByRole("button", { name: "Hyperparameters" })).toHaveAttribute("aria-pressed", "true");
   expect(screen.getByRole("region", { name: "Difference of hyperparameters" })).toBeInTheDocument();
@@ -113,7 +116,7 @@ it("has its tab in the address", async () => {
   expect(address()).toBe("/?experiments=1%2C2&tab=config");
 });
 
-it("adds a run that is found by its id or name, and takes one away", async () => {
+it("adds a run that is found by its id or name, and removes one", async () => {
   const { address } = compare("/?experiments=1,2&tab=hyperparameters");
   await table();
   await user.click(screen.getByRole("button", { name: "Add run" }));

@@ -21,7 +21,7 @@ import { useSummary } from "./compare/useSummary";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** Two to a hundred runs beside each other: curves, hyperparameters, configurations. */
+/** The page that compares two to a hundred runs: curves, hyperparameters, configurations. */
 export function Component() {
   usePageTitle("Compare");
   const [params, setParams] = useSearchParams();
@@ -116,7 +116,7 @@ function Board({ compared, drop }: { compared: readonly Compared[]; drop: (run: 
   const runs = useMemo(() => comparedRuns(compared), [compared]);
   const asked = useMemo(() => namingExperiments(compared), [compared]);
   const queries = useQueryClient();
-  // They are asked while the table is still being drawn.
+  // The queries start while the table is being rendered.
   for (const query of asked.map((id) => experimentMetricNamesQuery(id)))
     if (!queries.getQueryState(query.queryKey)) void queries.prefetchQuery(query);
   const { names, isPending } = useQueries({
@@ -173,7 +173,7 @@ function Configurations({ compared, drop }: { compared: readonly Compared[]; dro
   return <DifferenceTable runs={compared} values={values} drop={drop} what="the configuration" />;
 }
 
-/** The same list as before where no answer changed. */
+/** Returns the same list as before if no answer changed. */
 function dataOf<T>(results: readonly { data: T }[]): T[] {
   return results.map(({ data }) => data);
 }

@@ -18,7 +18,7 @@ const eventOf = (id: number, text: string): ListedEvent => ({
   text,
 });
 
-/** Pages of so many events, newest first. */
+/** Renders pages of `size` events, newest first. */
 async function events(all: ListedEvent[], size: number, at = "/events") {
   const master = fakeMaster({
     [EVENTS]: ({ query }: Asked) => {
@@ -41,7 +41,7 @@ const sentences = () =>
 describe("events", () => {
   beforeEach(() => stopClock());
 
-  it("are chosen by menus of people, kinds and targets", async () => {
+  it("are filtered by menus of people, kinds and targets", async () => {
     const { master, address } = await events(ALL, 10);
     fireEvent.change(screen.getByLabelText("Who"), { target: { value: "ana" } });
     fireEvent.change(screen.getByLabelText("What"), { target: { value: "reported" } });
@@ -52,12 +52,12 @@ describe("events", () => {
     expect([query.get("actor"), query.get("kind"), query.get("targetType")]).toEqual(["ana", "reported", "checkpoint"]);
   });
 
-  it("of an address keep a kind that no menu knows", async () => {
+  it("with a kind in the address that no menu lists keep that kind", async () => {
     await events(ALL, 10, "/events?kind=slot_3_disabled");
     expect(screen.getByLabelText("What")).toHaveValue("slot_3_disabled");
   });
 
-  it("are searched by the master, among all that it has", async () => {
+  it("are searched by the master, among all of its events", async () => {
     const { master } = await events(ALL, 10);
     expect(sentences()).toHaveLength(10);
     fireEvent.change(screen.getByLabelText("Find events"), { target: { value: "kim paused" } });
@@ -68,7 +68,7 @@ describe("events", () => {
     expect(master.of(EVENTS).map(({ query }) => query.get("search"))).toEqual([null, "kim paused"]);
   });
 
-  it("of a search come page after page while the master finds few", async () => {
+  it("of a search are fetched page after page while the master finds few", async () => {
     const { master } = await events(ALL, 10, "/events?text=step");
     await pass(100);
     await pass(100);

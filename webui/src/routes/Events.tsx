@@ -18,11 +18,11 @@ import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
 const PAUSE_MS = 300;
-/** Pages of a search that are fetched until there are enough events; older ones on demand. */
+/** Maximum number of pages of a search that are fetched for enough events. Older ones are fetched on demand. */
 const MAX_PAGES = 20;
 const ENOUGH = 50;
 
-/** Everything that happened, newest first. */
+/** The page of all events, newest first. */
 export function Component() {
   usePageTitle("Events");
   const [params, setParams] = useSearchParams();
@@ -54,7 +54,7 @@ export function Component() {
   );
   const events = data?.pages.flatMap((page) => page.events) ?? [];
   const pageCount = data?.pages.length ?? 0;
-  // The master answers with fewer events than a page holds after it has looked through many in vain.
+  // After searching many events without a match, the master returns fewer than a page holds.
   const goesOn =
     text.trim() !== "" &&
     hasNextPage &&

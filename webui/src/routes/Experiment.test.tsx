@@ -4,7 +4,7 @@ import { drawn, pass, stopClock } from "@/testing/drawn";
 import { fakeMaster, Refusal } from "@/testing/fakeMaster";
 import { experimentOf, statusOf } from "@/testing/samples";
 import { Component as Experiment } from "./Experiment";
-// Otherwise fetched when it is first shown, for which the stopped clock does not wait.
+// Otherwise it is fetched on its first render, for which the stopped clock does not wait.
 import "./experiment/Notes";
 
 const STATUS = "GET /detent/experiments/7/status";
@@ -27,7 +27,7 @@ const type = (value: string) => fireEvent.change(notes(), { target: { value } })
 describe("an experiment's page", () => {
   beforeEach(() => stopClock());
 
-  it("stays, with what is typed, while the master does not answer", async () => {
+  it("stays, with typed text, while the master does not answer", async () => {
     const { master, again } = await page();
     type("a long thought");
     master.answers[STATUS] = new Refusal(503, "busy");
@@ -36,14 +36,14 @@ describe("an experiment's page", () => {
     expect(notes()).toHaveValue("a long thought");
   });
 
-  it("says that the experiment is gone when it is", async () => {
+  it("reports that the experiment is missing after its deletion", async () => {
     const { master, again } = await page();
     master.answers[STATUS] = new Refusal(404, "no experiment 7");
     await again();
     expect(screen.getByText("Experiment 7 was not found")).toBeVisible();
   });
 
-  it("takes over notes that somebody else saved, and never over what is being typed here", async () => {
+  it("shows notes that another user saved, but never over text that is being typed", async () => {
     const { master, again } = await page();
     master.answers[DETAIL] = { experiment: experimentOf({ notes: "second" }) };
     await again();

@@ -12,7 +12,7 @@ import { NotFound } from "./NotFound";
 import { Overview } from "./experiment/Overview";
 import type { TabProps } from "./experiment/tabProps";
 
-/** By what stands in the address. */
+/** Tabs by the last segment of the address. */
 export const parts = new Map<string, Lazy<TabProps>>([
   ["trials", lazy(() => import("./experiment/Trials"))],
   ["metrics", lazy(() => import("./experiment/Metrics"))],
@@ -56,14 +56,14 @@ function ExperimentPage({ id }: { id: number }) {
       retry={() => void queries.refetchQueries({ queryKey: ["experiment", String(id)] })}
     />
   );
-  // What is known stays, with all that is typed into it; only an experiment that is gone takes its page along.
+  // Loaded data stays with all typed text. Only a deleted experiment removes its page.
   const isGone = failure instanceof Problem && failure.isMissing;
   if (failure && (isGone || !experiment || !status)) return <main>{failed}</main>;
   if (!experiment || !status) return <Loading what={`experiment ${id}`} />;
   const tab = { experiment };
   return (
     <main>
-      {/* Only the note on the connection speaks of a master that does not answer. */}
+      {/* Only the connection note reports a master that does not answer. */}
       {failure !== null && !isOutage(failure) && failed}
       <Header experiment={experiment} status={status} />
       <TabLinks

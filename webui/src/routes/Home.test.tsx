@@ -22,10 +22,10 @@ import {
 import { rowOf } from "@/testing/samples";
 import { Home } from "./Home";
 
-describe("what is done to what is selected", () => {
+describe("an action on the selection", () => {
   beforeEach(() => stopClock());
 
-  it("is sent with exactly these ids and their count", async () => {
+  it("is sent with exactly the selected ids and their count", async () => {
     const { master } = await home();
     select(8, 3, 5, 3);
     expect(screen.getByText("2 selected")).toBeVisible();
@@ -36,14 +36,14 @@ describe("what is done to what is selected", () => {
     expect(screen.getByText("Pausing 2 experiments")).toBeVisible();
   });
 
-  describe("is offered only where it can be done", () => {
+  describe("is offered only if it can be applied", () => {
     const offered = () =>
       within(screen.getByRole("toolbar", { name: "Selected experiments" }))
         .getAllByRole("button")
         .map((button) => button.textContent.trim())
         .filter((title) => /^(Pause|Activate|Kill|Compare|More)/.test(title));
 
-    it("to none of what has ended are Pause, Activate and Kill", async () => {
+    it("omits Pause, Activate and Kill for ended experiments", async () => {
       const { master } = await home();
       master.answers[ALLOWED] = { groups: [{ actions: ["archive", "delete", "fork", "continue"], ids: [8, 5] }] };
       select(8, 5);
@@ -58,7 +58,7 @@ describe("what is done to what is selected", () => {
       expect(offered()).toEqual(["More"]);
     });
 
-    it("with the number of those to which it can be done, and is sent to those alone", async () => {
+    it("shows the number of experiments to which it applies, and is sent for those alone", async () => {
       const { master } = await home();
       master.answers[verb("kill")] = allDone;
       master.answers[ALLOWED] = {
@@ -80,7 +80,7 @@ describe("what is done to what is selected", () => {
         ]);
     });
 
-    it("and all of it where the master cannot say", async () => {
+    it("is sent for all of them if the master cannot tell which", async () => {
       const { master } = await home();
       master.answers[ALLOWED] = new Refusal(404, "there is no such route");
       select(8, 5);
@@ -89,7 +89,7 @@ describe("what is done to what is selected", () => {
     });
   });
 
-  it("where the master refuses the count is said not to be done, and the selection stays", async () => {
+  it("is reported as failed if the master refuses the count, and the selection stays", async () => {
     const { master } = await home();
     master.answers[DELETE] = new Refusal(412, "2 experiments were expected, 1 is there");
     select(8, 5);
@@ -102,7 +102,7 @@ describe("what is done to what is selected", () => {
     expect(screen.queryByRole("button", { name: "Undo" })).toBeNull();
   });
 
-  it("when archived is brought back by Undo: those that were done and no others", async () => {
+  it("of archiving is reverted by Undo for exactly the archived experiments", async () => {
     const { master } = await home();
     master.answers[verb("archive")] = {
       results: [8, 5, 3].map((id) => ({
@@ -121,7 +121,7 @@ describe("what is done to what is selected", () => {
     ]);
   });
 
-  it("is deleted only when its words were typed", async () => {
+  it("of deletion is sent only after its phrase was typed", async () => {
     const { master } = await home();
     select(8, 5);
     await press("More");
@@ -141,7 +141,7 @@ describe("what is done to what is selected", () => {
     expect(screen.queryByText("2 selected")).toBeNull();
   });
 
-  it("is killed only after a second step, which names it", async () => {
+  it("of killing is sent only after a confirmation that names it", async () => {
     const { master } = await home();
     master.answers[verb("kill")] = allDone;
     select(8, 5);
@@ -156,14 +156,14 @@ describe("what is done to what is selected", () => {
     ]);
   });
 
-  it("may be all that match, which is a list of ids from then on", async () => {
+  it("may apply to all matches, which then become a list of ids", async () => {
     const { master } = await home("&q=loss");
     select(8);
     await press("Select all 9");
     expect(filterOf(master.of(IDS)[0]!).filterGroup.children).toMatchObject([
       { columnName: "name", operator: "contains", value: "loss" },
     ]);
-    // One more comes while the person reads "9 selected".
+    // Another experiment arrives while the user reads "9 selected".
     master.answers[IDS] = { ids: [10, 9, 8, 7, 6, 5, 4, 3, 2, 1], total: 10 };
     await press("Activate");
     expect(master.of(verb("activate"))[0]?.body).toEqual({
@@ -173,7 +173,7 @@ describe("what is done to what is selected", () => {
     });
   });
 
-  it("stays what it was where the ids cannot be had, which is said", async () => {
+  it("keeps the selection if the ids cannot be loaded, and reports that", async () => {
     const { master } = await home();
     master.answers[IDS] = new Refusal(503, "the master is busy");
     select(8);
@@ -190,7 +190,7 @@ describe("the filter", () => {
     await pass(300);
   };
 
-  it("that cannot be read says where, and the list stays", async () => {
+  it("that cannot be read shows the place of the error, and the list stays", async () => {
     const { master } = await home();
     const before = master.of(SEARCH).length;
     await type("hp.lr < ");
@@ -199,7 +199,7 @@ describe("the filter", () => {
     expect(master.of(SEARCH)).toHaveLength(before);
   });
 
-  it("that the master refuses says why, and the list stays", async () => {
+  it("that the master refuses shows the reason, and the list stays", async () => {
     const { master, address } = await home();
     master.answers[SEARCH] = (asked: Asked) =>
       filterOf(asked).filterGroup.children.length > 0 ? new Refusal(400, "no column hp.lrr; hp.lr?") : answer(ROWS);
@@ -209,7 +209,7 @@ describe("the filter", () => {
     expect(address()).toContain("hp.lrr");
   });
 
-  it("grows by a label that is clicked, exactly that label", async () => {
+  it("gets a condition for exactly the label that is clicked", async () => {
     const { master, address } = await home("&q=state+%3D+completed+or+hp.lr+%3D+1");
     await user.click(screen.getAllByTitle("Show only label base line")[0]!);
     await pass();
@@ -225,7 +225,7 @@ describe("the filter", () => {
 });
 
 describe("groups", () => {
-  it("have a title with their count, rows of their own, and close", async () => {
+  it("have a title with their count and their own rows, and can be closed", async () => {
     stopClock();
     const { master } = await home();
     master.answers[GROUPS] = {
@@ -274,7 +274,7 @@ describe("an experiment with two labels", () => {
 describe("a selected experiment that the filter hides", () => {
   beforeEach(() => stopClock());
 
-  it("is said to be not shown, and can be deselected", async () => {
+  it("is reported as not shown, and can be deselected", async () => {
     const { master } = await home();
     select(8, 5, 3);
     await pass();
@@ -295,7 +295,7 @@ describe("a selected experiment that the filter hides", () => {
 describe("the table", () => {
   beforeEach(() => stopClock());
 
-  it("shows when each was submitted, how long it waited and ran", async () => {
+  it("shows for each experiment the submission, and how long it waited and ran", async () => {
     const times = { waitedSeconds: 600, ranSeconds: 3600, now: "2026-11-21T12:00:00Z" };
     const { master } = await home("&col=startTime&col=waited&col=ran");
     expect(master.of(SEARCH)[0]?.body).toMatchObject({ columns: ["waited", "ran"] });
@@ -315,7 +315,7 @@ describe("the table", () => {
     expect(screen.getByText("1 h 00 min")).toBeVisible();
   });
 
-  it("stays while the answer to a new filter is on its way", async () => {
+  it("stays while the answer to a new filter is loading", async () => {
     const { master } = await home();
     const slow = held<object>();
     master.answers[SEARCH] = (asked: Asked) =>

@@ -38,7 +38,7 @@ export function Home() {
   const [asState, change] = useListState();
   useEffect(() => rememberList(writeState(asState).toString()), [asState]);
   const isPhone = useMedia("(max-width: 720px)");
-  // A phone has room for what one wants to know there; columns that somebody chose are shown all the same.
+  // A phone shows fewer default columns. Columns that a user chose are shown all the same.
   const state = useMemo(
     () =>
       isPhone && asState.columns.join() === DEFAULT_COLUMNS.join() ? { ...asState, columns: PHONE_COLUMNS } : asState,
@@ -63,7 +63,7 @@ export function Home() {
   const [cursor, setCursor] = useCursor(state.query);
   const rowAt = useRef<RowAt>(() => undefined);
   const filterInput = useRef<HTMLInputElement>(null);
-  // Set while a text is on its way into the address.
+  // Set while a text is being written to the address.
   const [leftFor, setLeftFor] = useState<string | null>(null);
   if (leftFor !== null && leftFor !== state.query) setLeftFor(null);
   const setQuery = useCallback(

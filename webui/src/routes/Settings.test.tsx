@@ -32,7 +32,7 @@ describe("settings", () => {
     await pass();
   });
 
-  it("say of a time zone that there is none, and times stay as they were", () => {
+  it("report an unknown time zone, and times stay unchanged", () => {
     const zone = screen.getByLabelText(/Time zone/);
     const shown = () => document.querySelector("time")?.title;
     fireEvent.change(zone, { target: { value: "Europe/Paris" } });
@@ -44,7 +44,7 @@ describe("settings", () => {
     expect(JSON.parse(localStorage.getItem(KEY) ?? "")).toMatchObject({ timeZone: "Europe/Paris" });
   });
 
-  it("change the page at once, and say how wrong This computer's clock is", () => {
+  it("change the page at once, and show how wrong this computer's clock is", () => {
     fireEvent.click(screen.getByLabelText("dark"));
     fireEvent.click(screen.getByLabelText("compact"));
     expect(document.documentElement.dataset).toMatchObject({ theme: "dark", density: "compact" });
@@ -62,19 +62,19 @@ describe("preferences", () => {
   };
 
   it.each(["not json", "null", "[]", '"dark"', '{"theme":"pink","density":7,"timeZone":"Mars"}'])(
-    "that read %s are the usual ones",
+    "with the stored text %s are the defaults",
     async (stored) => {
       localStorage.setItem(KEY, stored);
       expect(await loaded()).toMatchObject({ theme: "light", density: "comfortable" });
     },
   );
 
-  it("keep what can be understood", async () => {
+  it("keep the valid part of a stored text", async () => {
     localStorage.setItem(KEY, '{"theme":"dark","density":7}');
     expect(await loaded()).toMatchObject({ theme: "dark", density: "comfortable" });
   });
 
-  it("hold until the page is closed in a browser that keeps nothing", () => {
+  it("hold until the page is closed in a browser without storage", () => {
     vi.spyOn(Storage.prototype, "setItem").mockImplementation(() => {
       throw new Error("forbidden");
     });
@@ -88,5 +88,5 @@ describe("preferences", () => {
     ["Europe/Paris", true],
     ["", false],
     ["here", false],
-  ])("take the time zone %s: %s", (name, known) => expect(isTimeZone(name)).toBe(known));
+  ])("accept the time zone %s: %s", (name, known) => expect(isTimeZone(name)).toBe(known));
 });

@@ -13,7 +13,7 @@ import typography from "@/styles/typography.module.css";
 const THEMES: Preferences["theme"][] = ["system", "light", "dark"];
 const DENSITIES: Preferences["density"][] = ["comfortable", "compact"];
 
-/** How this browser shows the page. */
+/** The page of this browser's preferences. */
 export function Component() {
   usePageTitle("Settings");
   const session = useSession();

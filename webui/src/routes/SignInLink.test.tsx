@@ -24,7 +24,7 @@ describe("the link that det up prints", () => {
   beforeEach(() => stopClock());
   afterEach(() => window.history.replaceState(null, "", "/"));
 
-  it("is used once, leaves the address at once, and leads to the list", async () => {
+  it("is used once, is removed from the address at once, and leads to the list", async () => {
     let hash = "not asked";
     const { master, address } = await follow(() => {
       hash = window.location.hash;
@@ -36,7 +36,7 @@ describe("the link that det up prints", () => {
     expect(address()).toBe("/");
   });
 
-  it("that was used before is refused in the master's words, beside another way in", async () => {
+  it("that was used before is refused in the master's words, with another way to sign in", async () => {
     await follow(new Refusal(401, "this link was used already"));
     expect(screen.getByText("this link was used already")).toBeVisible();
     expect(screen.getByLabelText("Password")).toBeVisible();

@@ -7,7 +7,7 @@ import { signIn } from "@/services/session";
 import { SignInForm } from "./SignInForm";
 import layout from "@/styles/layout.module.css";
 
-/** `/sign-in#TOKEN`: the link of `det up`. The token is in the fragment, which is sent to nobody and logged nowhere. */
+/** `/sign-in#TOKEN`: the link of `det up`. The token is in the fragment, which browsers send to no server. */
 export function SignInLink() {
   const navigate = useNavigate();
   const queries = useQueryClient();
@@ -21,7 +21,7 @@ export function SignInLink() {
   useEffect(() => {
     if (!token || used.current) return;
     used.current = true;
-    // Out of the address bar and the history before anything else happens.
+    // Removed from the address bar and the history before anything else happens.
     window.history.replaceState(null, "", window.location.pathname);
     mutate({ token });
   }, [token, mutate]);

@@ -31,7 +31,7 @@ const ForkDialog = lazy(
   () => null,
 );
 
-/** By what stands in the address. */
+/** Tabs by the last segment of the address. */
 export const parts = new Map<string, Lazy<TrialTabProps>>([
   ["curves", lazy(() => import("./trial/Curves"))],
   ["attempts", lazy(() => import("./trial/Attempts"))],
@@ -55,7 +55,7 @@ export function Component() {
   return Number.isInteger(id) && id > 0 ? <Found key={id} id={id} /> : <NotFound />;
 }
 
-/** The first look says whose trial it is; from then on its experiment's changes are its own. */
+/** The first answer names the trial's experiment, whose changes then apply to the trial as well. */
 function Found({ id }: { id: number }) {
   const { data, error, refetch } = useQuery(trialQuery(id));
   if (error && !data) {
@@ -112,7 +112,7 @@ function TrialPage({ first }: { first: Trial }) {
     },
   ]);
   const failed = error && !isOutage(error) && <Failure error={error} gone={`Trial ${id} was deleted`} />;
-  // What is known stays; only a trial that is gone takes its page along.
+  // Loaded data stays. Only a deleted trial removes its page.
   if (error instanceof Problem && error.isMissing) return <main>{failed}</main>;
   if (!location.pathname.startsWith(base))
     return <Navigate replace to={{ ...location, pathname: location.pathname.replace(/^\/.*?trials\/\d+/, base) }} />;

@@ -22,7 +22,7 @@ import typography from "@/styles/typography.module.css";
 interface Edit {
   user: User;
   change: UserChange;
-  /** What is said after it. */
+  /** Message after the change. */
   done: string;
 }
 

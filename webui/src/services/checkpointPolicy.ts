@@ -3,7 +3,7 @@ import { api, got } from "@/api/client";
 import { checkpointLists } from "./checkpoints";
 import type { Experiment } from "./experiments";
 
-/** How many checkpoints are kept: the best of the experiment, and the best and the newest of each trial. */
+/** Numbers of kept checkpoints: the best of the experiment, and the best and the newest of each trial. */
 export interface CheckpointPolicy {
   saveExperimentBest: number;
   saveTrialBest: number;
@@ -25,7 +25,7 @@ export interface PolicyPreview {
   checkpoints: DoomedCheckpoint[];
 }
 
-/** As the older product spells it. */
+/** The preview in the spelling of the older product. */
 interface WirePreview {
   metric_name: string;
   checkpoints: {
@@ -37,7 +37,7 @@ interface WirePreview {
   }[];
 }
 
-/** The policy of an experiment's configuration, with the cluster's default for a number that is missing. */
+/** Returns the policy of an experiment's configuration, with the cluster's default for a missing number. */
 export function policyOf({ config }: Experiment): CheckpointPolicy {
   const storage = (config.checkpoint_storage ?? {}) as Record<string, unknown>;
   const number = (name: string, otherwise: number) => {

@@ -5,7 +5,7 @@ import { masterUrl } from "@/app/base";
 
 export type ListedCheckpoint = components["schemas"]["ListedCheckpoint"];
 
-/** The key of all lists of checkpoints, and of those of one experiment. */
+/** Returns the key of all lists of checkpoints, or of those of one experiment. */
 export const checkpointLists = (experimentId?: number) =>
   experimentId === undefined ? ["experiments", "checkpoints"] : ["experiment", String(experimentId), "checkpoints"];
 
@@ -23,7 +23,7 @@ export interface CheckpointFile {
   size: number;
 }
 
-/** The files of a checkpoint by their paths; folders are left out. */
+/** The files of a checkpoint by their paths, without folders. */
 export const checkpointFilesQuery = (uuid: string) =>
   queryOptions({
     queryKey: ["checkpoint", uuid, "files"],
@@ -36,12 +36,12 @@ export const checkpointFilesQuery = (uuid: string) =>
     },
   });
 
-/** The address of an archive with all files of a checkpoint. */
+/** Returns the address of an archive with all files of a checkpoint. */
 export function checkpointUrl(uuid: string): string {
   return masterUrl(`/checkpoints/${uuid}`);
 }
 
-/** Answers the state after it: DELETING while a task still removes files that the master does not reach. */
+/** Returns the new state: DELETING while a task removes files that the master cannot reach. */
 export async function deleteCheckpoint(uuid: string): Promise<string> {
   await got(api.DELETE("/api/v1/checkpoints", { body: { checkpointUuids: [uuid] } }));
   const { checkpoint } = await got(api.GET("/api/v1/checkpoints/{uuid}", { params: { path: { uuid } } }));

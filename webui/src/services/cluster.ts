@@ -34,7 +34,7 @@ export const usageQuery = (from: string, to: string, buckets: number) =>
     queryFn: () => got(api.GET("/detent/cluster/usage", { params: { query: { from, to, buckets } } })),
   });
 
-/** With `drain`, running trials go on; without it they are killed. */
+/** With `drain`, running trials continue; without it they are killed. */
 export async function enableAgent(id: string, enabled: boolean, drain: boolean): Promise<void> {
   const params = { path: { agent_id: id } };
   if (enabled) await got(api.POST("/api/v1/agents/{agent_id}/enable", { params }));

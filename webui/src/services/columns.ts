@@ -10,7 +10,7 @@ export type RowsAnswer = Schemas["SearchAnswer"];
 export type BulkResult = Schemas["BulkResult"];
 export type BulkVerb = "activate" | "pause" | "cancel" | "kill" | "archive" | "unarchive" | "delete";
 
-/** Which experiments: the filter as the master reads it, and the order. */
+/** A query for experiments: the filter in the form of the master, and the order. */
 export interface Finding {
   filter: string;
   sort: string;
@@ -32,7 +32,7 @@ export const rowsQuery = (finding: Finding, columns: readonly string[], page: nu
     placeholderData: keepPreviousData,
   });
 
-/** These of the rows, as far as they are found; the total is of all that are found. */
+/** Returns the given rows that match; the total counts all matches. */
 export async function fetchRows(
   finding: Finding,
   columns: readonly string[],
@@ -52,14 +52,14 @@ export const groupsQuery = (finding: Finding, by: string) =>
     placeholderData: keepPreviousData,
   });
 
-/** All that match, by their ids: what is selected is then a list that a person saw counted. */
+/** The ids of all matches, so that the selection is a list whose size the user saw. */
 export const idsQuery = (finding: Finding) =>
   queryOptions({
     queryKey: ["experiments", "ids", finding],
     queryFn: async () => new Set((await got(api.POST("/detent/experiments/search/ids", { body: finding }))).ids),
   });
 
-/** What can be done to these experiments now, by the table that the master's commands obey. */
+/** The actions that can be applied to these experiments now, by the table that the master's commands use. */
 export const allowedActionsQuery = (ids: readonly number[]) =>
   queryOptions({
     queryKey: ["experiments", "allowed", ids],
@@ -70,7 +70,7 @@ export const allowedActionsQuery = (ids: readonly number[]) =>
     placeholderData: keepPreviousData,
   });
 
-/** A dialog lists so many names at most. */
+/** Maximum number of names in a dialog. */
 export const MAX_NAMES = 20;
 
 /** The names of the first experiments of a selection, by id. */
@@ -108,7 +108,7 @@ export const columnValuesQuery = (column: string, query: string) =>
     enabled: column !== "",
   });
 
-/** Explicit ids and how many a person was shown: the master refuses the whole where they differ. */
+/** Sends explicit ids and the number that the user saw. The master refuses the whole request if they differ. */
 export async function bulk(verb: BulkVerb, ids: readonly number[], expectedCount: number): Promise<BulkResult[]> {
   const options = {
     params: { path: { project_id: 0 } },

@@ -18,7 +18,7 @@ export type Verb = keyof Schemas["AllowedVerbs"];
 
 export type Action = Schemas["ActionGroup"]["actions"][number];
 
-/** Keys start with what the stream names: a change of experiment 7 asks again for everything under ["experiment", "7"]. */
+/** Keys start with the names in the stream: a change of experiment 7 refetches everything under ["experiment", "7"]. */
 const key = (id: number, ...rest: unknown[]) => ["experiment", String(id), ...rest] as const;
 
 const at = (id: number) => ({ params: { path: { experiment_id: id } } });
@@ -40,7 +40,7 @@ export const statusQuery = (id: number) =>
       heardTime(Date.parse(status.now));
       return status;
     },
-    // Nothing announces that a trial is silent, or what a build of an environment writes.
+    // No event announces that a trial is silent, or the output of an environment build.
     refetchInterval: ({ state }) =>
       state.data?.trials.some((trial) => trial.buildTaskId)
         ? BUILD_MS
@@ -49,7 +49,10 @@ export const statusQuery = (id: number) =>
           : false,
   });
 
-/** Why this user can change nothing of the experiment, such as "only ana (the owner) …"; null if they can, or the reasons differ. */
+/**
+ * Returns why this user cannot change the experiment, such as "only ana (the owner) …"; null if they can, or if the
+ * reasons differ.
+ */
 export function readOnlyReason({ can, why }: Pick<ExperimentStatus, "can" | "why">): string | null {
   const verbs = ["pause", "activate", "cancel", "kill", "archive", "unarchive", "continue"] as const;
   const [reason, ...others] = new Set(verbs.map((verb) => (can[verb] ? null : why[verb])));
@@ -70,7 +73,7 @@ export const searchQuery = (id: number) =>
     queryFn: () => got(api.GET("/detent/experiments/{experiment_id}/search", at(id))),
   });
 
-/** Progress and the time left move with the figures, not with the state. */
+/** Progress and the remaining time change with the metrics, not with the state. */
 export const progressQuery = (id: number) =>
   queryOptions({
     queryKey: ["metrics", String(id), "status"],
@@ -128,7 +131,7 @@ export async function killExperiment(id: number): Promise<void> {
   await got(api.POST("/api/v1/experiments/{experiment_id}/kill", at(id)));
 }
 
-/** Runs an experiment that has ended further, as it is. */
+/** Continues an ended experiment with its present configuration. */
 export async function continueExperiment(id: number): Promise<void> {
   await got(api.POST("/api/v1/experiments/continue", { body: { id } }));
 }
@@ -148,12 +151,12 @@ export async function editExperiment(id: number, change: ExperimentChange): Prom
   await got(api.PATCH("/api/v1/experiments/{experiment_id}", { ...at(id), body: change }));
 }
 
-/** Every problem of a configuration, by the master's own reader. */
+/** Returns every problem of a configuration, found by the master's own parser. */
 export async function checkConfig(config: string): Promise<Schemas["ConfigCheck"]> {
   return got(api.POST("/detent/config/check", { body: { config } }));
 }
 
-/** A new experiment with the parent's context. Answers its id. */
+/** Creates an experiment with the parent's context. Returns its id. */
 export async function forkExperiment(parentId: number, config: string, activate: boolean): Promise<number> {
   const body = { parentId, config, activate };
   return (await got(api.POST("/api/v1/experiments", { body }))).experiment.id;

@@ -52,7 +52,7 @@ export const logPageQuery = (trialId: number, filter: LogFilter, place: LogPlace
     retry: false,
   });
 
-/** A page of a log as it is now, or as it was asked for a moment ago while the code of the page was on its way. */
+/** Returns the present page of a log, or the page that was requested while the code of the page was loading. */
 export async function takeLogPage(queries: QueryClient, ...of: Parameters<typeof logPageQuery>): Promise<LogPage> {
   const query = logPageQuery(...of);
   try {
@@ -69,7 +69,7 @@ export async function fetchFirstError(trialId: number): Promise<LogLine | null> 
 
 const WANDB_RUN = /View run\b.*?\bat:? (?:\u001b\[[\d;]*m)*(https?:\/\/[^\s\u001b]+)/;
 
-/** The address of the run of Weights & Biases that the log names: the first in what one request may search. */
+/** The address of the Weights & Biases run that the log names: the first in the lines that one request may search. */
 export const wandbRunQuery = (trialId: number) =>
   queryOptions({
     queryKey: ["wandb run", trialId],
@@ -85,13 +85,13 @@ export async function fetchExtent(trialId: number): Promise<LogExtent> {
   return got(api.GET("/detent/trials/{trial_id}/logs/extent", { params: { path: { trial_id: trialId } } }));
 }
 
-/** The number of a line within its log, from 1. */
+/** Returns the number of a line within its log, from 1. */
 export async function fetchLineNumber(trialId: number, lineId: number): Promise<number | null> {
   const params = { path: { trial_id: trialId }, query: { line: lineId } };
   return (await got(api.GET("/detent/trials/{trial_id}/logs/extent", { params }))).number;
 }
 
-/** The whole of a line that a page showed cut. */
+/** Returns the whole of a line that is truncated in a page. */
 export async function fetchWholeLine(lineId: number): Promise<LogLine> {
   return (await got(api.GET("/detent/logs/lines/{line_id}", { params: { path: { line_id: lineId } } }))).line;
 }

@@ -8,7 +8,7 @@ import type { MetricId } from "./trials";
 export type { Series, XAxis };
 
 export interface SeriesQuestion {
-  /** Whose changes make it stale; `many` for a comparison. */
+  /** The experiment whose changes make it stale; `many` for a comparison. */
   experimentId: number | "many";
   trialIds: readonly number[];
   metrics: readonly MetricId[];

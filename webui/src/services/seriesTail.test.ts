@@ -13,13 +13,13 @@ function series(batches: number[], more: Partial<Series> = {}): Series {
   return { trialId: 1, group: "training", name: "loss", batches, times, epochs: null, values, count, total, ...more };
 }
 
-describe("a series that goes on", () => {
-  it("has the points that it had and those that came", () => {
+describe("a series with new points", () => {
+  it("has the earlier points and the new ones", () => {
     const longer = extended([series([1, 2, 3])], [series([3, 4, 5], { total: 5 })], "batches", 100);
     expect(longer).toEqual([series([1, 2, 3, 4, 5])]);
   });
 
-  it("stays the same where nothing came", () => {
+  it("stays the same without new points", () => {
     const known = series([1, 2, 3]);
     expect(extended([known], [series([3], { total: 3 })], "batches", 100)![0]).toBe(known);
   });
@@ -28,13 +28,13 @@ describe("a series that goes on", () => {
     expect(extended([series([])], [series([7, 8])], "batches", 100)).toEqual([series([7, 8])]);
   });
 
-  it("counts points that were thinned away", () => {
+  it("counts points that were removed by thinning", () => {
     const known = series([1, 30], { count: 30, total: 30 });
     const [longer] = extended([known], [series([30, 31], { total: 31 })], "batches", 100)!;
     expect([longer!.batches, longer!.count, longer!.total]).toEqual([[1, 30, 31], 31, 31]);
   });
 
-  it("leaves out points without an epoch where the epoch is its x", () => {
+  it("leaves out points without an epoch if the epoch is its x", () => {
     const known = series([1, 2], { epochs: [0.1, 0.2] });
     const tail = series([2, 3, 4], { epochs: [0.2, NaN, 0.4], total: 4 });
     const [longer] = extended([known], [tail], "epochs", 100)!;
@@ -50,11 +50,11 @@ describe("a series that goes on", () => {
     ["steps go back", [series([5])], [series([5, 3], { times: [105, 106], total: 2 })]],
     ["there are too many points", [series([1, 2, 3])], [series([3, 4, 5, 6, 7], { total: 7 })]],
     ["a trial is gone", [series([1]), series([1], { trialId: 2 })], [series([1])]],
-  ])("is asked for anew where %s", (_, known, tail) => {
+  ])("is fetched again if %s", (_, known, tail) => {
     expect(extended(known, tail, "batches", 6)).toBeNull();
   });
 
-  it("is asked for from the newest point on that all series of its trial have", () => {
+  it("is fetched from the newest point that all series of its trial have", () => {
     const known = [
       series([1, 2]),
       series([1], { name: "lr" }),
@@ -65,7 +65,7 @@ describe("a series that goes on", () => {
   });
 });
 
-describe("the question for a series", () => {
+describe("the query of a series", () => {
   const question = {
     experimentId: 7,
     trialIds: [1],
@@ -73,7 +73,7 @@ describe("the question for a series", () => {
     x: "batches",
   } as const;
 
-  it("is for later points the second time, and for all of them where they do not fit", async () => {
+  it("requests later points the second time, and all of them if they do not fit", async () => {
     const client = new QueryClient();
     const master = fakeMaster({ [POST]: { series: [series([1, 2, 3])], missing: [] } });
     const afters = () => master.of(POST).map(({ body }) => (body as { after?: unknown }).after ?? null);
@@ -86,7 +86,7 @@ describe("the question for a series", () => {
     expect(afters()).toEqual([null, { 1: 103 }, { 1: 104 }, null]);
   });
 
-  it("of a part of it is for that part each time", async () => {
+  it("of a range requests that range each time", async () => {
     const client = new QueryClient();
     const master = fakeMaster({ [POST]: { series: [series([1, 2])], missing: [] } });
     await client.fetchQuery(seriesQuery({ ...question, start: 0, end: 9 }));

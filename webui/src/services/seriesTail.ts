@@ -1,6 +1,6 @@
 export type XAxis = "batches" | "epochs" | "time";
 
-/** One line of a plot: as many x as y; y may be NaN or infinite. */
+/** One line of a plot. x and y have the same length; y may be NaN or infinite. */
 export interface Series {
   trialId: number;
   group: string;
@@ -12,11 +12,11 @@ export interface Series {
   values: number[];
   /** Points before thinning. */
   count: number;
-  /** Points of the series, whatever was asked for. */
+  /** Points of the series, whatever range was requested. */
   total: number;
 }
 
-/** By trial, the time of the newest point that all its series reach: what is asked for are it and later points. */
+/** Returns by trial the time of the newest point that all its series reach. It and later points are requested. */
 export function timesOf(known: readonly Series[]): Record<string, number> {
   const times: Record<string, number> = {};
   for (const { trialId, times: own } of known) {
@@ -27,8 +27,8 @@ export function timesOf(known: readonly Series[]): Record<string, number> {
 }
 
 /**
- * The series with the points that have come since, or null where they have to be asked for anew: a restart has removed
- * points, a point is older than one that is known, there are too many points to draw, or another series is there.
+ * Returns the series with the new points, or null if they have to be fetched again: a restart has removed points, a
+ * point is older than a known one, there are too many points to draw, or there is another series.
  */
 export function extended(known: readonly Series[], tail: readonly Series[], x: XAxis, most: number): Series[] | null {
   if (known.length !== tail.length) return null;

@@ -26,14 +26,14 @@ function master() {
 }
 
 describe("series of several panels", () => {
-  it("are asked for together, and each gets its own", async () => {
+  it("are fetched together, and each panel gets its own", async () => {
     const { of } = master();
     const answers = await Promise.all(["loss", "accuracy", "loss"].map((name) => fetchSeries(body(name))));
     expect(of(SERIES)).toHaveLength(1);
     expect(answers.map(([first]) => first?.name)).toEqual(["loss", "accuracy", "loss"]);
   });
 
-  it("stay apart where they are of other trials, of another stretch, or of too many curves", async () => {
+  it("are fetched separately if their trials or ranges differ, or if they have too many curves", async () => {
     const { of } = master();
     const hundred = Array.from({ length: 100 }, (_, index) => index + 1);
     const many = ["a", "b", "c", "d", "e"].map((name) => body(name, { trialIds: hundred, maxPoints: 100 }));
@@ -43,7 +43,7 @@ describe("series of several panels", () => {
     expect(of(SERIES).map((asked) => (asked.body as SeriesBody).metrics.length)).toEqual([1, 1, 1, 2, 2, 1]);
   });
 
-  it("of many curves are asked for at once, before what else the page draws", async () => {
+  it("of many curves are fetched at once, before other requests of the page", async () => {
     const { of } = master();
     const hundred = Array.from({ length: 100 }, (_, index) => index + 1);
     vi.useFakeTimers();
@@ -52,7 +52,7 @@ describe("series of several panels", () => {
     expect(of(SERIES)).toHaveLength(1);
   });
 
-  it("fail together, and not those that were asked for otherwise", async () => {
+  it("fail together, without those of other requests", async () => {
     const fake = master();
     fake.answers[SERIES] = ({ body: asked }) =>
       (asked as SeriesBody).trialIds[0] === 3 ? { missing: [], series: [] } : new Refusal(500, "no");

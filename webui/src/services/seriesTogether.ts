@@ -13,12 +13,15 @@ interface Waiting {
 }
 
 const MAX_METRICS = 50;
-/** Points in one answer: panels of few curves come together. A panel of so many does not wait for another. */
+/**
+ * Maximum number of points in one answer. Panels of few curves are combined. A panel with more does not wait for
+ * another.
+ */
 const MAX_POINTS = 20_000;
 
 let waiting: Waiting[] = [];
 
-/** Panels that are drawn or renewed at the same moment ask the same for different metrics: the master hears one question. */
+/** Fetches series. Panels that render or refetch at the same moment send one request for their metrics. */
 export function fetchSeries(body: SeriesBody): Promise<WireSeries[]> {
   return new Promise((resolve, reject) => {
     const asked = { body, metrics: body.metrics, resolve, reject };

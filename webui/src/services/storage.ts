@@ -5,10 +5,10 @@ import type { components } from "@/api/schema";
 export type StorageAnswer = components["schemas"]["StorageAnswer"];
 
 const WHILE_FULL_MS = 5_000;
-/** In case the change was not announced: the master announces it to whoever is connected. */
+/** Fallback interval in case the change was not announced. The master announces it to connected pages. */
 const OTHERWISE_MS = 60_000;
 
-/** Asked again at every change of the cluster. */
+/** Refetched at every change of the cluster. */
 export const storageQuery = queryOptions({
   queryKey: ["cluster", "storage"],
   queryFn: () => got(api.GET("/detent/storage")),

@@ -18,7 +18,7 @@ const at = (id: number) => ({ params: { path: { trial_id: id } } });
 const key = (experimentId: number, id: number, ...rest: unknown[]) =>
   ["experiment", String(experimentId), "trial", id, ...rest] as const;
 
-/** The first look at a trial: it says which experiment it belongs to. */
+/** The first query of a trial, which returns its experiment. */
 export const trialQuery = (id: number) =>
   queryOptions({
     queryKey: ["trial", id],

@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { api, got } from "@/api/client";
 
-/** A list as somebody wants to find it again: everything that its address holds. */
+/** A saved list: everything that its address contains. */
 export interface SavedView {
   name: string;
   /** The query of the address, without the question mark. */
@@ -23,7 +23,7 @@ export async function saveViews(views: readonly SavedView[]): Promise<void> {
   await got(api.POST("/api/v1/users/setting", { body: { settings: [{ ...VIEWS, value: JSON.stringify(views) }] } }));
 }
 
-/** What was stored, however old the page that stored it. */
+/** Parses the stored views, whatever version of the page stored them. */
 export function readViews(text: string): SavedView[] {
   try {
     const value: unknown = JSON.parse(text);

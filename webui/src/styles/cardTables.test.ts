@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 const SOURCES = resolve("src");
 /** A name with its value is a line on a phone too. */
 const MAX_CELLS_OF_A_LINE = 2;
-/** Pictures that are made of cells: as cards they would say nothing. */
+/** Pictures that consist of cells. They would be meaningless as cards. */
 const PICTURES = new Set(["HeatMap.tsx", "ImportanceBars.tsx"]);
 
 type Element = ts.JsxElement;
@@ -31,7 +31,7 @@ function elements(root: ts.Node, tag: string): Element[] {
   return found;
 }
 
-/** Cells that are made in a loop may be any number. */
+/** Cells that are rendered in a loop may be any number. */
 function isRepeated(cell: Element, row: Element): boolean {
   let node: ts.Node = cell.parent;
   while (node !== row) {
@@ -41,7 +41,7 @@ function isRepeated(cell: Element, row: Element): boolean {
   return false;
 }
 
-/** Says itself what it is for. */
+/** A control names its own purpose. */
 const isControl = (cell: Element) => /^<td[^>]*>\s*<(input|Button)\b/.test(cell.getText());
 
 function problemsOf(file: string): string[] {

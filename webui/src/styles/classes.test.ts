@@ -18,7 +18,7 @@ function classesOf(module: string): string[] {
   return [...text.matchAll(CLASS)].map((match) => match[1]!);
 }
 
-/** The names after which each module is asked; "*" where a name is computed. */
+/** Returns the class names that are used of each module; "*" if a name is computed. */
 function uses(): Map<string, Set<string>> {
   const found = new Map<string, Set<string>>(modules.map((module) => [module, new Set()]));
   for (const file of files.filter((name) => name.endsWith(".tsx"))) {
@@ -35,7 +35,7 @@ function uses(): Map<string, Set<string>> {
   return found;
 }
 
-it("every class that a component asks for is in its module, and every class is asked for", () => {
+it("every class that a component uses is in its module, and every class is used", () => {
   const wrong: string[] = [];
   for (const [module, names] of uses()) {
     const classes = new Set(classesOf(module));

@@ -8,7 +8,7 @@ import { ToastProvider } from "@/components/base/Toasts";
 import { ActionRegistry, Actions } from "@/keyboard/actions";
 import { useKeyboard } from "@/keyboard/useKeyboard";
 
-/** Without pauses between keys, and without asking at each press whether a style forbids it: there are no styles here. */
+/** No pauses between keys, and no check of pointer events at each click, since there are no styles here. */
 export const user = userEvent.setup({ delay: null, pointerEventsCheck: 0 });
 
 function Keyboard({ children }: { children: ReactNode }) {
@@ -16,7 +16,7 @@ function Keyboard({ children }: { children: ReactNode }) {
   return children;
 }
 
-/** Draws something with all that main.tsx puts around the page, keys included. `address()` is where one is then. */
+/** Renders something inside the providers of main.tsx, keys included. `address()` returns the present address. */
 export function drawn(children: ReactNode, at = "/", path = "*") {
   const queries = new QueryClient({
     defaultOptions: { queries: { staleTime: Infinity, retry: false, refetchOnWindowFocus: false } },
@@ -36,7 +36,7 @@ export function drawn(children: ReactNode, at = "/", path = "*") {
   return { ...view, queries, registry, address: () => router.state.location.pathname + router.state.location.search };
 }
 
-/** From here on a test's own clock; Testing Library would move jest's alone. */
+/** Replaces the clock of the test. Testing Library would advance only jest's clock. */
 export function stopClock(at: string | number = "2026-11-21T12:00:00Z"): void {
   vi.useFakeTimers({
     toFake: ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "Date"],
@@ -45,9 +45,9 @@ export function stopClock(at: string | number = "2026-11-21T12:00:00Z"): void {
   vi.stubGlobal("jest", { advanceTimersByTime: (ms: number) => vi.advanceTimersByTime(ms) });
 }
 
-/** Lets so much time pass on the stopped clock, with all answers that come meanwhile. */
+/** Advances the stopped clock, and delivers all answers that arrive meanwhile. */
 export async function pass(ms = 0): Promise<void> {
   await act(() => vi.advanceTimersByTimeAsync(ms));
-  // An answer is read in steps, drawn, and may be followed by another question.
+  // An answer is read in steps, rendered, and may be followed by another request.
   for (let round = 0; round < 6; round += 1) await act(() => vi.advanceTimersByTimeAsync(1));
 }

@@ -1,14 +1,14 @@
 import { vi } from "vitest";
 
-/** One question that the page put. */
+/** A request of the page. */
 export interface Asked {
-  /** `POST /detent/series`. */
+  /** Method and path, such as `POST /detent/series`. */
   line: string;
   query: URLSearchParams;
   body: unknown;
 }
 
-/** A body, or what makes one; a `Refusal` is thrown back with its status. */
+/** A body, or a function that returns one. A thrown `Refusal` is returned with its status. */
 export type Answer = object | ((asked: Asked) => unknown);
 
 export class Refusal {
@@ -21,20 +21,20 @@ export class Refusal {
 
 export interface FakeMaster {
   asked: Asked[];
-  /** May be changed as a test goes on. */
+  /** May be changed during a test. */
   answers: Record<string, Answer>;
-  /** What was asked under this line, in order. */
+  /** Returns the requests with this line, in order. */
   of: (line: string) => Asked[];
 }
 
-/** An answer that is not given yet. */
+/** Returns an answer that is given later. */
 export function held<T>(): { promise: Promise<T>; give: (value: T) => void } {
   let give: (value: T) => void = () => undefined;
   const promise = new Promise<T>((resolve) => (give = resolve));
   return { promise, give };
 }
 
-/** Answers in the master's place; a question that no test foresaw is refused in words, so that it shows. */
+/** Answers in place of the master. An unexpected request is refused with a message, so that it is noticed. */
 export function fakeMaster(answers: Record<string, Answer>): FakeMaster {
   const asked: Asked[] = [];
   const master: FakeMaster = { asked, answers, of: (line) => asked.filter((each) => each.line === line) };

@@ -1,6 +1,6 @@
 import { vi } from "vitest";
 
-/** The streams that the page opened, newest last; tests say what the master would. */
+/** The streams that the page opened, newest last. Tests send the messages of the master. */
 export interface FakeStreams {
   opened: FakeStream[];
   newest: () => FakeStream;

@@ -1,4 +1,4 @@
-/** The list of experiments before a master with nine of them, and what a person does there. */
+/** The list of experiments with a fake master of nine experiments, and actions of a user. */
 import { fireEvent, screen } from "@testing-library/react";
 import { Home } from "@/routes/Home";
 import type { Row } from "@/services/columns";
@@ -21,7 +21,7 @@ export const allDone = ({ body }: Asked) => ({
   results: (body as BulkBody).experimentIds.map((id) => ({ id, error: "" })),
 });
 
-/** As if everything could be done to each of them. */
+/** Allows every action on each experiment. */
 const allAllowed = ({ body }: Asked) => ({
   groups: [
     {
@@ -31,13 +31,13 @@ const allAllowed = ({ body }: Asked) => ({
   ],
 });
 
-/** Nine, eight… one; labels on the first two. */
+/** Experiments nine to one, with labels on the first two. */
 export const ROWS: Row[] = Array.from({ length: 9 }, (_, index) =>
   rowOf(9 - index, { labels: index < 2 ? ["base line"] : [] }),
 );
 export const answer = (rows: Row[]) => ({ total: rows.length, offset: 0, experiments: rows, unknownColumns: [] });
 
-/** With two columns, which are drawn sooner than nine. */
+/** An address with two columns, which render faster than nine. */
 export const LIST = "/?col=name&col=tags";
 
 export async function home(query = "") {

@@ -4,7 +4,7 @@ import type { Experiment, ExperimentStatus } from "@/services/experiments";
 import type { Session } from "@/services/session";
 import type { Trial } from "@/services/trials";
 
-/** Things of the master's with all their fields, of which a test changes what it is about. */
+/** Objects of the master with all fields, of which a test changes some. */
 
 export const CREATED = "2026-11-21T12:00:00Z";
 

@@ -2,10 +2,10 @@ import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
 import { afterEach, vi } from "vitest";
 
-// How long a test waits for what it looks for; a busy machine draws 80 rows in more than the second of the default.
+// A busy machine needs more than the default of one second to render 80 rows.
 configure({ asyncUtilTimeout: 5000 });
 
-// What jsdom lacks and browsers have.
+// APIs that jsdom lacks and browsers have.
 if (typeof window !== "undefined") {
   window.matchMedia ??= (media: string) =>
     ({
@@ -14,7 +14,7 @@ if (typeof window !== "undefined") {
       addEventListener: () => undefined,
       removeEventListener: () => undefined,
     }) as unknown as MediaQueryList;
-  // Nothing has a size there; lists that draw what is on the screen need one.
+  // Elements have no size in jsdom, but virtual lists need one.
   Object.defineProperties(HTMLElement.prototype, {
     clientHeight: { configurable: true, get: () => 600 },
     clientWidth: { configurable: true, get: () => 1200 },
@@ -45,7 +45,7 @@ if (typeof window !== "undefined") {
   Element.prototype.scrollIntoView ??= () => undefined;
 }
 
-// What a first look leaves for later is here by the time that somebody presses something.
+// Code that the first render delays is loaded before a test presses something.
 if (typeof window !== "undefined") await (await import("@/app/preloadChunks")).preloadChunks();
 
 afterEach(() => {

@@ -9,14 +9,14 @@ interface Props {
 }
 
 /**
- * Buttons that come and go with what can be done. If the focused one goes, the first one gets the focus. The second
- * click of a double click is ignored: another button may be under the pointer by then.
+ * Buttons that appear and disappear with the available actions. If the focused one disappears, the first one gets the
+ * focus. The second click of a double click is ignored: another button may be under the pointer by then.
  */
 export function ActionGroup({ label, role = "group", className, box, children }: Props) {
   const own = useRef<HTMLDivElement>(null);
   const group = box ?? own;
   const isFocused = useRef(false);
-  // Events of dialogs and menus that are opened from here come by as well.
+  // Events of dialogs and menus that are opened from here bubble through as well.
   const holds = (target: EventTarget | null) => target instanceof Node && !!group.current?.contains(target);
   useLayoutEffect(() => {
     if (isFocused.current && document.activeElement === document.body) group.current?.querySelector("button")?.focus();

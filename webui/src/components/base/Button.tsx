@@ -4,7 +4,7 @@ import styles from "./Button.module.css";
 
 interface Props extends ButtonHTMLAttributes<HTMLButtonElement> {
   kind?: "plain" | "primary" | "danger" | "quiet";
-  /** Why it cannot be pressed: shown on hover and read out. The button stays focusable. */
+  /** Reason why the button is disabled: shown on hover and read out. The button stays focusable. */
   why?: string | undefined;
   busy?: boolean;
   children: ReactNode;

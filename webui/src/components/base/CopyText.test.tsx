@@ -9,7 +9,7 @@ function withClipboard(clipboard: object | undefined) {
   vi.stubGlobal("navigator", Object.create(navigator, { clipboard: { value: clipboard } }));
 }
 
-/** Answers what is selected when the browser is told to copy. */
+/** Replaces execCommand. Returns the list of the copied texts. */
 function olderWay(works: boolean) {
   const copied: string[] = [];
   document.execCommand = () => {
@@ -40,7 +40,7 @@ it("a line is copied over plain http, where there is no clipboard; the focus sta
   expect(document.querySelector("textarea")).toBeNull();
 });
 
-it("a line that the browser does not copy is not said to be", async () => {
+it("a line that the browser does not copy is not reported as copied", async () => {
   withClipboard(undefined);
   const copied = olderWay(false);
   drawn(<CopyText text="det up" />);

@@ -7,7 +7,9 @@ export const DialogWindow = lazy<DialogProps>(
   ({ title }) => <div role="dialog" aria-label={title} aria-busy="true" className={typography.visuallyHidden} />,
 );
 
-/** Over the page, which rests meanwhile: also while what draws it is on its way, so that no key acts on the page behind. */
+/**
+ * A modal dialog over the page. The page is inert also while the code of the dialog loads, so that no key reaches it.
+ */
 export function Dialog(props: DialogProps) {
   return props.open ? <DialogWindow {...props} /> : null;
 }

@@ -10,10 +10,10 @@ export interface DialogProps {
   open: boolean;
   onClose: () => void;
   title: string;
-  /** Read out with the title; not shown again where the body says it. */
+  /** Read out with the title. Not displayed if the body contains it. */
   description?: string;
   wide?: boolean;
-  /** Holds what was typed: only its own buttons close it. */
+  /** True if the dialog contains typed text: then only its own buttons close it. */
   kept?: boolean;
   children: ReactNode;
 }

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { CopyText } from "./CopyText";
 import styles from "./EmptyState.module.css";
 
-/** Nothing here yet, and the one command that changes that. */
+/** A note that a list is empty, with the command that adds the first entry. */
 export function EmptyState({ title, command, children }: { title: string; command?: string; children?: ReactNode }) {
   return (
     <div className={styles.empty}>

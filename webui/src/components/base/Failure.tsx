@@ -4,7 +4,7 @@ import { EmptyState } from "./EmptyState";
 import { escapeControl } from "@/format/escapeControl";
 import styles from "./Failure.module.css";
 
-/** What went wrong with loading something, in the master's words, and what can be done. */
+/** A loading error in the master's words, with a retry button. */
 export function Failure({ error, retry, gone }: { error: unknown; retry?: () => void; gone?: string }) {
   if (error instanceof Problem && error.isMissing) {
     return (

@@ -2,7 +2,7 @@ import { clsx } from "clsx";
 import styles from "./Icon.module.css";
 
 interface Shape {
-  /** Outlines, on a field of 16 by 16. */
+  /** Outlines on a field of 16 by 16. */
   line?: string;
   /** Filled areas. */
   area?: string;
@@ -42,7 +42,7 @@ const SHAPES = {
 
 export type IconName = keyof typeof SHAPES;
 
-/** A drawing as high as the text around it and of its colour. Whatever it says stands beside it in words. */
+/** An icon with the height and colour of the surrounding text. Its meaning is always given in words as well. */
 export function Icon({ name }: { name: IconName }) {
   const { line, area, dashed }: Shape = SHAPES[name];
   return (

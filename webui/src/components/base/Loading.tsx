@@ -1,5 +1,5 @@
 import styles from "./Loading.module.css";
-/** Shown only where there is nothing older to show. */
+/** Shown only if there is no older data to show. */
 export function Loading({ what }: { what: string }) {
   return (
     <div className={styles.loading} role="status" data-testid="loading">

@@ -12,7 +12,7 @@ export const MenuList = lazy<MenuProps>(
   ),
 );
 
-/** A button that opens a list of things to do. */
+/** A button that opens a list of actions. */
 export function Menu(props: MenuProps) {
   const [wanted, setWanted] = useState(false);
   if (wanted) return <MenuList {...props} />;

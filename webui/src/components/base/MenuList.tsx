@@ -10,7 +10,7 @@ export interface MenuItem {
   why?: string | undefined;
   danger?: boolean;
   keys?: string;
-  /** What it does, in a few words. */
+  /** A short description of the action. */
   note?: string;
 }
 
@@ -20,7 +20,7 @@ export interface MenuProps {
   children: ReactNode;
 }
 
-/** Opened when it is first drawn. */
+/** Opens on its first render. */
 export default function MenuList({ label, items, children }: MenuProps) {
   return (
     <Radix.Root modal={false} defaultOpen>

@@ -1,7 +1,7 @@
 import type { UseInfiniteQueryResult } from "@tanstack/react-query";
 import { Button } from "./Button";
 
-/** The next page of a list that is shown newest first; nothing where there is none. */
+/** A button that loads the next page of a list with the newest first; absent after the last page. */
 export function OlderOnes({
   list,
 }: {

@@ -8,7 +8,7 @@ interface Props {
   children: ReactNode;
 }
 
-/** The button of what opens by it, until it is first pressed: the rest is code that most looks at a page never need. */
+/** The button of a popup until its first press. The code of the popup is loaded only then. */
 export function PlainTrigger({ label, popup, onPress, children }: Props) {
   return (
     <button

@@ -12,7 +12,7 @@ export const PopoverPanel = lazy<PopoverProps>(
   ),
 );
 
-/** A button with a small panel of its own. */
+/** A button with a small panel. */
 export function Popover(props: PopoverProps) {
   const [wanted, setWanted] = useState(false);
   if (wanted) return <PopoverPanel {...props} />;

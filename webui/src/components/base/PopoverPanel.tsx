@@ -9,7 +9,7 @@ export interface PopoverProps {
   children: ReactNode;
 }
 
-/** Opened when it is first drawn. */
+/** Opens on its first render. */
 export default function PopoverPanel({ label, trigger, children }: PopoverProps) {
   return (
     <Radix.Root defaultOpen>

@@ -3,7 +3,7 @@ import { expect, it, vi } from "vitest";
 import { drawn } from "@/testing/drawn";
 import { TabLinks } from "./TabLinks";
 
-it("the tab that is open is scrolled into the middle of a bar that is too narrow", () => {
+it("the open tab is scrolled into the middle of a bar that is too narrow", () => {
   const tabs = ["one", "two", "three"].map((title) => ({ to: `/${title}`, title }));
   const place = (element: HTMLElement) => tabs.findIndex(({ title }) => title === element.textContent);
   vi.spyOn(HTMLElement.prototype, "offsetLeft", "get").mockImplementation(function (this: HTMLElement) {

@@ -8,7 +8,7 @@ import styles from "./Toasts.module.css";
 export interface Toast {
   text: string;
   kind?: "said" | "failed";
-  /** What takes it back. */
+  /** Action that reverts the change. */
   undo?: { title: string; run: () => void };
 }
 

@@ -1,7 +1,7 @@
 import { createContext } from "react";
 
 /**
- * True while the sign-in is shown over everything: a dialog that opens now waits, since two that open at once would each
- * hide the other. A dialog that was already open stays.
+ * True while the sign-in is shown over everything. A dialog that opens meanwhile waits, since two that open at once
+ * would hide each other. A dialog that was already open stays.
  */
 export const DialogsWait = createContext(false);

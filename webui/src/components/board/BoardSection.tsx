@@ -18,7 +18,7 @@ interface Props {
   children: (panel: PanelOf) => ReactNode;
 }
 
-/** Panels under a heading that opens and closes them. */
+/** Panels under a heading that folds them. */
 export function BoardSection({ section, isOnly, children }: Props) {
   const [toggled, setToggled] = useState(false);
   const [shown, setShown] = useState(FIRST);

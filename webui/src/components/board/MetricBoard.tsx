@@ -20,7 +20,7 @@ interface Props {
   runs: readonly Run[];
   names: readonly (MetricId & { type?: string })[];
   searcherMetric: string;
-  /** What happened to the one run that is drawn. */
+  /** Events of the only run. */
   marks?: readonly TrialMark[];
   /** Set if runs are grouped: whether groups are drawn as bands, and the setter. */
   bands?: { isOn: boolean; set: (isOn: boolean) => void } | undefined;
@@ -28,7 +28,7 @@ interface Props {
 
 const AXES = { batches: "steps", epochs: "epochs", time: "time" } as const;
 
-/** Curves of all metrics, with what is common to them above. */
+/** Curves of all metrics under common controls. */
 export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, bands }: Props) {
   const [state, change] = useBoardState();
   const [query, setQuery] = useState("");
@@ -47,7 +47,7 @@ export function MetricBoard({ experimentId, runs, names, searcherMetric, marks, 
   const first = seriesQuery(panelQuestion(panels[0]?.metrics ?? [], experimentId, trialIds, state));
   const enabled = panels.length > 0 && runs.length > 0;
   const queries = useQueryClient();
-  // It is asked while the page around it is still being drawn.
+  // The query starts while the rest of the page is being rendered.
   if (enabled && !queries.getQueryState(first.queryKey)) void queries.prefetchQuery(first);
   const sample = useQuery({ ...first, enabled });
   const axes = useMemo(() => [...new Set([...axesOf(sample.data ?? []), state.x])], [sample.data, state.x]);

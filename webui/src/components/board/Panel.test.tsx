@@ -33,7 +33,7 @@ async function board(at = "/") {
 const card = (name: string) => screen.getByRole("region", { name });
 
 describe("a panel", () => {
-  it("highlights the line at whose name the pointer or the focus is", async () => {
+  it("highlights the line whose name has the pointer or the focus", async () => {
     await board();
     const name = within(card("loss")).getByRole("button", { name: "trial 2" });
     const faint = () => plots().map((plot) => plot.series.map(({ alpha }) => alpha !== undefined && alpha < 1));
@@ -50,7 +50,7 @@ describe("a panel", () => {
     expect(faint()).toContainEqual([false, true, false]);
   });
 
-  it("hides a line whose name is pressed, by the keyboard too, and shows it again", async () => {
+  it("hides a line whose name is pressed, also by the keyboard, and shows it again", async () => {
     await board();
     const name = within(card("loss")).getByRole("button", { name: "trial 2" });
     const hidden = () => plots().flatMap(({ series }) => series.filter(({ show }) => show === false)).length;
@@ -65,7 +65,7 @@ describe("a panel", () => {
 });
 
 describe("a board", () => {
-  it("zooms all of its charts to what is drawn on one, and back by a double click", async () => {
+  it("zooms all of its charts to the range selected on one, and resets by a double click", async () => {
     const { address } = await board();
     const spans = () => plots().map(({ scales }) => [scales.x?.min, scales.x?.max]);
     await waitFor(() =>
@@ -91,7 +91,7 @@ describe("a board", () => {
     );
   });
 
-  it("offers the axes that there are, and counters closed", async () => {
+  it("offers the axes that have points, and folds counters", async () => {
     await board();
     const axes = within(screen.getByLabelText("x axis")).getAllByRole("option");
     expect(axes.map((each) => each.textContent)).toEqual(["steps", "time"]);

@@ -34,7 +34,7 @@ interface Props {
   syncKey: string;
 }
 
-/** One metric: its curve for each run, training and validation laid over each other. */
+/** One metric: its curve for each run, with training and validation in one chart. */
 export function Panel({
   name,
   metrics,
@@ -51,7 +51,7 @@ export function Panel({
   const theme = useShownTheme();
   const frame = useRef<HTMLElement>(null);
   const chart = useRef<ChartHandle>(null);
-  // Thousands of metrics may have a panel; only those that were seen are asked for.
+  // There may be thousands of panels, so only those that were on the screen load their series.
   const seen = useOnScreen(frame);
   const trialIds = runs.map((run) => run.trialId);
   const question = panelQuestion(metrics, experimentId, trialIds, state);
@@ -66,7 +66,7 @@ export function Panel({
   const data = useLatest(asked.data);
   const lines = useMemo(
     () => linesOf(data ?? [], runs, { x: state.x, smoothing: state.smoothing, banded }),
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- colours are those of the theme
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- colours depend on the theme
     [data, runs, state.x, state.smoothing, banded, theme],
   );
   const shownMarks = useMemo(() => placed(marks, state.x, data ?? []), [marks, state.x, data]);

@@ -1,6 +1,6 @@
 import type { Series, XAxis } from "@/services/series";
 
-/** The x axes over which these series have points. Pure. */
+/** Returns the x axes over which these series have points. Pure. */
 export function axesOf(all: readonly Series[]): XAxis[] {
   const axes: XAxis[] = [];
   // Reports without steps have step 0.

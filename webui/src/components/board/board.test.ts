@@ -8,7 +8,7 @@ import { placed } from "./marks";
 import { panelsOf } from "./panels";
 import { isProfile } from "./profile";
 
-describe("how curves are drawn", () => {
+describe("the state of a board", () => {
   const number = fc.double({ noNaN: true, noDefaultInfinity: true });
   const state: fc.Arbitrary<Omit<BoardState, "x">> = fc.record({
     smoothing: fc.double({ min: 0, max: 0.99, noNaN: true }).map((value) => value + 0),
@@ -21,7 +21,7 @@ describe("how curves are drawn", () => {
     ),
   });
 
-  it("is in the address and comes back from it as it was", () => {
+  it("is stored in the address and read back unchanged", () => {
     fc.assert(
       fc.property(fc.constantFrom<BoardState["x"]>("batches", "epochs", "time"), state, (x, rest) => {
         const address = writeBoard(writeBoard(new URLSearchParams("tab=curves"), { x }), rest).toString();
@@ -31,14 +31,14 @@ describe("how curves are drawn", () => {
     );
   });
 
-  it("leaves nothing in the address where it is as usual, and no stretch of steps on another axis", () => {
+  it("leaves defaults out of the address, and has no range of steps on another axis", () => {
     const zoomed = writeBoard(new URLSearchParams(), { zoom: [1, 2], smoothing: 0.5, logY: true });
     expect(writeBoard(zoomed, { x: "time" }).has("zoom")).toBe(false);
     expect(writeBoard(zoomed, { zoom: null, smoothing: 0, logY: false, metrics: [] }).toString()).toBe("");
   });
 
   it.each(["x=sideways", "smooth=7", "smooth=many", "zoom=1", "zoom=a..b", "zoom=1..Infinity"])(
-    "is as usual where the address says %s",
+    "uses the defaults if the address has %s",
     (address) => {
       expect(readBoard(new URLSearchParams(address))).toEqual(readBoard(new URLSearchParams()));
     },
@@ -48,7 +48,7 @@ describe("how curves are drawn", () => {
 describe("panels", () => {
   const metric = (group: string, name: string, type = "number") => ({ group, name, type });
 
-  it("lay validation over training, also where its names say that they are validation's", () => {
+  it("show validation over training, also if the names have a validation prefix", () => {
     const panels = panelsOf(
       [
         metric("training", "loss"),
@@ -76,7 +76,7 @@ describe("panels", () => {
     ]);
   });
 
-  it("keep apart what only sounds alike, and other groups; leave out what is no number; counts come last", () => {
+  it("keep similar names and other groups apart, leave out text, and put counters last", () => {
     const names = [
       metric("validation", "batches"),
       metric("validation", "val_loss"),
@@ -87,7 +87,7 @@ describe("panels", () => {
     expect(panelsOf(names, "").map(({ name }) => name)).toEqual(["val_loss", "lr", "gpu/loss", "batches"]);
   });
 
-  it("take any name", () => {
+  it("accept any name", () => {
     const panels = panelsOf(
       [metric("training", "__proto__"), metric("validation", "__proto__"), metric("training", "constructor")],
       "",
@@ -98,7 +98,7 @@ describe("panels", () => {
     ]);
   });
 
-  it("of two thousand names are there at once", () => {
+  it("handle two thousand names at once", () => {
     const names = Array.from({ length: 2000 }, (_, index) =>
       metric(index % 2 ? "training" : "validation", `layer${index >> 1}/gradient`),
     );
@@ -132,7 +132,7 @@ describe("lines", () => {
     group: trialId < 3 ? "lr=1" : "lr=2",
   }));
 
-  it("of several runs have the run's colour and the group's dash", () => {
+  it("of several runs have the colour of the run and the dash of the group", () => {
     const lines = linesOf(
       [series(1, "training", [1]), series(1, "validation", [1]), series(2, "training", [1])],
       runs,
@@ -145,7 +145,7 @@ describe("lines", () => {
     expect(two?.color).not.toBe(one?.color);
   });
 
-  it("of one run have its colour and the group's dash, and the group's name", () => {
+  it("of one run have its colour, and the dash and name of the group", () => {
     const groups = ["training", "validation", "test", "held_out"];
     const lines = linesOf(
       groups.map((group) => series(1, group, [1])),
@@ -157,7 +157,7 @@ describe("lines", () => {
     expect(new Set(lines.map(({ stroke }) => stroke.dash?.join()))).toHaveProperty("size", 4);
   });
 
-  it("of a run have one colour beside whatever other runs; runs of the same colour have other dashes", () => {
+  it("of a run have one colour in any comparison; runs of the same colour have different dashes", () => {
     const drawnWith = (...ids: number[]) => {
       const lines = linesOf(
         ids.map((id) => series(id, "validation", [1])),
@@ -179,18 +179,18 @@ describe("lines", () => {
     expect(new Set(three.map(({ dash }) => String(dash))).size).toBe(3);
   });
 
-  it("are of no run that was not asked for, and none without a point on the axis", () => {
+  it("belong only to the requested runs, and have a point on the axis", () => {
     expect(linesOf([series(9, "training", [1]), series(1, "training", [])], runs, usual)).toEqual([]);
     expect(linesOf([series(1, "training", [1])], runs, { ...usual, x: "epochs" })).toEqual([]);
   });
 
-  it("that are smoothed keep what was reported behind them", () => {
+  it("that are smoothed keep the reported values behind them", () => {
     const [line] = linesOf([series(1, "training", [0, 10])], runs, { ...usual, smoothing: 0.9 });
     expect(line?.raw).toEqual([0, 10]);
     expect(line?.y[1]).toBeLessThan(10);
   });
 
-  it("become bands of runs that differ by their seed alone", () => {
+  it("become bands of runs that differ only by their seed", () => {
     const bands = linesOf(
       [series(1, "training", [1, 4]), series(2, "training", [3, 0]), series(3, "training", [7, 7])],
       runs,
@@ -227,7 +227,7 @@ describe("marks", () => {
   });
   const places = (...given: Parameters<typeof placed>) => placed(...given).map(({ x }) => x);
 
-  it("stand at their step, at their moment, or at the epoch that the points around tell", () => {
+  it("are placed at their step, their time, or the epoch between the nearest points", () => {
     expect(places([mark(25)], "batches", [])).toEqual([25]);
     expect(places([mark(25)], "time", [])).toEqual([Date.parse("2026-11-21T12:00:00Z") / 1000]);
     expect(
@@ -235,7 +235,7 @@ describe("marks", () => {
     ).toEqual([0.5, 1.25, 1.5]);
   });
 
-  it("last over time where they are pauses, until they are over", () => {
+  it("of pauses have a duration over time until the pause is over", () => {
     const until = "2026-11-21T12:00:30Z";
     expect(
       placed([{ ...mark(25), until }, mark(25), { ...mark(25), kind: "restart" }], "time", []).map(
@@ -245,13 +245,13 @@ describe("marks", () => {
     expect(placed([{ ...mark(25), until }], "batches", [])[0]).not.toHaveProperty("until");
   });
 
-  it("have no epoch outside of what is drawn, and none where none was reported", () => {
+  it("have no epoch outside the drawn range, and none if none was reported", () => {
     expect(places([mark(5), mark(35)], "epochs", [over([10, 30], [1, 3])])).toEqual([]);
     expect(places([mark(5)], "epochs", [over([5], null)])).toEqual([]);
   });
 });
 
-it("tells figures of the machine from those of the model by their group", () => {
+it("metrics of the machine are distinguished from those of the model by their group", () => {
   for (const group of ["cpu", "memory", "gpu", "system_metrics"]) expect(isProfile(group)).toBe(true);
   for (const group of ["training", "validation", "cpu_bound", "inference"]) expect(isProfile(group)).toBe(false);
 });

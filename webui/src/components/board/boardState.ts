@@ -2,7 +2,7 @@ import { useCallback, useMemo } from "react";
 import { useSearchParams } from "react-router";
 import type { XAxis } from "@/services/series";
 
-/** How curves are drawn. In the address, so that a link shows the same. */
+/** Options of the curves. They are stored in the address, so that a link shows the same. */
 export interface BoardState {
   x: XAxis;
   smoothing: number;
@@ -36,7 +36,7 @@ export function writeBoard(params: URLSearchParams, change: Partial<BoardState>)
   if (change.logX !== undefined) set("logx", change.logX ? "1" : null);
   if (change.logY !== undefined) set("logy", change.logY ? "1" : null);
   if (change.zoom !== undefined) set("zoom", change.zoom === null ? null : change.zoom.join(".."));
-  // A stretch of steps is none of time.
+  // A range of steps is not valid for times.
   if (change.x !== undefined) next.delete("zoom");
   if (change.metrics !== undefined) {
     next.delete("metric");

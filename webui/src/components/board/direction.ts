@@ -1,8 +1,8 @@
-/** The searcher's metric, and which values of it and of other metrics are better. */
+/** The searcher's metric, and the better direction of it and of other metrics. */
 export interface Searcher {
   metric: string;
   smallerIsBetter: boolean;
-  /** What the configuration says of other metrics. */
+  /** Directions of other metrics in the configuration. */
   goals?: Readonly<Record<string, Goal>>;
 }
 
@@ -10,8 +10,8 @@ export type Goal = "minimize" | "maximize";
 export type Better = "smaller" | "larger";
 
 /**
- * Which values of a metric are better: known of the searcher's own metric and of those that `metric_goals` of the
- * configuration names; null for each other one. A name says nothing reliable: `val/top5`, `perplexity` and `wer` differ.
+ * Returns which values of a metric are better. This is known for the searcher's metric and for those in `metric_goals`
+ * of the configuration; null for others. A name is not reliable: `val/top5`, `perplexity` and `wer` differ.
  */
 export function betterOf(metric: string, searcher: Searcher | null): Better | null {
   if (searcher?.metric === metric) return searcher.smallerIsBetter ? "smaller" : "larger";
@@ -19,7 +19,7 @@ export function betterOf(metric: string, searcher: Searcher | null): Better | nu
   return goal === undefined ? null : goal === "minimize" ? "smaller" : "larger";
 }
 
-/** The searcher of an experiment's effective configuration. */
+/** Returns the searcher of an experiment's effective configuration. */
 export function searcherOf(experiment: { searcherMetric: string; config?: unknown }): Searcher {
   const config = experiment.config as
     { searcher?: { smaller_is_better?: boolean }; metric_goals?: Record<string, Goal> } | undefined;

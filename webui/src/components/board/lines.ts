@@ -5,11 +5,11 @@ import { type ChartLine, pointsOf } from "../charts/line";
 import { levelsOf, type Stroke, strokeOf } from "../charts/palette";
 import { smoothed } from "../charts/smoothing";
 
-/** One run of a comparison. */
+/** A run of a comparison. */
 export interface Run {
   trialId: number;
   label: string;
-  /** Runs of one group (of one configuration but for the seed) may be drawn as a band. */
+  /** Runs of one group (with the same configuration except for the seed) may be drawn as a band. */
   group?: string;
 }
 
@@ -21,7 +21,7 @@ interface Drawing {
 
 const STYLES: Record<string, number> = { training: 0, validation: 1 };
 
-/** How the lines of each run are drawn in a chart of these runs; with bands, how the band is that the run is part of. */
+/** Returns the strokes of each run's lines in a chart of these runs; with bands, the strokes of the run's band. */
 export function strokesOf(runs: readonly Run[], banded: boolean): (run: Run, style?: number) => Stroke {
   const firsts = new Map<string, number>();
   const nameOf = (run: Run) => (banded ? bundleOf(run) : String(run.trialId));
@@ -37,7 +37,7 @@ function bundleOf(run: Run): string {
   return run.group ?? run.label;
 }
 
-/** Colours tell runs apart, dashes the groups of metrics. */
+/** Returns the lines of the series. Colours distinguish runs, dashes distinguish groups of metrics. */
 export function linesOf(all: readonly Series[], runs: readonly Run[], { x, smoothing, banded }: Drawing): ChartLine[] {
   const groups = [...new Set(all.map((series) => series.group))];
   if (banded) return bandLines(all, runs, x, smoothing, groups);

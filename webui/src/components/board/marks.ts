@@ -4,7 +4,10 @@ import type { ChartMark } from "../charts/line";
 
 export const NO_MARKS: readonly TrialMark[] = [];
 
-/** Marks at their places on the axis; over time a pause lasts. An epoch is read off the points around; what lies outside of them has no place. Pure. */
+/**
+ * Returns the marks at their places on the axis. Over time a pause has a duration. An epoch is interpolated between the
+ * nearest points; a mark outside of them has no place. Pure.
+ */
 export function placed(marks: readonly TrialMark[], x: XAxis, drawn: readonly Series[]): ChartMark[] {
   const epochOf = x === "epochs" ? epochsBetween(drawn) : null;
   return marks.flatMap(({ kind, text, time, until, steps }) => {
@@ -17,7 +20,7 @@ export function placed(marks: readonly TrialMark[], x: XAxis, drawn: readonly Se
 
 const seconds = (time: string) => Date.parse(time) / 1000;
 
-/** The epoch at a step: that of a point there, else on the straight line between the points beside it. */
+/** Returns the epoch at a step: that of the point there, else interpolated between the adjacent points. */
 function epochsBetween(drawn: readonly Series[]): (step: number) => number | null {
   const known = new Map<number, number>();
   for (const { batches, epochs } of drawn)

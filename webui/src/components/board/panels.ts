@@ -7,7 +7,7 @@ export interface PanelOf {
   metrics: MetricId[];
 }
 
-/** Metrics that only count steps; they are not drawn by default. */
+/** Metrics that only count steps. They are not drawn by default. */
 const COUNTERS = new Set(["batches", "epochs", "epoch", "records", "steps"]);
 
 export function isCounter(name: string): boolean {
@@ -18,17 +18,18 @@ export function isCounter(name: string): boolean {
 export interface Section {
   title: string;
   panels: PanelOf[];
-  /** True if the section is open at first. */
+  /** True if the section is open by default. */
   isOpen: boolean;
 }
 
 const GENERAL = "Metrics";
-/** Panels that are drawn at first, in all sections that are open together. */
+/** Number of panels that are drawn at first in all open sections. */
 const FIRST = 12;
 
 /**
- * Panels by what their names have before the first `/` or `.`; a prefix of a single panel makes no section. In the order
- * of the panels, counters last and closed. Sections after the first dozen panels are closed too. Pure.
+ * Returns panels grouped by the part of their names before the first `/` or `.`; a prefix of a single panel makes no
+ * section. Sections are in the order of the panels, with counters last and closed. Sections after the first dozen
+ * panels are closed too. Pure.
  */
 export function sectionsOf(panels: readonly PanelOf[]): Section[] {
   const prefixOf = ({ name }: PanelOf) => /^([^/.]+)[/.]./.exec(name)?.[1] ?? "";
@@ -49,17 +50,20 @@ export function sectionsOf(panels: readonly PanelOf[]): Section[] {
   });
 }
 
-/** The panels of a board: those of all metrics but the profiler's. Pure. */
+/** Returns the panels of a board: those of all metrics except the profiler's. Pure. */
 export function boardPanels(names: readonly (MetricId & { type?: string })[], searcherMetric: string): PanelOf[] {
   const model = names.filter(({ group }) => !isProfile(group));
   return panelsOf(model, searcherMetric);
 }
 
-/** One panel a name, with the groups that report it; the searcher's first, then what training and validation share. */
+/**
+ * Returns one panel per name with the groups that report it: the searcher's first, then those of training and
+ * validation.
+ */
 export function panelsOf(names: readonly (MetricId & { type?: string })[], searcherMetric: string): PanelOf[] {
   const drawable = names.filter(({ type }) => type === undefined || type === "number");
   const training = new Set(drawable.filter(({ group }) => group === "training").map(({ name }) => name));
-  // `validation_loss` is the validation's `loss` where training reports a `loss`.
+  // `validation_loss` is the validation's `loss` if training reports a `loss`.
   const shared = ({ group, name }: MetricId) => {
     const bare = name.replace(/^(validation|val|eval|test)[_/]/, "");
     return group === "validation" && training.has(bare) ? bare : name;

@@ -1,6 +1,6 @@
 const PROFILER = /^system_|^profiler|^(cpu|gpu|memory|disk|network)$/;
 
-/** Whether a group of metrics tells of the machine and not of the model. */
+/** Returns true if a group of metrics describes the machine, not the model. */
 export function isProfile(group: string): boolean {
   return PROFILER.test(group);
 }

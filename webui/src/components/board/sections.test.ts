@@ -17,7 +17,7 @@ const shape = (...names: string[]) =>
   ]);
 
 describe("sections of a board", () => {
-  it("are by what names have before the first slash or dot; counters are last and closed", () =>
+  it("are named by the part before the first slash or dot; counters are last and closed", () =>
     expect(shape("gen/loss", "gen/lr", "disc.a", "disc.b", "epochs", "loss", "batches", "lonely/one")).toEqual([
       ["disc", ["disc.a", "disc.b"], true],
       ["gen", ["gen/loss", "gen/lr"], true],

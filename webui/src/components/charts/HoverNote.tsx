@@ -28,7 +28,7 @@ interface Props {
   x: XAxis;
 }
 
-/** Values of the nearest lines at the pointer; a line without a point there has its last one before. */
+/** Values of the lines nearest to the pointer. A line without a point there shows its last earlier one. */
 export function HoverNote({ hover, lines, hidden, columns, data, x }: Props) {
   const timeZone = zone(usePreferences());
   const note = useRef<HTMLDivElement>(null);

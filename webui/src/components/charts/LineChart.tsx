@@ -13,7 +13,7 @@ import typography from "@/styles/typography.module.css";
 import styles from "./LineChart.module.css";
 
 export interface ChartHandle {
-  /** A PNG of what is drawn, with its title and its lines' names. */
+  /** Returns a PNG of the plot with its title and the names of its lines. */
   picture: () => Promise<Blob>;
 }
 
@@ -66,7 +66,7 @@ export function LineChart({
   useEffect(() => {
     newest.current = { lines, marks, aligned, hidden, zoom, onZoom };
   });
-  // Another set of lines needs another plot; other points of the same lines do not.
+  // Another set of lines needs a new plot; new points of the same lines do not.
   const shape = JSON.stringify([
     lines.map((line) => [line.key, line.stroke, !!line.raw, !!line.band, hidden.has(line.key)]),
     x,
@@ -103,20 +103,20 @@ export function LineChart({
       made.destroy();
       plot.current = null;
     };
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- `shape` stands for all of them
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- `shape` represents all of them
   }, [shape]);
   const [from, to] = zoom ?? [null, null];
   useEffect(() => {
-    // Sets the scales too.
+    // This sets the scales as well.
     plot.current?.setData(aligned.data);
   }, [aligned, from, to]);
   useEffect(() => {
     const index = lines.findIndex((line) => line.key === highlighted);
     plot.current?.setSeries(index < 0 ? null : aligned.columns[index]!.line, { focus: true }, false);
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- a plot that was made anew (`shape`) knows of no focus
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- a plot that was recreated (`shape`) has no highlighted line
   }, [highlighted, shape]);
   useEffect(() => {
-    // Axes of a plot without points cannot be drawn.
+    // A plot without points has no axes to redraw.
     if (plot.current && plot.current.data[0].length > 0) plot.current.redraw(false);
   }, [marks]);
   useImperativeHandle(ref, () => ({
@@ -148,7 +148,7 @@ async function offScreen(width: number, wanted: Wanted, factor: number): Promise
     options({ ...wanted, ...size, syncKey: undefined, onHover: () => undefined, factor }),
     wanted.current().aligned.data,
   );
-  // It is drawn once what runs now has ended.
+  // uPlot draws after the running code has ended.
   await new Promise((resolve) => setTimeout(resolve));
   return made;
 }
@@ -167,7 +167,7 @@ function lostWords(lost: readonly { value: number }[], logY: boolean): string {
     .join(", ");
 }
 
-/** A chart in words, for those who cannot see it: how many lines and points, and how far they go. */
+/** Returns a description of the chart for screen readers: numbers of lines and points, and their range. */
 function summaryOf(title: string, lines: readonly ChartLine[], x: XAxis): string {
   const points = lines.reduce((sum, line) => sum + line.x.length, 0);
   const last = Math.max(...lines.map((line) => line.x.at(-1) ?? -Infinity));

@@ -1,18 +1,18 @@
 import type uPlot from "uplot";
 import type { ChartLine } from "./line";
 
-/** What uPlot draws: one x for all, null where a line has no point there. */
+/** The data of uPlot: one x for all lines, with null where a line has no point. */
 export interface Aligned {
   data: uPlot.AlignedData;
-  /** Per line: which of the columns after x are its own. */
+  /** Per line: its columns after x. */
   columns: { line: number; raw: number | null; least: number | null; greatest: number | null }[];
-  /** Per column of the data: the places at which it has a value, in order. */
+  /** Per column of the data: the indices with a value, in order. */
   filled: readonly (readonly number[])[];
   /** Points that cannot be drawn: not finite, or not positive on a logarithmic axis. */
   lost: { line: number; x: number; value: number }[];
 }
 
-/** Puts lines of different x beside each other. What cannot be drawn is kept apart, so that it can be shown otherwise. */
+/** Aligns lines with different x. Points that cannot be drawn are returned separately, to be shown otherwise. */
 export function align(lines: readonly ChartLine[], logX: boolean, logY: boolean): Aligned {
   const tables: { x: number[]; ys: (number | null)[][] }[] = [];
   const columns: Aligned["columns"] = [];
@@ -22,7 +22,7 @@ export function align(lines: readonly ChartLine[], logX: boolean, logY: boolean)
     const keep: number[] = [];
     let last = -Infinity;
     line.x.forEach((x, at) => {
-      // Of two points at one place the later one holds.
+      // The later of two points at one x wins.
       if (x === last) keep.pop();
       if (!logX || x > 0) keep.push(at);
       last = x;
@@ -58,11 +58,11 @@ export function align(lines: readonly ChartLine[], logX: boolean, logY: boolean)
 }
 
 /**
- * Every column over the x of all. As `uPlot.join`, but it notes where a column has values: of a hundred lines with other
- * x each has a value at one place in a hundred.
+ * Joins the columns over the x of all lines. Like `uPlot.join`, but it records where a column has values: of a hundred
+ * lines with different x each has a value at one index in a hundred.
  */
 function joined(tables: readonly { x: number[]; ys: (number | null)[][] }[]): Pick<Aligned, "data" | "filled"> {
-  // As doubles they are sorted by their values, without a function.
+  // A Float64Array sorts numerically without a comparator.
   const sorted = Float64Array.from(tables.flatMap(({ x }) => x)).sort();
   const all = [...sorted].filter((x, at) => x !== sorted[at - 1]);
   const placeOf = new Map(all.map((x, place) => [x, place]));

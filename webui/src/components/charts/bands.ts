@@ -10,7 +10,7 @@ export interface Band {
   mean: number[];
 }
 
-/** The value of a line at `at`, straight between its points; NaN beyond its ends. */
+/** Returns the value of a line at `at`, interpolated between its points; NaN beyond its ends. */
 export function valueAt(line: XY, at: number): number {
   const { x, y } = line;
   if (x.length === 0 || at < x[0]! || at > x.at(-1)!) return NaN;
@@ -27,7 +27,7 @@ export function valueAt(line: XY, at: number): number {
   return y[low]! + part * (y[high]! - y[low]!);
 }
 
-/** Least, greatest and mean of several lines wherever one of them has a point. */
+/** Returns minimum, maximum and mean of several lines at each x at which one of them has a point. */
 export function bandOf(lines: readonly XY[]): Band {
   const clean = lines.map(({ x, y }) => {
     const keep = x.map((_, index) => Number.isFinite(y[index]));

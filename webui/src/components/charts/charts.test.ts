@@ -13,21 +13,21 @@ const line = (key: string, x: number[], y: number[]): ChartLine => ({ key, label
 
 describe("the span of an axis", () => {
   it("goes from the first point to the last", () => expect(spanOf(3, 8, "batches")).toEqual([3, 8]));
-  it("is a minute around a lonely moment, and two steps around a lonely step", () => {
+  it("is one minute around a single time, and two steps around a single step", () => {
     expect(spanOf(1000, 1000, "time")).toEqual([970, 1030]);
     expect(spanOf(0, 0, "batches")).toEqual([-1, 1]);
   });
 });
 
 describe("strokes", () => {
-  it("of twenty-four runs, training and validation, are all another", () => {
+  it("of twenty-four runs, training and validation, are all different", () => {
     const ids = Array.from({ length: 24 }, (_, run) => run + 100);
     const levels = levelsOf(ids);
     const looks = [0, 1].flatMap((style) => ids.map((id) => JSON.stringify(strokeOf(id, style, levels.get(id)))));
     expect(new Set(looks).size).toBe(48);
   });
 
-  it("count the ids before that have the same colour", () =>
+  it("count the earlier ids of the same colour", () =>
     expect([...levelsOf([3, 11, 4, 19, 12, 3])]).toEqual([
       [3, 0],
       [11, 1],
@@ -38,11 +38,11 @@ describe("strokes", () => {
 });
 
 describe("smoothing", () => {
-  it("leaves a level line level from its first point on", () => {
+  it("keeps a constant line constant from its first point on", () => {
     for (const value of smoothed([3, 3, 3, 3], 0.9)) expect(value).toBeCloseTo(3);
   });
-  it("does nothing without weight", () => expect(smoothed([1, 5], 0)).toEqual([1, 5]));
-  it("stays between least and greatest, and passes what is not finite", () => {
+  it("has no effect without weight", () => expect(smoothed([1, 5], 0)).toEqual([1, 5]));
+  it("stays between minimum and maximum, and keeps values that are not finite", () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.constantFrom(NaN, Infinity))),
@@ -62,8 +62,8 @@ describe("smoothing", () => {
   });
 });
 
-describe("lines beside each other", () => {
-  it("keep every point that can be drawn, and name those that cannot", () => {
+describe("aligned lines", () => {
+  it("keep every point that can be drawn, and list those that cannot", () => {
     const { data, columns, lost } = align(
       [line("a", [1, 2, 3], [1, NaN, Infinity]), line("b", [2], [5])],
       false,
@@ -76,15 +76,15 @@ describe("lines beside each other", () => {
       [3, Infinity],
     ]);
   });
-  it("on a logarithmic axis lose what is not positive, and say so", () => {
+  it("list values that are not positive on a logarithmic axis", () => {
     expect(align([line("a", [0, 1, 2], [1, 0, 2])], true, true).lost).toEqual([{ line: 0, x: 1, value: 0 }]);
     expect(align([line("a", [0, 1, 2], [1, 0, 2])], true, true).data[0]).toEqual([1, 2]);
   });
-  it("of two points at one place draw the later", () => {
+  it("draw the later of two points at one x", () => {
     const { data, columns } = align([line("a", [1, 1], [7, 8])], false, false);
     expect(data[columns[0]!.line]).toEqual([8]);
   });
-  it("have the places of their values noted, without those that cannot be drawn", () => {
+  it("record the indices of their values, without those that cannot be drawn", () => {
     const { data, filled } = align([line("a", [1, 3, 9], [1, NaN, 2]), line("b", [3, 4], [5, 6])], false, false);
     expect(data).toEqual([
       [1, 3, 4, 9],
@@ -93,11 +93,11 @@ describe("lines beside each other", () => {
     ]);
     expect(filled).toEqual([[], [0, 3], [1, 2]]);
   });
-  it("may be none", () => expect(align([], false, false).data).toEqual([[]]));
+  it("may be empty", () => expect(align([], false, false).data).toEqual([[]]));
 });
 
 describe("a band", () => {
-  it("goes from least to greatest, also between points", () => {
+  it("spans minimum to maximum, also between points", () => {
     const band = bandOf([
       { x: [0, 10], y: [0, 10] },
       { x: [0, 5, 10], y: [4, 4, 4] },
@@ -106,10 +106,10 @@ describe("a band", () => {
     expect(band.least).toEqual([0, 4, 4]);
     expect(band.greatest).toEqual([4, 5, 10]);
   });
-  it("ends where no line goes on", () => expect(valueAt({ x: [0, 1], y: [0, 1] }, 2)).toBeNaN());
+  it("ends where no line continues", () => expect(valueAt({ x: [0, 1], y: [0, 1] }, 2)).toBeNaN());
 });
 
-describe("tables", () => {
+describe("CSV tables", () => {
   const series = {
     trialId: 1,
     group: "validation",
@@ -121,7 +121,7 @@ describe("tables", () => {
     count: 1,
     total: 1,
   };
-  it("have a line a point", () =>
+  it("have one row per point", () =>
     expect(csvOf([series]).split("\r\n")[1]).toBe("1,validation,'=cmd(),1,,1970-01-01T00:00:00.000Z,NaN"));
   it.each([
     ["a,b", '"a,b"'],
@@ -132,7 +132,7 @@ describe("tables", () => {
 });
 
 describe("points over an axis", () => {
-  it("come in its order, without those that have no place on it", () => {
+  it("are sorted by x, without those that have no x", () => {
     const series = {
       trialId: 1,
       group: "g",

@@ -1,6 +1,9 @@
 import type { Series } from "@/services/series";
 
-/** One line a point: trial, group, metric, step, epoch, time, value. A cell that a spreadsheet would run is quoted away. */
+/**
+ * Returns one row per point: trial, group, metric, step, epoch, time, value. A cell that a spreadsheet would evaluate
+ * is quoted.
+ */
 export function csvOf(all: readonly Series[]): string {
   const lines = ["trial,group,metric,step,epoch,time,value"];
   for (const series of all) {
@@ -27,7 +30,7 @@ export function cell(text: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Hands a file to the person at the browser. */
+/** Starts the download of a file in the browser. */
 export function download(blob: Blob, name: string): void {
   const url = URL.createObjectURL(blob);
   const link = document.createElement("a");

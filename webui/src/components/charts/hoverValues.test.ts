@@ -23,9 +23,9 @@ describe("values under the pointer", () => {
   it("are those of the six nearest lines, greatest first, and a count of the rest", () =>
     expect(near([1, 9, 3, 8, 2, 7, 4, 6, 5], 5)).toEqual({ values: [8, 7, 6, 5, 4, 3], more: 3 }));
 
-  it("are not of hidden lines", () => expect(near([1, 2, 3], 1, ["at 1"])).toEqual({ values: [3, 2], more: 0 }));
+  it("exclude hidden lines", () => expect(near([1, 2, 3], 1, ["at 1"])).toEqual({ values: [3, 2], more: 0 }));
 
-  it("are of the last point before the pointer where a line has none there", () => {
+  it("are those of the last earlier point if a line has none at the pointer", () => {
     const lines = [line("a", [1, 2, 3]), line("b", [5])];
     const { data, columns } = align(lines, false, false);
     const { shown } = nearestValues(lines, new Set(), columns, data, 2, () => 0);
@@ -36,12 +36,12 @@ describe("values under the pointer", () => {
   });
 });
 
-describe("the note beside the pointer", () => {
+describe("the note at the pointer", () => {
   const window = { width: 400, height: 300 };
   const note = { width: 150, height: 80 };
-  it("is on its right", () => expect(notePlace({ x: 100, y: 50 }, note, window)).toEqual({ left: 114, top: 64 }));
-  it("is on its left at the right edge, and above the lower edge", () =>
+  it("is to the right of it", () => expect(notePlace({ x: 100, y: 50 }, note, window)).toEqual({ left: 114, top: 64 }));
+  it("is to the left of it at the right edge, and above the lower edge", () =>
     expect(notePlace({ x: 390, y: 290 }, note, window)).toEqual({ left: 226, top: 212 }));
-  it("is inside a window that is hardly wider than itself", () =>
+  it("stays inside a window that is hardly wider than itself", () =>
     expect(notePlace({ x: 80, y: 10 }, note, { width: 170, height: 300 }).left).toBe(8));
 });

@@ -2,7 +2,7 @@ import type uPlot from "uplot";
 import type { Aligned } from "./alignment";
 import type { ChartLine } from "./line";
 
-/** Maximum of lines that the note names; the others are counted. */
+/** Maximum number of lines that the note names. The others are counted. */
 export const MAX_NEAREST = 6;
 
 export interface HoverValue {
@@ -10,7 +10,7 @@ export interface HoverValue {
   value: number;
 }
 
-/** Returns the lines nearest to the pointer, greatest value first, and how many others have a value. Pure. */
+/** Returns the lines nearest to the pointer, greatest value first, and the number of other lines with a value. Pure. */
 export function nearestValues(
   lines: readonly ChartLine[],
   hidden: ReadonlySet<string>,
@@ -50,7 +50,7 @@ interface Size {
   height: number;
 }
 
-/** Returns a position for the note that is inside the viewport: right of the pointer, else left of it. Pure. */
+/** Returns a position for the note inside the viewport: right of the pointer, else left of it. Pure. */
 export function notePlace(pointer: { x: number; y: number }, note: Size, window: Size): { left: number; top: number } {
   const right = pointer.x + GAP;
   const left = right + note.width + EDGE <= window.width ? right : pointer.x - GAP - note.width;

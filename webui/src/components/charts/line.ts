@@ -8,29 +8,29 @@ export interface ChartLine {
   x: number[];
   y: number[];
   stroke: Stroke;
-  /** The line before it was smoothed, drawn faintly behind. */
+  /** The line before smoothing, drawn faintly behind it. */
   raw?: number[];
-  /** Around the line: least and greatest of several runs. */
+  /** Minimum and maximum of several runs around the line. */
   band?: { least: number[]; greatest: number[] };
 }
 
-/** Something that happened at a place of the x axis. */
+/** An event at a place of the x axis. */
 export interface ChartMark {
   x: number;
   kind: string;
   text: string;
-  /** Where it was over, of what lasts; infinite while it does. */
+  /** End of an event with a duration; infinite until it ends. */
   until?: number;
 }
 
-/** x of a series, as the axis wants it; points without a place on it are left out by the caller. */
+/** Returns x of a series for the axis. The caller leaves out points without a place on it. */
 export function xOf(series: Series, axis: XAxis): number[] {
   if (axis === "time") return series.times;
   if (axis === "epochs") return series.epochs ?? [];
   return series.batches;
 }
 
-/** Points that have a place on the axis, in its order. */
+/** Returns the points that have a place on the axis, in its order. */
 export function pointsOf(series: Series, axis: XAxis): { x: number[]; y: number[] } {
   const xs = xOf(series, axis);
   const order = xs.map((_, index) => index).filter((index) => Number.isFinite(xs[index]));

@@ -1,10 +1,13 @@
 /**
- * Eight colours that people with any kind of colour vision tell apart (after Okabe and Ito), one set for light and one for
- * dark grounds. Lines of one colour in a chart are told apart by their dashes.
+ * Eight colours that are distinct for any kind of colour vision (after Okabe and Ito), one set for light and one for
+ * dark backgrounds. Dashes distinguish lines of one colour in a chart.
  */
 const LIGHT = ["#0072b2", "#d55e00", "#007a5a", "#b0468a", "#8a6d00", "#3a7fa8", "#5b4bb7", "#4a4a4a"];
 const DARK = ["#56b4e9", "#ff9a3c", "#2fd0a0", "#f090c8", "#f0e442", "#9ad0ec", "#a99bff", "#d0d0d0"];
-/** By style, and in each by level: for the first line of a colour in a chart, the second, and so on. No dash is in two styles. */
+/**
+ * Dashes by style and level: for the first line of a colour in a chart, the second, and so on. No dash is in two
+ * styles.
+ */
 const DASHES: (number[] | undefined)[][] = [
   [undefined, [12, 3, 2, 3], [16, 3]],
   [
@@ -29,8 +32,9 @@ export function isDark(): boolean {
 }
 
 /**
- * The colour follows from the id of the run alone, so that a run has one colour on all pages. `style`: training is 0 and
- * begins solid, validation is 1 and begins dashed, 2 is anything else. `level`: see `levelsOf`.
+ * Returns the stroke of a line. The colour depends only on the id of the run, so that a run has one colour on all
+ * pages. `style`: 0 is training and begins solid, 1 is validation and begins dashed, 2 is anything else. `level`: see
+ * `levelsOf`.
  */
 export function strokeOf(id: number, style = 0, level = 0): Stroke {
   const colors = isDark() ? DARK : LIGHT;
@@ -38,7 +42,7 @@ export function strokeOf(id: number, style = 0, level = 0): Stroke {
   return { color: colors[id % colors.length]!, dash: dashes[level % dashes.length] };
 }
 
-/** How many of the ids before each one have its colour. Pure. */
+/** Returns for each id the number of earlier ids with its colour. Pure. */
 export function levelsOf(ids: readonly number[]): Map<number, number> {
   const counts = new Map<number, number>();
   const levels = new Map<number, number>();

@@ -2,13 +2,13 @@ import type uPlot from "uplot";
 import { expect, it, vi } from "vitest";
 import { picture, pictureFactor } from "./picture";
 
-it("has two pixels for each of the page's, and more where the screen has", () => {
+it("a picture has two pixels for each of the page's, and more if the screen has", () => {
   expect(pictureFactor(1)).toBe(2);
   expect(pictureFactor(1.5) * 1.5).toBe(2);
   expect(pictureFactor(3)).toBe(1);
 });
 
-it("is drawn anew at that size and names the lines that are shown", async () => {
+it("a picture is drawn again at its size and names the displayed lines", async () => {
   const texts: string[] = [];
   const canvas = document.createElement("canvas");
   const ctx = new Proxy(

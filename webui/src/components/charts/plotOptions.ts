@@ -105,7 +105,7 @@ export function options(wanted: Wanted): uPlot.Options {
     axes: [
       {
         ...axis,
-        // Times have their day below.
+        // Times have their day on a second line.
         size: (wanted.x === "time" ? 50 : 34) * factor,
         space: 50 * factor,
         ...(wanted.x === "time"
@@ -122,7 +122,7 @@ export function options(wanted: Wanted): uPlot.Options {
       },
     ],
     cursor: {
-      // The board sets the scale, on all of its charts.
+      // The board sets the scale on all of its charts.
       drag: { x: true, y: false, setScale: false },
       focus: { prox: 24 },
       ...(wanted.syncKey
@@ -160,7 +160,7 @@ function rangeOf(
 
 function hoverOf(plot: uPlot): Hover | null {
   const { left, top, idx, event } = plot.cursor;
-  // Charts that share the pointer show its line only.
+  // Other charts that share the pointer show only its line.
   if (!event || left === undefined || left < 0 || idx === null || idx === undefined) return null;
   const box = plot.over.getBoundingClientRect();
   return {
@@ -180,13 +180,13 @@ function zoomed(plot: uPlot, current: Current): void {
   if (!isClick) current.onZoom?.(range);
 }
 
-/** A stretch in which nothing was trained, from one pixel to another; what is beside the chart is clipped. */
+/** Shades a period without training between two pixels. Parts outside of the chart are clipped. */
 function shade({ ctx, bbox }: uPlot, from: number, to: number): void {
   ctx.fillStyle = `${style("--waiting")}22`;
   ctx.fillRect(from, bbox.top, Math.max(0, to - from), bbox.height);
 }
 
-/** What happened, as lines from top to bottom with a sign; what cannot be drawn, as signs at the edge. */
+/** Draws events as vertical lines with a sign, and values that cannot be drawn as signs at the edge. */
 function drawMarks(plot: uPlot, { marks, aligned, lines, hidden }: Current, factor: number): void {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio * factor;

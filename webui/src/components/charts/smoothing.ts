@@ -1,6 +1,6 @@
 /**
- * An exponential moving average that starts without a bias towards zero; `weight` from 0 (nothing) to below 1. What is not
- * finite stays as it is and does not enter the average.
+ * Returns an exponential moving average without a bias towards zero at its start; `weight` is from 0 (no smoothing) to
+ * below 1. Values that are not finite are kept and do not enter the average.
  */
 export function smoothed(values: readonly number[], weight: number): number[] {
   if (weight <= 0) return [...values];

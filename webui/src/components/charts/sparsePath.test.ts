@@ -10,7 +10,7 @@ const DATA = [
 ];
 const FILLED = [[], [0, 2, 4], [1, 3]];
 
-it("connects the values of one series between two places, and looks at no other", () => {
+it("a path connects the values of one series between two indices, and reads no other index", () => {
   const drawn: [number, number][] = [];
   vi.stubGlobal(
     "Path2D",
@@ -32,18 +32,18 @@ describe("the range of y", () => {
   const plot = (idxs: [number, number], second: Partial<uPlot.Series> = {}) =>
     ({ data: DATA, series: [{ idxs }, { show: true, auto: false }, { show: true, auto: false, ...second }] }) as uPlot;
 
-  it("is that of the values in view", () => {
+  it("is that of the visible values", () => {
     expect(sparseRange(plot([0, 4]), null, null, FILLED, false)).toEqual(uPlot.rangeNum(1, 5, 0.1, true));
     expect(sparseRange(plot([1, 3]), null, null, FILLED, false)).toEqual(uPlot.rangeNum(2, 4, 0.1, true));
     expect(sparseRange(plot([1, 3]), null, null, FILLED, true)).toEqual(uPlot.rangeLog(2, 4, 10, true));
   });
-  it("has nothing of a hidden line, and what uPlot found in others", () => {
+  it("excludes hidden lines, and uses the range that uPlot found for others", () => {
     expect(sparseRange(plot([1, 3], { show: false }), null, null, FILLED, false)).toEqual(
       uPlot.rangeNum(3, 3, 0.1, true),
     );
     expect(sparseRange(plot([1, 3]), -7, 9, FILLED, false)).toEqual(uPlot.rangeNum(-7, 9, 0.1, true));
   });
-  it("is none without a value in view", () => {
+  it("is absent without a visible value", () => {
     expect(sparseRange(plot([1, 1], { show: false }), null, null, FILLED, false)).toEqual([null, null]);
   });
 });

@@ -1,14 +1,14 @@
 import uPlot from "uplot";
 
-/** Places of the values of each series, in order. */
+/** Indices of the values of each series, in order. */
 type Filled = readonly (readonly number[])[];
 
-/** Bit of a path's flags by which uPlot clips its bands, as its own linear paths have it. */
+/** Flag of a path by which uPlot clips its bands, as in its own linear paths. */
 const BAND_CLIP_FILL = 1;
 
 /**
- * Straight lines between the values of a series. uPlot's own path looks at every x of the chart; of a hundred lines with
- * other x each has a value at one in a hundred.
+ * Returns a path builder for straight lines between the values of a series. uPlot's own builder reads every x of the
+ * chart; of a hundred lines with different x each has a value at one index in a hundred.
  */
 export function sparsePath(filled: () => Filled): uPlot.Series.PathBuilder {
   return (plot, series, from, to) => {
@@ -26,8 +26,8 @@ export function sparsePath(filled: () => Filled): uPlot.Series.PathBuilder {
 }
 
 /**
- * The range of y, as uPlot chooses it, over the values in view: those of the series that are scaled by uPlot itself, from
- * `least` to `greatest`, and those of the others, of which it would look at every x of the chart.
+ * Returns the range of y, as uPlot chooses it, over the visible values: those of the series that uPlot scales itself,
+ * from `least` to `greatest`, and those of the others, for which uPlot would read every x of the chart.
  */
 export function sparseRange(
   plot: uPlot,

@@ -13,7 +13,9 @@ interface Line {
   text: string;
 }
 
-/** What differs between two texts, with three lines around; added and removed lines bear signs, not colour alone. */
+/**
+ * The differences between two texts with three lines of context. Signs, not only colours, mark added and removed lines.
+ */
 export function DiffView({ before, after, label }: { before: string; after: string; label: string }) {
   const lines = useMemo(() => linesOf(before, after), [before, after]);
   if (lines.every((line) => line.kind === "same" || line.kind === "gap"))

@@ -12,7 +12,7 @@ interface Props {
   onChoose: (path: string) => void;
 }
 
-/** Folders that open, files that can be chosen. */
+/** A tree of folders that open and files that can be selected. */
 export function FileTree({ nodes, chosen, onChoose }: Props) {
   return (
     <ul className={styles.tree}>

@@ -6,7 +6,7 @@ import typography from "@/styles/typography.module.css";
 
 const MAX_LINES = 20_000;
 
-/** Text of a file, line by line with numbers; never anything but text. */
+/** The text of a file with line numbers. It is always rendered as text. */
 export function SourceText({ text, label }: { text: string; label: string }) {
   const lines = text.replace(/\n$/, "").split("\n");
   return (

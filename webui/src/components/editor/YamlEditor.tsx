@@ -12,7 +12,7 @@ import styles from "./YamlEditor.module.css";
 export interface Remark {
   severity: "error" | "warning";
   message: string;
-  /** From 1. */
+  /** Line number, from 1. */
   line: number;
   column: number;
 }
@@ -21,7 +21,7 @@ interface Props {
   label: string;
   value: string;
   onChange?: (value: string) => void;
-  /** Looks at the text as it is typed; what it finds is underlined. */
+  /** Checks the text while it is typed. Its results are underlined. */
   check?: (value: string) => Promise<Remark[]>;
   readOnly?: boolean;
 }
@@ -45,7 +45,7 @@ function look(label: string): Extension {
   ];
 }
 
-/** An editor of YAML. Tab leaves it, as keyboards need; Mod+] indents. */
+/** An editor of YAML. Tab leaves it, for keyboard accessibility; Mod+] indents. */
 export function YamlEditor({ label, value, onChange, check, readOnly = false }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);

@@ -26,7 +26,7 @@ interface Cell {
   count: number;
 }
 
-/** Values of an axis in at most six steps: few values each for itself. */
+/** Returns the values of an axis in at most six bins. Few values have one bin each. */
 export function stepOf(axis: Axis, value: unknown): number | null {
   const place = axis.place(value);
   if (place === null) return null;
@@ -42,7 +42,7 @@ export function stepsOf(axis: Axis): string[] {
   return Array.from({ length: CELLS }, (_, index) => `${axis.label(index / CELLS)}–${axis.label((index + 1) / CELLS)}`);
 }
 
-/** The mean of the metric over two hyperparameters; each cell says its figure, the colour only helps. */
+/** The mean of the metric over two hyperparameters. Each cell shows its value; the colour is only an aid. */
 export function HeatMap({ points, names, metric, better, spaces }: Props) {
   useShownTheme();
   const [first, setFirst] = useState(names[0] ?? "");

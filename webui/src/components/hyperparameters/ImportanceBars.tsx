@@ -16,7 +16,7 @@ interface Props {
   spaces: ReadonlyMap<string, SearchSpace>;
 }
 
-/** Which hyperparameters decide. */
+/** The importance of each hyperparameter for the metric. */
 export function ImportanceBars({ points, names, metric, spaces }: Props) {
   const found = useMemo(() => {
     const axes = names.map((name) =>

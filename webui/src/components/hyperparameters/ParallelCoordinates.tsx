@@ -30,7 +30,10 @@ const DISPLAY_LIMIT = 1000;
 
 type Brushes = Record<string, [number, number]>;
 
-/** One line a trial over all hyperparameters, the metric last; drag along an axis to keep what passes there. */
+/**
+ * One line per trial over all hyperparameters, with the metric last. Dragging along an axis selects the lines in that
+ * range.
+ */
 export function ParallelCoordinates({ points, names, metric, better, spaces }: Props) {
   useShownTheme();
   const navigate = useNavigate();

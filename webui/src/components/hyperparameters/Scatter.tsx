@@ -25,7 +25,7 @@ const HEIGHT = 190;
 const LEFT = 52;
 const BOTTOM = 30;
 
-/** The metric over one hyperparameter, a point a trial. */
+/** The metric over one hyperparameter, with one point per trial. */
 export function Scatter({ points, name, metric, better, space }: Props) {
   useShownTheme();
   const drawn = useMemo(() => points.filter((point) => Number.isFinite(point.metric)), [points]);

@@ -6,19 +6,19 @@ import { searchSpaces } from "./searchSpace";
 import { goodness, inkOn, luminance, shade } from "./shades";
 
 describe("an axis", () => {
-  it("goes by powers where values span more than two", () => {
+  it("is logarithmic if values span more than two powers of ten", () => {
     const axis = axisOf("lr", [0.001, 0.01, 0.1]);
     expect(axis.kind).toBe("log");
     expect(axis.place(0.01)).toBeCloseTo(0.5);
     expect(axis.few?.map((each) => each.title)).toEqual(["0.001", "0.01", "0.1"]);
   });
-  it("of words sets them beside each other", () => expect(axisOf("o", ["sgd", "adam"]).place("sgd")).toBe(1));
-  it("of mixed values takes them for words", () => expect(axisOf("x", [1, "a"]).kind).toBe("words"));
-  it("has no place for what is missing", () => expect(axisOf("x", [1, 2]).place(undefined)).toBeNull());
+  it("of words places them at equal distances", () => expect(axisOf("o", ["sgd", "adam"]).place("sgd")).toBe(1));
+  it("of mixed values treats them as words", () => expect(axisOf("x", [1, "a"]).kind).toBe("words"));
+  it("has no place for a missing value", () => expect(axisOf("x", [1, 2]).place(undefined)).toBeNull());
   it("of one value still has a place", () => expect(axisOf("x", [5, 5]).place(5)).toBe(0));
 });
 
-it("what differs is found, whatever it is called", () => {
+it("hyperparameters that differ are found, whatever their names", () => {
   const values = (entries: [string, unknown][]) =>
     Object.assign(Object.create(null) as Record<string, unknown>, Object.fromEntries(entries));
   const points: Point[] = [1, 2].map((each) => ({
@@ -33,7 +33,7 @@ it("what differs is found, whatever it is called", () => {
   expect(varying(points)).toEqual(["lr"]);
 });
 
-it("the best is 1, the worst 0, and what has no figure neither", () => {
+it("the best value is 1, the worst 0, and a missing one NaN", () => {
   expect(goodness([3, 1, NaN, 2], true)).toEqual([0, 1, NaN, 0.5]);
   expect(goodness([3, 1], false)).toEqual([1, 0]);
 });
@@ -52,10 +52,10 @@ describe("an axis of a search space", () => {
   const axis = (name: string, values: unknown[]) => axisOf(name, values, spaces.get(name));
   const titles = (name: string, values: unknown[]) => axis(name, values).ticks.map(({ title }) => title);
 
-  it("is of what is searched for", () =>
+  it("belongs to the hyperparameters that are searched", () =>
     expect([...spaces.keys()]).toEqual(["rate", "width", "dropout", "steps", "batch", "net.kind"]));
 
-  it("is logarithmic for a logarithmic space, from bound to bound, whatever was tried", () => {
+  it("is logarithmic for a logarithmic space, from bound to bound, whatever values were tried", () => {
     const rate = axis("rate", [0.002, 0.003]);
     expect(rate.kind).toBe("log");
     expect(rate.place(1e-4)).toBeCloseTo(0);
@@ -64,18 +64,18 @@ describe("an axis of a search space", () => {
     expect(titles("rate", [0.002])).toEqual(["0.0001", "0.001", "0.01", "0.1"]);
   });
 
-  it("is linear for a linear space, also where values span powers of ten", () => {
+  it("is linear for a linear space, also if values span powers of ten", () => {
     expect(axis("dropout", [0.001, 1]).kind).toBe("number");
     expect(axis("dropout", [0.001, 1]).place(0.5)).toBeCloseTo(0.5);
   });
 
-  it("has the choices in the configuration's order, those too that were not tried", () => {
+  it("has the choices in the order of the configuration, including those that were not tried", () => {
     expect(titles("batch", [16])).toEqual(["64", "16", "32"]);
     expect(axis("batch", [16]).place(16)).toBe(0.5);
     expect(titles("net.kind", ["wide"])).toEqual(["deep", "wide"]);
   });
 
-  it("has bins of equal width, a bin for each of few whole numbers and for each step of a grid", () => {
+  it("has bins of equal width, or one bin for each of a few whole numbers or grid steps", () => {
     expect(stepsOf(axis("dropout", [0.1, 0.2]))).toHaveLength(6);
     expect(stepOf(axis("dropout", [0.1, 0.2]), 0.1)).toBe(0);
     expect(stepOf(axis("dropout", [0.1, 0.2]), 1)).toBe(5);
@@ -83,7 +83,7 @@ describe("an axis of a search space", () => {
     expect(stepsOf(axis("steps", [0, 0.5, 1]))).toEqual(["0", "0.5", "1"]);
   });
 
-  it("still has a place for a value beside the space", () => expect(axis("width", [9]).place(9)).toBe(1));
+  it("still has a place for a value outside the space", () => expect(axis("width", [9]).place(9)).toBe(1));
 });
 
 describe("shades", () => {
@@ -96,14 +96,14 @@ describe("shades", () => {
   it.each([
     ["light", false, [255, 255, 255]],
     ["dark", true, [24, 29, 37]],
-  ])("stand out from the %s ground, and better ones are lighter", (_, dark, ground) => {
+  ])("have contrast on the %s background, and better ones are lighter", (_, dark, ground) => {
     const lights = colors(dark).map(luminance);
     const base = luminance(ground);
     for (const light of lights)
       expect((Math.max(light, base) + 0.05) / (Math.min(light, base) + 0.05)).toBeGreaterThanOrEqual(3);
     expect([...lights].sort((a, b) => a - b)).toEqual(lights);
   });
-  it.each([false, true])("can be written on", (dark) =>
+  it.each([false, true])("have a text colour with contrast", (dark) =>
     colors(dark).forEach((color, index) => {
       const light = luminance(color) + 0.05;
       const contrast = inkOn(index / 40, dark) === "#000" ? light / 0.05 : 1.05 / light;

@@ -6,12 +6,12 @@ import type { TrialSummary } from "@/services/trials";
 const FEW = 8;
 const QUARTERS = [0, 0.25, 0.5, 0.75, 1];
 
-/** One trial as a point: its hyperparameters and what it reached. */
+/** One trial as a point: its hyperparameters and its metric. */
 export interface Point {
   trialId: number;
   experimentId: number;
   values: Record<string, unknown>;
-  /** NaN where it has reached nothing yet. */
+  /** NaN if the trial has no value yet. */
   metric: number;
 }
 
@@ -23,20 +23,23 @@ export interface Tick {
 export interface Axis {
   name: string;
   kind: "number" | "log" | "words";
-  /** Of words: all of them, in order. */
+  /** All words of an axis of words, in order. */
   words: string[];
-  /** Where at most eight values are possible, or without a search space occur: each with its place, from the least. */
+  /**
+   * The values with their places, from the smallest, if at most eight are possible or, without a search space, occur;
+   * else null.
+   */
   few: Tick[] | null;
   ticks: Tick[];
-  /** 0 at the bottom to 1 at the top; null where a trial has no such value. */
+  /** Place from 0 at the bottom to 1 at the top; null if a trial has no such value. */
   place: (value: unknown) => number | null;
   label: (fraction: number) => string;
 }
 
-/** Which value of a trial is meant. */
+/** The value of a trial's metric that is used. */
 export type Part = "last" | "min" | "max";
 
-/** What each trial reached: its last, smallest or largest value. */
+/** Returns the points of the trials, with their last, smallest or largest value. */
 export function pointsOf(
   summaries: readonly TrialSummary[],
   metric: { group: string; name: string },
@@ -53,22 +56,23 @@ export function pointsOf(
   });
 }
 
-/** Names whose values differ between the points, in order of their first appearance. */
+/** Returns the names whose values differ between the points, in the order of their first appearance. */
 export function varying(points: readonly Point[]): string[] {
   const names = [...new Set(points.flatMap((point) => Object.keys(point.values)))];
   return names.filter((name) => new Set(points.map((point) => JSON.stringify(point.values[name]))).size > 1);
 }
 
 /**
- * A scale for these values: the search space's where it is known, logarithmic for a logarithmic space, one place for each
- * choice. Else words beside each other, numbers linear, or logarithmic where they span more than two powers of ten.
+ * Returns the scale for these values. With a search space: logarithmic for a logarithmic space, one place for each
+ * choice. Without one: words at equal distances, numbers linear, or logarithmic if they span more than two powers of
+ * ten.
  */
 export function axisOf(name: string, values: readonly unknown[], space?: SearchSpace): Axis {
   const present = values.filter((value) => value !== undefined && value !== null);
   if (space?.type === "categorical") return wordAxis(name, present, space.values);
   const numbers = present.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
   if (numbers.length < present.length || numbers.length === 0) return wordAxis(name, present);
-  // Values outside of the space (a fork, rounding) are drawn too.
+  // Values outside of the space (from a fork or rounding) are drawn as well.
   const least = Math.min(...numbers, space?.least ?? Infinity);
   const greatest = Math.max(...numbers, space?.greatest ?? -Infinity);
   const log = least > 0 && (space ? space.log !== null : greatest / least >= 100);

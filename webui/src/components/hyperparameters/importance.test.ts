@@ -17,12 +17,12 @@ describe("importance", () => {
     expect(found.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1);
   });
 
-  it("says the same each time", () => {
+  it("is the same each time", () => {
     const metric = grid.map(([lr]) => lr ?? 0);
     expect(importanceOf(["a", "b", "c"], grid, metric)).toEqual(importanceOf(["a", "b", "c"], grid, metric));
   });
 
-  it("says nothing of few trials, or of trials without a figure", () => {
+  it("is empty for few trials, or for trials without a metric", () => {
     expect(
       importanceOf(
         ["a"],

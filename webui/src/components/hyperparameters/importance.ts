@@ -1,6 +1,6 @@
 export interface Importance {
   name: string;
-  /** Part of the whole, 0 to 1. */
+  /** Share of the total, 0 to 1. */
   share: number;
 }
 
@@ -17,10 +17,10 @@ const TREES = 48;
 const DEPTH = 6;
 const LEAF = 2;
 
-/** Fewer trials than this say nothing. */
+/** Minimum number of trials for a result. */
 export const MIN_TRIALS = 8;
 
-/** The same numbers each time: a picture that changes by itself is not believed. */
+/** Returns a seeded random generator, so that the result does not change between renders. */
 function generator(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -30,8 +30,8 @@ function generator(seed: number): () => number {
 }
 
 /**
- * How much worse a forest of regression trees predicts the metric once one hyperparameter is shuffled, measured on the
- * trials that a tree has not seen. `rows`: one a trial, one number a hyperparameter.
+ * Returns how much worse a forest of regression trees predicts the metric when one hyperparameter is shuffled, measured
+ * on the trials that a tree was not trained on. `rows`: one per trial, with one number per hyperparameter.
  */
 export function importanceOf(
   names: readonly string[],
@@ -97,7 +97,7 @@ function grow(
   };
 }
 
-/** Where a feature parts the bag best: least squares on both sides. */
+/** Returns the threshold at which a feature splits the bag best, by least squares on both sides. */
 function cut(
   bag: readonly number[],
   rows: readonly (readonly number[])[],
@@ -113,7 +113,7 @@ function cut(
     const here = rows[sorted[count - 1]!]![feature]!;
     const next = rows[sorted[count]!]![feature]!;
     if (here === next || count < LEAF || sorted.length - count < LEAF) continue;
-    // The squares themselves are the same for every cut; what differs is what the means explain.
+    // The sum of squares is the same for every cut, so only the part that the means explain is compared.
     const loss = -(left ** 2 / count + (total - left) ** 2 / (sorted.length - count));
     if (!best || loss < best.loss) best = { at: (here + next) / 2, loss };
   }

@@ -6,7 +6,7 @@ export type SearchSpace =
 
 type Dictionary = Record<string, unknown>;
 
-/** The search spaces of a configuration's hyperparameters, by their dotted names. Pure. */
+/** Returns the search spaces of a configuration's hyperparameters, by their dotted names. Pure. */
 export function searchSpaces(hyperparameters: unknown): Map<string, SearchSpace> {
   const found = new Map<string, SearchSpace>();
   const walk = (value: unknown, name: string) => {

@@ -3,8 +3,8 @@ import { isDark } from "../charts/palette";
 type Color = [number, number, number];
 
 /**
- * From the worst to the best, even in lightness, told apart with any colour vision. Each stands out from the ground that it
- * is drawn on by a contrast of 3 at least: dark blue to amber on light, violet to yellow on dark.
+ * Colours from worst to best, with even steps of lightness and distinct for any kind of colour vision. Each has a
+ * contrast of at least 3 to its background: dark blue to amber on light, violet to yellow on dark.
  */
 const LIGHT: Color[] = [
   [68, 1, 84],
@@ -33,7 +33,7 @@ export function shade(fraction: number, dark = isDark()): string {
   return `rgb(${mixed(fraction, dark).join(" ")})`;
 }
 
-/** Relative luminance, as WCAG counts it. */
+/** Returns the relative luminance as defined by WCAG. */
 export function luminance(color: readonly number[]): number {
   const [red, green, blue] = color.map((value) => {
     const part = value / 255;
@@ -48,7 +48,7 @@ export function inkOn(fraction: number, dark = isDark()): string {
   return light / 0.05 > 1.05 / light ? "#000" : "#fff";
 }
 
-/** How good each value is among all: 1 the best, 0 the worst, NaN for none. */
+/** Returns the rank of each value: 1 for the best, 0 for the worst, NaN for a missing one. */
 export function goodness(values: readonly number[], smallerIsBetter: boolean): number[] {
   const finite = values.filter(Number.isFinite).sort((a, b) => (smallerIsBetter ? b - a : a - b));
   const rank = new Map<number, number>();

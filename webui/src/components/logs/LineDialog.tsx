@@ -17,7 +17,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** One line with all that is known of it; the whole of one that was cut. */
+/** One line with all of its fields, and its whole text if the list truncates it. */
 export function LineDialog({ line, number, onClose }: Props) {
   const isCut = line.length > line.text.length;
   const { data } = useQuery({

@@ -9,7 +9,7 @@ interface Props {
   change: (change: Partial<LogFilter>) => void;
   ranks: readonly number[];
   attempts: readonly { id: string; title: string }[];
-  /** The search. */
+  /** The search field. */
   children: ReactNode;
 }
 

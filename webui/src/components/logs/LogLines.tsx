@@ -13,7 +13,7 @@ import styles from "./LogLines.module.css";
 interface Props {
   window: LogWindow;
   search: string;
-  /** The line that was jumped to. */
+  /** The line to scroll to. */
   target: number | null;
   /** Lines of the highlighted error. */
   block: ReadonlySet<number>;
@@ -38,7 +38,7 @@ const LEVELS: ReadonlyMap<string, string | undefined> = new Map([
 const HEIGHT = 20;
 const NEAR = 40;
 
-/** The lines on the screen; more are fetched as their ends come near. */
+/** The visible lines. More are fetched when the start or the end comes near. */
 export function LogLines(props: Props) {
   const { window, search, target, block, firstNumber, starts, wrap, follow, onScrolledUp, older, newer, onChoose } =
     props;
@@ -56,7 +56,7 @@ export function LogLines(props: Props) {
   const first = lines[0]?.id ?? null;
   const before = useRef<{ first: number | null; count: number }>({ first: null, count: 0 });
   useLayoutEffect(() => {
-    // Lines that came before push the rest down: what was looked at stays where it is.
+    // Lines added before push the others down, so the scroll position is restored.
     const old = before.current;
     if (frame.current && old.first !== null && first !== null && first < old.first) {
       const added = indexOf(window, old.first);
@@ -68,14 +68,14 @@ export function LogLines(props: Props) {
     if (target === null) return;
     const index = indexOf(window, target);
     if (index >= 0) virtual.scrollToIndex(index, { align: "center" });
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- once a jump, not with every line that comes
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- once per jump, not with every new line
   }, [target, first]);
   useEffect(() => {
     if (starts > 0) virtual.scrollToOffset(0);
   }, [starts, virtual]);
   const opened = useRef(false);
   useEffect(() => {
-    // The newest lines are at the end: that is where a log is opened.
+    // A log opens at its end, where the newest lines are.
     if (opened.current || lines.length === 0) return;
     opened.current = true;
     if (target === null && window.atEnd) virtual.scrollToIndex(lines.length - 1, { align: "end" });
@@ -89,7 +89,7 @@ export function LogLines(props: Props) {
   const bottom = items.at(-1)?.index ?? 0;
   useEffect(() => {
     if (lines.length === 0) return undefined;
-    // In the next frame: where a jump goes to is not yet where the list is.
+    // In the next frame, after the list has scrolled to the target of a jump.
     const soon = requestAnimationFrame(() => {
       const shown = virtual.getVirtualItems();
       if ((shown[0]?.index ?? 0) < NEAR && !window.atStart) void older();

@@ -3,7 +3,7 @@ import { memo } from "react";
 import { spansOf } from "./ansi";
 import styles from "./LogText.module.css";
 
-/** The text of a line: colours of the page's own, what is searched for marked. */
+/** The text of a line with terminal colours and highlighted matches. */
 export const LogText = memo(function LogText({ text, search }: { text: string; search: string }) {
   return (
     <code className={styles.text}>
@@ -16,7 +16,7 @@ export const LogText = memo(function LogText({ text, search }: { text: string; s
   );
 });
 
-/** As the master finds it: capitals or not. */
+/** Highlights matches like the search of the master, ignoring case. */
 function Marked({ text, search }: { text: string; search: string }) {
   const parts = text.split(new RegExp(`(${search.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")})`, "gi"));
   return parts.map((part, index) =>

@@ -11,7 +11,7 @@ import { LogViewer } from "./LogViewer";
 const LOGS = "GET /detent/trials/9/logs";
 const ERROR = "GET /detent/trials/9/logs/first-error";
 
-/** Two thousand lines of which one, early on, is an error; as the master hands them out. */
+/** Two thousand lines with one early error, as the master returns them. */
 const LINES = Array.from({ length: 2000 }, (_, index) =>
   lineOf(
     index + 1,
@@ -74,7 +74,7 @@ const find = async (text: string) => {
 };
 
 describe("a line of a log", () => {
-  it("is text, whatever it would like to be", () => {
+  it("is displayed as text, whatever it contains", () => {
     const nasty = `<img src=x onerror=alert(1)> \u001b[31m<b>red</b>\u001b[0m\u0007\u202e`;
     const { container } = drawn(<LogText text={nasty} search="" />);
     expect(container.querySelector("img, b, script")).toBeNull();
@@ -82,7 +82,7 @@ describe("a line of a log", () => {
     expect(screen.getByText("<b>red</b>")).toHaveClass("red");
   });
 
-  it("marks what is searched for as the master finds it: capitals or not, and no pattern", () => {
+  it("highlights matches like the master, ignoring case and without patterns", () => {
     const { container } = drawn(<LogText text="Loss (a+) was LOSS (A+)" search="loss (a+)" />);
     expect([...container.querySelectorAll("mark")].map((mark) => mark.textContent)).toEqual(["Loss (a+)", "LOSS (A+)"]);
     expect(container).toHaveTextContent("Loss (a+) was LOSS (A+)");
@@ -105,7 +105,7 @@ describe("the log of a trial", () => {
     expect(line).toHaveAttribute("aria-current", "true");
   });
 
-  it("shows the first error also where a filter and a search would hide it, and takes both away for good", async () => {
+  it("shows the first error also if a filter and a search would hide it, and clears both", async () => {
     const { address } = await log("/?level=DEBUG&find=nothing");
     await press("First error");
     await pass(1_000);
@@ -117,7 +117,7 @@ describe("the log of a trial", () => {
     expect(address()).toBe("/");
   });
 
-  it("has its filters in the address, and asks with them", async () => {
+  it("stores its filters in the address, and sends them", async () => {
     const { master, address } = await log();
     await press("ERROR");
     await find("broke");
@@ -129,7 +129,7 @@ describe("the log of a trial", () => {
     expect(texts()).toEqual(["Traceback: it broke"]);
   });
 
-  it("offers the whole of a line that was cut, as text", async () => {
+  it("offers the whole text of a truncated line", async () => {
     const { master } = await log("/", [lineOf(1, "the beginning", { length: 12_000 })]);
     master.answers["GET /detent/logs/lines/1"] = { line: lineOf(1, "the beginning <b>and\u0007 all</b> of the rest") };
     expect(screen.getByText("12,000 characters")).toBeVisible();
@@ -142,7 +142,7 @@ describe("the log of a trial", () => {
 describe("lines of a log", () => {
   beforeEach(() => stopClock());
 
-  it("of an error are marked together, and the exception is the one in sight", async () => {
+  it("of an error are marked together, and the exception is scrolled into view", async () => {
     const broken = ["Traceback (most recent call last):", '  File "train.py"', "ValueError: no labels"];
     const lines = LINES.map((line) =>
       line.id < 300 || line.id > 302 ? line : lineOf(line.id, broken[line.id - 300]!),
@@ -156,7 +156,7 @@ describe("lines of a log", () => {
     expect(document.querySelector("[data-block]")).toBeNull();
   });
 
-  it("have numbers of their own log, wherever one looks", async () => {
+  it("have their numbers in the whole log, wherever the view is", async () => {
     await log(
       "/",
       LINES.map((line) => ({ ...line, id: line.id * 10 })),
@@ -170,14 +170,14 @@ describe("lines of a log", () => {
     expect(document.querySelector("[data-testid=line-number]")).toBeNull();
   });
 
-  it("say their level in full", async () => {
+  it("show their level in full", async () => {
     await log("/", [lineOf(1, "odd", { level: "WARNING" }), lineOf(2, "bad", { level: "CRITICAL" })]);
     expect(screen.getByText("WARNING", { selector: "span" })).toBeVisible();
     expect(screen.getByText("CRITICAL", { selector: "span" })).toBeVisible();
     expect(screen.getByRole("button", { name: "WARNING" })).toBeVisible();
   });
 
-  it("are broken on demand, also the next time", async () => {
+  it("wrap on demand, also the next time", async () => {
     await log();
     const isBroken = () => document.querySelector(".wrapped") !== null;
     expect(isBroken()).toBe(false);
@@ -192,7 +192,7 @@ describe("a search", () => {
   beforeEach(() => stopClock());
   const current = () => document.querySelector("[aria-current] > code")?.textContent;
 
-  it("counts the lines that match, goes from one to the next, and shows what is around them", async () => {
+  it("counts the matching lines, moves between them, and shows their context", async () => {
     const { address } = await log();
     await find("step 99");
     await pass(100);
@@ -215,7 +215,7 @@ describe("a search", () => {
     expect(address()).toBe("/?find=step+99&only=1");
   });
 
-  it("that finds nothing leaves the log as it is and says so", async () => {
+  it("without matches keeps the log and reports that", async () => {
     await log();
     await find("needle");
     await pass(100);
@@ -224,7 +224,7 @@ describe("a search", () => {
     expect(screen.getByRole("button", { name: "Next match" })).toHaveAttribute("title", "No line matches");
   });
 
-  it("searches lines that come later once, and no others again", async () => {
+  it("searches new lines once, and does not search others again", async () => {
     const { master, queries } = await log();
     await find("step 2000");
     await pass(100);
@@ -248,7 +248,7 @@ describe("a search", () => {
     ]);
   });
 
-  it("can be stopped; its count is then that of a part", async () => {
+  it("can be stopped, and its count is then partial", async () => {
     const { master } = await log();
     const last = held<object>();
     master.answers[LOGS] = ({ query }: Asked) => {
@@ -267,7 +267,7 @@ describe("a search", () => {
   });
 });
 
-describe("a search that hides other lines and finds nothing for long", () => {
+describe("a search that shows only matches and finds none for long", () => {
   beforeEach(() => stopClock());
   const vain = (scannedTo: number | null) => ({
     lines: [],
@@ -278,7 +278,7 @@ describe("a search that hides other lines and finds nothing for long", () => {
     scannedTo,
   });
 
-  it("goes on from where it was, says how far it is, and can be stopped", async () => {
+  it("continues from where it was, shows its progress, and can be stopped", async () => {
     const { master } = await log("/?only=1");
     const answers = [vain(1500), vain(1000)];
     const last = held<object>();
@@ -297,13 +297,13 @@ describe("a search that hides other lines and finds nothing for long", () => {
     await pass(1_000);
     expect(master.of(LOGS)).toHaveLength(before);
     expect(screen.queryByText(/Searched up to/)).toBeNull();
-    // What was there before the search is not what it found.
+    // Lines from before the search are not its results.
     expect(texts()).toEqual([]);
     expect(screen.queryByText("No line matches")).toBeNull();
     expect(screen.getByText(/stopped/)).toHaveTextContent("1,000");
   });
 
-  it("goes on towards the end where it began at a line", async () => {
+  it("continues towards the end if it began at a line", async () => {
     const asked: (string | null)[][] = [];
     await log("/?line=300&find=needle&only=1", LINES, ({ query }) => {
       asked.push([query.get("around"), query.get("before"), query.get("after")]);

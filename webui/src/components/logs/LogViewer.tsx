@@ -39,14 +39,14 @@ function isUnfiltered({ levels, rankIds, allocationIds, search }: LogFilter): bo
   return levels.length + rankIds.length + allocationIds.length === 0 && search === "";
 }
 
-/** The log of a trial: search, filters, the first error, the end that grows. */
+/** The log of a trial: search, filters, the first error, and new lines. */
 export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   const [params, setParams] = useSearchParams();
   const say = useSay();
   const inAddress = useMemo(() => readSearch(params), [params]);
-  const filter = useMemo(() => inAddress, [JSON.stringify(inAddress)]); // eslint-disable-line react-hooks/exhaustive-deps -- the same search in another address is the same
+  const filter = useMemo(() => inAddress, [JSON.stringify(inAddress)]); // eslint-disable-line react-hooks/exhaustive-deps -- an equal search in another address is the same
   const ofWindow = windowFilter(filter);
-  const shown = useMemo(() => ofWindow, [JSON.stringify(ofWindow)]); // eslint-disable-line react-hooks/exhaustive-deps -- a search that hides no line leaves the window as it is
+  const shown = useMemo(() => ofWindow, [JSON.stringify(ofWindow)]); // eslint-disable-line react-hooks/exhaustive-deps -- a search that hides no line does not change the window
   const change = useCallback(
     (next: Partial<LogSearch>) =>
       setParams((now) => writeSearch(now, next), { replace: true, preventScrollReset: true }),
@@ -98,7 +98,7 @@ export function LogViewer({ trialId, taskId, ranks, attempts, isLive }: Props) {
   const firstMatch = matches.ids[0] ?? null;
   useEffect(() => {
     if (firstMatch !== null && target === null) void toLine(firstMatch);
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- when a search has found its first line, and not whenever one looks elsewhere
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- when a search has found its first line, not when the view moves
   }, [firstMatch]);
   const firstError = async () => {
     try {

@@ -4,7 +4,7 @@ import { isLive } from "@/format/states";
 import { attemptsQuery, type Trial } from "@/services/trials";
 import { LogViewer } from "./LogViewer";
 
-/** The log of one trial, with its attempts and ranks to choose from. */
+/** The log of one trial, with filters for its attempts and ranks. */
 export function TrialLog({ trial }: { trial: Trial }) {
   const { data: attempts = [] } = useQuery(attemptsQuery(trial.experimentId, trial.id));
   const world = Math.max(

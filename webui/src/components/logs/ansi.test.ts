@@ -9,7 +9,7 @@ const plain = (line: string) =>
     .join("");
 
 describe("terminal colours", () => {
-  it("become the page's own classes", () => {
+  it("become classes of the page", () => {
     expect(spansOf("a \u001b[1;31mred\u001b[0m b")).toEqual([
       { text: "a ", looks: [] },
       { text: "red", looks: ["red", "bold"] },
@@ -17,7 +17,7 @@ describe("terminal colours", () => {
     ]);
   });
 
-  it("beyond the sixteen are left out with their numbers", () => {
+  it("beyond the sixteen are left out with their parameters", () => {
     expect(spansOf("\u001b[38;5;1mx\u001b[38;2;1;31;4my")).toEqual([
       { text: "x", looks: [] },
       { text: "y", looks: [] },
@@ -33,7 +33,7 @@ describe("terminal colours", () => {
     ["<script>alert(1)</script>", "<script>alert(1)</script>"],
   ])("of %j leave %j", (line, shown) => expect(plain(line)).toBe(shown));
 
-  it("leave no control byte, whatever comes", () => {
+  it("leave no control byte, whatever the input", () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(..."\u001b[0;31mK\u0007\r\n\u0000ab]8;\\") }), (line) => {
         expect(plain(line)).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
@@ -41,5 +41,5 @@ describe("terminal colours", () => {
     );
   });
 
-  it("keep what was written last", () => expect(lastWritten("a\rb")).toBe("b"));
+  it("keep the last version of an overwritten line", () => expect(lastWritten("a\rb")).toBe("b"));
 });

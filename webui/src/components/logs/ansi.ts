@@ -2,14 +2,16 @@ import { escapeControl } from "@/format/escapeControl";
 
 export interface Span {
   text: string;
-  /** Names of the page's own looks; never a style from the log. */
+  /** Names of the page's own classes, never a style from the log. */
   looks: string[];
 }
 
 const ESCAPE = /\u001b(?:\[([0-9;:]*)([A-Za-z])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
 const COLORS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
-/** Terminal colours as spans; every other order to a terminal is left out, every other control byte shown as a sign. */
+/**
+ * Returns terminal colours as spans. Other terminal sequences are left out, and other control bytes are shown as signs.
+ */
 export function spansOf(line: string): Span[] {
   const text = lastWritten(line);
   const spans: Span[] = [];
@@ -27,7 +29,7 @@ export function spansOf(line: string): Span[] {
   return spans;
 }
 
-/** Of a line that was written over (a progress bar), what was written last. */
+/** Returns the last version of a line that was overwritten, such as a progress bar. */
 export function lastWritten(line: string): string {
   const trimmed = line.replace(/[\r\n]+$/, "");
   const at = trimmed.lastIndexOf("\r");
@@ -56,7 +58,7 @@ function applied(look: Look, codes: string): Look {
     else if (code >= 30 && code <= 37) next.color = COLORS[code - 30]!;
     else if (code >= 90 && code <= 97) next.color = COLORS[code - 90]!;
     else if (code === 38 || code === 48) {
-      // Colours beyond the sixteen are not of the page; their numbers are no codes.
+      // The parameters of colours beyond the sixteen must not be read as codes.
       at += numbers[at + 1] === 5 ? 2 : numbers[at + 1] === 2 ? 4 : 0;
     }
   }

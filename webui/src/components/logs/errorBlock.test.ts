@@ -9,14 +9,14 @@ const linesOf = (...texts: (string | [string, Partial<LogLine>])[]) =>
     typeof each === "string" ? lineOf(index + 1, each) : lineOf(index + 1, each[0], each[1]),
   );
 
-/** The numbers of the marked lines, and that of the exception. */
+/** Returns the numbers of the marked lines, and that of the exception. */
 function found(lines: LogLine[], errorId: number) {
   const block = errorBlock(lines, errorId);
   return block && [[...block.ids], block.exceptionId];
 }
 
 describe("the lines of an error", () => {
-  it("are its traceback, to the line that says what was raised", () => {
+  it("are its traceback, up to the line with the exception", () => {
     const lines = linesOf(
       "step 1",
       "Traceback (most recent call last):",
@@ -29,7 +29,7 @@ describe("the lines of an error", () => {
     expect(found(lines, 2)).toEqual([[2, 3, 4, 5, 6], 6]);
   });
 
-  it("go on through the exceptions that followed from it, and more lines of the message", () => {
+  it("include chained exceptions and further lines of the message", () => {
     const lines = linesOf(
       "Traceback (most recent call last):",
       "  File a",
@@ -46,7 +46,7 @@ describe("the lines of an error", () => {
     expect(found(lines, 1)).toEqual([[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 9]);
   });
 
-  it("begin with the message of a logger that comes before the traceback", () => {
+  it("begin with the message of a logger before the traceback", () => {
     const lines = linesOf(
       ["it failed", { level: "ERROR" }],
       "Traceback (most recent call last):",
@@ -56,7 +56,7 @@ describe("the lines of an error", () => {
     expect(found(lines, 1)).toEqual([[1, 2, 3, 4], 4]);
   });
 
-  it("leave out what other workers write meanwhile, under any prefix and colour", () => {
+  it("exclude interleaved lines of other workers, with any prefix and colour", () => {
     const lines = linesOf(
       ["\u001b[31m[rank1]: Traceback (most recent call last):\u001b[0m", { rank: 1 }],
       ["[rank0]: step 5", { rank: 0 }],
@@ -66,7 +66,7 @@ describe("the lines of an error", () => {
     expect(found(lines, 1)).toEqual([[1, 3, 4], 4]);
   });
 
-  it("are one line where there is no traceback, all there is of one that is not finished, none where it is not there", () => {
+  it("are one line without a traceback, all lines of an unfinished one, and none if it is missing", () => {
     expect(found(linesOf(["cannot read", { level: "ERROR" }], "stopping"), 1)).toEqual([[1], 1]);
     expect(found(linesOf("Traceback (most recent call last):", "  File a"), 1)).toEqual([[1, 2], 1]);
     expect(found(linesOf("a"), 9)).toBeNull();

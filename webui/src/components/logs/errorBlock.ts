@@ -13,7 +13,7 @@ const CHAINED = /^(During handling of the above exception|The above exception wa
 /** Prefix that torchrun and deepspeed put before each line of a worker. */
 const RANK = /^(\[rank=?\d+\]:? ?)?(\[default\d+\]:)?/;
 
-/** The traceback to which the first error belongs, with the exceptions that followed from it. Pure; null where the line is not there. */
+/** Returns the traceback of the first error with its chained exceptions; null if the line is missing. Pure. */
 export function errorBlock(lines: readonly LogLine[], errorId: number): ErrorBlock | null {
   const error = lines.find(({ id }) => id === errorId);
   if (!error) return null;
@@ -53,7 +53,10 @@ function textOf(line: LogLine | undefined): string {
   return plain.replace(RANK, "");
 }
 
-/** The first line from here on that is not indented; those are the frames of a traceback, or more of a message. */
+/**
+ * Returns the index of the first line from here that is not indented. Indented lines are frames of a traceback, or part
+ * of a message.
+ */
 function pastIndented(textAt: (at: number) => string, from: number): number {
   let at = from;
   while (/^\s+\S/.test(textAt(at))) at += 1;

@@ -32,12 +32,12 @@ export function writeSearch(params: URLSearchParams, change: Partial<LogSearch>)
   return next;
 }
 
-/** Range of lines in the window. */
+/** Returns the filter of the lines in the window. */
 export function windowFilter({ onlyMatches, ...filter }: LogSearch): LogFilter {
   return onlyMatches ? filter : { ...filter, search: "", regex: false };
 }
 
-/** Where an address opens a log: at a line, or at its end. */
+/** Returns the place at which an address opens a log: a line, or the end. */
 export function startOf(params: URLSearchParams): LogPlace {
   const line = params.get("line");
   return line ? { around: Number(line) } : {};

@@ -3,8 +3,8 @@ import { fetchLineNumber } from "@/services/logs";
 import type { LogWindow } from "./window";
 
 /**
- * The number of the window's first line within the log, from 1. Null while it is not known, and where lines are left out
- * (`isWhole` is false): those between are not counted then.
+ * Returns the number of the window's first line within the log, from 1. Null while it is not known, and if lines are
+ * left out (`isWhole` is false), since the lines between are not counted then.
  */
 export function useFirstNumber(trialId: number, { lines, atStart }: LogWindow, isWhole: boolean): number | null {
   const first = lines[0]?.id ?? null;

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { messageOf } from "@/api/problem";
 import { fetchLogPage, type LogFilter } from "@/services/logs";
 
-/** Maximum of counted matches. */
+/** Maximum number of counted matches. */
 export const MAX_MATCHES = 10_000;
 const PAGE = 1_000;
 
@@ -22,7 +22,7 @@ export interface LogMatches extends Found {
 
 const NONE: Found = { ids: [], upTo: 0, isComplete: false };
 
-/** The lines of a log that match its search, counted from its start; new lines are searched as they come. */
+/** Finds the lines of a log that match its search, from its start. New lines are searched as they arrive. */
 export function useLogMatches(
   trialId: number,
   filter: LogFilter,

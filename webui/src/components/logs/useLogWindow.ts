@@ -4,7 +4,7 @@ import { messageOf } from "@/api/problem";
 import { fetchExtent, type LogFilter, type LogPage, type LogPlace, takeLogPage } from "@/services/logs";
 import { EMPTY, type LogWindow, windowOf, withAfter, withBefore } from "./window";
 
-/** The part of a trial's log that is looked at; grows at both ends, follows its end, jumps anywhere. */
+/** A window into a trial's log that grows at both ends, follows the end, and can jump. */
 export function useLogWindow(trialId: number, taskId: string, filter: LogFilter, startAt: number | null) {
   const [window, setWindow] = useState<LogWindow>(EMPTY);
   const [problem, setProblem] = useState("");
@@ -16,7 +16,7 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
   const queries = useQueryClient();
   const { data: extent } = useQuery({ queryKey: ["logs", taskId, "extent"], queryFn: () => fetchExtent(trialId) });
 
-  /** A search may look at many lines in vain; it goes on from there until something is found or a newer question is put. */
+  /** A search may read many lines without a match. It continues until a line is found or a newer query starts. */
   const page = useCallback(
     async (place: LogPlace, mine: number, fresh: boolean): Promise<LogPage | null> => {
       let from = place;
@@ -28,7 +28,7 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
           return answer;
         }
         setSearching(answer.scannedTo);
-        // What is still there was found by another question.
+        // The present lines belong to another query.
         if (fresh) setWindow(EMPTY);
         from = "after" in from || "around" in from ? { after: answer.scannedTo } : { before: answer.scannedTo };
       }
@@ -88,14 +88,14 @@ export function useLogWindow(trialId: number, taskId: string, filter: LogFilter,
     return () => {
       turn.current += 1;
     };
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- where another question starts, not where one is
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- where another query starts, not where the view is
   }, [jump]);
   const newest = extent?.lastId ?? null;
   const held = window.lines.at(-1)?.id ?? 0;
   useEffect(() => {
-    // The end is looked at, and the log has grown beyond it.
+    // The view is at the end, and the log has grown beyond it.
     if (newest !== null && newest > held && window.atEnd) void newer();
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- only a longer log asks for more
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- only a longer log triggers a fetch
   }, [newest]);
   return { window, extent, problem, busy, searching, stopped, stop, jump, older, newer };
 }

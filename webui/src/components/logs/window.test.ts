@@ -15,7 +15,7 @@ const page = (ids: readonly number[], ends: Partial<LogPage> = {}): LogPage => (
 });
 
 describe("a window into a log", () => {
-  it("ascends and doubles nothing, whatever pages come", () => {
+  it("is ascending without duplicates, whatever pages arrive", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 60 }), fc.integer({ min: 0, max: 10 }))),
@@ -32,7 +32,7 @@ describe("a window into a log", () => {
     );
   });
 
-  it("holds so many lines and no more; what was let go can be fetched again", () => {
+  it("holds a maximum of lines; dropped ones can be fetched again", () => {
     const all = withAfter(
       { lines: [], atStart: true, atEnd: false },
       page(

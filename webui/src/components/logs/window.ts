@@ -1,6 +1,6 @@
 import type { LogLine, LogPage } from "@/services/logs";
 
-/** A stretch of a log that is held in memory, without gaps; ids ascend. */
+/** A contiguous part of a log in memory, with ascending ids. */
 export interface LogWindow {
   lines: readonly LogLine[];
   atStart: boolean;
@@ -14,7 +14,7 @@ export function windowOf(page: LogPage): LogWindow {
   return { lines: page.lines, atStart: page.atStart, atEnd: page.atEnd };
 }
 
-/** With the page that comes before; lines that it holds already are not doubled. */
+/** Returns the window with an earlier page. Lines that it already has are not duplicated. */
 export function withBefore(window: LogWindow, page: LogPage): LogWindow {
   const first = window.lines[0]?.id ?? Infinity;
   const lines = [...page.lines.filter((line) => line.id < first), ...window.lines];
@@ -22,7 +22,7 @@ export function withBefore(window: LogWindow, page: LogPage): LogWindow {
   return { lines: cut ? lines.slice(0, MAX_LINES) : lines, atStart: page.atStart, atEnd: window.atEnd && !cut };
 }
 
-/** With the page that comes after; of too many the oldest go. */
+/** Returns the window with a later page. If there are too many lines the oldest are dropped. */
 export function withAfter(window: LogWindow, page: LogPage): LogWindow {
   const last = window.lines.at(-1)?.id ?? -Infinity;
   const lines = [...window.lines, ...page.lines.filter((line) => line.id > last)];

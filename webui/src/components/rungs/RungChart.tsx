@@ -24,7 +24,10 @@ const HEIGHT = 220;
 const LEFT = 60;
 const BOTTOM = 30;
 
-/** The results at each rung of a bracket: a point a trial, joined with the same trial's at its next rung. */
+/**
+ * The results at each rung of a bracket, with one point per trial, connected to the same trial's point at its next
+ * rung.
+ */
 export function RungChart({ experimentId, bracket, decisions, metric, unit }: Props) {
   const results = useMemo(() => resultsOf(decisions, bracket.number), [decisions, bracket.number]);
   const y = axisOf(
@@ -34,7 +37,7 @@ export function RungChart({ experimentId, bracket, decisions, metric, unit }: Pr
   const across = (rung: number) => LEFT + ((rung - 0.5) * (WIDTH - LEFT)) / bracket.units.length;
   const down = (value: number) => HEIGHT - BOTTOM - 8 - (y.place(value) ?? 0) * (HEIGHT - BOTTOM - 20);
   const isLast = (rung: number) => rung === bracket.units.length;
-  // Trials that train on are drawn over stopped ones with about the same metric.
+  // Trials that continue are drawn over stopped ones with about the same metric.
   const drawn = [...results].sort((one, other) => Number(one.isKept) - Number(other.isKept));
   return (
     <figure className={styles.figure}>

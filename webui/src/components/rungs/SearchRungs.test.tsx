@@ -18,7 +18,7 @@ const DECISIONS = [
   decision(1, "stopped", 2, 0.1, "finished the last rung, 2: 1st of 1"),
 ];
 
-it("draws a point for each result and says how many train on", async () => {
+it("draws a point for each result and shows how many trials continue", async () => {
   fakeMaster({
     "GET /detent/experiments/7/search": {
       searcher: "async_halving",
@@ -46,7 +46,7 @@ it("draws a point for each result and says how many train on", async () => {
   expect(newest).toHaveTextContent("Trial 1: finished the last rung, 2: 1st of 1");
 });
 
-it("joins a trial's results and leaves out other brackets", () => {
+it("connects a trial's results and leaves out other brackets", () => {
   expect(resultsOf(DECISIONS, 1).map((each) => each.before)).toEqual([null, null, 0.2]);
   expect(resultsOf(DECISIONS, 2)).toEqual([]);
 });

@@ -9,7 +9,10 @@ import { RungChart } from "./RungChart";
 
 const DISPLAY_LIMIT = 20;
 
-/** The brackets of a search that stops trials early, and its newest decisions. Nothing of a search without rungs. */
+/**
+ * The brackets of a search that stops trials early, and its newest decisions. Renders nothing for a search without
+ * rungs.
+ */
 export function SearchRungs({ experimentId }: { experimentId: number }) {
   const search = useQuery(searchQuery(experimentId));
   if (search.error && !search.data) return <Failure error={search.error} />;

@@ -6,13 +6,13 @@ export interface RungResult {
   trialId: number;
   rung: number;
   metric: number;
-  /** The metric at the rung before; null at the first. */
+  /** The metric at the previous rung; null at the first. */
   before: number | null;
   isKept: boolean;
   reason: string;
 }
 
-/** The results at the rungs of a bracket, in the order in which they came. */
+/** Returns the results at the rungs of a bracket, in the order of their arrival. */
 export function resultsOf(decisions: readonly SearchDecision[], bracket: number): RungResult[] {
   const last = new Map<number, number>();
   const results: RungResult[] = [];

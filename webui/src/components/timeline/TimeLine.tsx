@@ -25,7 +25,7 @@ const ICONS: ReadonlyMap<string, IconName> = new Map([
 ]);
 const DISPLAY_LIMIT = 20;
 
-/** What each trial did when: segments with their reasons, marks for what happened to it, and the same as a list. */
+/** The timeline of each trial: segments with their reasons, marks for events, and the same as a list. */
 export function TimeLine({ timeline }: { timeline: Timeline }) {
   const now = useNow();
   const timeZone = zone(usePreferences());

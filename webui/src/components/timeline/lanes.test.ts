@@ -14,7 +14,7 @@ const segment = (kind: Timeline["segments"][number]["kind"], from: number, to: n
 });
 
 describe("lanes", () => {
-  it("reach until now while something runs", () => {
+  it("extend to the present while a trial runs", () => {
     const { lanes, to } = lanesOf(
       { now: at(20), segments: [segment("queued", 0, 10), segment("running", 10, null)], marks: [] },
       20_000,
@@ -25,7 +25,7 @@ describe("lanes", () => {
       [0.5, 0.5],
     ]);
   });
-  it("end with the last work of one that is over", () => {
+  it("end with the last work of an ended trial", () => {
     const { to, lanes } = lanesOf(
       { now: at(100), segments: [segment("running", 0, 10), segment("ended", 10, null)], marks: [] },
       100_000,
@@ -33,5 +33,6 @@ describe("lanes", () => {
     expect(to).toBe(10_000);
     expect(lanes[0]!.pieces).toHaveLength(1);
   });
-  it("of nothing are none", () => expect(lanesOf({ now: at(1), segments: [], marks: [] }, 1000).lanes).toEqual([]));
+  it("are empty without trials", () =>
+    expect(lanesOf({ now: at(1), segments: [], marks: [] }, 1000).lanes).toEqual([]));
 });

@@ -32,7 +32,7 @@ export interface Lanes {
   lanes: Lane[];
 }
 
-/** One lane a trial, scaled to the time from the first segment to the last or to now. Pure. */
+/** Returns one lane per trial, scaled to the time from the first segment to the last or to the present. Pure. */
 export function lanesOf(timeline: Timeline, now: number): Lanes {
   const starts = timeline.segments.map((segment) => Date.parse(segment.from));
   const ends = timeline.segments.map((segment) => (segment.to === null ? now : Date.parse(segment.to)));

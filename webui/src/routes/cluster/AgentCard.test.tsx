@@ -71,13 +71,13 @@ const flip = async (name: string) => {
 describe("a machine", () => {
   beforeEach(() => stopClock());
 
-  it("says that its clock is wrong", async () => {
+  it("reports that its clock is wrong", async () => {
     const warning = "the clock of agent gpu-1 is 3 h 0 min ahead of the master's";
     await card({ warning });
     expect(screen.getByText(warning)).toBeVisible();
   });
 
-  it("says which slots cannot be used, and why", async () => {
+  it("shows which slots cannot be used, and why", async () => {
     const reason = "process 4711 of alice uses it, outside the cluster";
     const free = { id: 0, type: "cuda", brand: "", enabled: true, draining: false, held: null };
     await card({
@@ -117,7 +117,7 @@ describe("a machine", () => {
     expect(screen.queryByRole("dialog")).toBeNull();
   });
 
-  it("is left alone by Cancel, and drained by the gentler choice", async () => {
+  it("is not changed by Cancel, and drained by the alternative", async () => {
     const master = await card();
     await press("Disable…");
     await press("Cancel");
@@ -127,7 +127,7 @@ describe("a machine", () => {
     expect(master.of(DISABLE).map(({ body }) => body)).toEqual([{ drain: true }]);
   });
 
-  it("asks as well before a slot in use is switched off,", async () => {
+  it("asks for a confirmation before a slot in use is disabled", async () => {
     const master = await card();
     await flip("Slot 0 of gpu-1, enabled");
     expect(master.of(DISABLE_SLOT)).toEqual([]);
@@ -135,7 +135,7 @@ describe("a machine", () => {
     expect(master.of(DISABLE_SLOT).map(({ body }) => body)).toEqual([{ drain: false }]);
   });
 
-  it("says what each slot is doing, and how many are in use", async () => {
+  it("shows the use of each slot, and how many are in use", async () => {
     const slots = [
       AGENT.slots[0]!,
       { ...AGENT.slots[1]!, held: null },
@@ -175,7 +175,7 @@ describe("a machine", () => {
     expect(dialog.getByText("No trial uses a slot here.")).toBeVisible();
   });
 
-  it("switches a free slot off at the first click", async () => {
+  it("disables a free slot at the first click", async () => {
     const master = await card({ slots: [{ ...AGENT.slots[0]!, held: null }] });
     await flip("Slot 0 of gpu-1, enabled");
     expect(master.of(DISABLE_SLOT)).toHaveLength(1);

@@ -22,7 +22,7 @@ interface Change {
   drain: boolean;
 }
 
-/** One machine: its slots as a grid, each with who holds it. */
+/** One machine: its slots as a grid, each with its task. */
 export function AgentCard({ agent }: { agent: OverviewAgent }) {
   const { user } = useSession();
   const [disabling, setDisabling] = useState(false);

@@ -4,7 +4,7 @@ import type { OverviewSlot } from "@/services/cluster";
 import experimentNamesStyles from "@/components/ExperimentNames.module.css";
 
 interface Props {
-  /** As in "agent gpu-1" or "slot 0 of gpu-1". */
+  /** The object, as in "agent gpu-1" or "slot 0 of gpu-1". */
   what: string;
   slots: readonly OverviewSlot[];
   onClose: () => void;
@@ -12,7 +12,10 @@ interface Props {
   drain: () => void;
 }
 
-/** Names the trials and other tasks that are killed when a machine or one slot is disabled, and offers to drain it instead. */
+/**
+ * Names the trials and other tasks that are killed when a machine or one slot is disabled, and offers to drain it
+ * instead.
+ */
 export function DisableDialog({ what, slots, onClose, disable, drain }: Props) {
   const held = slots.flatMap((slot) => slot.held ?? []);
   const tasks = [...new Map(held.map((holder) => [holder.taskId, holder])).values()];

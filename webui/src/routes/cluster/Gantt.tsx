@@ -25,7 +25,7 @@ interface Bar {
   to: number;
 }
 
-/** The holds of one slot as parts of the width. Pure. */
+/** Returns the holds of one slot as fractions of the width. Pure. */
 export function barsOf(
   holds: readonly SlotHold[],
   agentId: string,
@@ -50,7 +50,7 @@ export function barsOf(
     .filter((bar) => bar.width > 0);
 }
 
-/** Who held each slot when. */
+/** The tasks that held each slot over time. */
 export function Gantt({ agents }: { agents: readonly OverviewAgent[] }) {
   const now = useNow();
   const timeZone = zone(usePreferences());

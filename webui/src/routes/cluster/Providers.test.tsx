@@ -14,7 +14,7 @@ const POOL: OverviewPool = {
   problem: "",
 };
 
-it("names the provider of a pool, its bounds and what it is doing", () => {
+it("names the provider of a pool, its bounds and its present activity", () => {
   const busy = { ...POOL, starting: 2, ending: 1, problem: "the launch command failed (exit 3): no quota left" };
   render(<Providers pools={[busy, { ...POOL, name: "static", provider: "" }]} />);
   expect(screen.getByRole("listitem")).toHaveTextContent(
@@ -23,7 +23,7 @@ it("names the provider of a pool, its bounds and what it is doing", () => {
   expect(screen.getByRole("alert")).toHaveTextContent("the launch command failed (exit 3): no quota left");
 });
 
-it("shows nothing where no pool has a provider", () => {
+it("shows nothing if no pool has a provider", () => {
   render(<Providers pools={[{ ...POOL, provider: "" }]} />);
   expect(screen.queryByRole("list")).toBeNull();
 });

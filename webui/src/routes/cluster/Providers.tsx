@@ -2,7 +2,7 @@ import { escapeControl } from "@/format/escapeControl";
 import type { OverviewPool } from "@/services/cluster";
 import typography from "@/styles/typography.module.css";
 
-/** The pools whose agents a provider starts and ends, with its bounds and what it is doing. */
+/** The pools whose agents a provider starts and ends, with its bounds and its present activity. */
 export function Providers({ pools }: { pools: OverviewPool[] }) {
   const provided = pools.filter((pool) => pool.provider);
   if (provided.length === 0) return null;

@@ -11,7 +11,7 @@ import { Queue } from "./Queue";
 const MOVE = "POST /api/v1/job-queues";
 const ME = sessionOf().user.id;
 
-/** A trial of a job that waits; `name` is the experiment's, too. */
+/** Returns a waiting trial of a job. `name` is the experiment's name, too. */
 function waiting(jobId: string, change: Partial<QueueEntry> = {}): QueueEntry {
   return {
     taskId: `${jobId}.task`,
@@ -62,7 +62,7 @@ describe("the queue", () => {
     ]);
   });
 
-  it("asks for nothing at its ends", async () => {
+  it("sends nothing at its ends", async () => {
     const { moves } = await shown([waiting("a"), waiting("b")]);
     handle("a").focus();
     await user.keyboard("{ArrowUp}{Enter}");
@@ -70,7 +70,7 @@ describe("the queue", () => {
     expect(moves()).toEqual([]);
   });
 
-  it("takes the trials of a job as one", async () => {
+  it("moves the trials of a job together", async () => {
     const { moves } = await shown([
       waiting("a"),
       waiting("b", { allocationId: "b.1" }),
@@ -95,7 +95,7 @@ describe("the queue", () => {
     expect(moves()).toEqual([{ jobId: "a", behindOf: "c" }]);
   });
 
-  it("lets nobody move what runs or is somebody else's", async () => {
+  it("lets nobody move running jobs or those of other users", async () => {
     await shown([waiting("mine"), waiting("runs", { state: "STATE_RUNNING" }), waiting("others", { userId: ME + 1 })]);
     expect(screen.getAllByRole("button").map((each) => each.getAttribute("aria-label"))).toEqual(["Move mine"]);
   });

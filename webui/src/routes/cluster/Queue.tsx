@@ -14,7 +14,9 @@ import styles from "./Queue.module.css";
 
 const STEPS: Record<string, -1 | 1> = { ArrowUp: -1, ArrowDown: 1 };
 
-/** What holds slots or waits for them, in order, and in words why it waits. Owners and admins move what waits. */
+/**
+ * Tasks that hold slots or wait for them, in order, with the waiting reasons. Owners and admins can move waiting ones.
+ */
 export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
   const { user } = useSession();
   const [dragged, setDragged] = useState<QueueEntry | null>(null);

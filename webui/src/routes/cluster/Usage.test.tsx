@@ -15,14 +15,14 @@ const bars = () =>
     (bar) => bar.style.height,
   );
 
-it("ends with what is used now: a bucket counts the time that has passed, and the future none", async () => {
+it("the chart ends with the present use: a bucket counts the time that has passed, and the future is empty", async () => {
   stopClock();
   const buckets = [bucket(0, 60, 120), bucket(1, 20, 40), bucket(2, 0, 0)];
   const master = fakeMaster({ [USAGE]: { from: "", to: "", slots: 2, buckets } });
   drawn(<Usage />);
   await pass();
   expect(bars()).toEqual(["100%", "100%"]);
-  // The next question fails: what was drawn stays.
+  // The next query fails, and the drawn data stays.
   master.answers[USAGE] = new Refusal(503, "the master does not answer");
   await pass(120_000);
   expect(master.of(USAGE).length).toBeGreaterThan(1);

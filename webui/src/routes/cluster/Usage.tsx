@@ -13,7 +13,7 @@ import styles from "./Usage.module.css";
 
 const BUCKETS = 60;
 
-/** How much of the cluster was used, as bars and as a sum. */
+/** The used share of the cluster, as bars and as a sum. */
 export function Usage() {
   const now = useNow();
   const timeZone = zone(usePreferences());
@@ -21,7 +21,7 @@ export function Usage() {
   const span = useSpan(seconds, now);
   const asked = useQuery({ ...usageQuery(span.from, span.to, BUCKETS), placeholderData: keepPreviousData });
   const data = useLatest(asked.data);
-  // The question reaches a little into the future, of which nothing is known yet.
+  // The queried range ends slightly in the future, where nothing is known yet.
   const buckets = (data?.buckets ?? []).filter((bucket) => bucket.seconds > 0);
   const most = Math.max(1, data?.slots ?? 1);
   const busy = buckets.reduce((sum, bucket) => sum + bucket.busySlotSeconds, 0);

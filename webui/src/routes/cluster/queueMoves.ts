@@ -2,7 +2,7 @@ import type { QueueEntry, QueueMove } from "@/services/cluster";
 
 type Place = Pick<QueueEntry, "jobId" | "pool" | "state">;
 
-/** The jobs of a pool that wait, first the one whose turn is first. A job with several trials is there once. */
+/** Returns the waiting jobs of a pool, next one first. A job with several trials is listed once. */
 export function waitingJobs(entries: readonly Place[], pool: string): string[] {
   const jobs = entries
     .filter((entry) => entry.pool === pool && entry.state === "STATE_QUEUED")
@@ -10,7 +10,7 @@ export function waitingJobs(entries: readonly Place[], pool: string): string[] {
   return [...new Set(jobs)];
 }
 
-/** The change that moves a job one place up or down, or null at the end of the queue. */
+/** Returns the change that moves a job one place up or down, or null at the end of the queue. */
 export function oneStep(entries: readonly Place[], job: Place, step: -1 | 1): QueueMove | null {
   const jobs = waitingJobs(entries, job.pool);
   const anchor = jobs[jobs.indexOf(job.jobId) + step];
@@ -18,7 +18,7 @@ export function oneStep(entries: readonly Place[], job: Place, step: -1 | 1): Qu
   return step === -1 ? { jobId: job.jobId, aheadOf: anchor } : { jobId: job.jobId, behindOf: anchor };
 }
 
-/** The change that puts a job in the place of another one of its pool, or null if that changes nothing. */
+/** Returns the change that moves a job to the place of another one of its pool, or null if that changes nothing. */
 export function toPlaceOf(entries: readonly Place[], job: Place, other: Place): QueueMove | null {
   const jobs = waitingJobs(entries, job.pool);
   const from = jobs.indexOf(job.jobId);

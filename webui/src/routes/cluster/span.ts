@@ -14,16 +14,18 @@ export interface Span {
   to: string;
 }
 
-/** From so long ago until so soon that the question stays the same for a while, and its answer can be kept. */
+/**
+ * Returns a range whose ends are rounded, so that the query stays the same for a while and its answer can be cached.
+ */
 export function spanOf(seconds: number, now: number): Span {
   const grain = Math.max(10, seconds / 60) * 1000;
   const to = Math.ceil((now + grain) / grain) * grain;
   return { from: new Date(to - seconds * 1000 - grain).toISOString(), to: new Date(to).toISOString() };
 }
 
-/** Moves on when `tick` does. */
+/** Returns a range that moves on when `tick` changes. */
 export function useSpan(seconds: number, tick: number): Span {
   const grain = Math.floor(tick / (Math.max(10, seconds / 60) * 1000));
-  // eslint-disable-next-line react-hooks/exhaustive-deps -- the grain stands for the time
+  // eslint-disable-next-line react-hooks/exhaustive-deps -- `grain` represents the time
   return useMemo(() => spanOf(seconds, serverNow()), [seconds, grain]);
 }

@@ -16,7 +16,7 @@ const DISPLAY_LIMIT = 8;
 const PAUSE_MS = 250;
 
 interface Props {
-  /** Experiments that are compared already. */
+  /** Experiments in the comparison. */
   chosen: readonly number[];
   add: (experimentId: number) => void;
 }

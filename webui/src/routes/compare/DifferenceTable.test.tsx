@@ -24,8 +24,8 @@ function table(...values: Record<string, unknown>[]) {
   return { drop, lines, runs };
 }
 
-describe("what differs", () => {
-  it("is shown, nested names as paths, what is missing as none; the rest on demand", async () => {
+describe("the differences between runs", () => {
+  it("are shown with nested names as paths and a sign for missing values; equal values on demand", async () => {
     const { lines } = table(
       { lr: 0.1, net: { width: 8, act: "relu" }, same: true },
       { lr: 0.2, net: { width: 8 }, same: true },
@@ -43,13 +43,13 @@ describe("what differs", () => {
     ["as a fraction of a fraction", 0.1234567, 0.1234568],
     ["in kind alone", "1", 1],
     ["from nothing at all", null, ""],
-  ])("counts, and can be seen, also where it differs %s", (_, one, other) => {
+  ])("include and show a difference %s", (_, one, other) => {
     const { lines } = table({ seed: one }, { seed: other });
     expect(lines()).toHaveLength(1);
     expect(new Set(lines()[0]!.slice(1)).size).toBe(2);
   });
 
-  it("is told of names that would be something else in an object", () => {
+  it("include names that have a meaning in JavaScript objects", () => {
     const { lines } = table(JSON.parse('{"__proto__": 1, "constructor": 2}') as Record<string, unknown>, {
       constructor: 3,
     });
@@ -59,7 +59,7 @@ describe("what differs", () => {
     ]);
   });
 
-  it("may be nothing; a run can be left out", async () => {
+  it("may be empty; a run can be left out", async () => {
     const { drop, runs } = table({ a: 1 }, { a: 1 });
     expect(screen.getByText("No differences in hyperparameters.")).toBeVisible();
     await user.click(screen.getByRole("button", { name: /run 2, trial 2/ }));
@@ -68,7 +68,7 @@ describe("what differs", () => {
 });
 
 describe("runs of different seeds", () => {
-  it("are one group, whatever the order of their names; other values are another", () => {
+  it("are one group, whatever the order of their names; other values are another group", () => {
     const groups = [
       run(1, { lr: 0.1, seed: 1, net: { width: 8 } }),
       run(2, { net: { width: 8, random_seed: 4 }, seed: 2, lr: 0.1 }),
@@ -79,11 +79,11 @@ describe("runs of different seeds", () => {
     expect(groups[0]).toBe(groups[1]);
   });
 
-  it("without any other value are told apart by their names", () => {
+  it("without any other value are distinguished by their names", () => {
     expect(seedGroup(run(1, { seed: 1 }))).not.toBe(seedGroup(run(2, { seed: 2 })));
   });
 
-  it("are labelled by what was chosen", () => {
+  it("are labelled by the chosen hyperparameters", () => {
     expect(comparedRuns([run(1), run(2, {}, { chosenAs: "trial" })]).map(({ label }) => label)).toEqual([
       "1 run 1",
       "trial 2 of run 2",

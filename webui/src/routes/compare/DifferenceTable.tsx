@@ -18,7 +18,7 @@ interface Props {
   drop: (run: Compared) => void;
 }
 
-/** What differs between the runs, one line a value; the same ones on demand. */
+/** Values that differ between the runs, one line each. Equal ones are shown on demand. */
 export function DifferenceTable({ runs, values, what, drop }: Props) {
   const [all, setAll] = useState(false);
   const lines = useMemo(() => {
@@ -28,7 +28,7 @@ export function DifferenceTable({ runs, values, what, drop }: Props) {
       const exact = flat.map((each) => (Object.hasOwn(each, name) ? JSON.stringify(each[name]) : null));
       const short = flat.map((each) => (Object.hasOwn(each, name) ? text(each[name]) : null));
       const count = new Set(exact).size;
-      // Where two values differ beyond what is usually shown of them, all of it is shown.
+      // If two values differ beyond the usual precision, all digits are shown.
       return { name, cells: new Set(short).size === count ? short : exact, differs: count > 1 };
     });
   }, [values]);

@@ -19,7 +19,7 @@ interface Props {
   onChange: (keys: string[]) => void;
 }
 
-/** Says which part of the metrics and hyperparameters the summary shows, and chooses among all. */
+/** Shows which part of the metrics and hyperparameters the summary contains, and lets the user choose among all. */
 export function SummaryColumns(props: Props) {
   const part = partShown(props.choices, props.shown);
   if (props.choices.length === 0) return null;

@@ -16,28 +16,28 @@ import styles from "./SummaryTable.module.css";
 
 interface Props {
   compared: readonly Compared[];
-  /** The same runs as the curves have them. */
+  /** The runs of the curves, in the same order. */
   runs: readonly Run[];
   columns: readonly SummaryColumn[];
-  /** True while the columns have no values yet: then only the rows that are in sight at first are drawn. */
+  /** True while the columns have no values yet. Then only the rows that are visible at first are rendered. */
   isLoading: boolean;
-  /** Chooses the columns. */
+  /** The control that chooses the columns. */
   choice: ReactNode;
   /** True if the curves are drawn as one band per group. */
   isBanded: boolean;
   drop: (run: Compared) => void;
 }
 
-/** More than are in sight at first. */
+/** More rows than are visible at first. */
 const FIRST_ROWS = 30;
 
-/** The runs, one row each: the colour of its curves, its figures, and the hyperparameters that differ. */
+/** One row per run: the colour of its curves, its values, and the hyperparameters that differ. */
 export function SummaryTable({ compared, runs, columns, isLoading, choice, ...rest }: Props) {
   const wanted = useMemo(() => {
     const count = isLoading ? FIRST_ROWS : compared.length;
     return { compared: compared.slice(0, count), runs: runs.slice(0, count), columns };
   }, [compared, runs, columns, isLoading]);
-  // Many rows take long: the curves below, and whatever is pressed, do not wait for them.
+  // Rendering many rows is slow. The curves below and user input do not wait for it.
   const drawn = useDeferredValue(wanted);
   return (
     <section className={layout.card} aria-label="Summary">

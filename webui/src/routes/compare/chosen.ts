@@ -2,7 +2,7 @@ import { wireFilter } from "@/filter/wire";
 import { type Row, rowsQuery } from "@/services/columns";
 
 export const MAX_RUNS = 500;
-/** Runs that are drawn; the others are counted. */
+/** Maximum number of drawn runs. The others are counted. */
 export const DISPLAY_LIMIT = 100;
 
 export interface Chosen {
@@ -14,12 +14,12 @@ function numbers(text: string | null): number[] {
   return [...new Set((text ?? "").split(",").map(Number))].filter((each) => Number.isInteger(each) && each > 0);
 }
 
-/** The runs that an address compares. */
+/** Returns the runs that an address compares. */
 export function chosenRuns(params: URLSearchParams): Chosen {
   return { experiments: numbers(params.get("experiments")), trials: numbers(params.get("trials")) };
 }
 
-/** Rows of the list, which name the best trial of each experiment. */
+/** Rows of the list, which contain the best trial of each experiment. */
 export function chosenRowsQuery(experiments: readonly number[]) {
   const children = experiments.map((value) => ({
     kind: "field" as const,

@@ -8,8 +8,8 @@ import { mergedNames, namingExperiments } from "./metricNames";
 import { comparedOf } from "./runs";
 
 /**
- * Asks for the curves of the first panel, and for what has to be known before: the runs and the names of their metrics.
- * The page has the same queries; here none of them waits for the code of the page or for a part that is being drawn.
+ * Prefetches the curves of the first panel and the data that they need: the runs and the names of their metrics. The
+ * page has the same queries; here none of them waits for the code of the page or for a rendered part.
  */
 export async function prefetchCurves(queries: QueryClient, params: URLSearchParams): Promise<void> {
   const chosen = chosenRuns(params);

@@ -4,7 +4,7 @@ import { flatten } from "@/format/nested";
 import type { TrialSummary } from "@/services/trials";
 import type { Chosen } from "./chosen";
 
-/** A run that is compared: a trial, chosen itself or as its experiment's best. */
+/** A compared run: a trial, chosen itself or as the best of its experiment. */
 export interface Compared {
   trialId: number;
   experimentId: number;
@@ -41,7 +41,7 @@ export function comparedOf(
   });
 }
 
-/** The directions of the metrics of a summary, as far as its experiment's configuration gives them. */
+/** Returns the directions of a summary's metrics, as far as its experiment's configuration defines them. */
 function goalsOf(metrics: TrialSummary["metrics"]): Record<string, Goal> {
   const known = metrics.filter(({ smallerIsBetter }) => typeof smallerIsBetter === "boolean");
   return Object.fromEntries(
@@ -51,7 +51,7 @@ function goalsOf(metrics: TrialSummary["metrics"]): Record<string, Goal> {
 
 const SEEDS = /(^|[._])(seed|experiment_seed|random_seed)$/;
 
-/** What runs that differ by their seed alone have in common. */
+/** Returns the common key of runs that differ only by their seed. */
 export function seedGroup(run: Pick<Compared, "name" | "hparams">): string {
   const rest = Object.entries(flatten(run.hparams))
     .filter(([name]) => !SEEDS.test(name))

@@ -27,7 +27,7 @@ const summary = (trialId: number, name: string): TrialSummary => ({
 });
 
 describe("columns of the summary", () => {
-  it("are best and last of each metric, the way each searcher looks, then what differs of the hyperparameters", () => {
+  it("are best and last of each metric, by its searcher, then the hyperparameters that differ", () => {
     const runs = [run(1, { lr: 0.1, same: 1 }), run(2, { lr: 0.2, same: 1 }, false), run(3, { same: 1 })];
     const choices = summaryChoices(runs, [{ group: "validation", name: "figure" }], "figure");
     const columns = summaryColumns(runs, choices, [summary(1, "figure"), summary(2, "figure")]);
@@ -38,7 +38,7 @@ describe("columns of the summary", () => {
     ]);
   });
 
-  it("name the group where two metrics have one name", () => {
+  it("name the group if two metrics have one name", () => {
     const metrics = ["training", "validation"].map((group) => ({ group, name: "loss" }));
     const choices = summaryChoices([run(1, {})], metrics, "");
     expect(summaryColumns([run(1, {})], choices, []).map(({ title, part }) => `${title} ${part}`)).toEqual([
@@ -51,7 +51,7 @@ describe("columns of the summary", () => {
     ]);
   });
 
-  it("begin with the searcher's metric and have no counters and nothing of the machine", () => {
+  it("begin with the searcher's metric and exclude counters and metrics of the machine", () => {
     const names = [
       { group: "training", name: "loss" },
       { group: "validation", name: "epochs" },
@@ -69,7 +69,7 @@ describe("a choice of the columns", () => {
     Object.fromEntries(Array.from({ length: 22 }, (_, index) => [`h${index}`, index + add]));
   const choices = summaryChoices([run(1, values(0)), run(2, values(1))], names, "m3");
 
-  it("shows the searcher's metric and few others at first, and says of how many", () => {
+  it("shows the searcher's metric and a few others at first, with the total number", () => {
     const shown = shownChoices(choices, []);
     expect(shown.slice(0, 5).map(({ key }) => key)).toEqual([
       "validation.m3",
@@ -82,7 +82,7 @@ describe("a choice of the columns", () => {
     expect(partShown(choices, choices)).toBe("");
   });
 
-  it("shows what the address names, in the order of the choices, and ignores what is not there", () => {
+  it("shows the columns of the address, in the order of the choices, and ignores unknown ones", () => {
     const shown = shownChoices(choices, ["hp.h21", "validation.m5", "hp.gone"]);
     expect(shown.map(({ key }) => key)).toEqual(["validation.m5", "hp.h21"]);
     expect(shownChoices(choices, ["hp.gone"])).toEqual(shownChoices(choices, []));
@@ -90,14 +90,14 @@ describe("a choice of the columns", () => {
 });
 
 describe("rows of the summary in order", () => {
-  it("have numbers before words, and what has no value last either way", () => {
+  it("have numbers before words, and missing values last in both directions", () => {
     const values = [3, undefined, "b", 1, "NaN", null, 2];
     expect(sortedPlaces(values, false)).toEqual([3, 6, 0, 2, 4, 1, 5]);
     expect(sortedPlaces(values, true)).toEqual([0, 6, 3, 4, 2, 1, 5]);
   });
 });
 
-it("only the configuration says which way is better, and a name says nothing", () => {
+it("only the configuration defines the better direction, not the name", () => {
   const searcher = {
     metric: "figure",
     smallerIsBetter: true,
@@ -118,7 +118,7 @@ it("only the configuration says which way is better, and a name says nothing", (
   }
 });
 
-it("a metric whose direction the configurations of all runs with values give has a best value", () => {
+it("a metric has a best value if the configurations of all runs with values define its direction", () => {
   const goals = { "val/top5": "maximize" } as const;
   const runs = [1, 2, 3].map((id) => ({
     ...run(id, {}),
@@ -137,14 +137,14 @@ it("a metric whose direction the configurations of all runs with values give has
   expect(parts([runs[0]!, run(2, {}), run(3, {})]).map(([part]) => part)).toEqual(["last", "min", "max"]);
 });
 
-it("the runs that are compared have the directions that the master read from their configurations", () => {
+it("compared runs have the directions that the master read from their configurations", () => {
   const known = { ...summary(1, "val/top5"), metrics: summary(1, "val/top5").metrics };
   known.metrics[0]!.smallerIsBetter = false;
   const [compared] = comparedOf([1], [known], { trials: [] });
   expect(compared!.searcher.goals).toEqual({ "val/top5": "maximize" });
 });
 
-it("a metric that is not of each run's searcher has no best value", () => {
+it("a metric that is not the searcher's of each run has no best value", () => {
   const runs = [run(1, {}), { ...run(2, {}), searcher: { metric: "val/top5", smallerIsBetter: false } }];
   const choices = summaryChoices(runs, [{ group: "validation", name: "val/top5" }], "val/top5");
   const columns = summaryColumns(runs, choices, [summary(1, "val/top5"), summary(2, "val/top5")]);

@@ -9,9 +9,9 @@ import type { Compared } from "./runs";
 const DEFAULT_METRICS = 4;
 const DEFAULT_HYPERPARAMETERS = 20;
 
-/** A metric (some of its values), or a hyperparameter that differs: what the summary can show. */
+/** A metric (some of its values) or a hyperparameter that differs, as a choice of the summary. */
 export interface SummaryChoice {
-  /** As in the address. */
+  /** Key in the address. */
   key: string;
   title: string;
   kind: "metric" | "hyperparameter";
@@ -22,7 +22,7 @@ export interface SummaryChoice {
 export interface SummaryColumn {
   key: string;
   title: string;
-  /** Of a metric: which of its values. */
+  /** The value of a metric that is shown. */
   part?: "best" | "last" | "min" | "max";
   kind: "metric" | "hyperparameter";
   values: unknown[];
@@ -30,7 +30,10 @@ export interface SummaryColumn {
 
 export type MetricName = MetricId & { type?: string };
 
-/** The metrics of the summary: the searcher's first, as the curves are; no counters and nothing of the machine. */
+/**
+ * Returns the metrics of the summary: the searcher's first, as in the curves; no counters and no metrics of the
+ * machine.
+ */
 export function summaryMetrics(names: readonly MetricName[], searcherMetric: string): MetricId[] {
   const model = names.filter(({ group, name }) => !isProfile(group) && !isCounter(name));
   const metrics = panelsOf(model, searcherMetric).flatMap((panel) => panel.metrics);
@@ -38,7 +41,7 @@ export function summaryMetrics(names: readonly MetricName[], searcherMetric: str
   return [...metrics.filter(isSearchers), ...metrics.filter((each) => !isSearchers(each))];
 }
 
-/** Everything that the summary can show: the metrics, then the hyperparameters that differ. Pure. */
+/** Returns all choices of the summary: the metrics, then the hyperparameters that differ. Pure. */
 export function summaryChoices(
   runs: readonly Compared[],
   names: readonly MetricName[],
@@ -56,7 +59,7 @@ export function summaryChoices(
   ];
 }
 
-/** The choices that are shown: those of the address, else the first few of each kind. Pure. */
+/** Returns the displayed choices: those of the address, else the first few of each kind. Pure. */
 export function shownChoices(choices: readonly SummaryChoice[], wanted: readonly string[]): SummaryChoice[] {
   const chosen = choices.filter(({ key }) => wanted.includes(key));
   if (chosen.length > 0) return chosen;
@@ -65,7 +68,7 @@ export function shownChoices(choices: readonly SummaryChoice[], wanted: readonly
   return [...first("metric", DEFAULT_METRICS), ...first("hyperparameter", DEFAULT_HYPERPARAMETERS)];
 }
 
-/** Says how many of each kind are shown if some are not: "4 of 6 metrics, 20 of 31 hyperparameters". Pure. */
+/** Returns how many of each kind are shown if some are not: "4 of 6 metrics, 20 of 31 hyperparameters". Pure. */
 export function partShown(choices: readonly SummaryChoice[], shown: readonly SummaryChoice[]): string {
   return (["metric", "hyperparameter"] as const)
     .map((kind) => {
@@ -81,8 +84,8 @@ function titleOf({ group, name }: MetricId, metrics: readonly MetricId[]): strin
 }
 
 /**
- * Best and last of the metrics whose direction is known of all runs that have them, last, smallest and largest of each other
- * one, then the hyperparameters. Pure.
+ * Returns the columns: best and last of metrics whose direction is known for all runs that have them; last, smallest
+ * and largest of the others; then the hyperparameters. Pure.
  */
 export function summaryColumns(
   runs: readonly Compared[],
@@ -112,7 +115,7 @@ export function summaryColumns(
   });
 }
 
-/** The hyperparameters that are not the same in all runs. */
+/** Returns the hyperparameters that are not the same in all runs. */
 function differing(runs: readonly Compared[]): string[] {
   const flat = runs.map((run) => flatten(run.hparams));
   const names = [...new Set(flat.flatMap((each) => Object.keys(each)))];

@@ -5,10 +5,10 @@ import { summariesQuery } from "@/services/trials";
 import type { Compared } from "./runs";
 import { type MetricName, shownChoices, summaryChoices, summaryColumns } from "./summary";
 
-/** Name of the address's parameter that holds a chosen column, once for each. */
+/** Parameter of the address with a chosen column, repeated for each. */
 const COLUMN = "col";
 
-/** The columns of the summary, and the choice among all, which the address keeps. */
+/** Returns the columns of the summary, and the choice among all, which is stored in the address. */
 export function useSummary(compared: readonly Compared[], names: readonly MetricName[], searcherMetric: string) {
   const [params, setParams] = useSearchParams();
   const choices = useMemo(() => summaryChoices(compared, names, searcherMetric), [compared, names, searcherMetric]);

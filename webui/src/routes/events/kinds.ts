@@ -1,4 +1,4 @@
-/** Kinds of events, as the master names them, with their words. */
+/** Kinds of events in the API, with their displayed words. */
 export const KINDS: ReadonlyMap<string, string> = new Map([
   ["created", "created"],
   ["changed", "changed"],

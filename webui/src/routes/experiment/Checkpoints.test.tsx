@@ -12,7 +12,7 @@ const PREVIEW = "GET /experiments/7/preview_gc";
 const PATCH = "PATCH /api/v1/experiments/7";
 const CONFIG = { checkpoint_storage: { save_experiment_best: 2, save_trial_best: 1, save_trial_latest: 3 } };
 
-/** As many checkpoints as the number of the latest to keep is below three. */
+/** Returns a preview with three checkpoints less the number of the latest to keep. */
 function preview({ query }: Asked) {
   const latest = Number(query.get("save_trial_latest"));
   return {
@@ -66,7 +66,7 @@ const rows = () =>
 describe("the checkpoint policy of an experiment", () => {
   beforeEach(() => stopClock());
 
-  it("begins with the numbers of its configuration and what they would delete", async () => {
+  it("begins with the numbers of its configuration and the checkpoints that they would delete", async () => {
     const master = await tab();
     await press("Checkpoint policy…");
     expect(screen.getByLabelText("Best of the experiment")).toHaveValue(2);
@@ -76,7 +76,7 @@ describe("the checkpoint policy of an experiment", () => {
     expect(String(master.of(PREVIEW)[0]?.query)).toBe("save_experiment_best=2&save_trial_best=1&save_trial_latest=3");
   });
 
-  it("shows what smaller numbers delete, and deletes only in a second step that says how much is lost", async () => {
+  it("shows the checkpoints that smaller numbers delete, and deletes only after a confirmation that names their size", async () => {
     const master = await tab();
     await press("Checkpoint policy…");
     await type("Latest of each trial", "1");
@@ -94,7 +94,7 @@ describe("the checkpoint policy of an experiment", () => {
     expect(screen.getByText("Set the checkpoint policy of experiment 7")).toBeVisible();
   });
 
-  it("goes back to the numbers if the second step is canceled", async () => {
+  it("returns to the numbers if the confirmation is canceled", async () => {
     const master = await tab();
     await press("Checkpoint policy…");
     await type("Latest of each trial", "1");
@@ -104,7 +104,7 @@ describe("the checkpoint policy of an experiment", () => {
     expect(master.of(PATCH)).toEqual([]);
   });
 
-  it("of a running experiment is set at once, as nothing is deleted before its end", async () => {
+  it("of a running experiment is set at once, since nothing is deleted before its end", async () => {
     const master = await tab({ state: "STATE_ACTIVE" });
     await press("Checkpoint policy…");
     await type("Latest of each trial", "2");
@@ -135,7 +135,7 @@ describe("the checkpoint policy of an experiment", () => {
   it.each([
     [{ username: "kim" }, "Only kim or an admin can change it"],
     [{ archived: true }, "It is archived; unarchive it first"],
-  ])("is not changed by everybody, nor at every time: %j", async (change, why) => {
+  ])("cannot be changed by every user or at every time: %j", async (change, why) => {
     await tab(change);
     expect(screen.getByRole("button", { name: "Checkpoint policy…" })).toHaveAttribute("title", why);
     await press("Checkpoint policy…");

@@ -6,7 +6,7 @@ import { PolicyDialog } from "./PolicyDialog";
 import type { TabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
 
-/** The checkpoints of an experiment and, for its owner and admins, which of them are kept. */
+/** The checkpoints of an experiment and, for its owner and admins, its checkpoint policy. */
 export default function Checkpoints({ experiment }: TabProps) {
   const { user } = useSession();
   const [editing, setEditing] = useState(false);

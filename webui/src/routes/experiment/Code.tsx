@@ -16,7 +16,7 @@ import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./Code.module.css";
 
-/** The context that the experiment runs: its files, one of them, and what differs from the parent's. */
+/** The context of the experiment: its files, one of them, and the differences from the parent's. */
 export default function Code({ experiment }: TabProps) {
   const { data: tree, error } = useQuery(fileTreeQuery(experiment.id));
   const [path, setPath] = useState("");

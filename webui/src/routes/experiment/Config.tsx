@@ -13,7 +13,7 @@ import layout from "@/styles/layout.module.css";
 
 const ORIGINS: Record<string, string> = { file: "file", cluster: "cluster", default: "default" };
 
-/** The configuration that runs, each value with where it came from; and the text that was sent. */
+/** The effective configuration with the origin of each value, and the submitted text. */
 export default function Config({ experiment }: TabProps) {
   const { data, error } = useQuery(configQuery(experiment.id));
   const [only, setOnly] = useState<"all" | "file">("all");

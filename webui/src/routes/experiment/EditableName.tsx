@@ -5,7 +5,7 @@ import { useEditExperiment } from "./useEditExperiment";
 import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 
-/** The name, which becomes a field when its pencil is pressed. */
+/** The name, which becomes a field when its edit button is pressed. */
 export function EditableName({ id, name }: { id: number; name: string }) {
   const [typed, setTyped] = useState<string | null>(null);
   const edit = useEditExperiment(id, () => setTyped(null));

@@ -50,7 +50,7 @@ const remarks = () =>
 describe("a fork", () => {
   beforeEach(() => stopClock());
 
-  it("starts with the parent's text and sends what was made of it, started or not", async () => {
+  it("starts with the parent's text and sends the edited text, started or paused", async () => {
     const { master, address } = await fork();
     expect(text()).toBe("# ours\nname: Fork of digits\nlr: 0.1\n");
     await type("0.1", "0.2");
@@ -64,7 +64,7 @@ describe("a fork", () => {
     expect(address()).toBe("/experiments/8");
   });
 
-  it("with errors lists them with their places and cannot be created until they are gone", async () => {
+  it("with errors lists them with their places and cannot be created until they are fixed", async () => {
     const { master } = await fork();
     await type("0.1", "many");
     expect(remarks()).toEqual(["line 3:7 error [type] a number was expected — write 0.1"]);
@@ -82,7 +82,7 @@ describe("a fork", () => {
     expect(master.of(CREATE)[0]?.body).toMatchObject({ activate: true });
   });
 
-  it("with warnings alone can be created", async () => {
+  it("with only warnings can be created", async () => {
     const { master } = await fork();
     master.answers[CHECK] = { ok: true, diagnostics: [remark({ severity: "warning" })] };
     await type("0.1", "0.2");
@@ -92,7 +92,7 @@ describe("a fork", () => {
     expect(master.of(CREATE)).toHaveLength(1);
   });
 
-  it("is judged by the check of its newest text, whichever answer comes last", async () => {
+  it("is judged by the check of its newest text, whichever answer arrives last", async () => {
     const { master } = await fork();
     const slow = held<object>();
     master.answers[CHECK] = (asked) =>
@@ -105,7 +105,7 @@ describe("a fork", () => {
     expect(button("Create paused")).not.toHaveAttribute("aria-disabled");
   });
 
-  it("that is refused when it is sent says why, and the text stays", async () => {
+  it("that is refused shows the reason, and the text stays", async () => {
     const { master, address } = await fork();
     master.answers[CREATE] = new Refusal(400, "line 3: there are no slots for that", { diagnostics: [remark()] });
     await type("0.1", "0.9");

@@ -16,12 +16,14 @@ import styles from "./ForkDialog.module.css";
 
 interface Props {
   parentId: number;
-  /** A fork of one trial: its hyperparameters as constants, from its newest checkpoint. */
+  /** Set for a fork of one trial: its hyperparameters become constants, and it starts from its newest checkpoint. */
   trial?: { id: number; hparams: Record<string, unknown>; hasCheckpoint: boolean };
   onClose: () => void;
 }
 
-/** A new experiment from this one's code and a changed configuration, checked by the master as it is typed. */
+/**
+ * Creates an experiment from this one's code and a changed configuration, which the master checks while it is typed.
+ */
 export default function ForkDialog({ parentId, trial, onClose }: Props) {
   const navigate = useNavigate();
   const { data: config, error } = useQuery(configQuery(parentId));
@@ -36,14 +38,14 @@ export default function ForkDialog({ parentId, trial, onClose }: Props) {
     const mine = (asked.current += 1);
     try {
       const { diagnostics } = await checkConfig(value);
-      // Answers may overtake each other: what was found in an older text holds nothing back.
+      // Answers may arrive out of order: errors of an older text must not block.
       if (mine === asked.current) setFound(diagnostics);
       return diagnostics.map((each) => ({
         ...each,
         message: each.hint ? `${each.message} (${each.hint})` : each.message,
       }));
     } catch {
-      // Without an answer the master checks once more when it is sent.
+      // Without an answer, the master checks again on submission.
       return [];
     }
   }, []);

@@ -35,10 +35,10 @@ const state = () =>
     .map((each) => each.textContent)
     .join();
 
-describe("the way back to the list", () => {
+describe("the link back to the list", () => {
   beforeEach(() => stopClock());
 
-  it("keeps the filter and the order that the list had", async () => {
+  it("keeps the filter and the order of the list", async () => {
     rememberList("q=state+%3D+running&sort=name%3Dasc");
     const { address } = await page({});
     const back = screen.getByRole("link", { name: "Experiments" });
@@ -53,7 +53,7 @@ describe("the buttons", () => {
   beforeEach(() => stopClock());
   const none = Object.fromEntries(Object.keys(statusOf().can).map((verb) => [verb, false])) as ExperimentStatus["can"];
 
-  it("are those of what can be done, and no others", async () => {
+  it("are exactly those of the available actions", async () => {
     const { unmount } = await page({});
     expect(titles()).toEqual(["Pause", "Stop", "Kill", "Fork", "More"]);
     unmount();
@@ -64,7 +64,7 @@ describe("the buttons", () => {
     expect(document.querySelectorAll("[aria-disabled=true]")).toHaveLength(0);
   });
 
-  it("of another user's experiment are replaced by the reason, said once", async () => {
+  it("of another user's experiment are replaced by one reason", async () => {
     const reason = "only bob (the owner) or an admin may change it";
     const why = Object.fromEntries(Object.keys(none).map((verb) => [verb, reason]));
     await page({ can: { ...none, fork: true }, why: { ...why, fork: null } as ExperimentStatus["why"] });
@@ -72,7 +72,7 @@ describe("the buttons", () => {
     expect(screen.getByText("Only bob (the owner) or an admin may change it")).toBeVisible();
   });
 
-  it("send nothing by their key where it cannot be done", async () => {
+  it("send nothing by their key if the action is not available", async () => {
     const { master } = await page({});
     const before = master.asked.length;
     await user.keyboard("a");
@@ -80,7 +80,7 @@ describe("the buttons", () => {
     expect(master.asked).toHaveLength(before);
   });
 
-  it("keep the focus among them where the focused one goes, and a double click presses one alone", async () => {
+  it("keep the focus among them if the focused one disappears, and a double click presses only one", async () => {
     const { master } = await page({});
     const paused = { ...statusOf().can, pause: false, activate: true };
     master.answers[STATUS] = statusOf({ state: "STATE_PAUSED", can: paused });
@@ -98,7 +98,7 @@ describe("Continue", () => {
   const CONTINUE = "POST /api/v1/experiments/continue";
   const ended = { ...statusOf().can, continue: true };
 
-  it("is there once the experiment has ended, and names the experiment to the master", async () => {
+  it("is available after the end, and is sent with the experiment's id", async () => {
     const { master } = await page({ state: "STATE_ERROR", can: ended });
     Object.assign(master.answers, { [CONTINUE]: { experiment: experimentOf(), warnings: [] } });
     await user.click(steering().getByRole("button", { name: "Continue" }));
@@ -107,7 +107,7 @@ describe("Continue", () => {
     expect(screen.getByText("Continuing experiment 7")).toBeInTheDocument();
   });
 
-  it("is not there before, nor for an archived one", async () => {
+  it("is not available before the end, nor for an archived one", async () => {
     const { unmount } = await page({});
     expect(steering().queryByRole("button", { name: "Continue" })).toBeNull();
     unmount();
@@ -163,7 +163,7 @@ describe("Kill", () => {
     return master;
   }
 
-  it("needs a second step, which says what is lost", async () => {
+  it("requires a confirmation that names the loss", async () => {
     const master = await asked();
     expect(master.of(KILL)).toEqual([]);
     const dialog = within(screen.getByRole("dialog", { name: "Kill experiment 7?" }));
@@ -213,7 +213,7 @@ describe("Delete", () => {
     expect(address()).toBe("/");
   });
 
-  it("stays on the page where it is refused, and says why", async () => {
+  it("that is refused stays on the page with the reason", async () => {
     stopClock();
     const none = statusOf();
     const { master, address } = await page({ state: "STATE_COMPLETED", can: { ...none.can, delete: true } });
@@ -231,7 +231,7 @@ describe("Delete", () => {
 describe("the state", () => {
   beforeEach(() => stopClock());
 
-  it("after a verb is what the master says next, and nothing before that", async () => {
+  it("after a verb is the one of the next answer of the master, without a guess before", async () => {
     const { master } = await page({});
     const answer = held<ExperimentStatus>();
     master.answers[STATUS] = () => answer.promise;
@@ -239,13 +239,13 @@ describe("the state", () => {
     await pass();
     expect(master.of(PAUSE)).toHaveLength(1);
     expect(state()).toContain("running");
-    // The master may have seen something else happen meanwhile.
+    // Another event may have occurred at the master meanwhile.
     answer.give(statusOf({ state: "STATE_COMPLETED", text: "completed" }));
     await pass();
     expect(state()).toContain("completed");
   });
 
-  it("stays where the verb is refused, and the refusal is said", async () => {
+  it("stays if the verb is refused, and the refusal is shown", async () => {
     const { master } = await page({});
     master.answers[PAUSE] = new Refusal(409, "experiment 7 has ended");
     await user.click(steering().getByRole("button", { name: "Pause" }));
@@ -254,7 +254,7 @@ describe("the state", () => {
     expect(state()).toContain("running");
   });
 
-  it("counts by the master's clock from the first moment, however wrong this machine's is", async () => {
+  it("counts durations by the master's clock from the first moment, however wrong this machine's is", async () => {
     stopClock("2026-11-21T13:00:00Z");
     heardTime(Date.parse(CREATED));
     await page({ state: "STATE_PAUSING", text: "pausing: waiting for checkpoint", now: "2026-11-21T12:00:12Z" });
@@ -264,7 +264,7 @@ describe("the state", () => {
   });
 });
 
-it("the state is said once, with its reason", async () => {
+it("the state is shown once, with its reason", async () => {
   stopClock();
   const { unmount } = drawn(
     <Header
@@ -286,7 +286,7 @@ it("the state is said once, with its reason", async () => {
 });
 
 describe("a fork", () => {
-  it("is compared with its parent from the menu; what has no parent is not", async () => {
+  it("is compared with its parent from the menu; an experiment without a parent is not", async () => {
     fakeMaster({});
     const { address, unmount } = drawn(<Header experiment={experimentOf({ forkedFrom: 3 })} status={statusOf()} />);
     await user.click(screen.getByRole("button", { name: "More for this experiment" }));

@@ -46,7 +46,7 @@ const STEERING: readonly {
   { verb: "kill", title: "Kill", note: "Ends the experiment at once, without a checkpoint", kind: "danger" },
 ];
 
-/** What the experiment does now, and what can be done to it. */
+/** The state of the experiment, and its actions. */
 export function Header({ experiment, status }: Props) {
   const { id } = experiment;
   const navigate = useNavigate();
@@ -166,7 +166,7 @@ export function Header({ experiment, status }: Props) {
   );
 }
 
-/** The state, its reason, and since when: "pausing", "waiting for checkpoint, 12 s". */
+/** The state, its reason and its duration: "pausing", "waiting for checkpoint, 12 s". */
 function Now({ status }: { status: ExperimentStatus }) {
   const now = useNow();
   const text = withoutState(status.text, status.state);

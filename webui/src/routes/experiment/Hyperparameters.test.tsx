@@ -5,7 +5,7 @@ import { fakeMaster } from "@/testing/fakeMaster";
 import { experimentOf, trialOf } from "@/testing/samples";
 import Hyperparameters from "./Hyperparameters";
 
-/** A search over a logarithmic rate and two optimizers with so many trials. */
+/** Renders a search over a logarithmic rate and two optimizers with `count` trials. */
 async function search(count: number) {
   const hparams = (index: number) => ({ rate: 0.001 + index / 10_000, optimizer: "sgd" });
   const trials = Array.from({ length: count }, (_, index) => trialOf(index + 1, { hparams: hparams(index) }));
@@ -30,17 +30,17 @@ async function search(count: number) {
   await screen.findByRole("region", { name: "Parallel coordinates" });
 }
 
-it("warns where fewer than twenty trials have a value", async () => {
+it("warns if fewer than twenty trials have a value", async () => {
   await search(19);
   expect(screen.getByText(/^Only 19 trials have a value/)).toBeVisible();
 });
 
-it("does not warn of twenty", async () => {
+it("does not warn with twenty trials", async () => {
   await search(20);
   expect(screen.queryByText(/have a value/)).toBeNull();
 });
 
-it("draws a logarithmic hyperparameter from bound to bound of its search space, in powers", async () => {
+it("draws a logarithmic hyperparameter from bound to bound of its search space, with powers as ticks", async () => {
   await search(19);
   const drawing = screen.getByRole("img", { name: "Hyperparameters of 19 trials against loss" });
   const ticks = [...drawing.querySelectorAll("g")][0]!.querySelectorAll("text");

@@ -30,14 +30,14 @@ const FEW_TRIALS = 20;
 const HALVING = ["adaptive_asha", "async_halving"];
 
 const BEST = { smaller: "min", larger: "max" } as const;
-/** What is compared of a metric of which nobody said which values are better. */
+/** Values of a metric without a known direction that can be compared. */
 const PARTS = [
   ["last", "Last"],
   ["min", "Min"],
   ["max", "Max"],
 ] as const;
 
-/** How a search chose among its trials, and what their hyperparameters have to do with what was reached. */
+/** The decisions of a search, and the relation of its hyperparameters to the metric. */
 export default function Hyperparameters({ experiment }: TabProps) {
   return (
     <>
@@ -140,7 +140,7 @@ function Influences({ experiment }: TabProps) {
   );
 }
 
-/** A single run, or a search whose trials have not reported yet: the values themselves. */
+/** The values of a single run, or of a search whose trials have not reported yet. */
 function Same({ hparams }: { hparams: Record<string, unknown> }) {
   const values = Object.entries(flatten(hparams));
   if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration has none.</EmptyState>;

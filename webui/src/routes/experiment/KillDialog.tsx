@@ -16,7 +16,7 @@ interface Props {
 
 const MAX_TRIALS = 8;
 
-/** Says which work is lost before an experiment is killed, and offers to stop it instead. */
+/** Names the lost work before an experiment is killed, and offers to stop it instead. */
 export function KillDialog({ id, status, onClose, kill, stop }: Props) {
   const now = useNow();
   const { data: timeline, error } = useQuery(timelineQuery(id));

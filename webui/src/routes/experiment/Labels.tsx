@@ -8,7 +8,7 @@ import { Icon } from "@/components/base/Icon";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** The experiment's labels, added and taken away in place. */
+/** The experiment's labels, which can be added and removed in place. */
 export function Labels({ id, labels }: { id: number; labels: readonly string[] }) {
   const edit = useEditExperiment(id);
   const [typed, setTyped] = useState("");

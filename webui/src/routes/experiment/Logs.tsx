@@ -9,7 +9,7 @@ import { trialsQuery } from "@/services/experiments";
 import type { TabProps } from "./tabProps";
 import typography from "@/styles/typography.module.css";
 
-/** The log of one of its trials: of the one that failed first, else of the best, else of the newest, until another is chosen. */
+/** The log of one trial: the first that failed, else the best, else the newest, until another is chosen. */
 export default function Logs({ experiment }: TabProps) {
   const { data: trials, error } = useQuery(trialsQuery(experiment.id));
   const [chosen, setChosen] = useState<number | null>(null);

@@ -13,7 +13,7 @@ import typography from "@/styles/typography.module.css";
 
 const DISPLAY_LIMIT = 50;
 
-/** The curves of all trials over each other; of many, of the best ones. */
+/** The curves of all trials in common charts; of many trials, those of the best ones. */
 export default function Metrics({ experiment }: TabProps) {
   const names = useQuery(experimentMetricNamesQuery(experiment.id));
   const trials = useQuery(trialsQuery(experiment.id));

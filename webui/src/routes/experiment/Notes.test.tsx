@@ -10,7 +10,7 @@ import Notes from "./Notes";
 
 const PATCH = "PATCH /api/v1/experiments/7";
 
-it("unsaved notes survive a change of tab, until they are saved", async () => {
+it("unsaved notes survive a change of tab until they are saved", async () => {
   stopClock();
   fakeStreams();
   const master = fakeMaster({ [PATCH]: {}, "GET /detent/session": sessionOf() });

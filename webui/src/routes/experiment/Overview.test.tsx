@@ -7,7 +7,7 @@ import { CREATED, experimentOf, lineOf, statusOf, trialOf } from "@/testing/samp
 import type { MetricId } from "@/services/trials";
 import { Overview } from "./Overview";
 
-it("tells when an experiment was submitted, how long it waited and how long it ran", async () => {
+it("shows when an experiment was submitted, how long it waited and how long it ran", async () => {
   stopClock();
   fakeMaster({ "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] } });
   const status = statusOf({
@@ -25,7 +25,7 @@ it("tells when an experiment was submitted, how long it waited and how long it r
   expect(fact("Ran")).toBe("1 h 00 min");
 });
 
-it("says why a trial failed, on which attempt, and links to the place in the log", async () => {
+it("shows why a trial failed, on which attempt, and links to the place in the log", async () => {
   stopClock();
   fakeMaster({ "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] } });
   const failure = {
@@ -61,7 +61,7 @@ it("says why a trial failed, on which attempt, and links to the place in the log
   );
 });
 
-it("says what is built for a trial that has no environment yet, and what the installer wrote last", async () => {
+it("shows the build of a trial's environment, and the last line of the installer", async () => {
   stopClock();
   fakeCanvas();
   fakeMaster({
@@ -91,7 +91,7 @@ it("says what is built for a trial that has no environment yet, and what the ins
   );
 });
 
-it("begins with what was reached, with what values, and the end of the log; the time line follows", async () => {
+it("begins with the results, their hyperparameters and the end of the log; the timeline follows", async () => {
   stopClock();
   fakeCanvas();
   fakeMaster({

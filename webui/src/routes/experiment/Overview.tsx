@@ -21,7 +21,7 @@ import type { TabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** With the code that draws charts. */
+/** Lazy, since it needs the code of the charts. */
 const SearcherCurve = lazy<TabProps>(
   () => import("./overview/SearcherCurve"),
   () => <section className={layout.card} aria-busy="true" />,
@@ -150,7 +150,7 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
   );
 }
 
-/** How long it waited for slots and how long it ran; the rest of its life it was paused. */
+/** How long it waited for slots and how long it ran. For the rest of its life it was paused. */
 function Times({ status }: { status: ExperimentStatus }) {
   const { waited, ran } = runTimes(status, status.state, useNow());
   return (

@@ -37,7 +37,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Which checkpoints are kept: three numbers, what they would delete, and a second step before anything is lost. */
+/** The checkpoint policy: three numbers, the checkpoints that they would delete, and a confirmation before that. */
 export function PolicyDialog({ experiment, onClose }: Props) {
   const { id, state } = experiment;
   const say = useSay();
@@ -187,7 +187,7 @@ function textsOf(policy: CheckpointPolicy): Texts {
   };
 }
 
-/** Returns null if a text is no number. */
+/** Returns null if a text is not a number. */
 function policyFrom(texts: Texts): CheckpointPolicy | null {
   const [best, trialBest, latest] = NUMBERS.map(({ name }) => numberFrom(texts[name]));
   if (best == null || trialBest == null || latest == null) return null;

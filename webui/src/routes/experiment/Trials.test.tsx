@@ -5,7 +5,7 @@ import { fakeMaster } from "@/testing/fakeMaster";
 import { experimentOf, trialOf } from "@/testing/samples";
 import Trials from "./Trials";
 
-it("trials sort up and down by anything; those without a value come last either way", async () => {
+it("trials sort in both directions by any column; missing values are last", async () => {
   stopClock();
   fakeMaster({
     "GET /api/v1/experiments/7/trials": {

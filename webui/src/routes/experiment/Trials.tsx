@@ -25,7 +25,7 @@ const BY_ID = { key: "id", descending: false } as const;
 
 type Key = "id" | "state" | "steps" | "restarts" | "metric" | `hp.${string}`;
 
-/** All trials of a search beside each other: what differs between them, and what came of it. */
+/** All trials of a search: the hyperparameters that differ, and the results. */
 export default function Trials({ experiment }: TabProps) {
   const navigate = useNavigate();
   const { data, error } = useQuery(trialsQuery(experiment.id));
@@ -144,7 +144,7 @@ export default function Trials({ experiment }: TabProps) {
   );
 }
 
-/** Names of the hyperparameters that differ between trials, and of those that do not. */
+/** Returns the names of the hyperparameters that differ between trials, and of those that do not. */
 function namesOf(trials: readonly Trial[]): [string[], string[]] {
   const values = new Map<string, Set<string>>();
   const all = trials.map((trial) => flatten(trial.hparams));

@@ -14,17 +14,17 @@ hyperparameters:
 `;
 
 describe("a fork's text", () => {
-  it("is the parent's own, comments and all, under a new name", () => {
+  it("is the parent's own with its comments, under a new name", () => {
     const text = forkText(GRID, 7);
     expect(text).toContain("# what we try");
     expect(parse(text)).toMatchObject({ name: "Fork of digits", searcher: { name: "grid", max_concurrent_trials: 4 } });
   });
-  it("of a trial has its values as constants and goes on from its checkpoint", () => {
+  it("of a trial has its values as constants and starts from its checkpoint", () => {
     expect(parse(forkText(GRID, 7, { id: 9, hparams: { lr: 0.1 }, hasCheckpoint: true }))).toEqual({
       name: "Fork of trial 9",
       searcher: { name: "single", metric: "loss", source_trial_id: 9 },
       hyperparameters: { lr: 0.1 },
     });
   });
-  it("of what cannot be read is what was sent", () => expect(forkText("{", 7)).toBe("{"));
+  it("of an unreadable configuration is the submitted text", () => expect(forkText("{", 7)).toBe("{"));
 });

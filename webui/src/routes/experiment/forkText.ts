@@ -6,7 +6,7 @@ interface Trial {
   hasCheckpoint: boolean;
 }
 
-/** The configuration that a fork starts with: the parent's own text, comments and all, under a new name. Pure. */
+/** Returns the initial configuration of a fork: the parent's own text with its comments, under a new name. Pure. */
 export function forkText(submitted: string, parentId: number, trial?: Trial): string {
   const document = parseDocument(submitted);
   if (document.errors.length > 0 || !isMap(document.contents)) return submitted;

@@ -23,7 +23,7 @@ const VERBS = {
 
 export type Steering = keyof typeof VERBS;
 
-/** Does one thing at a time to an experiment. What is shown afterwards is what the master says, never a guess. */
+/** Runs one action at a time on an experiment. The displayed state afterwards is the master's, never a guess. */
 export function useSteering(id: number, onDeleted?: () => void) {
   const say = useSay();
   const { mutate, isPending, variables } = useApiMutation({

@@ -1,11 +1,11 @@
 import { duration } from "@/format/duration";
 import type { ExperimentStatus, Timeline } from "@/services/experiments";
 
-/** What a trial has done since its last checkpoint. */
+/** The work of a trial since its last checkpoint. */
 export interface UnsavedWork {
   trialId: number;
   steps: number;
-  /** The newest checkpoint; null where there is none. */
+  /** The newest checkpoint, or null. */
   saved: { steps: number; time: number } | null;
 }
 
@@ -20,7 +20,7 @@ const WITHOUT_WORK = new Set([
   "STATE_ERROR",
 ]);
 
-/** The work that a kill would lose, for each trial that runs. Pure. */
+/** Returns the work that a kill would lose, for each running trial. Pure. */
 export function unsavedWork(trials: ExperimentStatus["trials"], marks: Timeline["marks"]): UnsavedWork[] {
   return trials
     .filter((trial) => !WITHOUT_WORK.has(trial.state))

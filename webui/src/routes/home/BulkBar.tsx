@@ -20,7 +20,7 @@ import styles from "./BulkBar.module.css";
 
 interface Props {
   selection: Selection;
-  /** Selected experiments that the list does not find any more. */
+  /** Selected experiments that the list no longer contains. */
   hidden: readonly number[];
   total: number;
   selectAll: () => void;
@@ -29,10 +29,13 @@ interface Props {
 
 const MAX_COMPARED = 100;
 
-/** What can be done to what is selected, and to how many of it where not to all; always says how many are selected. */
+/**
+ * The actions for the selection, each with the number of experiments to which it applies if not to all. Always shows
+ * the size of the selection.
+ */
 export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   const navigate = useNavigate();
-  // Those that the dialog names, whatever can be done to them meanwhile.
+  // The experiments that the dialog names, whatever actions apply to them meanwhile.
   const [deleting, setDeleting] = useState<readonly number[] | null>(null);
   const [killing, setKilling] = useState<readonly number[] | null>(null);
   const [label, setLabel] = useState("");
@@ -44,7 +47,7 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   const offered = (verb: BulkVerb, title: string, run: (able: number[]) => void) => {
     const those = able(verb);
     if (those.length === 0) return [];
-    // "Kill (2)…": what opens a dialog ends in dots.
+    // "Kill (2)…": an action that opens a dialog ends in an ellipsis.
     const counted = title.replace(/…?$/, ` (${those.length})$&`);
     return [{ verb, title: those.length < count ? counted : title, run: () => run(those) }];
   };
@@ -139,7 +142,10 @@ export function BulkBar({ selection, hidden, total, selectAll, bulk }: Props) {
   );
 }
 
-/** Which of the selected an action can be done to. Where the master does not say, all: its refusal then says why not. */
+/**
+ * Returns the selected experiments to which an action applies; all if the master does not answer, since its refusal
+ * then gives the reason.
+ */
 function useAble(ids: readonly number[]): (verb: BulkVerb) => number[] {
   const { data: groups, error } = useQuery(allowedActionsQuery(ids));
   if (!groups) return () => (error ? [...ids] : []);

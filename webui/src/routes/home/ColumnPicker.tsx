@@ -14,7 +14,7 @@ import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./ColumnPicker.module.css";
 
-/** In the order in which people look for them. Each kind has a limit of its own: one with many leaves room for the others. */
+/** In the order of importance. Each kind has a limit of its own, so that one with many leaves room for the others. */
 const KINDS: readonly { kind: ColumnKind; title: string }[] = [
   { kind: "hyperparameter", title: "Hyperparameters" },
   { kind: "metric", title: "Metrics" },
@@ -32,7 +32,7 @@ interface Props {
 
 export function ColumnPicker(props: Props) {
   const queries = useQueryClient();
-  // Here before it is opened, once nothing else is waited for.
+  // Loaded before it is opened, when no other request is pending.
   useEffect(
     () => whenIdle(() => kindQueries("").forEach((each) => void queries.prefetchQuery(each)), IDLE_DELAY_MS),
     [queries],
@@ -44,7 +44,7 @@ export function ColumnPicker(props: Props) {
   );
 }
 
-/** Shown columns in their order, and all others by a part of their name: there may be thousands. */
+/** The displayed columns in order, and a search among all others, of which there may be thousands. */
 function Choice({ columns, onChange }: Props) {
   const [query, setQuery] = useState("");
   const answers = useQueries({ queries: kindQueries(query) });

@@ -5,7 +5,7 @@ import { drawn, pass, stopClock } from "@/testing/drawn";
 import { fakeMaster } from "@/testing/fakeMaster";
 import { FilterBar } from "./FilterBar";
 
-it("the filter keeps what is typed while what was typed before is on its way into the address", async () => {
+it("the filter keeps typed text while earlier text is being written to the address", async () => {
   stopClock();
   function SlowAddress() {
     const [query, setQuery] = useState("");

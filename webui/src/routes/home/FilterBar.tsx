@@ -13,7 +13,7 @@ import typography from "@/styles/typography.module.css";
 interface Props {
   query: string;
   problem: FilterProblem | null;
-  /** What the master did not like about it. */
+  /** Reason of the master's refusal. */
   refusal: string;
   onChange: (query: string) => void;
   inputRef: Ref<HTMLInputElement>;
@@ -28,7 +28,7 @@ const EXAMPLES = [
 ];
 const PAUSE_MS = 250;
 
-/** One line in which everything can be asked for; where it cannot be read it says where, and the list stays. */
+/** The one-line filter. If it cannot be read, it shows the place of the error and the list stays. */
 export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props) {
   const [typed, setTyped, send] = useLateText(query, onChange, PAUSE_MS);
   const [isUsed, setUsed] = useState(false);
@@ -71,7 +71,7 @@ export function FilterBar({ query, problem, refusal, onChange, inputRef }: Props
   );
 }
 
-/** The filter with its last word completed: a column, or a value of the column before it. */
+/** Returns the filter with its last word completed: a column, or a value of the column before it. */
 function useCompletions(typed: string): string[] {
   const found = completionOf(typed);
   const isColumn = found?.kind === "column";

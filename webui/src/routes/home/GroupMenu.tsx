@@ -7,7 +7,7 @@ import typography from "@/styles/typography.module.css";
 
 const OFTEN = ["state", "user", "tags", "searcherType", "resourcePool", "forkedFrom"];
 
-/** By what the list is put into groups. */
+/** Chooses the column by which the list is grouped. */
 export function GroupMenu({ group, onChange }: { group: string; onChange: (group: string) => void }) {
   const { data } = useQuery({ ...columnsQuery("hp.", 100), enabled: useIdle() });
   const hyperparameters = (data?.columns ?? [])

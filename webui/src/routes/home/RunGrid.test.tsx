@@ -35,7 +35,7 @@ const STATES: Row["state"][] = [
   "STATE_STOPPING_CANCELED",
 ];
 
-/** So many, the newest first. */
+/** Returns `count` rows, the newest first. */
 const rowsOf = (count: number) => Array.from({ length: count }, (_, index) => rowOf(count - index));
 const box = (id: number) => screen.getByLabelText(`Select experiment ${id}`);
 const all = () => screen.getByLabelText<HTMLInputElement>("Select all shown experiments");
@@ -55,7 +55,7 @@ describe("a click on a row", () => {
     expect(address()).toBe("/experiments/2");
   });
 
-  it("is left to what has an action of its own", async () => {
+  it("is left to elements with an action of their own", async () => {
     const { address } = await list([rowOf(2, { labels: ["base"] }), rowOf(1)]);
     const before = address();
     fireEvent.click(box(2));
@@ -91,7 +91,7 @@ describe("the selection", () => {
     expect(screen.queryByText(/ selected$/)).toBeNull();
   });
 
-  it("with Shift is all from the one that was clicked before, also those that were never on the screen", async () => {
+  it("with Shift covers all rows since the previous click, including those that were never visible", async () => {
     const { master } = await list(rowsOf(250));
     fireEvent.click(box(250));
     const asked = master.of(SEARCH).length;
@@ -119,7 +119,7 @@ describe("the selection", () => {
     expect(address()).toMatch(/^\/\?/);
   });
 
-  it("has its bar below the list, where it covers no row and moves none", async () => {
+  it("has its bar below the list, where it covers and moves no row", async () => {
     await list(rowsOf(4));
     fireEvent.click(box(3));
     const grid = screen.getByRole("grid");
@@ -132,7 +132,7 @@ describe("the selection", () => {
 });
 
 describe("columns", () => {
-  it("keep their width, also when the page is opened anew", async () => {
+  it("keep their width, also when the page is loaded again", async () => {
     await list(rowsOf(2));
     const width = () => screen.getByRole("columnheader", { name: /Labels/ }).style.width;
     const before = parseInt(width());
@@ -146,14 +146,14 @@ describe("columns", () => {
     expect(parseInt(width())).toBe(before + 33);
   });
 
-  it("let the name take what is free", async () => {
+  it("give the free width to the name", async () => {
     await list(rowsOf(1));
     expect(cellOf("run 1")).toHaveClass("flexible");
     expect(screen.getByRole("columnheader", { name: /Name/ })).toHaveClass("flexible");
     expect(cellOf("1")).not.toHaveClass("flexible");
   });
 
-  it("of figures are aligned at the right, with their head", async () => {
+  it("of numbers are aligned to the right, with their head", async () => {
     await list(
       [rowOf(1, { cells: { "hp.lr": 0.125, "hp.act": "relu", "validation.acc.max": "NaN" } })],
       "/?col=ran&col=searcherMetricsVal&col=hp.lr&col=hp.act&col=validation.acc.max",
@@ -165,7 +165,7 @@ describe("columns", () => {
     expect(screen.getByRole("columnheader", { name: /^act/ })).not.toHaveClass("number");
   });
 
-  it("show a progress only of what is running", async () => {
+  it("show progress only for running experiments", async () => {
     await list(
       STATES.map((state, index) => rowOf(index + 1, { state, progress: 0.5 })),
       "/?col=id&col=progress",
@@ -174,7 +174,7 @@ describe("columns", () => {
     expect(bars).toEqual(["Progress of experiment 5", "Progress of experiment 6"]);
   });
 
-  it("to choose from begin with hyperparameters and metrics, however many others there are", async () => {
+  it("offered for choice begin with hyperparameters and metrics, however many others there are", async () => {
     const { master } = await list(rowsOf(1));
     const found = (column: string, kind: Column["kind"]): Column => ({
       column,
@@ -203,7 +203,7 @@ describe("columns", () => {
   });
 });
 
-describe("the way back", () => {
+describe("the link back", () => {
   it("leads to the list with its filter, order and columns", async () => {
     await list(rowsOf(1), "/?q=state+%3D+running&sort=name%3Dasc&col=id&col=name");
     expect(listAddress()).toBe("/?q=state+%3D+running&sort=name%3Dasc&col=id&col=name");

@@ -21,7 +21,7 @@ import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 import styles from "./RunGrid.module.css";
 
-/** The row on a line of the screen; undefined where none is there. */
+/** The row on a line of the screen; undefined if there is none. */
 export type RowAt = (line: number) => Row | "on its way" | undefined;
 
 interface Props {
@@ -37,15 +37,15 @@ interface Props {
   onSort: (column: string, add: boolean) => void;
   onGroup: (key: string) => void;
   addFilter: (column: string, value: string) => void;
-  /** Hands out the row on a line, for what keys do. */
+  /** Provides the row on a line, for keyboard actions. */
   rowAt: RefObject<RowAt>;
-  /** Told when other rows are there. */
+  /** Called when other rows are displayed. */
   onRows: () => void;
 }
 
 const NO_ROWS: Row[] = [];
 
-/** The list. Only what is on the screen exists; rows come in pages. */
+/** The list of experiments. Only visible rows are rendered; rows are loaded in pages. */
 export function RunGrid(props: Props) {
   const { state, shape, asked, selection, cursor, setCursor, onRows, addFilter } = props;
   const compact = usePreferences().density === "compact";
@@ -89,8 +89,8 @@ export function RunGrid(props: Props) {
   );
   const sorting: SortingState = state.sort.map(({ column, descending }) => ({ id: column, desc: descending }));
   const sizes = useColumnSizes();
-  // The table knows the columns alone: rows come in pages, and a model of each of them at each step of the wheel is what
-  // made scrolling stumble.
+  // The table knows only the columns. Rows are loaded in pages, and a row model for each scroll event would make
+  // scrolling slow.
   const table = useReactTable({
     data: NO_ROWS,
     columns,
@@ -109,9 +109,9 @@ export function RunGrid(props: Props) {
       .map(({ id, getSize }) => ({ id, look: lookOf(id), width: getSize(), isNumber: numbers.has(id) }));
     const pins = pinnedAt(visible, CHECK);
     return visible.map((cell, index) => ({ ...cell, left: pins[index] }));
-    // eslint-disable-next-line react-hooks/exhaustive-deps -- what the table says of its columns follows from these
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- the results of the table for its columns depend on these
   }, [table, columns, sizes, figures]);
-  // Its lines lie anywhere in the body, so it has no width of their cells by itself.
+  // Its rows are positioned absolutely, so it does not get a width from their cells.
   const width = cells.reduce((sum, cell) => sum + cell.width, CHECK);
   return (
     <div
@@ -174,7 +174,9 @@ export function RunGrid(props: Props) {
   );
 }
 
-/** Cells are pinned only where the list was scrolled aside: to look after each of them costs a part of every frame. */
+/**
+ * Cells are sticky only while the list is scrolled sideways, since checking each of them takes a part of every frame.
+ */
 function markAside({ currentTarget: frame }: UIEvent<HTMLElement>): void {
   frame.toggleAttribute("data-aside", frame.scrollLeft > 0);
 }

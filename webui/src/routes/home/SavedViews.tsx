@@ -22,7 +22,7 @@ export function SavedViews() {
   );
 }
 
-/** Lists that somebody wants to find again; kept at the master, so they are there on every machine. */
+/** Saved lists of the user. They are stored at the master, so they are available on every machine. */
 function Views() {
   const navigate = useNavigate();
   const say = useSay();
@@ -40,7 +40,7 @@ function Views() {
     save([...views.filter((view) => view.name !== name.trim()), { name: name.trim(), search: params.toString() }]);
     setName("");
   };
-  // What is saved replaces all of them: never before they are known.
+  // A save replaces all of them, so it must wait until they are loaded.
   if (!views) return error ? <Failure error={error} /> : <Loading what="the views" />;
   return (
     <>

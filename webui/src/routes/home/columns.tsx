@@ -19,7 +19,7 @@ export interface ColumnLook {
   width: number;
   /** True for right-aligned numbers; undefined if the values decide. */
   number?: boolean;
-  /** Computed for the rows in sight: asked for by name, and no order or filter of the list knows it. */
+  /** Computed for the visible rows: requested by name, and not available for sorting or filtering. */
   computed?: boolean;
   draw: (row: Row, addFilter: (column: string, value: string) => void) => ReactNode;
 }
@@ -38,7 +38,7 @@ function Took({ row }: { row: Row }) {
   );
 }
 
-/** A value that becomes a part of the filter when it is clicked. */
+/** A value that is added to the filter when it is clicked. */
 function Clickable({
   column,
   value,
@@ -60,7 +60,7 @@ function Clickable({
   );
 }
 
-/** Columns that every row has; all others come as cells. */
+/** Columns that every row has. All others are cells. */
 export const BUILT_IN: Record<string, ColumnLook> = {
   id: { title: "ID", width: 56, number: true, draw: (row) => <span className={typography.number}>{row.id}</span> },
   name: {
@@ -192,7 +192,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
   archived: { title: "Archived", width: 90, draw: (row) => (row.archived ? "archived" : "") },
 };
 
-/** A hyperparameter, a metric or a value of the configuration. */
+/** Returns the look of a hyperparameter, a metric or a value of the configuration. */
 export function cellColumn(column: string): ColumnLook {
   const title = escapeControl(column.replace(/^config\./, "").replace(/^hp\./, ""));
   return {

@@ -1,17 +1,20 @@
 import { useState } from "react";
 import type { Row } from "@/services/columns";
 
-/** A line of the list, and the experiment that a person saw on it. */
+/** A line of the list, and the experiment that the user saw on it. */
 export interface Cursor {
   /** -1 before the first step. */
   line: number;
-  /** Null while the line is on its way. */
+  /** Null while the line is loading. */
   id: number | null;
 }
 
 const NOWHERE: Cursor = { line: -1, id: null };
 
-/** Where the cursor's experiment stands among these rows: a new one above must not put another under the next key. Pure. */
+/**
+ * Returns the cursor at the present line of its experiment: a new row above must not put another experiment under the
+ * next key. Pure.
+ */
 export function followed(cursor: Cursor, rows: ReadonlyMap<number, Pick<Row, "id">>): Cursor {
   const here = rows.get(cursor.line);
   if (here === undefined || here.id === cursor.id) return cursor;
@@ -19,7 +22,7 @@ export function followed(cursor: Cursor, rows: ReadonlyMap<number, Pick<Row, "id
   return { line: cursor.line, id: here.id };
 }
 
-/** The cursor of the list that this filter finds; another filter, another list. */
+/** Returns the cursor of the list for this filter. Another filter has another cursor. */
 export function useCursor(query: string): [Cursor, (cursor: Cursor) => void] {
   const [cursor, setCursor] = useState(NOWHERE);
   const [of, setOf] = useState(query);

@@ -7,9 +7,9 @@ const finding = { filter: "", sort: "", showArchived: false };
 const section = (key: string, title: string | null, count: number): Section => ({ key, title, count, finding });
 
 describe("the list's address", () => {
-  it("is empty for what is usual", () => expect(writeState(readState(new URLSearchParams())).toString()).toBe(""));
+  it("is empty for the defaults", () => expect(writeState(readState(new URLSearchParams())).toString()).toBe(""));
 
-  it("holds everything else", () => {
+  it("contains everything else", () => {
     const address = "q=state+%3D+running&sort=hp.lr%3Dasc%2Cid%3Ddesc&col=id&col=hp.a%2Cb&group=user&archived=1";
     const state = readState(new URLSearchParams(address));
     expect(state.columns).toEqual(["id", "hp.a,b"]);
@@ -20,22 +20,22 @@ describe("the list's address", () => {
     expect(readState(writeState(state))).toEqual(state);
   });
 
-  it("shows a column once, however often it is named", () =>
+  it("lists a column once, however often it is named", () =>
     expect(readState(new URLSearchParams("col=id&col=id")).columns).toEqual(["id"]));
 });
 
 describe("columns that stay in sight", () => {
   const widths = (...ids: string[]) => ids.map((id) => ({ id, width: 100 }));
 
-  it("are those that name a line, as long as they come first", () => {
+  it("are those that identify a row, as long as they come first", () => {
     expect(pinnedAt(widths("id", "name", "state"), 40)).toEqual([40, 140, undefined]);
     expect(pinnedAt(widths("name", "state", "id"), 40)).toEqual([40, undefined, undefined]);
     expect(pinnedAt(widths("state", "name"), 40)).toEqual([undefined, undefined]);
   });
 });
 
-describe("a press on a column's name", () => {
-  it("sorts up, down, and as before", () => {
+describe("a click on a column's name", () => {
+  it("sorts ascending, descending, and not at all", () => {
     const up = pressed(DEFAULT_SORT, "name", false);
     const down = pressed(up, "name", false);
     expect([up, down, pressed(down, "name", false)]).toEqual([
@@ -44,13 +44,13 @@ describe("a press on a column's name", () => {
       DEFAULT_SORT,
     ]);
   });
-  it("with Shift adds to the others", () => {
+  it("with Shift adds to the other columns", () => {
     expect(pressed([{ column: "user", descending: false }], "name", true)).toHaveLength(2);
   });
 });
 
 describe("what cannot be read", () => {
-  it("is a problem with its place, and no filter", () => expect(readFilter("name =").problem?.at).toBe(6));
+  it("is an error with its place, not a filter", () => expect(readFilter("name =").problem?.at).toBe(6));
 });
 
 describe("lines of the screen", () => {

@@ -5,10 +5,10 @@ import { type Asked, held } from "@/testing/fakeMaster";
 import { answer, cursor, filterOf, home, keys, lines, ROWS, SEARCH, verb } from "@/testing/homePage";
 import { rowOf } from "@/testing/samples";
 
-describe("the list by keys", () => {
+describe("the keys of the list", () => {
   beforeEach(() => stopClock());
 
-  it("moves, selects, acts on the selected else on the line, and forgets", async () => {
+  it("move, select, act on the selection or else on the line, and clear it", async () => {
     const { master } = await home();
     await keys("jjjk");
     expect(cursor()).toBe("8");
@@ -22,7 +22,7 @@ describe("the list by keys", () => {
     expect(master.of(verb("activate"))[0]?.body).toMatchObject({ experimentIds: [8, 7], expectedCount: 2 });
   });
 
-  it("stays on the list at both ends", async () => {
+  it("stay on the list at both ends", async () => {
     await home();
     await keys("kk");
     expect(cursor()).toBe("9");
@@ -30,14 +30,14 @@ describe("the list by keys", () => {
     expect(cursor()).toBe("1");
   });
 
-  it("goes into the filter, where letters are letters", async () => {
+  it("focus the filter, where letters are typed", async () => {
     const { master } = await home();
     await keys("j/px");
     expect(screen.getByRole("combobox", { name: "Filter the experiments" })).toHaveValue("px");
     expect(master.of(verb("pause"))).toEqual([]);
   });
 
-  it("keeps its experiment when others come above it", async () => {
+  it("keep the experiment of the cursor when others are added above it", async () => {
     const { master, queries } = await home();
     await keys("jj");
     const grown = [rowOf(11), rowOf(10), ...ROWS];
@@ -56,7 +56,7 @@ describe("the list by keys", () => {
     expect(master.of(verb("pause")).at(-1)?.body).toMatchObject({ experimentIds: [7] });
   });
 
-  it("means what the filter finds that was just typed, not what stood there", async () => {
+  it("act on the result of the filter that was just typed, not on the previous list", async () => {
     const { master } = await home();
     const slow = held<object>();
     master.answers[SEARCH] = (asked: Asked) =>
@@ -71,7 +71,7 @@ describe("the list by keys", () => {
     expect(cursor()).toBe("2");
   });
 
-  it("forgets what was pressed when the list comes too late", async () => {
+  it("are dropped if the list arrives too late", async () => {
     const { master } = await home();
     const slow = held<object>();
     master.answers[SEARCH] = (asked: Asked) =>
@@ -86,7 +86,7 @@ describe("the list by keys", () => {
     expect(master.of(verb("pause"))).toEqual([]);
   });
 
-  it("opens the line", async () => {
+  it("open the line", async () => {
     const { address } = await home();
     await keys("jj{Enter}");
     expect(address()).toBe("/experiments/8");

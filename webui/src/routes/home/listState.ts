@@ -8,7 +8,7 @@ export interface Sort {
   descending: boolean;
 }
 
-/** Everything that decides what the list shows. All of it is in the address. */
+/** Everything that determines the content of the list. All of it is in the address. */
 export interface ListState {
   query: string;
   sort: Sort[];
@@ -46,7 +46,7 @@ export function readState(params: URLSearchParams): ListState {
   };
 }
 
-/** The shortest address that reads back as the same. */
+/** Returns the shortest address that reads back as the same state. */
 export function writeState(state: ListState): URLSearchParams {
   const params = new URLSearchParams();
   if (state.query) params.set("q", state.query);
@@ -61,7 +61,10 @@ export function sortText(sort: readonly Sort[]): string {
   return sort.map(({ column, descending }) => `${column}=${descending ? "desc" : "asc"}`).join(",");
 }
 
-/** A press on a column's name: ascending, descending, out. With Shift it is added to the others. */
+/**
+ * Returns the order after a click on a column's name: ascending, descending, none. With Shift the column is added to
+ * the others.
+ */
 export function pressed(sort: readonly Sort[], column: string, add: boolean): Sort[] {
   const found = sort.find((each) => each.column === column);
   const others = add ? sort.filter((each) => each.column !== column) : [];

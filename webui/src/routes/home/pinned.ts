@@ -1,8 +1,8 @@
 const PINNED: ReadonlySet<string> = new Set(["id", "name"]);
 
 /**
- * From where on a column stays in sight while the others are scrolled: those that say which experiment a line is, as
- * long as they come first. In pixels from the left, `begin` of which are taken; undefined for all others. Pure.
+ * Returns the sticky offset of columns that stay visible while the others scroll: those that identify the experiment,
+ * as long as they come first. In pixels from the left, of which `begin` are taken; undefined for all others. Pure.
  */
 export function pinnedAt(columns: readonly { id: string; width: number }[], begin: number): (number | undefined)[] {
   const first = columns.findIndex(({ id }) => !PINNED.has(id));

@@ -8,7 +8,7 @@ import { type Finding, groupsQuery, PAGE, type Row, rowsQuery } from "@/services
 import { BUILT_IN } from "./columns";
 import { type ListState, sortText } from "./listState";
 
-/** A stretch of the list with a question of its own: the whole list, or one group of it. */
+/** A part of the list with its own query: the whole list, or one group. */
 export interface Section {
   key: string;
   title: string | null;
@@ -22,12 +22,12 @@ export type Line =
 
 export interface ListShape {
   sections: Section[];
-  /** Lines of the screen, groups' titles included. */
+  /** Number of lines on the screen, group titles included. */
   length: number;
   lineAt: (line: number) => Line | null;
 }
 
-/** Which line of the screen is what, with some groups closed. Pure. */
+/** Returns the content of each line on the screen, with some groups closed. Pure. */
 export function shapeOf(sections: readonly Section[], closed: ReadonlySet<string>): ListShape {
   const starts: number[] = [];
   let length = 0;
@@ -62,7 +62,7 @@ function findingOf(filter: Filter | null, sort: ListState["sort"], showArchived:
   return { filter: wireFilter(filter, showArchived), sort: sortText(sort), showArchived };
 }
 
-/** What the list asks first where it has no groups. */
+/** Returns the first query of a list without groups. */
 export function firstRows(state: ListState, filter: Filter | null) {
   return rowsQuery(findingOf(filter, state.sort, state.showArchived), askedOf(state.columns), 0);
 }
@@ -112,7 +112,7 @@ export function useSections(state: ListState, filter: Filter | null) {
   });
   if (isAnswered && (sections !== answered.sections || asked !== answered.asked || total !== answered.total))
     setAnswered({ sections, asked, total });
-  // The list stays what it was while the next answer is on its way, and where the master refuses a filter.
+  // The list stays while the next answer is loading, and if the master refuses a filter.
   const shown = isAnswered ? { sections, asked, total } : answered;
   const shape = useMemo(() => shapeOf(shown.sections, closed), [shown.sections, closed]);
   const toggle = (key: string) =>
@@ -121,7 +121,7 @@ export function useSections(state: ListState, filter: Filter | null) {
   return { whole, asked: shown.asked, shape, toggle, failure, hasNothing, isPending, isCurrent, total: shown.total };
 }
 
-/** The rows of what is on the screen, page by page; undefined while a row is on its way. */
+/** Returns the visible rows, page by page; undefined while a row is loading. */
 export function useRows(
   shape: ListShape,
   asked: readonly string[],
@@ -165,7 +165,10 @@ export function useRows(
 
 const REST_MS = 80;
 
-/** Pages that have been in sight for a moment. Others are flown past, and a hundred questions for them would come before the last. */
+/**
+ * Returns the pages that have been visible for a moment. Pages that are scrolled past are skipped, since a hundred
+ * requests for them would precede the last.
+ */
 function useRested(wanted: readonly [string, unknown][]): ReadonlySet<string> {
   const now = wanted.map(([key]) => key).join("\n");
   const [rested, setRested] = useState(now);
@@ -176,7 +179,7 @@ function useRested(wanted: readonly [string, unknown][]): ReadonlySet<string> {
   return useMemo(() => new Set(rested.split("\n")), [rested]);
 }
 
-/** The same as before where no answer changed, so that nothing is drawn anew for nothing. */
+/** Returns the same list as before if no answer changed, so that nothing is rendered again. */
 function answersOf<T>(results: readonly { data: T }[]): T[] {
   return results.map(({ data }) => data);
 }

@@ -1,14 +1,14 @@
 import { useCallback, useState } from "react";
 
-/** Which experiments are selected: always explicit ids, never "all". */
+/** The selected experiments: always explicit ids, never "all". */
 export interface Selection {
   ids: ReadonlySet<number>;
   has: (id: number) => boolean;
   toggle: (id: number) => void;
   set: (ids: Iterable<number>) => void;
-  /** These as well. */
+  /** Adds these. */
   add: (ids: readonly number[]) => void;
-  /** Without these; others that were selected meanwhile stay. */
+  /** Removes these. Others that were selected meanwhile stay. */
   drop: (ids: readonly number[]) => void;
   clear: () => void;
 }

@@ -16,7 +16,7 @@ const DONE: Record<BulkVerb, string> = {
 interface Change {
   verb: BulkVerb;
   ids: readonly number[];
-  /** Called with the ids to which it was done. */
+  /** Called with the ids of the changed experiments. */
   onDone?: ((ids: number[]) => void) | undefined;
 }
 
@@ -26,7 +26,10 @@ interface LabelChange {
   remove: readonly string[];
 }
 
-/** Changes the experiments with these ids, shows which were changed and which were refused, and offers to undo it where it can be. */
+/**
+ * Changes the experiments with these ids, shows which were changed and which were refused, and offers to undo it if
+ * possible.
+ */
 export function useBulk() {
   const say = useSay();
   const tell = (what: string, results: BulkResult[], undo?: (ids: number[]) => void) => {
@@ -60,7 +63,7 @@ export function useBulk() {
   return { act, label };
 }
 
-/** The master's words, which mostly name the experiment themselves. */
+/** Returns the master's words, which usually name the experiment themselves. */
 function refusalOf(id: number, error: string): string {
   return error.startsWith(`experiment ${id} `) ? `E${error.slice(1)}` : `Experiment ${id}: ${error}`;
 }

@@ -7,12 +7,12 @@ import type { ListShape } from "./sections";
 import type { Selection } from "./selection";
 import type { useBulk } from "./useBulk";
 
-/** What was pressed longer ago is not done any more: nobody expects it then. */
+/** Keys that were pressed longer ago are dropped, since the user no longer expects their effect. */
 const WAIT_MS = 5_000;
 
 interface Keys {
   shape: ListShape;
-  /** Whether the list is the one that was asked for last. */
+  /** True if the list is the result of the newest query. */
   isCurrent: boolean;
   cursor: Cursor;
   setCursor: (cursor: Cursor) => void;
@@ -25,9 +25,9 @@ interface Keys {
 }
 
 /**
- * The list by keys: they act on what is selected, else on the line of the cursor. What is pressed before the list is there
- * that was asked for waits for it, in order: whoever types a filter and goes on means what it finds, not what stood there.
- * Answers what is to be told when other rows are there.
+ * The keys of the list. They act on the selection, else on the line of the cursor. Keys that are pressed before the
+ * requested list is loaded wait for it, in order: a user who types a filter and continues means its result, not the
+ * previous list. Returns the function to call when other rows are displayed.
  */
 export function useListKeys({
   shape,
@@ -109,7 +109,7 @@ export function useListKeys({
     if (waiting.current.some(({ pressed }) => Date.now() - pressed > WAIT_MS)) waiting.current = [];
     const next = waiting.current.shift();
     newest.current.onLines.find(({ id }) => id === next?.id)?.run();
-    // The one after it has to see what this one did.
+    // The next key must see the effect of this one.
     isDrawn.current = false;
     drawAgain();
   }, []);

@@ -37,7 +37,7 @@ function attemptIn(runtime: string, image: string) {
 it.each([
   ["docker", "lab/train:1", "lab/train:1 docker"],
   ["podman", "", "default image podman"],
-])("shows what image a container of %s runs", async (runtime, image, shown) => {
+])("shows the image of a container of %s", async (runtime, image, shown) => {
   stopClock();
   fakeMaster({ "GET /detent/trials/9/attempts": { attempts: [attemptIn(runtime, image)] } });
   drawn(<Attempts trial={trialOf(9)} />);

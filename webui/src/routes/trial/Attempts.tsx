@@ -20,7 +20,7 @@ import typography from "@/styles/typography.module.css";
 
 const CONTAINER_ENDS: Record<string, string> = { killed: "ended by the master", system: "system failure" };
 
-/** Each time that the trial was started: where it ran, how it ended, which rank failed first and with what words. */
+/** The attempts of the trial: their agents, their ends, and the first failed rank with its message. */
 export default function Attempts({ trial }: TrialTabProps) {
   const { data, error } = useQuery(attemptsQuery(trial.experimentId, trial.id));
   const { data: wandbRun } = useQuery(wandbRunQuery(trial.id));

@@ -10,7 +10,7 @@ import type { TrialTabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
 import typography from "@/styles/typography.module.css";
 
-/** What the trial reported, with what happened to it marked where it happened. */
+/** The trial's curves, with marks at its events. */
 export default function Curves({ trial }: TrialTabProps) {
   const names = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
   const { data: marks = NO_MARKS } = useQuery(marksQuery(trial.experimentId, trial.id));

@@ -5,7 +5,7 @@ import type { TrialTabProps } from "./tabProps";
 import { escapeControl } from "@/format/escapeControl";
 import layout from "@/styles/layout.module.css";
 
-/** The values that this trial was given. */
+/** The hyperparameters of the trial. */
 export default function Hyperparameters({ trial }: TrialTabProps) {
   const values = Object.entries(flatten(trial.hparams));
   if (values.length === 0) return <EmptyState title="No hyperparameters">The configuration has none.</EmptyState>;

@@ -12,7 +12,7 @@ import { trialMetricNamesQuery } from "@/services/trials";
 import type { TrialTabProps } from "./tabProps";
 import layout from "@/styles/layout.module.css";
 
-/** What the machine did while the trial ran. */
+/** Metrics of the machine while the trial ran. */
 export default function Profile({ trial }: TrialTabProps) {
   const { data, error } = useQuery(trialMetricNamesQuery(trial.experimentId, trial.id));
   const [state, change] = useBoardState();

@@ -97,7 +97,7 @@ export function Results({ experiment, trialId }: { experiment: Experiment; trial
   );
 }
 
-/** Metrics of the validation, the searcher's first; no counters. */
+/** Returns the metrics of the validation, the searcher's first, without counters. */
 function metricsOf(names: readonly (MetricId & { type: string })[], searcherMetric: string): MetricId[] {
   const isSearchers = ({ name }: MetricId) => Number(name === searcherMetric);
   return names

@@ -41,7 +41,7 @@ export default function SearcherCurve({ experiment }: TabProps) {
       </section>
     );
   }
-  // Curves of several trials are told apart by their colours alone.
+  // Curves of several trials are distinguished only by their colours.
   const metrics = runs.length === 1 ? panel.metrics : panel.metrics.filter(({ group }) => group === "validation");
   return (
     <Panel

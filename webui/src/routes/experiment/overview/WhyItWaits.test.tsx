@@ -39,7 +39,7 @@ async function shown(first: unknown) {
 
 const items = () => screen.getAllByRole("listitem").map((item) => item.textContent);
 
-it("names what is in the way, the expected start, and each change that starts it", async () => {
+it("names the blockers, the expected start, and each change that starts the trial", async () => {
   await shown(FIRST);
   const card = within(screen.getByRole("region", { name: "Why it waits" }));
   expect(card.getByText(/2 ahead in the queue of pool gpu, priority 42/).textContent).toContain("in about 1 h 01 min");
@@ -55,7 +55,7 @@ it("names what is in the way, the expected start, and each change that starts it
   ]);
 });
 
-it("says so where nothing is known and no single change helps", async () => {
+it("reports that nothing is known and no single change helps", async () => {
   const changes = { slots: null, priority: null, maxSlots: null, pools: [], agents: [], slotIds: [], pausedJobs: [] };
   const unknown = "nobody knows how long 3.1.1 will run";
   await shown({ ...FIRST, ahead: 0, startsInSeconds: null, unknown, blockers: [], changes });
@@ -63,7 +63,7 @@ it("says so where nothing is known and no single change helps", async () => {
   expect(screen.getByText("No single change.")).toBeVisible();
 });
 
-it("is not there when nothing waits", async () => {
+it("is absent when no trial waits", async () => {
   await shown(null);
   expect(screen.queryByRole("region")).toBeNull();
 });

@@ -12,7 +12,7 @@ const IN_THE_WAY: Record<WaitBlocker["why"], string> = {
   running: "holds slots that it could use",
 };
 
-/** What is in the way of a trial that waits, when it is expected to start, and which change alone starts it now. */
+/** The blockers of a waiting trial, its expected start, and the single changes that would start it now. */
 export function WhyItWaits({ experimentId }: { experimentId: number }) {
   const { data } = useQuery(whyQuery(experimentId));
   const first = data?.first;

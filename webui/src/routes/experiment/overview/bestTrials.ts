@@ -3,7 +3,7 @@ import type { Run } from "@/components/board/lines";
 import { toNumber } from "@/format/number";
 import type { Trial } from "@/services/trials";
 
-/** The trials with the best values of the searcher's metric, as runs of a chart, by their ids. Pure. */
+/** Returns the trials with the best values of the searcher's metric, as runs of a chart, by their ids. Pure. */
 export function bestTrials(trials: readonly Trial[], { smallerIsBetter }: Searcher, limit: number): Run[] {
   const value = (metric: unknown) => {
     const number = toNumber(metric);
