@@ -322,7 +322,7 @@ async def holds_between(session: ReadSession, start: datetime, end: datetime, mo
 
 
 async def held_spans(session: ReadSession, start: datetime, end: datetime, now: datetime) -> list[tuple[float, float]]:
-    """Yields start and end of each assignment in seconds from ``start``; there may be very many."""
+    """Returns start and end of each assignment in seconds from ``start``; there may be very many."""
     zero = to_micros(start)
     since = (type_coerce(SlotHoldRow.held_at, BigInteger) - zero) / 1e6
     until = (func.coalesce(type_coerce(SlotHoldRow.released_at, BigInteger), to_micros(now)) - zero) / 1e6
