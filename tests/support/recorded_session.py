@@ -44,7 +44,7 @@ class Session:
     recorded: dict[str, list[dict[str, Any]]]
     answered: list[Answered] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
-    containers: dict[int, DesiredContainer] = field(default_factory=dict)
+    desired: dict[int, DesiredContainer] = field(default_factory=dict)
     """Containers by the number of their trial."""
 
     async def calls(self, noun: str, first: int = 0, end: int | None = None) -> None:
