@@ -113,6 +113,8 @@ async def change(session: WriteSession, agent_id: str, **values: object) -> None
     await session.execute(update(AgentRow).where(AgentRow.id == agent_id).values(**values))
     note(session, "agents", [agent_id])
     notify(session, notifications.CLUSTER)
+    if not values.keys().isdisjoint(("enabled", "draining", "lost")):
+        notify(session, notifications.ENVIRONMENTS)  # it may build no more
 
 
 async def change_all(session: WriteSession, **values: object) -> None:
