@@ -1,10 +1,14 @@
 """Fixtures of the tests of the harness."""
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.fake_master import FakeMaster, serving, task_environment
+
+# The first optimizer of a test worker would otherwise load the compiler, which takes seconds.
+importlib.import_module("tests.support.idle_compiler.sitecustomize")
 
 
 @pytest.fixture
