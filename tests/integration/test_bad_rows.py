@@ -17,12 +17,12 @@ from determined_master.agents.service import Agents
 from determined_master.allocations import agent_containers_repository, containers
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations
-from determined_master.experiments.search import Search
 from determined_master.loops import deletion
 from determined_master.loops.trials import TrialLoop
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.metrics.store import MetricStore
+from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 
 pytestmark = pytest.mark.sqlite
@@ -165,7 +165,7 @@ class Spoiled:
 SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
     "settled": (Trials, "settle", lambda _self, _session, _trial, experiment, _ended: experiment.id == 1),
     "requested": (Trials, "request_slots", lambda _self, _session, _trials, experiment: experiment.id == 1),
-    "searched": (Search, "_apply", lambda _self, _session, experiment, *_: experiment.id == 1),
+    "searched": (search_event_repository, "mark_processed", lambda _session, experiment_id, *_: experiment_id == 1),
     "placed": (Allocations, "place", lambda _self, _session, placement: placement.allocation_id.startswith("1.")),
 }
 
@@ -194,7 +194,7 @@ async def test_an_experiment_that_cannot_be_processed_holds_up_no_other(
 
 
 async def test_an_agent_that_cannot_be_declared_lost_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    spoiled = Spoiled(monkeypatch, Agents, "_lose", lambda _self, agent_id: agent_id == "a")
+    spoiled = Spoiled(monkeypatch, Agents, "expire", lambda _self, agent_id: agent_id == "a")
     async with open_cluster(tmp_path, agent_reconnect_wait=0.05) as cluster:
         for agent_id in ("a", "b"):
             await cluster.join(agent_id)

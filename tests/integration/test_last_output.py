@@ -20,7 +20,8 @@ from determined.link.messages import (
     SlotStatus,
 )
 from determined.states import ContainerState
-from determined_master.agents.service import Agents, StoredReport
+from determined_master.agents import repository
+from determined_master.agents.service import StoredReport
 from determined_master.api.agent_output import lines_of
 from determined_master.db.models import ContainerRow
 from determined_master.logs.store import QUICK_LINES
@@ -149,7 +150,7 @@ async def test_last_output_of_an_end_that_cannot_be_stored_is_not_acknowledged(
 ):
     """The rest of the transaction fails."""
     agent, desired = await run_trial(cluster)
-    monkeypatch.setattr(Agents, "_change_statuses", AsyncMock(side_effect=RuntimeError("a defect")))
+    monkeypatch.setattr(repository, "set_statuses", AsyncMock(side_effect=RuntimeError("a defect")))
     ended = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
     stored = StoredReport()
     with pytest.raises(RuntimeError, match="a defect"):

@@ -81,8 +81,8 @@ def _on_sqlite(note: Note, *, only_reads: bool) -> Iterator[None]:
     execute = SqliteConnection.execute
 
     async def noted(connection: SqliteConnection, sql: str, values: Sequence[Any], *, is_many: bool = False) -> Answer:
-        if connection._only_reads is only_reads:
-            note(Execution(sql, values, is_many, connection._begin is not None))
+        if connection.only_reads is only_reads:
+            note(Execution(sql, values, is_many, not connection.in_transaction))
         return await execute(connection, sql, values, is_many=is_many)
 
     with patch.object(SqliteConnection, "execute", noted):
