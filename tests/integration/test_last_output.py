@@ -6,7 +6,6 @@ from unittest.mock import AsyncMock
 
 import pytest
 from sqlalchemy import select
-from tests.integration.test_statements import transactions
 from tests.support.agent_socket import agent_socket
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
 
@@ -71,17 +70,6 @@ async def lines(cluster: Cluster) -> list[str]:
 async def container(cluster: Cluster, desired: DesiredContainer) -> ContainerRow:
     async with cluster.master.database.read() as session:
         return (await session.scalars(select(ContainerRow).where(ContainerRow.id == desired.container_id))).one()
-
-
-async def test_last_output_is_stored_in_the_transaction_of_the_end(cluster: Cluster):
-    agent, desired = await run_trial(cluster)
-    with transactions(cluster.master.database) as committed:
-        assert await end(cluster, agent, desired, batch_of(desired, "loss 1", "loss 2")) == {desired.container_id: 2}
-    (of_end,) = [each for each in committed if any("output_done" in text and "UPDATE" in text for text in each)]
-    assert sum(text.startswith("INSERT INTO task_logs") for text in of_end) == 1
-    assert await lines(cluster) == ["loss 1", "loss 2"]
-    row = await container(cluster, desired)
-    assert (row.state, row.output_offset, row.output_done) == (ContainerState.TERMINATED, 2, True)
 
 
 async def test_last_output_is_acknowledged_with_the_next_desired_state(cluster: Cluster):

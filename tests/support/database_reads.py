@@ -77,6 +77,20 @@ def executions(database: Database, note: Note, *, only_reads: bool) -> Iterator[
 
 
 @contextmanager
+def transactions(database: Database) -> Iterator[list[list[str]]]:
+    """Yields the statements of each write transaction meanwhile; there is one at a time."""
+    recorded: list[list[str]] = []
+
+    def note(each: Execution) -> None:
+        if each.begins:
+            recorded.append([])
+        recorded[-1].append(each.sql)
+
+    with executions(database, note, only_reads=False):
+        yield recorded
+
+
+@contextmanager
 def _on_sqlite(note: Note, *, only_reads: bool) -> Iterator[None]:
     execute = SqliteConnection.execute
 
