@@ -19,4 +19,5 @@ grep -viE "^($(sed -E 's/(\[.*)?==.*//' "$venv/lowest.txt" | paste -sd '|'))==" 
 "$venv/bin/python" -m pip install -q --no-deps -e "$root"
 "$venv/bin/python" -m pip install -q -c "$venv/others.txt" docker hypothesis 'psycopg[binary]' pytest pytest-asyncio pytest-timeout pytest-xdist
 "$venv/bin/python" -m pytest -q -n 2 -p no:cacheprovider -m "not long and not torch" \
-    tests/master tests/cli tests/harness/config tests/harness/context tests/harness/client tests/agent tests/integration
+    tests/master tests/cli tests/harness/config tests/harness/context tests/harness/client tests/agent tests/integration \
+    tests/statements

@@ -5,9 +5,9 @@ import signal
 from collections.abc import Sequence
 from pathlib import Path
 
-_CGROUPS = Path("/sys/fs/cgroup")
-_OWN = Path("/proc/self/cgroup")
-_MACHINE = Path("/proc/vmstat")
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUP = Path("/proc/self/cgroup")
+VMSTAT = Path("/proc/vmstat")
 _KILLED = 128 + signal.SIGKILL
 _WORDS = re.compile(
     r"\bMemoryError\b|can't allocate memory|[Cc]annot allocate memory|CUDA out of memory|HIP out of memory"
@@ -36,22 +36,22 @@ def is_cause(code: int, last_lines: Sequence[str], kills: KernelKills) -> bool:
 def _source() -> Path:
     """Returns the file with the counter: of version 2, of version 1, or of the machine for the root group."""
     try:
-        lines = _OWN.read_text().splitlines()
+        lines = OWN_CGROUP.read_text().splitlines()
     except OSError:
-        return _MACHINE
+        return VMSTAT
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            top, name = _CGROUPS, "memory.events"  # the root group of version 2 has no counter
+            top, name = CGROUPS, "memory.events"  # the root group of version 2 has no counter
         elif "memory" in controllers.split(",") and path != "/":
-            top, name = _CGROUPS / "memory", "memory.oom_control"
+            top, name = CGROUPS / "memory", "memory.oom_control"
         else:
             continue
         # in a container the path may be the host's while the group's files are at the top
         for source in (top / path.lstrip("/") / name, top / name):
             if source.exists():
                 return source
-    return _MACHINE
+    return VMSTAT
 
 
 def _count(source: Path) -> int:

@@ -19,7 +19,7 @@ from determined_launch.channel import frames
 from determined_launch.channel.frames import Connection
 from determined_launch.errors import LaunchError
 
-_PLACES = "/usr/sbin:/usr/local/sbin:/sbin"
+SYSTEM_FOLDERS = "/usr/sbin:/usr/local/sbin:/sbin"
 _START_SECONDS = 10.0
 _PRIVILEGE_SEPARATION = "/run/sshd"  # Debian's sshd needs this folder if root starts it
 
@@ -100,7 +100,7 @@ def write(run: Path, hosts: Mapping[str, tuple[str, int]], keys: Sequence[str]) 
 
 def find(program: str, package: str) -> str:
     """Returns the path of a program. Raises LaunchError with the package to install."""
-    found = shutil.which(program) or shutil.which(program, path=_PLACES)
+    found = shutil.which(program) or shutil.which(program, path=SYSTEM_FOLDERS)
     if found is None:
         raise LaunchError(
             f"launch.remote_shell: ssh needs the program {program}, which is not installed "

@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rank = find_rank(words[0], environ)
     folder = exit_records.folder(environ)
     exit_records.remove(folder, rank)
-    worker = _variables(environ, rank)
+    worker = worker_variables(environ, rank)
     kills = out_of_memory.KernelKills()
     last = LastLines(rank)
     with process.SignalForwarder() as signals:
@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return process.exit_code(status)
 
 
-def _variables(environ: Mapping[str, str], rank: int) -> dict[str, str]:
+def worker_variables(environ: Mapping[str, str], rank: int) -> dict[str, str]:
     """Returns the worker's environment: the launcher's variables, its own devices, and its place in nested layers."""
     own = environ if rank == 0 else wandb_run.without(environ)
     worker = {name: value for name, value in own.items() if name != environment.CONTAINER_DEVICES}

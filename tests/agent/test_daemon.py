@@ -11,6 +11,7 @@ from tests.support.waiting import eventually
 from websockets.asyncio.client import ClientConnection
 
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse, ReportedContainer
+from determined.link.run_folder import RunFolder
 from determined_agent import daemon as daemon_module
 from determined_agent import output, processes
 from determined_agent.agent_state import AgentState, FolderInUse
@@ -219,7 +220,7 @@ async def test_a_container_whose_agent_restarts_during_its_preparation_is_starte
             await eventually(state_is(master, desired, "RUNNING"))
         async with agent_on(url, tmp_path, driver=driver):
             await eventually(state_is(master, desired, "RUNNING"))
-            driver.stop(AgentState.folder(daemon._memory, desired.container_id))
+            driver.stop(RunFolder(tmp_path / "runs" / desired.container_id))
             await ended(master, desired)
     assert driver.started == [desired.container_id]
 

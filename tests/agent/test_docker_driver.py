@@ -65,7 +65,7 @@ async def test_a_container_from_start_to_end_needs_five_kinds_of_calls(tmp_path:
         name = f"detent-{launch.folder.path.name}"
         await driver.start(launch)
         waiting = asyncio.create_task(driver.wait(launch.folder))
-        await eventually(lambda: engine._events)
+        await eventually(lambda: engine.followers)
         write_end(launch, code=3)
         engine.status = {"Status": "exited", "OOMKilled": False, "ExitCode": 3}
         await engine.tell(name)

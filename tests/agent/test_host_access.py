@@ -307,12 +307,11 @@ async def test_a_folder_that_becomes_a_link_during_the_mount_still_mounts_the_ch
 @needs_mounts
 async def test_a_single_file_is_held_too_and_remove_leftovers_releases_it(tmp_path: Path, home: Path) -> None:
     access = access_of(tmp_path)
-    mounts = HostMounts(access, tmp_path / "agent")
     launch = await launch_of(access, draft_of(tmp_path, ADA, **bind(home / "ada" / "work" / "file")))
-    (held,) = mounts._look_again(launch, tmp_path / "agent" / "mounts" / "left")
-    assert Path(held.source).read_text() == "mine"
-    mounts.remove_leftovers()
-    assert list((tmp_path / "agent" / "mounts").iterdir()) == []
+    async with HostMounts(access, tmp_path / "agent").held(launch) as (held,):
+        assert Path(held.source).read_text() == "mine"
+        HostMounts(access, tmp_path / "agent").remove_leftovers()
+        assert list((tmp_path / "agent" / "mounts").iterdir()) == []
     assert (home / "ada" / "work" / "file").read_text() == "mine"
 
 

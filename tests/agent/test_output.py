@@ -72,11 +72,11 @@ async def test_lines_of_the_agent_are_sent_with_the_first_line_of_the_task(
     monkeypatch.setattr(output, "AGENT_LINES_SECONDS", 30.0)
     monkeypatch.setattr(output, "FIRST_LINES_SECONDS", 0.0)
     reads = 0
-    read = running.shipper._read
+    read = log_segments.read
 
-    def counting_read(lines: int = output.MAX_LINES) -> log_segments.Chunk:
+    def counting_read(*arguments: Any, **options: Any) -> log_segments.Chunk:
         nonlocal reads
-        chunk = read(lines)
+        chunk = read(*arguments, **options)
         reads += 1
         return chunk
 
@@ -85,7 +85,7 @@ async def test_lines_of_the_agent_are_sent_with_the_first_line_of_the_task(
         for _ in range(20):  # lets the shipper act on the read
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(running.shipper, "_read", counting_read)
+    monkeypatch.setattr(log_segments, "read", counting_read)
     running.write(AGENT, "library: this one")
     shipping = asyncio.create_task(running.shipper.run())
     await is_read(1)

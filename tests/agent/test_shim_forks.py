@@ -1,12 +1,10 @@
 """Shims that a fork server starts: the end of the server, its restart, and programs that run without another Python."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,20 +122,6 @@ async def test_the_fork_server_ends_with_its_agent_and_its_shims_continue(tmp_pa
     (launch.workdir / "go").write_text("now\n")
     async with asyncio.timeout(20):
         assert await ProcessDriver().wait(launch.folder) == Ended("exited", code=3)
-
-
-async def test_a_task_starts_while_the_fork_servers_socket_is_full(tmp_path: Path) -> None:
-    forks = ShimForks(tmp_path)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
-        ours.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                ours.send(b"x" * 4096)
-        forks._socket = ours
-        assert (await run(ProcessDriver(forks=forks), make_launch(tmp_path, "exit 4"))).code == 4
-        assert forks._socket is ours, "it is not started again"
-        forks._socket = None
 
 
 async def test_without_a_fork_server_a_shim_starts_in_its_own_python(tmp_path: Path) -> None:

@@ -237,12 +237,12 @@ def test_create_with_follow_ends_with_the_best_trial_of_a_search(
 def test_ctrl_c_while_following_leaves_the_experiment_running(
     fake: FakeMaster, det: Det, files: Path, store: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from determined_cli.experiment import follow
+    from determined_cli import logs
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(follow, "_first_trial", interrupted)
+    monkeypatch.setattr(logs, "find_first_trial", interrupted)
     outcome = det("e", "create", "exp.yaml", "ctx", "-f")
     assert outcome.code == 130
     assert "det e logs -f 7" in outcome.err

@@ -1,5 +1,6 @@
 """``det down``: its message and exit code, by the outcome of ending the tasks."""
 
+import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from determined_launch import pid_lock
 @pytest.mark.parametrize(
     ("outcome", "text"),
     [
-        ((0, []), "stopped; fine"),
+        ((0, []), "nothing runs in"),
         ((1, ["abc", "def"]), "these tasks could not be stopped and still run: abc, def"),
         ((2, []), "could not check whether tasks still run"),
     ],
@@ -28,7 +29,7 @@ def test_down_exits_with_0_only_if_all_tasks_have_ended(
     capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.setattr(local_cluster, "end_tasks", lambda _folder: outcome)
-    assert local_cluster._end_tasks(tmp_path, "stopped; fine") == outcome[0]
+    assert local_cluster.run_down(argparse.Namespace(data=str(tmp_path), now=False)) == outcome[0]
     assert text in capsys.readouterr().err
 
 

@@ -16,7 +16,7 @@ def child(tmp_path: Path) -> Child:
 def delay_after_death(child: Child, at: float, *, ready: bool) -> float:
     """Records a death at this time. Returns the delay before the restart."""
     child.was_ready = ready
-    delay = child._delay(at)
+    delay = child.restart_delay(at)
     child.died_at = at
     return delay
 

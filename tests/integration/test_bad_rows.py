@@ -1,7 +1,7 @@
 """Rows that cannot be processed: each loop goes on with its other items, also after a restart."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,15 @@ from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 
 from determined.states import ContainerState, TrialState
-from determined_master import notifications
 from determined_master.agents.service import Agents
 from determined_master.allocations import agent_containers_repository, containers
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations
-from determined_master.experiments.search import Search
 from determined_master.loops import deletion
-from determined_master.loops.trials import TrialLoop
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.metrics.store import MetricStore
+from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 
 pytestmark = pytest.mark.sqlite
@@ -111,40 +109,6 @@ async def test_a_stored_timeout_beyond_every_date_stops_no_deadline(tmp_path: Pa
         await eventually(killed)
 
 
-async def test_a_stopped_trial_gets_its_state_from_the_end_of_its_allocation(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-):
-    """The allocation ends in the middle of a tick. It is settled once, before the trial ends."""
-    is_armed, is_held, goes_on = False, asyncio.Event(), asyncio.Event()
-    settle = TrialLoop._settle
-
-    async def held(self: TrialLoop, allocation_ids: Sequence[str]) -> float | None:
-        wait = await settle(self, allocation_ids)
-        if is_armed:
-            is_held.set()
-            await goes_on.wait()
-        return wait
-
-    monkeypatch.setattr(TrialLoop, "_settle", held)
-    agent = await cluster.join()
-    experiment = await cluster.create()
-    desired = (await agent.wait_for_desired())[0]
-    await agent.run(desired)
-    await cluster.post(f"/api/v1/experiments/{experiment}/cancel")
-    is_armed = True
-    cluster.master.notifications.publish([notifications.TRIALS])
-    await is_held.wait()
-    await agent.exit(desired, code=1)
-    is_armed = False
-    goes_on.set()
-
-    async def ended() -> str:
-        state = (await cluster.get("/api/v1/trials/1"))["trial"]["state"]
-        return state if state in ("STATE_ERROR", "STATE_CANCELED") else ""
-
-    assert await eventually(ended) == "STATE_ERROR"
-
-
 class Spoiled:
     """Makes a method raise for the items for which ``is_bad`` is true, until it is repaired."""
 
@@ -165,7 +129,7 @@ class Spoiled:
 SPOILED: dict[str, tuple[Any, str, Callable[..., bool]]] = {
     "settled": (Trials, "settle", lambda _self, _session, _trial, experiment, _ended: experiment.id == 1),
     "requested": (Trials, "request_slots", lambda _self, _session, _trials, experiment: experiment.id == 1),
-    "searched": (Search, "_apply", lambda _self, _session, experiment, *_: experiment.id == 1),
+    "searched": (search_event_repository, "mark_processed", lambda _session, experiment_id, *_: experiment_id == 1),
     "placed": (Allocations, "place", lambda _self, _session, placement: placement.allocation_id.startswith("1.")),
 }
 
@@ -194,7 +158,7 @@ async def test_an_experiment_that_cannot_be_processed_holds_up_no_other(
 
 
 async def test_an_agent_that_cannot_be_declared_lost_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    spoiled = Spoiled(monkeypatch, Agents, "_lose", lambda _self, agent_id: agent_id == "a")
+    spoiled = Spoiled(monkeypatch, Agents, "expire", lambda _self, agent_id: agent_id == "a")
     async with open_cluster(tmp_path, agent_reconnect_wait=0.05) as cluster:
         for agent_id in ("a", "b"):
             await cluster.join(agent_id)

@@ -169,7 +169,7 @@ async def test_changes_of_agents_and_slots_are_published(recorder: ChangeRecorde
         lambda: cluster.post(f"{a}/slots/0/disable", {"drain": True}),
         lambda: cluster.post(f"{a}/slots/0/enable"),
         lambda: agents.disconnected("one"),
-        lambda: agents._lose("one"),
+        lambda: agents.expire("one"),
     ]
     await cluster.join(slots=2)
     assert {CLUSTER, EVENTS} <= recorder.published

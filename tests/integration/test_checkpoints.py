@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from sqlalchemy import event
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint, store_checkpoint
 from tests.support.cluster import CONFIG, Cluster, FakeAgent, open_cluster
 from tests.support.waiting import eventually
@@ -23,7 +22,6 @@ from determined.link.messages import DesiredContainer
 from determined.states import CheckpointState
 from determined_master.app import ROUTERS
 from determined_master.checkpoints import repository
-from determined_master.db.models import CheckpointRow
 
 UUID, OTHER = checkpoint_uuid(1), checkpoint_uuid(2)
 ZIP = {"accept": "application/zip"}
@@ -271,37 +269,6 @@ async def add_checkpoints(cluster: Cluster, count: int, config: str = CONFIG) ->
             report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 100 - number, "metrics": metrics}
             answer = await cluster.post("/api/v1/trials/1/metrics", {"group": "validation", "metrics": report}, **task)
             assert answer.status_code == 200, answer.text
-
-
-@pytest.mark.parametrize("path", ["/api/v1/experiments/1/checkpoints", "/api/v1/trials/1/checkpoints"])
-@pytest.mark.parametrize(
-    "query",
-    [{}, {"sortByAttr": "SORT_BY_UUID"}, {"sortByAttr": "SORT_BY_SEARCHER_METRIC"}, {"sortByMetric": "loss"}],
-)
-async def test_a_page_of_checkpoints_loads_only_its_rows(cluster: Cluster, path: str, query: dict[str, str]):
-    await add_checkpoints(cluster, 20)
-    loaded: list[object] = []
-    statements: list[str] = []
-
-    def on_load(row: object, _context: object) -> None:
-        loaded.append(row)
-
-    def on_statement(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        statements.append(statement)
-
-    engine = cluster.master.database.read_engine.sync_engine
-    event.listen(CheckpointRow, "load", on_load)
-    event.listen(engine, "before_cursor_execute", on_statement)
-    try:
-        page = await cluster.get(path, limit=3, offset=1, **query)
-    finally:
-        event.remove(CheckpointRow, "load", on_load)
-        event.remove(engine, "before_cursor_execute", on_statement)
-    assert len(page["checkpoints"]) == 3
-    assert page["pagination"] == {"offset": 1, "limit": 3, "startIndex": 1, "endIndex": 4, "total": 20}
-    assert len(loaded) == 3
-    # the master's loops read meanwhile, but no checkpoints
-    assert sum("checkpoints" in statement for statement in statements) == 2, statements
 
 
 async def test_checkpoints_by_another_metric_are_best_first_as_its_goal_says(cluster: Cluster):

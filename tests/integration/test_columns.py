@@ -9,6 +9,7 @@ from tests.support.makers import NOON, add_experiment, add_trial, effective
 from tests.support.waiting import eventually
 
 from determined.states import ContainerState, ExperimentState, TrialState
+from determined_master.db.session import ReadSession
 from determined_master.experiment_index import index_repository
 from determined_master.trials import repository as trial_rows
 
@@ -280,10 +281,10 @@ async def test_columns_of_a_completed_experiment_are_indexed_with_its_end(
     desired = (await agent.wait_for_desired())[0]
     await agent.run(desired)
 
-    async def nothing(_due: list[int]) -> list[int]:
+    async def nothing(_session: ReadSession) -> list[int]:
         return []
 
-    monkeypatch.setattr(cluster.master.indexer, "_batch", nothing)  # the loop indexes nothing any more
+    monkeypatch.setattr(index_repository, "stale", nothing)  # the loop indexes nothing any more
     report = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1, "metrics": {"avgMetrics": {"loss": 0.25}}}
     headers = cluster.as_task(desired.allocation_id)
     body = {"group": "validation", "metrics": report}

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests.integration.test_statements import transactions
 from tests.support.cluster import Cluster, FakeAgent
 from tests.support.waiting import eventually
 
@@ -12,8 +11,6 @@ from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState, ExitReason, TrialState
 from determined_master.db.models import AllocationRow, TrialRow
 from determined_master.experiments import search
-from determined_master.experiments.search import Search
-from determined_master.loops.trials import TrialLoop
 from determined_master.trials.service import Trials
 
 RANDOM = """
@@ -66,42 +63,6 @@ async def trial_states(cluster: Cluster) -> list[TrialState]:
 
 async def is_completed(cluster: Cluster, experiment: int = 1) -> bool:
     return await cluster.state(experiment) == "STATE_COMPLETED"
-
-
-async def test_a_search_goes_through_its_trials_without_the_loops(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent, desired = await start_search(cluster)
-    loops = [Calls(monkeypatch, TrialLoop, name) for name in ("_settle_one", "_request_some")]
-    loops.append(Calls(monkeypatch, Search, "advance"))
-    for _ in range(2):
-        await agent.exit(desired)
-        desired = await next_one(agent, desired)
-        await agent.run(desired)
-    await agent.exit(desired)
-    assert await is_completed(cluster)
-    assert await trial_states(cluster) == [TrialState.COMPLETED] * 3
-    assert [each.count for each in loops] == [0, 0, 0]
-
-
-async def test_the_end_of_an_attempt_and_the_next_trial_are_one_transaction(cluster: Cluster):
-    agent, desired = await start_search(cluster)
-    with transactions(cluster.master.database) as committed:
-        await agent.exit(desired)
-        await next_one(agent, desired)
-    (ending,) = [each for each in committed if any("UPDATE slot_holds" in statement for statement in each)]
-    changes = ("UPDATE trials", "INSERT INTO search_facts", "INSERT INTO trials", "INSERT INTO allocations")
-    assert [each for each in changes if not any(statement.startswith(each) for statement in ending)] == []
-    assert any("searcher_cursor=" in each for each in ending)
-    of_another = [each for each in committed if each is not ending and any("INSERT INTO" in one_of for one_of in each)]
-    assert all(any("slot_holds" in statement for statement in each) for each in of_another), of_another
-
-
-async def test_an_attempt_that_fails_is_left_to_the_loops(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
-    agent, desired = await start_search(cluster)
-    settled = Calls(monkeypatch, TrialLoop, "_settle_one")
-    await agent.exit(desired, code=3)
-    desired = await next_one(agent, desired)
-    assert desired.allocation_id.endswith(".2")
-    assert settled.count == 1
 
 
 @pytest.mark.parametrize("name", ["settle", "request_slots"])

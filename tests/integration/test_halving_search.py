@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 from tests.support.cluster import Cluster, FakeAgent
 from tests.support.waiting import eventually
@@ -10,6 +11,7 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 from determined_master.db.models import ExperimentRow, TrialRow
+from determined_master.experiments import search
 
 HALVING = """
 name: halving
@@ -258,8 +260,11 @@ async def test_limits_that_a_search_does_not_have_are_refused(cluster: Cluster):
     assert "a single search has one trial" in answer.text
 
 
-async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(cluster: Cluster):
+async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
     """The events after the snapshot are processed again, and the next decision is the one that would have followed."""
+    monkeypatch.setattr(search, "MAX_KEPT_METHODS", 0)
     agent = await cluster.join(slots=2)
     await cluster.create(HALVING)
     kept, stopped = await run_desired(agent, 2)
@@ -268,7 +273,6 @@ async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(clus
     async with cluster.master.database.read() as session:
         row = await session.get_one(ExperimentRow, 1)
     assert row.searcher_cursor > row.searcher_snapshot.get("cursor", 0)
-    cluster.master.search._methods.clear()
     await report(cluster, stopped, 2, {"loss": 0.5})
     decided = await decisions(cluster, 4)
     assert decided[3]["reason"].startswith("stopped at rung 1: 2nd of 2")

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 from tests.support.checkpoints import checkpoint_uuid, report_checkpoint
 from tests.support.cluster import CONFIG, Cluster
-from tests.support.database_reads import Execution, executions
 from tests.support.heartbeat import heartbeat
 
 from determined.config import masking
-from determined.config.experiment import MAX_LABELS
 from determined.config.yaml_source import MAX_BYTES
 from determined_master.api.schemas import experiments as schemas
 from determined_master.experiments import repository as experiments
@@ -93,20 +91,6 @@ async def test_a_large_fork_takes_over_masked_secrets(cluster: Cluster):
     refused = await cluster.post("/api/v1/experiments", {"config": masked.replace("key0:", "other:"), "parentId": 1})
     assert refused.status_code == 400
     assert "data.secrets.other is masked" in refused.text
-
-
-async def test_many_labels_are_stored_in_small_statements(cluster: Cluster):
-    """Statements are prepared on the event loop, and one of 76,000 rows blocks it for more than half a second."""
-    rows: list[int] = []
-
-    def note(each: Execution) -> None:
-        if each.is_many and "experiment_labels" in each.sql:
-            rows.append(len(each.values))
-
-    with executions(cluster.master.database, note, only_reads=False):
-        await cluster.create(CONFIG + "labels:\n" + "".join(f"  - label-{n}\n" for n in range(MAX_LABELS)))
-    assert sum(rows) == MAX_LABELS
-    assert max(rows) <= 1000
 
 
 async def test_a_list_of_checkpoints_masks_a_configuration_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):

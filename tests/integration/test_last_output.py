@@ -6,7 +6,6 @@ from unittest.mock import AsyncMock
 
 import pytest
 from sqlalchemy import select
-from tests.integration.test_statements import transactions
 from tests.support.agent_socket import agent_socket
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
 
@@ -20,7 +19,8 @@ from determined.link.messages import (
     SlotStatus,
 )
 from determined.states import ContainerState
-from determined_master.agents.service import Agents, StoredReport
+from determined_master.agents import repository
+from determined_master.agents.service import StoredReport
 from determined_master.api.agent_output import lines_of
 from determined_master.db.models import ContainerRow
 from determined_master.logs.store import QUICK_LINES
@@ -70,17 +70,6 @@ async def lines(cluster: Cluster) -> list[str]:
 async def container(cluster: Cluster, desired: DesiredContainer) -> ContainerRow:
     async with cluster.master.database.read() as session:
         return (await session.scalars(select(ContainerRow).where(ContainerRow.id == desired.container_id))).one()
-
-
-async def test_last_output_is_stored_in_the_transaction_of_the_end(cluster: Cluster):
-    agent, desired = await run_trial(cluster)
-    with transactions(cluster.master.database) as committed:
-        assert await end(cluster, agent, desired, batch_of(desired, "loss 1", "loss 2")) == {desired.container_id: 2}
-    (of_end,) = [each for each in committed if any("output_done" in text and "UPDATE" in text for text in each)]
-    assert sum(text.startswith("INSERT INTO task_logs") for text in of_end) == 1
-    assert await lines(cluster) == ["loss 1", "loss 2"]
-    row = await container(cluster, desired)
-    assert (row.state, row.output_offset, row.output_done) == (ContainerState.TERMINATED, 2, True)
 
 
 async def test_last_output_is_acknowledged_with_the_next_desired_state(cluster: Cluster):
@@ -149,7 +138,7 @@ async def test_last_output_of_an_end_that_cannot_be_stored_is_not_acknowledged(
 ):
     """The rest of the transaction fails."""
     agent, desired = await run_trial(cluster)
-    monkeypatch.setattr(Agents, "_change_statuses", AsyncMock(side_effect=RuntimeError("a defect")))
+    monkeypatch.setattr(repository, "set_statuses", AsyncMock(side_effect=RuntimeError("a defect")))
     ended = agent.report_of(desired, ContainerState.TERMINATED, ContainerExit(kind="exited", code=1))
     stored = StoredReport()
     with pytest.raises(RuntimeError, match="a defect"):

@@ -1,7 +1,6 @@
 """Logs by page: both directions, filters and searches that are bounded, long lines, the first error, downloads."""
 
 import asyncio
-import sqlite3
 from typing import Any
 
 import pytest
@@ -246,14 +245,3 @@ async def test_a_download_is_the_whole_log_as_formatted_text(cluster: Cluster):
     lines = answer.text.splitlines()
     assert len(lines) == 1201
     assert lines[-1].endswith("01234567 [rank=3] || INFO: end")
-
-
-@pytest.mark.sqlite
-async def test_the_first_error_is_found_by_its_index(cluster: Cluster):
-    connection = sqlite3.connect(cluster.master.settings.data / "master.sqlite")
-    plan = connection.execute(
-        "EXPLAIN QUERY PLAN SELECT id FROM task_logs WHERE task_id = 'x' AND is_error = 1"
-        " AND source NOT IN ('agent', 'master') ORDER BY id LIMIT 1000"
-    ).fetchall()
-    connection.close()
-    assert "ix_task_logs_error" in str(plan)

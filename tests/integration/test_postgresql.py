@@ -76,7 +76,7 @@ async def test_a_lease_is_taken_if_its_holder_ends_during_the_check(
     url = normalized(fresh_database(postgresql.url))
     former, following = Lease(url), Lease(url)
     former.take()
-    holder = lease._holder
+    holder = lease.find_holder
 
     def ends_before(connection: Connection) -> str | None:
         former.give_back()
@@ -84,7 +84,7 @@ async def test_a_lease_is_taken_if_its_holder_ends_during_the_check(
             assert "det-master" in name
         return name
 
-    monkeypatch.setattr(lease, "_holder", ends_before)
+    monkeypatch.setattr(lease, "find_holder", ends_before)
     following.take()
     following.give_back()
 

@@ -3,7 +3,6 @@
 import pytest
 from sqlalchemy import update
 from tests.support.cluster import Cluster
-from tests.support.database_reads import writes
 from tests.support.makers import rolled_back
 
 from determined.errors import PreconditionFailed
@@ -46,19 +45,6 @@ async def test_moving_to_the_present_state_changes_and_records_nothing(cluster: 
         assert not await repository.move(session, cluster.master.clock, row, ExperimentState.PAUSED, progress=0.5)
         assert row.progress == 0
         assert await events.last_move(session, "experiment", experiment) is None
-
-
-async def test_a_changed_row_is_not_read_again(cluster: Cluster):
-    experiment = await cluster.create(activate=False)
-    async with rolled_back(cluster.master.database) as session:
-        row = await repository.get(session, experiment)
-        with writes(cluster.master.database) as statements:
-            await repository.move(session, cluster.master.clock, row, ExperimentState.ACTIVE, progress=0.25)
-            await repository.change(session, row, progress=0.5)
-        assert [each.split()[0] for each in statements] == ["UPDATE", "INSERT", "UPDATE"]
-        assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)
-        await session.refresh(row)
-        assert (row.state, row.progress) == (ExperimentState.ACTIVE, 0.5)
 
 
 async def test_a_changed_row_object_equals_the_stored_row(cluster: Cluster):

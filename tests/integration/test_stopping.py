@@ -22,7 +22,7 @@ async def test_a_rendezvous_that_waits_is_answered_with_503_when_the_master_stop
     request = asyncio.create_task(cluster.client.get(path, headers=cluster.as_task(desired.allocation_id)))
 
     async def waits() -> bool:
-        return bool(cluster.master.notifications._subscribers.get(notifications.allocation(desired.allocation_id)))
+        return cluster.master.notifications.has_subscribers(notifications.allocation(desired.allocation_id))
 
     await eventually(waits)
     cluster.master.notifications.close()

@@ -90,6 +90,6 @@ async def test_a_metric_stream_follows_an_experiment_and_ends_with_it(cluster: C
 
 async def wait_for_subscriber(cluster: Cluster) -> None:
     async def is_subscribed() -> bool:
-        return bool(cluster.master.notifications._subscribers.get(notifications.SHUTDOWN))
+        return cluster.master.notifications.has_subscribers(notifications.SHUTDOWN)
 
     await eventually(is_subscribed)

@@ -2,7 +2,6 @@
 
 from tests.support.agent_socket import AgentSocket, agent_socket
 from tests.support.cluster import Cluster, FakeAgent
-from tests.support.database_reads import reads
 
 from determined.link.messages import DesiredContainer, SlotFacts
 from determined_master.principal import Principal
@@ -19,20 +18,6 @@ async def wait_for_container(cluster: Cluster, socket: AgentSocket) -> DesiredCo
 def token_of(desired: DesiredContainer) -> str:
     assert desired.spec is not None
     return desired.spec.environment["DET_SESSION_TOKEN"]
-
-
-async def test_the_first_request_of_a_task_needs_no_query_for_its_token(cluster: Cluster):
-    async with agent_socket(cluster, "one", slots=[SlotFacts(id=0)]) as socket:
-        token = token_of(await wait_for_container(cluster, socket))
-        with reads(cluster.master.database) as statements:
-            principal = await cluster.master.authenticator.principal({"authorization": f"Bearer {token}"}, {})
-        assert statements == []
-        cached = cluster.master.authenticator.known_task(token)
-        assert cached == principal
-        allocation_id = cluster.master.secrets.allocation_of(token)
-        assert allocation_id is not None
-        cluster.master.authenticator.forget_allocation(allocation_id)
-        assert await cluster.master.authenticator.task(token) == cached  # as a request reads it
 
 
 async def test_the_token_of_an_attempt_that_has_ended_is_not_known(cluster: Cluster):

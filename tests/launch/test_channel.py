@@ -89,7 +89,7 @@ def test_a_peer_that_is_silent_or_too_slow_is_disconnected_in_time(monkeypatch):
 
 
 def test_many_silent_peers_do_not_block_other_clients(running_server):
-    silent = [socket.create_connection(("127.0.0.1", running_server.port)) for _ in range(server._UNPROVED + 40)]
+    silent = [socket.create_connection(("127.0.0.1", running_server.port)) for _ in range(server.MAX_UNPROVED + 40)]
     began = time.monotonic()
     assert client.ask("127.0.0.1", running_server.port, PROOF, {"verb": "echo"}, patience=5)
     assert time.monotonic() - began < 3

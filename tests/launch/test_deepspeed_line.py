@@ -95,7 +95,7 @@ def test_a_hostfile_with_another_number_of_hosts_is_refused(tmp_path):
 )
 def test_a_worker_sees_only_devices_of_its_container(container_devices, numbers, expected):
     environ = {"DET_CONTAINER_DEVICES": container_devices, "CUDA_VISIBLE_DEVICES": numbers, "DET_RUN_DIR": os.devnull}
-    assert wrap_rank._variables(environ, 0)["CUDA_VISIBLE_DEVICES"] == expected
+    assert wrap_rank.worker_variables(environ, 0)["CUDA_VISIBLE_DEVICES"] == expected
 
 
 def test_an_accelerator_is_recognized_by_its_device_file(tmp_path):

@@ -78,8 +78,8 @@ def test_kernel_kills_are_counted_in_memory_events_of_cgroup_version_2(tmp_path,
     (tmp_path / "task").mkdir()
     events = tmp_path / "task" / "memory.events"
     events.write_text("low 0\noom 1\noom_kill 1\n")
-    monkeypatch.setattr(out_of_memory, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(out_of_memory, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(out_of_memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(out_of_memory, "OWN_CGROUP", tmp_path / "own")
     kills = out_of_memory.KernelKills()
     assert not kills.have_risen()
     events.write_text("low 0\noom 2\noom_kill 2\n")
@@ -89,9 +89,9 @@ def test_kernel_kills_are_counted_in_memory_events_of_cgroup_version_2(tmp_path,
 def test_kernel_kills_of_the_root_group_are_counted_in_vmstat(tmp_path, monkeypatch):
     (tmp_path / "own").write_text("4:memory:/\n0::/\n")
     (tmp_path / "vmstat").write_text("oom_kill 4\n")
-    monkeypatch.setattr(out_of_memory, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(out_of_memory, "_OWN", tmp_path / "own")
-    monkeypatch.setattr(out_of_memory, "_MACHINE", tmp_path / "vmstat")
+    monkeypatch.setattr(out_of_memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(out_of_memory, "OWN_CGROUP", tmp_path / "own")
+    monkeypatch.setattr(out_of_memory, "VMSTAT", tmp_path / "vmstat")
     kills = out_of_memory.KernelKills()
     (tmp_path / "vmstat").write_text("oom_kill 5\n")
     assert kills.have_risen()

@@ -8,6 +8,6 @@ from determined_launch.errors import LaunchError
 
 def test_a_missing_sshd_is_an_error_with_the_package(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(secure_shell, "_PLACES", "/nowhere")
+    monkeypatch.setattr(secure_shell, "SYSTEM_FOLDERS", "/nowhere")
     with pytest.raises(LaunchError, match="apt-get install openssh-server"):
         secure_shell.find("sshd", "openssh-server")

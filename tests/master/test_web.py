@@ -158,9 +158,22 @@ def test_the_rate_limit_counts_open_attempts_and_resets_after_a_success():
         fail(limit, "a", "ann")
 
 
-def test_the_rate_limit_remembers_a_bounded_number_of_keys_and_characters():
+def test_the_rate_limit_remembers_a_bounded_number_of_keys():
     limit = RateLimit()
-    for number in range(MAX_KEYS + 10):
-        fail(limit, "a", f"{number}" + "x" * 10_000)
-    assert len(limit._attempts) == MAX_KEYS
-    assert max(len(name) for _, name in limit._attempts) == MAX_NAME
+    for name in ("ann", "bob"):
+        for _ in range(MAX_FAILURES):
+            fail(limit, "a", name)
+    for number in range(MAX_KEYS - 1):
+        fail(limit, "a", f"{number}")
+    with pytest.raises(TooManyRequests):
+        fail(limit, "a", "bob")
+    fail(limit, "a", "ann")
+
+
+def test_the_rate_limit_remembers_a_bounded_number_of_characters():
+    limit = RateLimit()
+    for number in range(MAX_FAILURES):
+        fail(limit, "a", "x" * MAX_NAME + f"{number}")
+    with pytest.raises(TooManyRequests):
+        fail(limit, "a", "x" * MAX_NAME + "y")
+    fail(limit, "a", "x" * (MAX_NAME - 1) + "y")

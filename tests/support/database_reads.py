@@ -77,12 +77,26 @@ def executions(database: Database, note: Note, *, only_reads: bool) -> Iterator[
 
 
 @contextmanager
+def transactions(database: Database) -> Iterator[list[list[str]]]:
+    """Yields the statements of each write transaction meanwhile; there is one at a time."""
+    recorded: list[list[str]] = []
+
+    def note(each: Execution) -> None:
+        if each.begins:
+            recorded.append([])
+        recorded[-1].append(each.sql)
+
+    with executions(database, note, only_reads=False):
+        yield recorded
+
+
+@contextmanager
 def _on_sqlite(note: Note, *, only_reads: bool) -> Iterator[None]:
     execute = SqliteConnection.execute
 
     async def noted(connection: SqliteConnection, sql: str, values: Sequence[Any], *, is_many: bool = False) -> Answer:
-        if connection._only_reads is only_reads:
-            note(Execution(sql, values, is_many, connection._begin is not None))
+        if connection.only_reads is only_reads:
+            note(Execution(sql, values, is_many, not connection.in_transaction))
         return await execute(connection, sql, values, is_many=is_many)
 
     with patch.object(SqliteConnection, "execute", noted):

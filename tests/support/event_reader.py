@@ -40,7 +40,7 @@ class Reader:
     def changes(self) -> list[dict[str, str]]:
         return [change for kind, data in self.events if kind == "change" for change in data["changes"]]
 
-    async def _read(self, answer: httpx.Response) -> None:
+    async def read(self, answer: httpx.Response) -> None:
         fields: dict[str, str] = {}
         try:
             async for line in answer.aiter_lines():
@@ -66,7 +66,7 @@ async def reading(url: str, token: str, query: str = "", **headers: str) -> Asyn
     async with httpx.AsyncClient(timeout=90) as client:
         async with client.stream("GET", f"{url}/detent/stream{query}", headers=all_headers) as answer:
             reader = Reader(answer.status_code, answer.headers)
-            task = asyncio.create_task(reader._read(answer))
+            task = asyncio.create_task(reader.read(answer))
             try:
                 yield reader
             finally:

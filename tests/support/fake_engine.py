@@ -48,7 +48,7 @@ class FakeEngine:
     """True to break every connection."""
     _starts: dict[str, asyncio.Event] = field(default_factory=dict)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
-    _events: set[asyncio.StreamWriter] = field(default_factory=set)
+    followers: set[asyncio.StreamWriter] = field(default_factory=set)
 
     @property
     def lines(self) -> list[str]:
@@ -59,7 +59,7 @@ class FakeEngine:
         """Sends an event about a container."""
         event = {"Type": "container", "Action": action, "Actor": {"Attributes": {"name": name}}}
         data = json.dumps(event).encode() + b"\n"
-        for writer in self._events:
+        for writer in self.followers:
             writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             await writer.drain()
 
@@ -70,7 +70,7 @@ class FakeEngine:
         try:
             await self._serve(reader, writer)
         finally:
-            self._events.discard(writer)
+            self.followers.discard(writer)
             writer.transport.abort()
 
     async def close(self) -> None:
@@ -91,7 +91,7 @@ class FakeEngine:
                     break
                 if call.path == "/events":
                     writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-                    self._events.add(writer)
+                    self.followers.add(writer)
                     await reader.read()
                     break
                 if call.path.endswith("/attach"):

@@ -22,10 +22,10 @@ class FakeMaster:
         """Headers that are added to each answer."""
         self.preempt = threading.Event()
         self.arrived = threading.Condition()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = False
-        self._server.block_on_close = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.server.daemon_threads = False
+        self.server.block_on_close = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def on(self, method: str, path: str, answer: Callable[[Any], Answer] | Answer) -> None:
         """Answers calls whose path ends with ``path``."""
@@ -117,15 +117,15 @@ class FakeMaster:
     def close(self) -> None:
         """Ends all polls and the server."""
         self.preempt.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self.server.shutdown()
+        self.server.server_close()
 
 
 @contextmanager
 def serving():
     """Yields a fake master that serves inside the block."""
     master = FakeMaster()
-    thread = threading.Thread(target=master._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(target=master.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield master

@@ -27,7 +27,17 @@ reported = []
 
 
 class Context(DummyCheckpointContext):
+    failure = None
+    """Error that reports raise."""
+
+    def swap_storage(self, storage):
+        """Returns the storage that was used before."""
+        self._storage, former = storage, self._storage
+        return former
+
     def _report(self, uuid, metadata):
+        if self.failure is not None:
+            raise self.failure
         reported.append([uuid, metadata])
 
 
@@ -159,24 +169,21 @@ def upload_nothing():
 
 def storage_fails():
     broken = {"bucket": "missing"} if BUCKET else {"container_path": str(SCRATCH / "file" / "below")}
-    checkpoint._storage, kept_storage = from_config(CONFIG | broken, {}), checkpoint._storage
+    kept_storage = checkpoint.swap_storage(from_config(CONFIG | broken, {}))
     try:
         if rank == 0:
             (SCRATCH / "file").write_text("")
         return write(a="1")
     finally:
-        checkpoint._storage = kept_storage
+        checkpoint.swap_storage(kept_storage)
 
 
 def report_fails():
-    def refuse(uuid, metadata):
-        raise ConnectionError("the master said no")
-
-    checkpoint._report, kept_report = refuse, checkpoint._report
+    checkpoint.failure = ConnectionError("the master said no")
     try:
         return write(**{me: "1"})
     finally:
-        checkpoint._report = kept_report
+        checkpoint.failure = None
 
 
 def downloads():
@@ -225,12 +232,12 @@ def folders_differ():
 def chief_looks_when_all_are_done():
     """Returns the folders of workers that remain when the chief checks their files."""
     looked, leftovers = SCRATCH / "looked", []
-    see, rmtree = _sharding._see, _sharding.shutil.rmtree
+    wait_until_visible, rmtree = _sharding.wait_until_visible, _sharding.shutil.rmtree
 
     def look(target, expected):
         leftovers.extend(name for name in os.listdir(target) if name.startswith(".rank-"))
         looked.touch()
-        see(target, expected)
+        wait_until_visible(target, expected)
 
     def remove(folder, **options):
         deadline = time.monotonic() + 0.5
@@ -238,11 +245,11 @@ def chief_looks_when_all_are_done():
             time.sleep(0.01)
         rmtree(folder, **options)
 
-    _sharding._see, _sharding.shutil = look, SimpleNamespace(rmtree=remove)
+    _sharding.wait_until_visible, _sharding.shutil = look, SimpleNamespace(rmtree=remove)
     try:
         write(a="1")
     finally:
-        _sharding._see, _sharding.shutil = see, shutil
+        _sharding.wait_until_visible, _sharding.shutil = wait_until_visible, shutil
     return leftovers
 
 

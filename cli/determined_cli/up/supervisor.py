@@ -105,7 +105,7 @@ class Child:
             if self.process.stdout is not None:
                 self.process.stdout.close()
             self.process = None
-            delay = self._delay(now)
+            delay = self.restart_delay(now)
             self.died_at, self.retry_at = now, now + delay
             say(f"the {self.name} ended ({_how(code)}); restarting in {delay:.1f} s; its log: {self.log}")
         if now < self.retry_at:
@@ -113,7 +113,7 @@ class Child:
         self.start()
         return True
 
-    def _delay(self, now: float) -> float:
+    def restart_delay(self, now: float) -> float:
         """Returns the seconds before the next start: none for a child that was ready and was killed, more after each
         failed start."""
         if self.was_ready or (not self.announced and now - self.started_at >= WELL_SECONDS):

@@ -96,7 +96,7 @@ def storing(
             mine, every = settle(peers, shard.source, claims)
             if upload is None:
                 together(peers, NOT_STORED, lambda: shard.move(mine, target))
-                together(peers, NOT_STORED, lambda: _see(target, every) if peers.rank == 0 else None)
+                together(peers, NOT_STORED, lambda: wait_until_visible(target, every) if peers.rank == 0 else None)
             else:
                 found = together(peers, NOT_STORED, lambda: upload(uuid, shard.source, mine))
                 if peers.rank == 0:
@@ -123,7 +123,7 @@ def _make(folder: Path) -> None:
         ) from None
 
 
-def _see(target: Path, expected: dict[str, int]) -> None:
+def wait_until_visible(target: Path, expected: dict[str, int]) -> None:
     """Waits until the files of other machines are visible; a network file system may show them late."""
     deadline = time.monotonic() + _SECONDS_TO_SEE
     while True:

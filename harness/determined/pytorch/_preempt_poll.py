@@ -4,7 +4,7 @@ import time
 
 from determined import core
 
-_SECONDS_BETWEEN = 0.1
+SECONDS_BETWEEN = 0.1
 _MAX_STEPS = 1000
 
 
@@ -41,4 +41,4 @@ class PreemptPoll:
         now = time.monotonic()
         step = (now - self._last) / self._every
         self._last = now
-        return max(1, min(_MAX_STEPS, int(_SECONDS_BETWEEN / max(step, 1e-6)), self._every * 2))
+        return max(1, min(_MAX_STEPS, int(SECONDS_BETWEEN / max(step, 1e-6)), self._every * 2))

@@ -99,7 +99,9 @@ class BucketStorage:
         files = [name for name in names if not name.endswith("/")]
 
         def get(name: str) -> None:
-            self._tried(f"download {name} from", lambda: self._files.get_file(self.key(uuid, name), str(target / name)))
+            self._tried(
+                f"download {name} from", lambda: self.filesystem.get_file(self.key(uuid, name), str(target / name))
+            )
             hashes.verify(target, [name], expected, uuid)
 
         with ThreadPoolExecutor(PARALLEL_FILES, thread_name_prefix="download") as pool:
@@ -110,11 +112,11 @@ class BucketStorage:
         return _with_folders(self._visible(uuid))
 
     def read(self, uuid: str, path: str) -> bytes:
-        return bytes(self._tried(f"read {path} in", lambda: self._files.cat_file(self.key(uuid, path))))
+        return bytes(self._tried(f"read {path} in", lambda: self.filesystem.cat_file(self.key(uuid, path))))
 
     def open(self, uuid: str, path: str) -> Any:  # noqa: ANN401  # fsspec's file
         """Returns a file of the checkpoint, opened for reading, whose content is fetched as it is read."""
-        return self._tried(f"read {path} in", lambda: self._files.open(self.key(uuid, path), "rb"))
+        return self._tried(f"read {path} in", lambda: self.filesystem.open(self.key(uuid, path), "rb"))
 
     def delete(self, uuid: str) -> None:
         """Removes what makes the checkpoint visible first, so that half of it is never seen."""
@@ -123,15 +125,15 @@ class BucketStorage:
 
     def probe(self) -> None:
         key = f"{self.bucket.root}/.probe-{time.time_ns():x}"
-        self._tried("write to", lambda: self._files.pipe_file(key, b"probe"), waits=())
-        self._tried("delete in", lambda: self._files.rm([key]), waits=())
+        self._tried("write to", lambda: self.filesystem.pipe_file(key, b"probe"), waits=())
+        self._tried("delete in", lambda: self.filesystem.rm([key]), waits=())
 
     def key(self, uuid: str, name: str) -> str:
         """Returns the place of a file, as fsspec names it."""
         return f"{self.bucket.root}/{checked_id(uuid)}/{name}"
 
     @property
-    def _files(self) -> Any:  # noqa: ANN401  # fsspec is installed only where it is needed
+    def filesystem(self) -> Any:  # noqa: ANN401  # fsspec is installed only where it is needed
         if self._opened is None:
             self._opened = open_filesystem(self._config)
         return self._opened
@@ -149,14 +151,14 @@ class BucketStorage:
         path = source / name
         digest = hashes.digest(path)
         options = UPLOADS.get(self.bucket.scheme, {})
-        self._tried(f"upload {name} to", lambda: self._files.put_file(str(path), self.key(uuid, name), **options))
+        self._tried(f"upload {name} to", lambda: self.filesystem.put_file(str(path), self.key(uuid, name), **options))
         return digest
 
     def _sizes(self, uuid: str) -> dict[str, int]:
         root = self.key(uuid, "")
 
         def find() -> dict[str, int]:
-            found = self._files.find(root.rstrip("/"), detail=True)
+            found = self.filesystem.find(root.rstrip("/"), detail=True)
             return {key[len(root) :]: int(facts["size"]) for key, facts in found.items() if key.startswith(root)}
 
         try:
@@ -187,7 +189,7 @@ class BucketStorage:
         keys = self._keys(uuid, is_last=is_last)
         while keys:
             try:
-                self._files.rm(keys)
+                self.filesystem.rm(keys)
                 return
             except FileNotFoundError:
                 left = self._keys(uuid, is_last=is_last)

@@ -12,7 +12,7 @@ from determined.storage.base import HASHES_FILE
 
 BLOCK_BYTES = 64 << 20
 BLOCKWISE = "sha256-64MiB:"
-_CHUNK_BYTES = 256 << 10
+CHUNK_BYTES = 256 << 10
 
 
 def digest(path: Path) -> str:
@@ -31,10 +31,10 @@ def digest(path: Path) -> str:
 
 def _of_range(path: Path, start: int, length: int) -> "hashlib._Hash":
     found = hashlib.sha256()
-    buffer = memoryview(bytearray(_CHUNK_BYTES))
+    buffer = memoryview(bytearray(CHUNK_BYTES))
     with path.open("rb", buffering=0) as file:
         file.seek(start)
-        while length and (count := file.readinto(buffer[: min(length, _CHUNK_BYTES)])):
+        while length and (count := file.readinto(buffer[: min(length, CHUNK_BYTES)])):
             found.update(buffer[:count])
             length -= count
     return found

@@ -13,7 +13,7 @@ from determined_launch.channel.frames import Closed, Connection
 from determined_launch.errors import LaunchError
 
 ENDS = (b"caller", b"container")
-_UNPROVED = 128
+MAX_UNPROVED = 128
 """Maximum number of connections that are not yet authenticated; one more drops the oldest."""
 _PAUSE_SECONDS = 0.05
 
@@ -50,7 +50,7 @@ class Server:
                 continue
             with self._lock:
                 self._unproved[id(peer)] = peer
-                while len(self._unproved) > _UNPROVED:
+                while len(self._unproved) > MAX_UNPROVED:
                     _drop(self._unproved.popitem(last=False)[1])
             threading.Thread(target=self._serve, args=(peer,), name="channel", daemon=True).start()
 

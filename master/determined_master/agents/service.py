@@ -263,7 +263,7 @@ class Agents:
         for agent_id in left_over:
             await self._items.run("agent", agent_id, partial(self._end_left_over, agent_id))
         for agent_id in lost:
-            await self._items.run("agent", agent_id, partial(self._lose, agent_id))
+            await self._items.run("agent", agent_id, partial(self.expire, agent_id))
         return self._items.soonest(soonest)
 
     async def set_enabled(self, agent_id: str, *, enabled: bool, drain: bool, principal: Principal) -> AgentRow:
@@ -304,7 +304,7 @@ class Agents:
                 notify(session, notifications.AGENTS)  # the sweep goes on with the others
             notify(session, notifications.SCHEDULE)
 
-    async def _lose(self, agent_id: str) -> None:
+    async def expire(self, agent_id: str) -> None:
         """Ends the containers of an agent in lots; it is lost with the last one. Nothing is placed on it meanwhile."""
         why = f"agent {agent_id} was lost: it did not reconnect in time"
         is_done = False

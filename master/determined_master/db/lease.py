@@ -137,13 +137,13 @@ def _take_lock(connection: Connection) -> None:
     for _ in range(HANDOVER_TRIES):
         if connection.execute(_TAKE, {"key": postgresql.LEASE_KEY}).scalar_one():
             return
-        if (holder := _holder(connection)) is not None:
+        if (holder := find_holder(connection)) is not None:
             raise DatabaseTaken(f"another master uses this database: {holder}")
         time.sleep(HANDOVER_SECONDS)
     raise DatabaseTaken("another master uses this database: it has ended just now; try again")
 
 
-def _holder(connection: Connection) -> str | None:
+def find_holder(connection: Connection) -> str | None:
     """Returns who holds the lease; None if its master has ended, of which the server frees it at once."""
     row = connection.execute(_HOLDER).first()
     if row is None:

@@ -41,7 +41,7 @@ class SqliteConnection:
         """``begin``: the statement by which transactions begin. ``only_reads``: transactions write nothing, so that
         none takes time to end."""
         self._begin_statement = begin
-        self._only_reads = only_reads
+        self.only_reads = only_reads
         self._connection: sqlite3.Connection | None = None  # SQLAlchemy does not end transactions if it is None
         self._thread = WorkerThread("sqlite")
         self._begin: str | None = None
@@ -119,7 +119,7 @@ class SqliteConnection:
     def _may_be_short(self, sql: str, values: Sequence[Any]) -> bool:
         """Returns True for a query that was not too long before, and for a change of a row or a few."""
         kind = _kind_of(sql)
-        if kind is _Kind.QUERY or self._only_reads:
+        if kind is _Kind.QUERY or self.only_reads:
             return sql not in self._long
         if kind is not _Kind.CHANGE:
             return kind is _Kind.SAVEPOINT
@@ -144,7 +144,7 @@ class SqliteConnection:
         """Raises OperationalError "interrupted" for a query that is long. A change is not interrupted, which would
         undo its whole transaction."""
         # SQLite counts the instructions of a statement over all of its executions, so the first call says nothing.
-        self._pauses_left = 1 if self._only_reads or _kind_of(sql) is _Kind.QUERY else None
+        self._pauses_left = 1 if self.only_reads or _kind_of(sql) is _Kind.QUERY else None
         try:
             return _execute(self._open, sql, values, is_many=is_many)
         finally:
@@ -153,7 +153,7 @@ class SqliteConnection:
     def _execute_in_thread(
         self, connection: sqlite3.Connection, begin: str | None, sql: str, values: Sequence[Any], *, is_many: bool
     ) -> "Answer":
-        if begin is not None and self._only_reads:
+        if begin is not None and self.only_reads:
             connection.execute(begin)  # takes no lock
         elif begin is not None:
             connection.execute(WAIT)
@@ -213,7 +213,7 @@ class SqliteConnection:
         try:
             if self._is_idle and not self._open.in_transaction:
                 return
-            if self._is_idle and (self._only_reads or not self._is_synced):
+            if self._is_idle and (self.only_reads or not self._is_synced):
                 function()
             else:
                 await self._call(function)

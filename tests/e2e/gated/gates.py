@@ -32,12 +32,12 @@ def gated(trial_class):
             self.context = context
 
         def train_batch(self, batch, epoch_idx, batch_idx):
-            gate(f"train-{batch_idx}", self.context._core)
+            gate(f"train-{batch_idx}", self.context._core)  # noqa: SLF001  # trial contexts have no public one
             return super().train_batch(batch, epoch_idx, batch_idx)
 
         def evaluate_batch(self, batch, batch_idx):
             steps = self.context.current_train_batch() + 1
-            gate(f"validate-{steps}-{batch_idx}", self.context._core)
+            gate(f"validate-{steps}-{batch_idx}", self.context._core)  # noqa: SLF001  # as above
             return super().evaluate_batch(batch, batch_idx)
 
     return Gated

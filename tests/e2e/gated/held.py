@@ -13,5 +13,5 @@ else:
 class SpiralTrial(Ungated):
     def train_batch(self, batch, epoch_idx, batch_idx):
         if self.context.distributed.rank == 0:
-            gate(f"train-{batch_idx}", self.context._core)
+            gate(f"train-{batch_idx}", self.context._core)  # noqa: SLF001  # trial contexts have no public one
         return super().train_batch(batch, epoch_idx, batch_idx)

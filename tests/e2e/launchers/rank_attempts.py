@@ -150,16 +150,17 @@ class Engine(Shared, deepspeed.DeepSpeedTrial):
         return self.metrics(self.engine(positions), label)
 
 
-def fresh(first, kind, attempt):
+def fresh(first, core_context, kind, attempt):
     """Returns a new context, like ``init``, on the Core API context of the process."""
-    train = first._core.train = core.DummyTrainContext()
-    preempt = first._core.preempt = Scripted(attempt["preempt_at"])
+    train = core_context.train = core.DummyTrainContext()
+    preempt = core_context.preempt = Scripted(attempt["preempt_at"])
     common = {"hparams": attempt, "exp_conf": first.get_experiment_config(), "trial_seed": SEED}
     _rng.seed_all(_rng.mix(SEED, 0))
     if kind == "deepspeed":
-        return train, preempt, deepspeed.DeepSpeedTrialContext(first._core, **common)
+        return train, preempt, deepspeed.DeepSpeedTrialContext(core_context, **common)
+    averaging = first._averaging  # noqa: SLF001  # a launcher starts it once in a process
     created = pytorch.PyTorchTrialContext(
-        first._core, aggregation_frequency=2, averaging=first._averaging, device=first.device, **common
+        core_context, aggregation_frequency=2, averaging=averaging, device=first.device, **common
     )
     return train, preempt, created
 
@@ -167,16 +168,17 @@ def fresh(first, kind, attempt):
 def main():
     request = json.loads(sys.argv[1])
     kind = request["kind"]
-    _preempt_poll._SECONDS_BETWEEN = 0.0  # should_preempt asks at every step, so that call numbers are steps
+    _preempt_poll.SECONDS_BETWEEN = 0.0  # should_preempt asks at every step, so that call numbers are steps
     init = deepspeed.init if kind == "deepspeed" else pytorch.init
     trainer, trial = (deepspeed.Trainer, Engine) if kind == "deepspeed" else (pytorch.Trainer, Two)
     config = {"checkpoint_storage": {"type": "directory", "container_path": request["store"]}}
     previous = None
     with init(hparams={}, exp_conf=config) as first:
+        core_context = first._core  # noqa: SLF001  # trial contexts have no public one
         for attempt in request["attempts"]:
             stored = []
-            first._core.checkpoint._report = lambda uuid, metadata, stored=stored: stored.append(uuid)
-            train, preempt, context = fresh(first, kind, attempt)
+            core_context.checkpoint._report = lambda uuid, _, stored=stored: stored.append(uuid)  # noqa: SLF001  # off the cluster it does nothing
+            train, preempt, context = fresh(first, core_context, kind, attempt)
             latest = previous if attempt["latest"] == "previous" else attempt["latest"]
             trainer(trial(context), context).fit(**FIT, latest_checkpoint=latest)
             digest = hashlib.sha256()

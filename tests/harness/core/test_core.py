@@ -9,6 +9,7 @@ import pytest
 
 import determined as det
 from determined import core
+from determined.client.session import Session
 from determined.core import _preempt
 from determined.errors import BadRequest
 
@@ -94,10 +95,12 @@ def test_a_process_that_ends_at_once_does_not_ask_for_preemption(master, monkeyp
 
 
 def test_preemption_is_noticed_without_a_call_of_should_preempt(master):
-    with core.init() as context:
-        master.preempt.set()
-        while not context.preempt._watcher.preempted:
-            pass
+    watcher = _preempt.Watcher(Session(master.url), "7.t.1", on_gone=pytest.fail)
+    watcher.start()
+    master.preempt.set()
+    while not watcher.preempted:
+        pass
+    watcher.close()
 
 
 def test_preemption_is_acknowledged_once(master):

@@ -2,10 +2,12 @@
 
 import json
 import os
+from functools import partial
 
 import pytest
 
 from determined import core
+from determined.core import _context
 from determined.core._metric_log import MAX_LENGTH, MetricLog, line
 from determined_agent.line_parser import parse
 from determined_agent.log_segments import STDERR, Frame
@@ -85,8 +87,8 @@ def test_debug_in_the_configuration_writes_a_line_each_second(master, monkeypatc
     config = json.loads(os.environ["DET_EXPERIMENT_CONFIG"]) | {"debug": debug}
     monkeypatch.setenv("DET_EXPERIMENT_CONFIG", json.dumps(config))
     times = iter((0.0, 0.5, 1.5, 2.0))
+    monkeypatch.setattr(_context, "MetricLog", partial(MetricLog, clock=lambda: next(times)))
     with core.init() as context:
-        monkeypatch.setattr(context.train._metric_log, "_clock", lambda: next(times))
         for step in range(1, 5):
             context.train.report_training_metrics(step, {"loss": 1.5})
     assert [int(line.split()[4]) for line in capsys.readouterr().err.splitlines() if " metrics after " in line] == lines

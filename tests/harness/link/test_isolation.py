@@ -67,7 +67,8 @@ def test_soonest_returns_the_shortest_wait_and_forgets_old_failures() -> None:
     assert items.soonest(None, 5.0) == 1.0
     clock.now += FORGET_SECONDS + 2
     assert items.soonest(5.0) == 5.0
-    assert items._failures == {}
+    items.run_now("thing", 1, fails())
+    assert items.soonest(5.0) == 1.0, "its back-off begins anew"
 
 
 async def test_a_cancellation_is_raised_and_is_no_failure() -> None:

@@ -26,6 +26,9 @@ class FakeEngine:
     def gradient_accumulation_steps(self):
         return self.steps
 
+    def buffers(self):
+        return []
+
 
 def batches(count, *, repeat=True):
     return Batches(DataLoader(list(range(count)), batch_size=2, shuffle=True), seed=3, rank=0, size=1, repeat=repeat)
@@ -164,4 +167,4 @@ def test_a_checkpoint_inside_an_accumulation_is_refused(context):
     keeper = EngineKeeper(Trial(context), context, {}, EngineState(context, {}, TrainingData(batches(4), 1)))
     engine.micro_steps = 4
     with pytest.raises(RuntimeError, match="engine 0 is 1 micro batches into a batch"):
-        keeper._store(b"")
+        keeper.save()

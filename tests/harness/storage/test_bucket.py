@@ -49,13 +49,13 @@ def test_metadata_and_hashes_are_uploaded_after_all_other_files(
     storage: BucketStorage, monkeypatch: pytest.MonkeyPatch
 ):
     puts: list[str] = []
-    real = storage._files.put_file
+    real = storage.filesystem.put_file
 
     def put(path: str, key: str, **_: object) -> None:
         puts.append(key.rpartition("/")[2])
         real(path, key)
 
-    monkeypatch.setattr(storage._files, "put_file", put)
+    monkeypatch.setattr(storage.filesystem, "put_file", put)
     with storage.store_path(U1, metadata) as folder:
         for number in range(20):
             (folder / f"part-{number}").write_text("x")
@@ -65,22 +65,22 @@ def test_metadata_and_hashes_are_uploaded_after_all_other_files(
 
 @pytest.mark.parametrize("removed", [1, 100], ids=["in part", "whole"])
 def test_a_removal_succeeds_although_objects_are_already_gone(
-    storage: BucketStorage, monkeypatch: pytest.MonkeyPatch, removed: int
+    store: Store, storage: BucketStorage, monkeypatch: pytest.MonkeyPatch, removed: int
 ):
     """gcsfs repeats a request whose answer was lost."""
     with storage.store_path(U1, metadata) as folder:
         for number in range(5):
             (folder / f"part-{number}").write_text("x")
-    remove = storage._files.rm
+    remove = storage.filesystem.rm
 
     def lose_the_answer(keys: list[str]) -> None:
-        monkeypatch.setattr(storage._files, "rm", remove)
+        monkeypatch.setattr(storage.filesystem, "rm", remove)
         remove(keys[:removed])
         raise FileNotFoundError(keys)
 
-    monkeypatch.setattr(storage._files, "rm", lose_the_answer)
+    monkeypatch.setattr(storage.filesystem, "rm", lose_the_answer)
     storage.delete(U1)
-    assert storage._sizes(U1) == {}
+    assert [key for key in store.objects() if U1 in key] == []
 
 
 def test_a_killed_upload_is_no_checkpoint_and_can_be_deleted(store: Store):
@@ -88,10 +88,10 @@ def test_a_killed_upload_is_no_checkpoint_and_can_be_deleted(store: Store):
         "import os, sys, json, pathlib\n"
         "from determined.storage import from_config\n"
         "storage = from_config(json.loads(sys.argv[1]), {})\n"
-        "real = storage._files.put_file\n"
+        "real = storage.filesystem.put_file\n"
         "def put(path, key, **_):\n"
         "    os._exit(9) if key.endswith('.json') else real(path, key)\n"
-        "storage._files.put_file = put\n"
+        "storage.filesystem.put_file = put\n"
         f"with storage.store_path({U1!r}, lambda folder: (folder / 'metadata.json').write_text('1')) as folder:\n"
         "    (folder / 'a').write_text('a')\n"
     )
@@ -108,7 +108,7 @@ def test_only_the_file_whose_upload_failed_is_uploaded_again(
     storage: BucketStorage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     attempts: list[str] = []
-    real = storage._files.put_file
+    real = storage.filesystem.put_file
 
     def put(path: str, key: str, **_: object) -> None:
         name = key.rpartition("/")[2]
@@ -117,7 +117,7 @@ def test_only_the_file_whose_upload_failed_is_uploaded_again(
             raise ConnectionResetError("connection reset by peer")
         real(path, key)
 
-    monkeypatch.setattr(storage._files, "put_file", put)
+    monkeypatch.setattr(storage.filesystem, "put_file", put)
     with storage.store_path(U1, metadata) as folder:
         (folder / "a").write_text("a")
         (folder / "b").write_text("b")
@@ -130,12 +130,12 @@ def test_only_the_file_whose_upload_failed_is_uploaded_again(
 def test_an_object_whose_key_leaves_the_checkpoint_is_refused(storage: BucketStorage, tmp_path: Path, name: str):
     with storage.store_path(U1, metadata) as folder:
         (folder / "a").write_text("a")
-    storage._files.call_s3("put_object", Bucket="checkpoints", Key=f"lab/runs/{U1}/{name}", Body=b"x")
+    storage.filesystem.call_s3("put_object", Bucket="checkpoints", Key=f"lab/runs/{U1}/{name}", Body=b"x")
     for read in (lambda: storage.download(U1, tmp_path / "in" / "here"), lambda: storage.resources(U1)):
         with pytest.raises(StorageError, match="has a file that leaves its folder"):
             read()
     assert not list(tmp_path.rglob("outside"))
-    storage._files.call_s3("delete_object", Bucket="checkpoints", Key=f"lab/runs/{U1}/{name}")
+    storage.filesystem.call_s3("delete_object", Bucket="checkpoints", Key=f"lab/runs/{U1}/{name}")
 
 
 def test_the_probe_of_an_unreachable_service_names_its_address(store: Store):
@@ -212,7 +212,7 @@ def test_masked_keys_are_not_sent(store: Store, monkeypatch: pytest.MonkeyPatch)
     masked = store.config | {"access_key": "********", "secret_key": "********"}
     storage = BucketStorage(masked)
     storage.probe()
-    assert storage._files.key is None
+    assert storage.filesystem.key is None
 
 
 @pytest.mark.parametrize(

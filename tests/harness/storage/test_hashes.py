@@ -14,7 +14,7 @@ UUID = "00000000-0000-4000-8000-000000000001"
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashes, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(hashes, "_CHUNK_BYTES", 300)
+    monkeypatch.setattr(hashes, "CHUNK_BYTES", 300)
 
 
 @pytest.mark.parametrize("size", [0, 1, 300, 999, 1000])

@@ -1,12 +1,10 @@
 """The writer of reports: quick transactions that bypass SQLAlchemy, and their errors."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
-from sqlalchemy import Column, Connection, ForeignKey, Integer, MetaData, Table, event, insert, text
+from sqlalchemy import Column, Connection, ForeignKey, Integer, MetaData, Table, insert, text
 from sqlalchemy.exc import IntegrityError
 
 from determined_master.db.group_commit import GroupWriter
@@ -59,32 +57,9 @@ async def writer(database: Database) -> AsyncIterator[GroupWriter]:
     await asyncio.gather(running, return_exceptions=True)
 
 
-@contextmanager
-def executed(database: Database) -> Iterator[list[str]]:
-    """Yields the statements that SQLAlchemy executes for the writer."""
-    statements: list[str] = []
-
-    def record(_connection: Any, _cursor: Any, statement: str, *_others: Any) -> None:
-        statements.append(statement)
-
-    event.listen(database.group_engine, "before_cursor_execute", record)
-    try:
-        yield statements
-    finally:
-        event.remove(database.group_engine, "before_cursor_execute", record)
-
-
 async def numbers(database: Database, table: str = "children") -> list[int]:
     async with database.read() as session:
         return sorted(await session.scalars(text(f"SELECT id FROM {table}")))
-
-
-async def test_a_quick_report_bypasses_sqlalchemy(database: Database, writer: GroupWriter) -> None:
-    store = Children()
-    assert await writer.write(store, (1, 1)) == 1
-    with executed(database) as statements:
-        assert await writer.write(store, (2, 1)) == 2
-    assert (statements, await numbers(database), store.undone) == ([], [1, 2], 0)
 
 
 @pytest.mark.parametrize("bad", [(1, 1), (7, 9)], ids=["in-a-statement", "in-the-commit"])

@@ -1,13 +1,12 @@
-"""Counts of the SQL statements of operations that happen in every trial."""
+"""Operations that happen in every trial take few statements and use indexes."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import pytest
 from sqlalchemy import func, insert, select
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
-from tests.support.database_reads import Execution, executions, reads, writes
+from tests.support.database_reads import reads, transactions, writes
 from tests.support.makers import add_experiment, add_trial
 from tests.support.waiting import eventually
 
@@ -17,26 +16,11 @@ from determined_master.agents.service import StoredReport
 from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.desired_state import desired_containers
 from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SearchEventRow, SeriesCursorRow
-from determined_master.db.session import Database
 from determined_master.experiments.search import LATE_SECONDS
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.resource_managers import waiting_reasons
 from determined_master.trials import repository as trial_rows
-
-
-@contextmanager
-def transactions(database: Database) -> Iterator[list[list[str]]]:
-    """Yields the statements of each write transaction meanwhile; there is one at a time."""
-    recorded: list[list[str]] = []
-
-    def note(each: Execution) -> None:
-        if each.begins:
-            recorded.append([])
-        recorded[-1].append(each.sql)
-
-    with executions(database, note, only_reads=False):
-        yield recorded
 
 
 async def run_trial(cluster: Cluster) -> tuple[FakeAgent, dict[str, str]]:
@@ -164,6 +148,17 @@ async def test_a_report_of_one_container_takes_four_statements(cluster: Cluster)
     (statements,) = [each for each in committed if any("UPDATE containers" in statement for statement in each)]
     assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
     assert "spec" not in statements[0]
+
+
+async def test_a_lone_container_becomes_ready_in_the_four_statements_of_its_report(cluster: Cluster):
+    agent = await cluster.join()
+    await cluster.create()
+    (desired,) = await agent.wait_for_desired()
+    running = agent.report_of(desired, ContainerState.RUNNING).model_copy(update={"is_ready": True})
+    with transactions(cluster.master.database) as committed:
+        await cluster.master.agents.on_report(agent.id, [running])
+    (statements,) = [each for each in committed if any("ready_at" in statement for statement in each)]
+    assert [each.split()[0] for each in statements] == ["SELECT", "UPDATE", "UPDATE", "INSERT"]
 
 
 async def test_short_ended_trials_are_not_packed_one_by_one(cluster: Cluster):
