@@ -6,6 +6,7 @@ import os
 import threading
 
 import pytest
+from tests.support.waiting import wait_until
 
 import determined as det
 from determined import core
@@ -96,16 +97,14 @@ def test_a_process_that_ends_at_once_does_not_ask_for_preemption(master, monkeyp
 def test_preemption_is_noticed_without_a_call_of_should_preempt(master):
     with core.init() as context:
         master.preempt.set()
-        while not context.preempt._watcher.preempted:
-            pass
+        wait_until(lambda: context.preempt._watcher.preempted)
 
 
 def test_preemption_is_acknowledged_once(master):
     with core.init() as context:
         assert not context.preempt.should_preempt()
         master.preempt.set()
-        while not context.preempt.should_preempt(auto_ack=False):
-            threading.Event().wait(0.01)
+        wait_until(lambda: context.preempt.should_preempt(auto_ack=False))
         assert not master.bodies("/ack_preemption")
         assert context.preempt.should_preempt()
         assert context.preempt.should_preempt()
