@@ -181,7 +181,7 @@ async def test_a_repeated_step_is_applied_once_and_one_from_another_cursor_not_a
     assert await cluster.state(1) == "STATE_RUNNING"
 
 
-async def test_after_a_task_died_the_next_task_continues_from_the_snapshot(cluster: Cluster, tmp_path: Path):
+async def test_after_a_task_died_the_next_task_continues_from_the_snapshot(cluster: Cluster):
     agent, runner = await begin_search(cluster)
     runner.snapshot = {"seen": 41}
     await runner.step(create_action("a", x=0.1), to=0)
