@@ -71,7 +71,7 @@ def test_the_exit_hints_at_a_missing_file_that_detignore_left_out(folder: RunFol
     assert exit_of(Ended("exited", code=1), folder).hint == ""
 
 
-def test_the_log_text_of_an_exit_does_not_repeat_the_output(folder: RunFolder) -> None:
+def test_the_log_text_of_an_exit_does_not_repeat_the_output() -> None:
     message = "the process exited with code 1:\nTraceback\nthere is no module x in this task's environment"
     text = log_text(ContainerExit(kind="exited", code=1, message=message))
     assert text == "the process exited with code 1\nthere is no module x in this task's environment"

@@ -211,7 +211,7 @@ def test_an_occupation_names_at_most_three_processes():
     assert reason == "process 2 of ann, process 3 of ann, process 4 of ann and 1 more use it, outside the cluster"
 
 
-async def test_a_machine_without_accelerators_is_not_watched(tmp_path):
+async def test_a_machine_without_accelerators_is_not_watched():
     monitor = SlotMonitor([SlotFacts(id=0)], seconds=1, busy_mib=0, idle_seconds=0)
     await monitor.run(Tasks())
     assert await monitor.occupation([0]) == ""

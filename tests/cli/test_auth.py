@@ -120,6 +120,20 @@ def test_logout_forgets_the_token_even_if_the_master_does_not_accept_it(det: Det
     assert "not logged in to" in det("user", "logout").err
 
 
+def test_logout_from_an_unreachable_master_forgets_the_token_and_reports_the_outage(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "http://127.0.0.1:1"
+    auth_store.remember(url, "ann", "T")
+    assert main(["-m", url, "user", "logout"]) == 0
+    assert auth_store.token(auth_store.read(), url, "ann") is None
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("logged out on this machine, but the master could not be informed: ")
+    assert captured.err.count("\n") == 1
+    assert f"{url} does not answer" in captured.err
+
+
 def test_an_unreachable_master_prints_one_line_and_exits_with_6(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     auth_store.remember("http://127.0.0.1:1", "ann", "T")
     assert main(["-m", "127.0.0.1:1", "user", "whoami"]) == 6

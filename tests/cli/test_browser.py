@@ -25,11 +25,15 @@ def test_a_desktop_is_recognized_by_its_environment(environ: dict[str, str], pla
 
 
 def test_an_error_of_the_browser_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_url: str) -> bool:
+    opened: list[str] = []
+
+    def fail(url: str) -> bool:
+        opened.append(url)
         raise webbrowser.Error("no browser")
 
     monkeypatch.setattr(webbrowser, "open_new_tab", fail)
     browser.show("http://m/sign-in#T")
+    assert opened == ["http://m/sign-in#T"]
 
 
 def test_master_open_without_a_terminal_prints_a_link_and_opens_no_browser(

@@ -109,9 +109,7 @@ def test_the_rest_of_a_log_is_fetched_if_the_trial_ended_during_the_outage(
     assert capsys.readouterr().out.splitlines()[-1] == "line 5"
 
 
-def test_wait_continues_after_a_restart_of_the_master(
-    master: RestartingMaster, err: RestartWhenReportedLost, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wait_continues_after_a_restart_of_the_master(master: RestartingMaster, err: RestartWhenReportedLost) -> None:
     active, ended = ({"experiment": {"id": 7, "state": f"STATE_{state}"}} for state in ("ACTIVE", "COMPLETED"))
     first = stopping_after(master, active)
     master.answers["GET /api/v1/experiments/7"] = lambda: first() if master.lives == 1 else ended

@@ -118,9 +118,7 @@ def test_set_max_trials_and_max_concurrent_trials_send_the_limit(
     assert fake.requests_to("PATCH /api/v1/experiments/7")[0].json == {"searcher": {field: 12}}
 
 
-def test_set_with_a_refused_value_or_an_invalid_number_is_an_error(
-    fake: FakeMaster, det: Det, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_set_with_a_refused_value_or_an_invalid_number_is_an_error(fake: FakeMaster, det: Det) -> None:
     fake.answers["PATCH /api/v1/experiments/7"] = error(400, 3, "a priority must be between 1 and 99")
     outcome = det("e", "set", "priority", "7", "100")
     assert (outcome.code, outcome.err) == (1, "det: a priority must be between 1 and 99\n")
@@ -293,7 +291,7 @@ def test_a_noun_of_determined_that_is_missing_names_the_substitute(det: Det, nou
 
 
 def test_user_create_of_a_user_who_is_no_admin_is_refused_before_the_password_prompt(
-    fake: FakeMaster, det: Det, monkeypatch: pytest.MonkeyPatch
+    fake: FakeMaster, det: Det
 ) -> None:
     fake.answers["GET /api/v1/me"] = {"user": {"username": "ann", "id": 1, "admin": False}}
     outcome = det("user", "create", "kim")

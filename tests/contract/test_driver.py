@@ -9,6 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from tests.support.container_engine import BASE_IMAGE, ENGINE_URL, need_engine
@@ -36,7 +37,11 @@ from determined_agent.mount_probe import can_mount
 from determined_agent.namespaces import Mount
 from determined_launch import process_table
 
-MakeDriver = Callable[[], Driver]
+
+class MakeDriver(Protocol):
+    def __call__(self, limits: OutputLimits = OutputLimits()) -> Driver: ...
+
+
 LABELS = {"detent.agent": "contract"}
 
 
@@ -68,13 +73,27 @@ def _ended_forks() -> Iterator[None]:
         _forks.pop().close()
 
 
+def _docker(address: str) -> MakeDriver:
+    def make(limits: OutputLimits = OutputLimits()) -> Driver:
+        return DockerDriver(Engine(address), keep_shim(Path(tempfile.gettempdir())), labels=LABELS, limits=limits)
+
+    return make
+
+
+def _process(*, pids: bool, forks: Callable[[], ShimForks | None] = lambda: None) -> MakeDriver:
+    def make(limits: OutputLimits = OutputLimits()) -> Driver:
+        return ProcessDriver(ProcessOptions(pids=pids, limits=limits), forks())
+
+    return make
+
+
 DRIVERS: dict[str, MakeDriver] = {
-    "process": lambda: ProcessDriver(ProcessOptions(pids=False)),
-    "process-pids": lambda: ProcessDriver(ProcessOptions(pids=True)),
-    "process-forked": lambda: ProcessDriver(ProcessOptions(pids=False), _shared_forks()),
-    "process-pids-forked": lambda: ProcessDriver(ProcessOptions(pids=True), _shared_forks()),
-    "fake": lambda: FakeDriver(_play),
-    "docker": lambda: DockerDriver(Engine(ENGINE_URL), keep_shim(Path(tempfile.gettempdir())), labels=LABELS),
+    "process": _process(pids=False),
+    "process-pids": _process(pids=True),
+    "process-forked": _process(pids=False, forks=_shared_forks),
+    "process-pids-forked": _process(pids=True, forks=_shared_forks),
+    "fake": lambda limits=OutputLimits(): FakeDriver(_play),
+    "docker": _docker(ENGINE_URL),
 }
 # Pid namespaces are made as root only.
 PROCESS = ["process", "process-forked"]
@@ -98,8 +117,7 @@ def make_of(request: pytest.FixtureRequest) -> Callable[[str], MakeDriver]:
     def make(name: str) -> MakeDriver:
         if name != "podman":
             return DRIVERS[name]
-        address = request.getfixturevalue("podman")
-        return lambda: DockerDriver(Engine(address), keep_shim(Path(tempfile.gettempdir())), labels=LABELS)
+        return _docker(request.getfixturevalue("podman"))
 
     return make
 
@@ -129,8 +147,8 @@ async def _drivers(name: str, make_one: MakeDriver) -> AsyncIterator[MakeDriver]
         need_engine()
     created: list[Driver] = []
 
-    def make() -> Driver:
-        created.append(make_one())
+    def make(limits: OutputLimits = OutputLimits()) -> Driver:
+        created.append(make_one(limits))
         return created[-1]
 
     yield make
@@ -345,9 +363,7 @@ async def test_a_task_starts_with_plain_signals_a_plain_mask_and_no_strange_desc
 
 async def test_all_output_is_stored_in_order_when_a_task_has_ended(make_real: MakeDriver, tmp_path: Path) -> None:
     launch = make_launch(tmp_path, "for i in $(seq 20000); do echo $i; done; printf last")
-    limits = OutputLimits(segment_bytes=1 << 16)
-    driver = ProcessDriver(ProcessOptions(limits=limits))
-    await run(driver, launch)
+    await run(make_real(OutputLimits(segment_bytes=1 << 16)), launch)
     assert text_of(launch.folder) == [*map(str, range(1, 20001)), "last"]
     assert len(list(launch.folder.output.iterdir())) > 3
 

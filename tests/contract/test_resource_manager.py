@@ -135,11 +135,16 @@ async def test_a_kill_ends_running_and_waiting_allocations(managed: Managed):
 
 
 async def test_a_withdrawn_allocation_never_starts(managed: Managed):
-    await managed.starts(await managed.submit(slots=2))
-    waiting = await managed.submit()
+    running = await managed.submit(slots=2)
+    await managed.starts(running)
+    withdrawn = await managed.submit()
     async with managed.cluster.master.database.write() as session:
-        await managed.manager.withdraw(session, [waiting], why="for a test")
-    assert (await managed.row(waiting)).placed_at is None
+        await managed.manager.withdraw(session, [withdrawn], why="for a test")
+    later = await managed.submit()
+    await managed.ends(running)
+    await managed.starts(later)
+    row = await managed.row(withdrawn)
+    assert (row.state, row.placed_at) == (AllocationState.TERMINATED, None)
 
 
 async def test_the_wait_of_an_allocation_is_explained_with_its_blockers(managed: Managed):

@@ -20,7 +20,9 @@ _BLOCK = re.compile(r"```\{code-block\} yaml\n\s*:caption: (\S+)\n\n(.*?)```", r
 
 def test_each_flag_of_each_command_is_in_the_reference():
     page = command_line.page()
-    for words, verb in command_line.commands():
+    commands = list(command_line.commands())
+    assert len(commands) > 80
+    for words, verb in commands:
         assert words in page
         for flag in command_line.flags(verb):
             assert f"`{flag}`" in page, f"{words} {flag}"
@@ -71,6 +73,7 @@ def test_each_error_code_is_explained():
 def test_each_operation_is_in_the_reference():
     openapi = rest_api.document()
     page = rest_api.render(openapi)
+    assert len(openapi["paths"]) > 100
     for path, operations in openapi["paths"].items():
         for method in operations:
             assert f"`{method.upper()} {path}`" in page
@@ -86,6 +89,10 @@ def test_each_public_name_is_in_the_python_reference():
                 continue
             short = name in ("ClusterInfo", "TrialInfo", "get_cluster_info") and module == "determined.core"
             assert re.search(rf":: {re.escape('determined' if short else module)}\.{name}\n", text), f"{module}.{name}"
+
+
+def test_the_documentation_has_configurations():
+    assert sum(len(_BLOCK.findall(path.read_text(encoding="utf-8"))) for path in DOCS.rglob("*.md")) > 30
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: str(path.relative_to(DOCS)))

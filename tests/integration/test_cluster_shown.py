@@ -139,6 +139,7 @@ async def test_events_are_listed_in_pages_and_filtered(cluster: Cluster):
     assert newest["events"][0]["text"] == "admin changed name of experiment 1"
     assert newest["next"] == newest["events"][1]["id"]
     older = await cluster.get("/detent/events", before=newest["next"])
+    assert older["events"]
     assert all(event["id"] < newest["next"] for event in older["events"])
     assert older["next"] is None
     about = await cluster.get("/detent/events", targetType="experiment", targetId=1)

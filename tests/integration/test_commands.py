@@ -148,7 +148,7 @@ async def test_invalid_commands_are_refused_with_the_reason(cluster: Cluster):
         ({"config": ECHO, "templateName": "t"}, "templates are not supported yet"),
         ({"config": ECHO, "files": [{**FILE, "path": "../x"}]}, "../x"),
         ({"config": ECHO, "files": 1.5}, "files is not a list"),
-        ({"config": ECHO, "files": [1.5]}, ""),
+        ({"config": ECHO, "files": [1.5]}, "the context has an entry without a path"),
         ({"config": {**ECHO, "description": "x" * MAX_CONFIG_CHARACTERS}}, "without its files is larger than"),
         ({"config": {**ECHO, "description": "x" * 2000}}, "description"),
         ({"config": "entrypoint: ls"}, "config: expected a mapping, got a text"),

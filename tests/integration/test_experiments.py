@@ -1,5 +1,7 @@
 """An experiment's life over HTTP: created, placed, paused, activated, canceled, killed, deleted."""
 
+from collections import Counter
+
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster, open_cluster
 from tests.support.waiting import eventually
@@ -134,8 +136,7 @@ async def test_pausing_a_grid_frees_its_slots_and_activating_resumes_its_trials(
     await cluster.post(f"/api/v1/experiments/{experiment}/activate")
     await agent.wait_for_desired(2)
     trials = (await cluster.get(f"/api/v1/experiments/{experiment}/trials"))["trials"]
-    assert len(trials) == 6
-    assert {t["state"] for t in trials} <= {"STATE_QUEUED", "STATE_STARTING", "STATE_RUNNING"}
+    assert Counter(trial["state"] for trial in trials) == {"STATE_STARTING": 2, "STATE_QUEUED": 4}
 
 
 async def test_failures_restart_until_max_restarts(cluster: Cluster):

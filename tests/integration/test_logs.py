@@ -116,8 +116,9 @@ async def test_a_regular_expression_of_nested_repetitions_blocks_no_other_reques
     await ship(cluster, desired, 0, 1, "a" * 5000 + "b")
     request = cluster.client.get("/api/v1/trials/1/logs", params={"searchText": "(a+)+$", "enableRegex": True})
     endless = asyncio.ensure_future(request)
-    while not endless.done():
-        assert (await asyncio.wait_for(cluster.client.get("/api/v1/me"), 2)).status_code == 200
+    async with asyncio.timeout(60):
+        while not endless.done():
+            assert (await asyncio.wait_for(cluster.client.get("/api/v1/me"), 2)).status_code == 200
     assert endless.result().status_code == 200
     assert endless.result().text == ""
 

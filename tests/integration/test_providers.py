@@ -263,7 +263,9 @@ async def test_a_clock_that_jumps_ends_no_agent(tmp_path: Path):
             clock.at += timedelta(hours=hours)
             assert await states() == {idle: S.RUNNING, late: S.STARTING}
         elapsed = 3601.0
-        assert set((await states()).values()) <= {S.ENDING, S.ENDED}
+        after_the_limits = await states()
+        assert after_the_limits.keys() == {idle, late}
+        assert set(after_the_limits.values()) <= {S.ENDING, S.ENDED}
         await loop.close()
 
 

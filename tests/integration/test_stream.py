@@ -27,7 +27,7 @@ def token(cluster: Cluster) -> str:
     return cluster.client.headers["Authorization"].removeprefix("Bearer ")
 
 
-async def test_without_a_login_there_is_no_stream(cluster: Cluster, url: str):
+async def test_without_a_login_there_is_no_stream(url: str):
     async with httpx.AsyncClient() as client:
         for headers in ({}, {"Authorization": "Bearer forged"}, {"Cookie": "auth=forged"}):
             assert (await client.get(f"{url}/detent/stream", headers=headers)).status_code == 401
@@ -123,9 +123,10 @@ async def test_a_login_that_expires_ends_its_stream(tmp_path: Path, monkeypatch:
         async with reading(url, token(cluster)) as stream:
             await stream.until("hello")
             clock.at += timedelta(days=8)
-            while is_busy and not stream.ended.is_set():
-                cluster.master.notifications.publish({notifications.CLUSTER})
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(60):
+                while is_busy and not stream.ended.is_set():
+                    cluster.master.notifications.publish({notifications.CLUSTER})
+                    await asyncio.sleep(0.01)
             await stream.until("bye", reason="signed-out")
 
 

@@ -181,7 +181,7 @@ async def test_a_repeated_step_is_applied_once_and_one_from_another_cursor_not_a
     assert await cluster.state(1) == "STATE_RUNNING"
 
 
-async def test_after_a_task_died_the_next_task_continues_from_the_snapshot(cluster: Cluster, tmp_path: Path):
+async def test_after_a_task_died_the_next_task_continues_from_the_snapshot(cluster: Cluster):
     agent, runner = await begin_search(cluster)
     runner.snapshot = {"seen": 41}
     await runner.step(create_action("a", x=0.1), to=0)
@@ -355,6 +355,10 @@ async def test_only_the_task_of_the_search_may_act_for_it(cluster: Cluster):
 async def test_a_pause_ends_the_task_and_an_activation_starts_another(cluster: Cluster):
     agent, runner = await begin_search(cluster)
     await runner.step(create_action("a", x=0.1), to=0)
+    first = await container(agent, "TRIAL")
+    await agent.run(first)
+    await report(cluster, first, 4, {"loss": 0.5})
+    assert len(await runner.events()) == 1
     assert (await cluster.post("/api/v1/experiments/1/pause")).status_code == 200
 
     async def is_stopped() -> bool:
@@ -364,12 +368,15 @@ async def test_a_pause_ends_the_task_and_an_activation_starts_another(cluster: C
 
     await eventually(is_stopped)
     # A step that was on its way is stored: its trial waits for the activation.
-    runner.cursor = 0
+    assert (await runner.step(create_action("b", x=0.2))).status_code == 200
     await agent.exit(runner.desired, code=137)
+    await agent.exit(first)
+    assert [each["state"] for each in await list_trials(cluster)] == ["STATE_COMPLETED", "STATE_PAUSED"]
     await cluster.post("/api/v1/experiments/1/activate")
+    await container(agent, "TRIAL", but=first.allocation_id)
     desired = await container(agent, "SEARCH", but=runner.desired.allocation_id)
     await agent.run(desired)
-    assert (await Runner(cluster, desired).start())["cursor"] == 0
+    assert (await Runner(cluster, desired).start())["cursor"] == runner.cursor
     assert (await cluster.post("/api/v1/experiments/1/kill")).status_code == 200
 
     async def gone() -> bool:

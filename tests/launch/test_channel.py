@@ -115,7 +115,7 @@ def test_the_verb_run_returns_output_and_exit_code(running_server):
     assert (body, output) == (b'{"code": 7}', {frames.STDOUT: b"out\n", frames.STDERR: b"err\n"})
 
 
-def test_a_command_is_killed_when_its_caller_disconnects(running_server, tmp_path):
+def test_a_command_is_killed_when_its_caller_disconnects(running_server):
     command = "trap '' TERM; sleep 300 & echo $!; wait"
     connection = client.connect(
         "127.0.0.1", running_server.port, PROOF, {"verb": "run", "command": command}, patience=5

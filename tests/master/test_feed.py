@@ -1,6 +1,7 @@
 """The feed of changes: the change for each topic, the time of each batch, and streams that continue."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -50,10 +51,10 @@ def test_a_task_names_its_experiment(number, request_id):
     assert experiment_of(task_name(number, request_id)) == number
 
 
-@given(st.text())
+@given(st.text() | st.from_regex(r"\A\d{1,2}\.") | st.from_regex(r"\A[0-9]{1,3}\."))
 def test_any_allocation_name_gives_an_experiment_or_none(name):
-    experiment_id = experiment_of(name)
-    assert experiment_id is None or name.startswith(name.partition(".")[0])
+    number = re.match(r"([0-9]+)\.", name)
+    assert experiment_of(name) == (int(number[1]) if number else None)
 
 
 def test_a_batch_has_each_change_once_and_states_first():

@@ -122,7 +122,7 @@ async def status(cluster: Cluster, them: Callers, caller: str, method: str, path
     return answer.status_code
 
 
-def test_every_route_declares_the_rule_of_the_table(tmp_path: Path):
+def test_every_route_declares_the_rule_of_the_table():
     declarations: list[tuple[Rule, str, str]] = []
     for router in ROUTERS:
         for method, path, declared in rules(router):

@@ -20,11 +20,13 @@ Writer = asyncio.StreamWriter
 
 
 @contextlib.asynccontextmanager
-async def served(folder: Path, max_connections: int = 100_000) -> AsyncIterator[tuple[Server, str, int]]:
+async def served(
+    folder: Path, *, max_connections: int = 100_000, header_seconds: float = HEADER_SECONDS
+) -> AsyncIterator[tuple[Server, str, int]]:
     """Yields the master's real HTTP server, its URL and its port."""
     async with open_cluster(folder) as cluster:
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            sweeper = Sweeper(max_connections=max_connections, header_seconds=HEADER_SECONDS)
+            sweeper = Sweeper(max_connections=max_connections, header_seconds=header_seconds)
             config = config_of(cluster.app)
             config.lifespan = "off"
             server = Server(config, cluster.master.notifications, sweeper)
@@ -103,12 +105,14 @@ async def test_a_slow_body_that_goes_on_is_read_to_its_end_and_a_stalled_one_is_
         stalled.close()
 
 
-async def test_connections_above_the_maximum_close_the_oldest_idle_ones(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(http_server, "HEADER_SECONDS", 60.0)
-    async with served(tmp_path, max_connections=10) as (server, url, port):
-        held = await connect(port, 30)
-        await eventually(lambda: len(server.server_state.connections) <= 10)
+async def test_connections_above_the_maximum_close_the_oldest_idle_ones(tmp_path: Path):
+    async with served(tmp_path, max_connections=10, header_seconds=3600) as (server, url, port):
+        old = [await asyncio.open_connection("127.0.0.1", port) for _ in range(10)]
+        await eventually(lambda: len(server._sweeper._observed) == 10)
+        new = [await asyncio.open_connection("127.0.0.1", port) for _ in range(10)]
+        await eventually(lambda: all(reader.at_eof() for reader, _ in old))
+        assert not any(reader.at_eof() for reader, _ in new)
         async with httpx.AsyncClient(base_url=url) as client:
             assert (await client.get("/health")).status_code == 200
-        for writer in held:
+        for _, writer in (*old, *new):
             writer.close()

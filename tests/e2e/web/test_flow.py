@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -128,7 +127,7 @@ def test_the_page_shows_the_first_error_of_a_failed_trial(failed: Experiment, pe
     page.close()
 
 
-def test_a_fork_is_checked_as_it_is_typed_and_compared(failed: Experiment, person: Visit, tmp_path: Path):
+def test_a_fork_is_checked_as_it_is_typed_and_compared(failed: Experiment, person: Visit):
     page = person.page(f"/experiments/{failed.id}")
     page.get_by_role("button", name="Fork").click()
     editor = page.get_by_role("textbox", name="Configuration")

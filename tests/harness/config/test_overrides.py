@@ -95,7 +95,7 @@ def test_an_error_of_an_override_names_the_override() -> None:
     for change, text in (
         ("resources.slots_per_trial=many", "expected a whole number"),
         ("resources.slot=2", 'unknown field "slot" in resources'),
-        ("optimizations.aggregation_frequency=0", ""),
+        ("optimizations.aggregation_frequency=0", "must be at least 1, is 0"),
         ("searcher.name=singel", 'unknown searcher name "singel"'),
         ("environment.environment_variables==1", "is not NAME=VALUE"),
     ):

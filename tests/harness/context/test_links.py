@@ -140,7 +140,7 @@ def test_devices_and_pipes_behind_a_link_are_left_out(repository: Path) -> None:
     assert packed.followed == []
 
 
-def test_links_of_included_folders_are_followed_too(repository: Path, tmp_path: Path) -> None:
+def test_links_of_included_folders_are_followed_too(repository: Path) -> None:
     (repository / "shared" / "exp").symlink_to("../exp")
     packed = pack(repository / "exp", [repository / "shared"])
     assert packed.followed == [f"shared/exp -> {repository}/exp"]

@@ -6,6 +6,7 @@ import os
 import threading
 
 import pytest
+from tests.support.waiting import wait_until
 
 import determined as det
 from determined import core
@@ -98,8 +99,7 @@ def test_preemption_is_noticed_without_a_call_of_should_preempt(master):
     watcher = _preempt.Watcher(Session(master.url), "7.t.1", on_gone=pytest.fail)
     watcher.start()
     master.preempt.set()
-    while not watcher.preempted:
-        pass
+    wait_until(lambda: watcher.preempted)
     watcher.close()
 
 
@@ -107,8 +107,7 @@ def test_preemption_is_acknowledged_once(master):
     with core.init() as context:
         assert not context.preempt.should_preempt()
         master.preempt.set()
-        while not context.preempt.should_preempt(auto_ack=False):
-            threading.Event().wait(0.01)
+        wait_until(lambda: context.preempt.should_preempt(auto_ack=False))
         assert not master.bodies("/ack_preemption")
         assert context.preempt.should_preempt()
         assert context.preempt.should_preempt()

@@ -87,7 +87,7 @@ class Bomb:
         return (os.abort, ())
 
 
-def test_a_peer_without_the_key_is_disconnected_before_its_data_is_unpickled(tmp_path):
+def test_a_peer_without_the_key_is_disconnected_before_its_data_is_unpickled():
     import pickle
     import threading
 

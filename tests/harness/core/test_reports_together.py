@@ -97,7 +97,7 @@ def test_the_refusal_of_one_waiting_report_is_raised_and_the_others_are_stored(m
     assert steps(master) == [1, 2, 3, 4, 5]
 
 
-def test_a_fenced_attempt_ends_its_process_at_the_first_refusal(master, tmp_path):
+def test_a_fenced_attempt_ends_its_process_at_the_first_refusal(master):
     event = threading.Event()
     fenced = {"error": {"code": 7, "reason": "PermissionDenied", "error": "fenced"}}
     master.on("POST", "/metrics", lambda body: (event.wait(60), (403, fenced))[1])

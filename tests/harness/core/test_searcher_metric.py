@@ -2,9 +2,9 @@
 
 import json
 import logging
-import threading
 
 import pytest
+from tests.support.waiting import wait_until
 
 from determined import core
 
@@ -91,8 +91,7 @@ def test_a_preempted_trial_without_the_metric_gives_no_warning(configured, caplo
     with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
         configured.preempt.set()
-        while not context.preempt.should_preempt():
-            threading.Event().wait(0.01)
+        wait_until(context.preempt.should_preempt)
     assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
 
 
@@ -100,7 +99,8 @@ def test_a_resumed_trial_without_the_metric_gives_no_warning(configured, caplog,
     monkeypatch.setenv("DET_LATEST_CHECKPOINT", "3f2b8c1e-0000-4000-8000-000000000001")
     with core.init() as context:
         context.train.report_training_metrics(1, {"loss": 1.0})
-    assert lines(caplog, logging.WARNING) == []
+        context.train.report_validation_metrics(1, {"loss": 1.0})
+    assert [*lines(caplog, logging.WARNING), *lines(caplog, logging.ERROR)] == []
 
 
 def test_a_failed_trial_without_the_metric_gives_no_warning(configured, caplog):

@@ -45,7 +45,10 @@ def test_the_legacy_launcher_setting_chooses_the_layer(capsys, tmp_path, monkeyp
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     argv = build("m:T", TWO_SLOTS, python, wanted)
     assert argv == [python, "-m", f"determined.launch.{layer}", "--", "--trial", "m:T"]
-    assert message in capsys.readouterr().out
+    *notes, command = capsys.readouterr().out.splitlines()
+    assert "runs as: " in command
+    assert len(notes) == bool(message)
+    assert message in "".join(notes)
     assert build("m:T", ONE_SLOT, python, wanted) == [python, "-m", "determined.exec.harness", "m:T"]
 
 

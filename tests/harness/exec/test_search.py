@@ -150,7 +150,7 @@ def test_actions_that_the_master_refuses_are_a_final_failure(master: FakeMaster,
     assert failures(master) == [("without a value of x", True)]
 
 
-def test_a_task_of_a_fenced_attempt_ends_without_a_report(master: FakeMaster, tmp_path: Path):
+def test_a_task_of_a_fenced_attempt_ends_without_a_report(master: FakeMaster):
     master.on("GET", PATH, (401, {"error": {"code": 16, "error": "fenced: allocation 7.a.1 has ended"}}))
     assert search.main() == 1
     assert failures(master) == []

@@ -112,7 +112,7 @@ def test_checkpoints_have_their_steps(train, tmp_path):
     assert len(list((tmp_path / "checkpoints").iterdir())) == 2, "one at the second epoch, one at the end"
 
 
-def test_a_state_for_a_model_with_other_metrics_is_refused(train, make_model, monkeypatch, tmp_path):
+def test_a_state_for_a_model_with_other_metrics_is_refused(train, make_model, tmp_path):
     from determined.keras import _state
 
     _, _, checkpoint = train(stop_after=2)

@@ -36,14 +36,14 @@ def reports(monkeypatch):
 def train(data, make_model, monkeypatch, tmp_path, reports):
     from determined.keras import TFKerasTrial, _training
 
-    def run(*, training=data, options=None, test_mode=False, **config):
+    def run(*, training=data, options=None, build=make_model, test_mode=False, **config):
         class Trial(TFKerasTrial):
             def __init__(self, context):
                 self.context = context
                 context.configure_fit(**(options or {}))
 
             def build_model(self):
-                return self.context.wrap_model(make_model())
+                return self.context.wrap_model(build())
 
             def build_training_data_loader(self):
                 return self.context.wrap_dataset(training)
@@ -101,6 +101,20 @@ def test_test_mode_with_a_class_weight_trains_one_batch(train):
         "training": [1],
         "validation": [1],
     }
+
+
+def test_a_class_weight_decides_which_classes_are_learned(train, make_model, data):
+    models = []
+
+    def build():
+        models.append(make_model())
+        return models[-1]
+
+    for options in ({}, {"class_weight": {0: 0.0, 1: 1.0, 2: 0.0}}):
+        train(options=options, build=build, searcher=searcher(epochs=10))
+    plain, weighted = (set(model.predict(data[0], verbose=0).argmax(axis=1)) for model in models)
+    assert len(plain) > 1
+    assert weighted == {1}
 
 
 def test_a_missing_length_unknown_data_length_and_workers_are_refused(train, data):

@@ -70,7 +70,7 @@ def test_a_best_validation_metric_of_any_shape_stores_a_checkpoint(tmp_path, mon
         stored = [body["metadata"]["steps_completed"] for body in master.bodies("/checkpoints")]
     validated = {m["stepsCompleted"]: m["metrics"]["avgMetrics"]["accuracy"] for g, m in sent if g == "validation"}
     assert validated == {2: 0.5, 4: 0.9, 6: 0.7, 8: 0.6}
-    assert all(type(m["metrics"]["avgMetrics"]["loss"]) is float for g, m in sent if g == "training")
+    assert [type(m["metrics"]["avgMetrics"]["loss"]) for g, m in sent if g == "training"] == [float] * 4
     assert stored == [2, 4, 8]  # the first, the best, and the end of training
 
 

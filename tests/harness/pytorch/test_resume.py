@@ -141,6 +141,7 @@ def test_a_trial_killed_after_a_checkpoint_repeats_the_same_steps(tmp_path):
     """The steps after the checkpoint are repeated with the same values."""
     run = functools.partial(attempt, SmallTrial, tmp_path, fit=FIT, aggregation_frequency=2)
     straight = run()
+    assert len(straight.stored) > 5
     for step, uuid in straight.stored:
         resumed = run(latest=uuid)
         assert resumed.weights == straight.weights

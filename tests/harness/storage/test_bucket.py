@@ -146,7 +146,7 @@ def test_the_probe_of_an_unreachable_service_names_its_address(store: Store):
         unreachable.probe()
 
 
-def test_a_bucket_that_is_removed_during_an_upload_is_named(monkeypatch: pytest.MonkeyPatch):
+def test_a_bucket_that_is_removed_during_an_upload_is_named():
     with s3_store("shortlived") as store:
         storage = BucketStorage(store.config)
 

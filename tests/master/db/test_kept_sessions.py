@@ -86,7 +86,9 @@ async def test_an_error_rolls_back_the_whole_transaction(database: Database, *, 
         await write()
     assert done == []
     async with database.write() as session:
+        after_commit(session, lambda: done.append("called"))
         await add(session, 7)
+    assert done == ["called"]
     async with database.read() as session:
         assert await _HIGHER.scalars(session, than=3) == [7]
 

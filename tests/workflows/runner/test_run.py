@@ -115,11 +115,13 @@ def test_states_in_the_format_of_older_versions_are_read(run: Run, folder: Path)
 
 
 def test_each_worker_has_its_resource(run: Run, folder: Path) -> None:
-    grid = (
-        "resource: [0, '1,2', 0]\ntemplate: {a: 'echo $CUDA_VISIBLE_DEVICES >> all; cat'}\n---\nn: [1, 2, 3, 4, 5, 6]\n"
+    # Three tasks wait for each other, then the next three, so each of the three workers runs two.
+    (folder / "task").write_text(
+        "echo $CUDA_VISIBLE_DEVICES >> all; until [ $(wc -l < all) -ge $((($1 + 2) / 3 * 3)) ]; do sleep 0.01; done"
     )
+    grid = "resource: [0, '1,2', 0]\ntemplate: {a: 'timeout 60 sh task {n}'}\n---\nn: [1, 2, 3, 4, 5, 6]\n"
     assert run(grid)[0] == 0
-    assert set((folder / "all").read_text().split()) <= {"0", "1,2"}
+    assert sorted((folder / "all").read_text().split()) == ["0", "0", "0", "0", "1,2", "1,2"]
 
 
 def test_a_command_may_redirect_its_output(run: Run, folder: Path) -> None:
