@@ -80,7 +80,8 @@ class Sweeper:
     def __init__(self, *, max_connections: int, header_seconds: float = HEADER_SECONDS) -> None:
         self._max_connections = max_connections
         self._header_seconds = header_seconds
-        self._observed: dict[Protocol, _Observed] = {}
+        self.observed: dict[Protocol, _Observed] = {}
+        """What the last sweep saw of each open connection."""
 
     def sweep(self, connections: set[Protocol], now: float) -> int:
         """Returns how many connections were ended. ``now``: seconds of a monotonic clock."""
@@ -100,13 +101,13 @@ class Sweeper:
         if surplus > 0:
             for _, connection in sorted(idle, key=lambda each: each[0])[:surplus]:
                 ended += _end(connection)
-        self._observed = observed
+        self.observed = observed
         if ended:
             logger.info("closed %d connections that sent no request in time", ended)
         return ended
 
     def _observe(self, connection: Protocol, now: float) -> _Observed:
-        before = self._observed.get(connection)
+        before = self.observed.get(connection)
         is_waiting, cycle = connection.is_waiting_for_head, connection.cycle
         if before is not None and before.is_waiting == is_waiting and before.cycle is cycle:
             return before
@@ -158,7 +159,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, notifications: Notifications, sweeper: Sweeper) -> None:
         super().__init__(config)
         self._notifications = notifications
-        self._sweeper = sweeper
+        self.sweeper = sweeper
         self._sweeping: asyncio.Task[None] | None = None
         self.announcement = ""
         """Printed when it serves."""
@@ -182,4 +183,4 @@ class Server(uvicorn.Server):
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             connections = {each for each in self.server_state.connections if isinstance(each, Protocol)}
-            self._sweeper.sweep(connections, loop.time())
+            self.sweeper.sweep(connections, loop.time())

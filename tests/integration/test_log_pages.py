@@ -1,6 +1,7 @@
 """Logs by page: both directions, filters and searches that are bounded, long lines, the first error, downloads."""
 
 import asyncio
+import subprocess
 from typing import Any
 
 import pytest

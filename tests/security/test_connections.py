@@ -108,7 +108,7 @@ async def test_a_slow_body_that_goes_on_is_read_to_its_end_and_a_stalled_one_is_
 async def test_connections_above_the_maximum_close_the_oldest_idle_ones(tmp_path: Path):
     async with served(tmp_path, max_connections=10, header_seconds=3600) as (server, url, port):
         old = [await asyncio.open_connection("127.0.0.1", port) for _ in range(10)]
-        await eventually(lambda: len(server._sweeper._observed) == 10)
+        await eventually(lambda: len(server.sweeper.observed) == 10)
         new = [await asyncio.open_connection("127.0.0.1", port) for _ in range(10)]
         await eventually(lambda: all(reader.at_eof() for reader, _ in old))
         assert not any(reader.at_eof() for reader, _ in new)
