@@ -3,6 +3,7 @@ master that is down for a while, and a path prefix."""
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -76,6 +77,13 @@ def test_a_session_that_ends_between_two_clicks_loses_no_typed_text(cluster: Liv
     expect(page.get_by_role("heading", name="live again")).to_be_visible()
 
 
+PRESS_AT = """([text, moment]) => {
+  const button = [...document.querySelectorAll('button')].find((each) => each.textContent === text);
+  setTimeout(() => button.click(), moment - Date.now());
+}"""
+"""Presses a button of the page at a moment, in milliseconds since the epoch."""
+
+
 def test_two_users_see_each_others_pauses_at_once(cluster: LiveCluster, visitor: Come, held: Experiment):
     def master_says() -> str:
         return str(cluster.session.get(f"/detent/experiments/{held.id}/status")["state"]).removeprefix("STATE_").lower()
@@ -90,12 +98,12 @@ def test_two_users_see_each_others_pauses_at_once(cluster: LiveCluster, visitor:
             expect(page.locator("header").get_by_test_id("state")).to_have_text(re.compile("running"))
         owners[0].get_by_role("button", name="Pause").click()
         expect(stranger.locator("header").get_by_test_id("state")).to_have_text(re.compile("paus"))
-        # At once: neither waits for the effect of the other click.
-        press = "[...document.querySelectorAll('button')].find((each) => each.textContent === '{}').click()"
         for page in owners:
             expect(page.get_by_role("button", name="Activate")).to_be_visible()
+        # Both click at the same moment: otherwise the effect of one click may reach the other page first.
+        moment = 1000 * time.time() + 1000
         for page in owners:
-            page.evaluate(press.format("Activate"))
+            page.evaluate(PRESS_AT, ["Activate", moment])
         wait_until(lambda: master_says() in ("paused", "running"), what="it comes to rest")
         wait_until(
             lambda: [state(page) for page in pages] == [master_says()] * 3, what="all pages say what the master says"
