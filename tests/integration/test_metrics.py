@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 import pytest
-from tests.integration.test_commits import failing_commits
+from tests.integration.test_failing_commits import failing_commits
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster, FakeAgent
 from tests.support.seeded_cluster import live_in
