@@ -29,7 +29,7 @@ def test_a_master_with_100_open_polls_stops_and_starts_without_delay(tmp_path):
         experiment = create(cluster, SCRIPT, tmp_path, held=("step-0-1",))
         experiment.at_gate("step-0-1")
         path = f"/api/v1/allocations/{experiment.task_id}.1/signals/preemption?timeoutSeconds={POLL_SECONDS}"
-        token = {"Authorization": cluster.session.headers()["Authorization"]}
+        token = {"Authorization": cluster.session.headers["Authorization"]}
         polls = [http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=90) for _ in range(100)]
         for poll in polls:
             poll.request("GET", path, headers=token)

@@ -73,7 +73,7 @@ def check_reads(client: httpx.Client, kind: str, number: int) -> None:
 @pytest.mark.parametrize("is_whole", [pytest.param(False, id="sample"), pytest.param(True, id="all", marks=long)])
 def test_the_master_refuses_each_kind_of_bomb_at_submission_and_at_reading(cluster: LiveCluster, is_whole: bool):
     assert cluster.master is not None
-    headers = {"Authorization": cluster.session.headers()["Authorization"]}
+    headers = {"Authorization": cluster.session.headers["Authorization"]}
     sent, largest = 0, 0.0
     with httpx.Client(base_url=cluster.url, headers=headers, timeout=360) as client:
         before = forget_peak(cluster.master.pid)

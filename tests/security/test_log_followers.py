@@ -85,7 +85,7 @@ async def test_each_follower_gets_every_line_once_and_in_order(
     cluster: LiveCluster, running_trial: Experiment, count: int, lines: int
 ):
     """With n followers, other requests take less than n / 2 times as long as with one follower."""
-    headers = {"Authorization": cluster.session.headers()["Authorization"]}
+    headers = {"Authorization": cluster.session.headers["Authorization"]}
     # Shorter than the master keeps idle connections: a client that uses one while the master closes it fails.
     limits = httpx.Limits(max_connections=None, keepalive_expiry=1.0)
     trial_id, task_id = running_trial.trial_id, running_trial.task_id
@@ -124,7 +124,7 @@ async def test_followers_who_connect_at_once_delay_no_other_request(
     """Without a limit, the first other request waits for the pages of all followers."""
     for first in range(0, 2000, 500):
         cluster.session.post("/api/v1/task/logs", lines_of(running_trial, first, 500, "x" * 100))
-    headers = {"Authorization": cluster.session.headers()["Authorization"]}
+    headers = {"Authorization": cluster.session.headers["Authorization"]}
     paths = [f"/api/v1/trials/{running_trial.trial_id}/logs?follow=true"] * count
 
     async def drain(reader: asyncio.StreamReader) -> None:
@@ -156,7 +156,7 @@ async def test_followers_that_stop_reading_do_not_grow_the_masters_memory(
 ):
     for _ in range(10):
         cluster.session.post("/api/v1/task/logs", lines_of(running_trial, 0, 100, WIDE))
-    headers = {"Authorization": cluster.session.headers()["Authorization"]}
+    headers = {"Authorization": cluster.session.headers["Authorization"]}
     assert cluster.master is not None
     trial = running_trial.trial_id
     paths = [f"/api/v1/trials/{trial}/logs?follow=true", f"/detent/trials/{trial}/logs/download"]

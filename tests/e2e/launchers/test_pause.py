@@ -23,7 +23,7 @@ def test_a_trial_on_two_machines_pauses_and_resumes_with_the_same_bits(gang, sam
         gang, example_under(layer, slots=slots, held=True), tmp_path / "paused", gates=(f"train-{step}",)
     )
     experiment.at_gate(f"train-{step}", within=120)
-    token = gang.session.headers()["Authorization"].split()[-1]
+    token = gang.session.headers["Authorization"].split()[-1]
     for line in command_lines(experiment):
         assert not any(secret in word for word in line for secret in [token, *secrets_of(experiment)]), line
     experiment.do("pause")
