@@ -18,7 +18,7 @@ from determined_agent.image_cleanup import ImageCleanup
 from determined_agent.pulled_images import FILE, PulledImages
 from determined_agent.settings import Settings
 
-pytestmark = pytest.mark.xdist_group("container-engine")
+pytestmark = [pytest.mark.xdist_group("container-engine"), pytest.mark.budget(10, "pulls images")]
 
 SMALL = "detent-test:small"
 

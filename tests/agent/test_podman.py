@@ -12,6 +12,8 @@ from tests.support.podman_engine import podman_engine
 from determined_agent import images
 from determined_agent.settings import read_settings
 
+pytestmark = pytest.mark.budget(15, "starts a real engine")
+
 PODMAN = ["--container-runtime", "podman"]
 
 

@@ -21,6 +21,8 @@ from determined_agent import processes
 from determined_agent.__main__ import check_user
 from determined_agent.settings import Settings
 
+pytestmark = pytest.mark.budget(15, "kills and starts an agent again and again")
+
 
 async def start(url: str, data: Path, *flags: str, environment: dict[str, str] | None = None) -> Process:
     data.mkdir(exist_ok=True)

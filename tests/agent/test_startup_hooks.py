@@ -16,6 +16,8 @@ from tests.support.fake_link_master import FakeLinkMaster
 
 from determined_agent.known_secrets import MAX_SECRETS, mask_of
 
+pytestmark = pytest.mark.budget(10, "installs packages")
+
 
 @dataclass(frozen=True)
 class HookCase:

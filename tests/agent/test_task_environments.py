@@ -18,6 +18,8 @@ from determined_agent.drivers.driver import NotStarted
 from determined_agent.mount_probe import can_mount
 from determined_agent.task_python import PythonProbe
 
+pytestmark = pytest.mark.budget(15, "installs packages")
+
 # Exits before pip can change an environment that is not the attempt's own.
 ONLY_IN_THE_ATTEMPT = 'case $(python -c "import sys; print(sys.prefix)") in "$DET_RUN_DIR"/*) ;; *) exit 77 ;; esac\n'
 

@@ -16,6 +16,8 @@ from tests.support.answer_shape import differences, shape_of
 from tests.support.cluster import open_cluster
 from tests.support.recorded_session import compared, repeat_session
 
+pytestmark = pytest.mark.budget(15, "repeats a session of 341 calls")
+
 DOCS = Path(__file__).parents[2] / "docs"
 sys.path.insert(0, str(DOCS))
 

@@ -36,6 +36,8 @@ from determined_master.db.models import (
 from determined_master.db.queue_changes import note
 from determined_master.display_state import display_state
 
+pytestmark = pytest.mark.budget(15, "asks every route in every state")
+
 WAITING = ("AllocationPreemptionSignal", "AllocationRendezvousInfo")
 """Operations that answer only after an allocation has started. Their answers contain no state."""
 LATER = {name for name, _method, _path in OPERATIONS}

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.support.document_runner import steps, typed, write
 
+pytestmark = pytest.mark.budget(60, "a page creates several experiments, each of which imports torch")
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     "tutorial/index",

@@ -14,7 +14,7 @@ from tests.support.live_trials import Experiment, create
 from tests.support.package_index import PackageIndex, package_index
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(60, "installs packages")]
 
 SHOW = "python3 -c 'import parrot; print(parrot.version, parrot.__file__)'"
 

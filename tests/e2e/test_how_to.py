@@ -21,7 +21,7 @@ from tests.support.rank_processes import free_port
 from tests.support.waiting import wait_until
 
 # One worker runs all of them on one cluster.
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("how-to")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("how-to"), pytest.mark.budget(90, "follows whole pages")]
 
 README = Path(__file__).parents[2] / "README.md"
 PAGES = README.parent / "docs" / "how-to"

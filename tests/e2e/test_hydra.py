@@ -16,7 +16,7 @@ from tests.support.live_trials import Experiment
 from tests.support.waiting import wait_until
 
 # One worker runs all of them on one cluster.
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("hydra")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("hydra"), pytest.mark.budget(60, "follows a whole page")]
 
 LAUNCHER = Path(__file__).parents[2] / "workflows" / "hydra-launcher"
 PAGE = LAUNCHER.parents[1] / "docs" / "how-to" / "hydra.md"

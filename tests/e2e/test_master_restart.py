@@ -17,7 +17,7 @@ from tests.support.waiting import wait_until
 from determined.client.session import Session
 from determined_master.secrets import Secrets
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(90, "kills the master after each kind of request")]
 POLL_SECONDS = 60
 UUID = "11111111-2222-3333-4444-555555555555"
 

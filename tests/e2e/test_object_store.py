@@ -10,7 +10,7 @@ from tests.support.live_trials import Experiment, create
 from tests.support.object_stores import STORES, Store
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(60, "stores checkpoints in buckets over kills")]
 POLICY = {"save_experiment_best": 2, "save_trial_best": 1, "save_trial_latest": 2}
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(60, "pauses a training several times")]
 
 
 def steps_of_checkpoints(experiment):

@@ -10,7 +10,7 @@ from tests.support.live_models import MODELS
 from tests.support.live_trials import create
 from tests.support.postgresql import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(60, "kills the database server and the master")]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from tests.support.live_models import MODELS, SCRIPT
 from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(60, "waits for hung programs")]
 
 
 class UpCluster(LiveCluster):

@@ -12,7 +12,7 @@ from tests.support.waiting import wait_until
 from determined.client import submissions
 from determined.context import pack
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(60, "runs a search with kills of the master")]
 
 TRAIN = """
 import determined as det

@@ -11,7 +11,7 @@ from tests.support.document_reader import end_cluster, on_any_port, reader_envir
 from tests.support.document_runner import follow
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.budget(120, "follows a page with four trainings")]
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -25,6 +25,7 @@ pytestmark = [
     pytest.mark.e2e,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can run tasks as other users"),
     pytest.mark.xdist_group("container-engine"),
+    pytest.mark.budget(60, "trains as another user with pauses"),
 ]
 
 SCRIPTS = Path(__file__).parent / "two_users"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(60, "starts and stops whole clusters")]
 
 
 class Up:

@@ -16,7 +16,7 @@ import pytest
 
 import determined
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.budget(15, "runs the examples, one of which builds an environment")]
 
 PUBLIC = {
     "determined": "LOG_FORMAT ClusterInfo InvalidHP TrialInfo core get_cluster_info import_from_path pytorch",

@@ -23,6 +23,8 @@ from determined_master.json_numbers import is_plain
 from determined_master.metrics import ingest_repository
 from determined_master.metrics.report import Report
 
+pytestmark = pytest.mark.budget(10, "inserts very many rows")
+
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 METRICS, LINES = table_of(MetricRow), table_of(LogRow)
 REPORTS: list[dict[str, Any]] = [

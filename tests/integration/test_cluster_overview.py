@@ -13,6 +13,8 @@ from tests.support.waiting import eventually
 
 from determined_master.events import search_queries
 
+pytestmark = pytest.mark.budget(10, "computes the use of slots over many holds")
+
 TWO = CONFIG + "resources: {slots_per_trial: 2}\n"
 
 

@@ -13,6 +13,8 @@ from determined_master.db.session import ReadSession
 from determined_master.experiment_index import index_repository
 from determined_master.trials import repository as trial_rows
 
+pytestmark = pytest.mark.budget(10, "stores very many columns")
+
 
 def field(column: str, operator: str, value: Any = None) -> dict[str, Any]:
     return {"kind": "field", "columnName": column, "operator": operator, "value": value}

@@ -13,6 +13,8 @@ from tests.support.waiting import eventually
 from determined_master.experiments import repository as experiments
 from determined_master.passwords import client_hash
 
+pytestmark = pytest.mark.budget(15, "packs large archives")
+
 GIGABYTE = 10**9
 READERS = 20
 CONNECTIONS = 16

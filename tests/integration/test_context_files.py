@@ -11,6 +11,8 @@ from tests.support.cluster import Cluster
 from determined_master.api.context_body import SPOOL_ABOVE
 from determined_master.api.v1.context_files import MAX_TEXT_BYTES
 
+pytestmark = pytest.mark.budget(15, "packs large archives")
+
 
 def file(path: str, content: bytes) -> dict[str, Any]:
     return {"path": path, "type": 48, "content": base64.b64encode(content).decode(), "mode": 420, "mtime": "1700000000"}

@@ -16,7 +16,7 @@ from determined_master.db.base import Base, table_of
 from determined_master.db.engine import make_copy_engine, sqlite_url
 from determined_master.db.models import LogRow
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "copies and compares whole databases")]
 
 
 def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:

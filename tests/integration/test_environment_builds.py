@@ -14,6 +14,8 @@ from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 from determined_master.tasks import environment_repository
 
+pytestmark = pytest.mark.budget(10, "waits for loops of the master")
+
 KEY = "0123456789abcdef"
 CONFIG = """
 name: example

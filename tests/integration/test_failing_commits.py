@@ -19,7 +19,7 @@ from determined_master.db.kept_connection import KeptConnection
 from determined_master.db.models import CheckpointRow
 from determined_master.db.sqlite_connection import SqliteConnection
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "calls every route that writes")]
 
 KEPT, TO_DELETE, TO_REMOVE = checkpoint_uuid(1), checkpoint_uuid(2), checkpoint_uuid(4)
 READ_ONLY_POSTS = {

@@ -16,6 +16,8 @@ from determined.config.yaml_source import MAX_BYTES
 from determined_master.api.schemas import experiments as schemas
 from determined_master.experiments import repository as experiments
 
+pytestmark = pytest.mark.budget(30, "creates and reads configurations of several megabytes")
+
 MAX_GAP_SECONDS = 1.0
 CHECKPOINTS = 5
 

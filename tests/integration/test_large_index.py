@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import func, select
 from tests.support.cluster import CONFIG, Cluster
 from tests.support.makers import add_project
@@ -9,6 +10,8 @@ from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, Holds, write_holds
 
 from determined_master.db.models import ColumnCountRow, ColumnValueRow, ExperimentRow, TrialRow
+
+pytestmark = pytest.mark.budget(15, "creates very many rows")
 
 VALUES = 10_000
 METRICS = 10_000

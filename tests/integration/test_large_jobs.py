@@ -19,6 +19,8 @@ from determined_master import notifications
 from determined_master.agents.service import CONTAINERS_A_LOT
 from determined_master.db.models import AllocationRow, ContainerRow, EventRow, ExperimentRow, TrialRow
 
+pytestmark = pytest.mark.budget(15, "creates very many rows")
+
 COUNT = 5_000
 JOBS = 3_000
 CONTAINERS = 1_500

@@ -16,6 +16,8 @@ from determined_master import notifications
 from determined_master.db.models import AllocationRow
 from determined_master.resource_managers import waiting_reasons
 
+pytestmark = pytest.mark.budget(15, "fills a long queue")
+
 MAX_SECONDS = 0.1
 """A scheduler that reads its state anew for each decision takes 0.4 s."""
 

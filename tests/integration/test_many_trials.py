@@ -16,6 +16,8 @@ from determined_master.searcher.actions import Create, CreateMore, LotDue
 from determined_master.searcher.methods import make
 from determined_master.trials.repository import task_of
 
+pytestmark = pytest.mark.budget(15, "creates very many rows")
+
 COUNT = 10_000
 
 

@@ -18,6 +18,8 @@ from determined_master.database_url import normalized
 from determined_master.db import lease
 from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
 
+pytestmark = pytest.mark.budget(20, "starts and kills database servers")
+
 LINE = "INSERT INTO task_logs (task_id, timestamp, level, stdtype, source, log, is_error) VALUES ('t', 0, '', '', '', 'x', false)"
 FACT = (
     "INSERT INTO search_facts (experiment_id, trial_id, kind, payload, heard) VALUES (1, 1, 'validated', '{}', false)"

@@ -16,6 +16,8 @@ from determined_master.searcher.actions import Create, CreateMore, LotDue
 from determined_master.searcher.method import TRIALS_A_LOT
 from determined_master.searcher.methods import make
 
+pytestmark = pytest.mark.budget(15, "creates very many rows")
+
 COUNT = 2_000
 MAX_ANSWER_SECONDS = 1.0
 

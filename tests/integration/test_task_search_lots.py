@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import func, select
 from tests.integration.test_task_search import OWN, Runner, begin_search, create_action
 from tests.support.cluster import Cluster, open_cluster
@@ -11,6 +12,8 @@ from tests.support.write_holds import MAX_HOLD_SECONDS, write_holds
 from determined.states import TrialState
 from determined_master.db.models import SearchEventRow, TrialRow
 from determined_master.experiments.search_actions import SearchActions
+
+pytestmark = pytest.mark.budget(15, "creates very many rows")
 
 MANY = 5_000
 CONFIG = OWN.replace("max_trials: 3", f"max_trials: {MANY}")

@@ -17,7 +17,7 @@ from determined_master.db import sqlite_file
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import MigrationFailed, bring_up, known_revisions, newest_revision, upgrade
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.budget(40, "upgrades databases on disks that fill")]
 
 REVISIONS = known_revisions()[:-1]
 EXTRA_POINTS = 2

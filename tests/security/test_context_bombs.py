@@ -15,6 +15,8 @@ from tests.support.seeded_cluster import FILE
 from determined.context import ContextError, unpack
 from determined_master.blobs import Blobs
 
+pytestmark = pytest.mark.budget(40, "uploads and unpacks eight bombs")
+
 CONFIG = "{entrypoint: 'true', name: n, searcher: {name: single, metric: m}}"
 MAX_GROWTH_MIB = 100
 MAX_ANSWER_BYTES = 10_000

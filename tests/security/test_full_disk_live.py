@@ -14,6 +14,8 @@ from tests.support.live_trials import Experiment, create
 from tests.support.small_disk import SmallDisk, disk_fixture
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.budget(20, "fills disks under a real cluster")
+
 STEPS, GATE = 120, 20
 TRAINING = f"""
 import determined

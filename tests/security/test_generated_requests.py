@@ -12,6 +12,8 @@ from tests.support.cluster import Cluster
 from tests.support.generated_requests import Generator, Request
 from tests.support.seeded_cluster import LivedIn, live_in
 
+pytestmark = pytest.mark.budget(30, "sends thousands of requests")
+
 SEED = 20261122
 ENDLESS = ("/detent/stream",)
 ENDING = ("/kill", "/cancel", "/disable", "/early_exit", "/drain", "/delete")

@@ -14,6 +14,8 @@ from tests.support.waiting import wait_until
 from determined_master.searcher.actions import Create, CreateMore, LotDue
 from determined_master.searcher.methods import make
 
+pytestmark = pytest.mark.budget(40, "kills and starts a master again and again")
+
 COUNT = 2_000
 MANY = 20_000
 CONFIG = """

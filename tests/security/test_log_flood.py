@@ -13,6 +13,8 @@ from tests.support.live_trials import Experiment, create
 from tests.support.process_memory import forget_peak, peak_mib
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.budget(15, "sends very many lines")
+
 WIDTH = 200
 MAX_GROWTH_MIB = 150
 FLOOD = f"""

@@ -19,6 +19,8 @@ from tests.support.waiting import wait_until
 from determined_master.allocations.exit_line import ENDED_WELL
 from determined_master.secrets import Secrets
 
+pytestmark = pytest.mark.budget(20, "follows long logs with many connections")
+
 BATCH = 50
 MAX_GROWTH_MIB = 150
 MAX_SECONDS, MAX_SECONDS_BESIDE_TESTS = 0.1, 0.4

@@ -16,6 +16,8 @@ from tests.support.waiting import wait_until
 
 from determined_master.secrets import Secrets
 
+pytestmark = pytest.mark.budget(20, "kills and starts a master again and again")
+
 CLIENTS = 8
 SEED = 11
 MAX_REPORTS_BETWEEN_KILLS = 120

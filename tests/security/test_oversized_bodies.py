@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from tests.security.test_generated_requests import make_generator, sign_in
 from tests.support.cluster import Cluster
 from tests.support.write_holds import MAX_HOLD_SECONDS, write_holds
+
+pytestmark = pytest.mark.budget(40, "calls every route")
 
 ITEMS = 20_000
 CHARACTERS = 2_000_000

@@ -15,6 +15,8 @@ from tests.support.latency import health_of, measured
 from tests.support.live_cluster import LiveCluster, live_cluster
 from tests.support.seeded_cluster import FILE
 
+pytestmark = pytest.mark.budget(15, "submits from many clients at once")
+
 USERS = 5
 LARGE_EVERY = 50
 """One of so many configurations is large enough to be parsed in another process."""

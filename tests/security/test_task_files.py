@@ -18,6 +18,8 @@ from tests.support.waiting import eventually
 from determined.link.messages import DesiredContainer, RunAs
 from determined_agent import output
 
+pytestmark = pytest.mark.budget(15, "runs real tasks that write hostile files")
+
 FILES = (
     "record.json",
     "shim.json",

@@ -10,7 +10,7 @@ from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.engine import make_group_engine, sqlite_url
 from determined_master.db.migrate import bring_up
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "inserts very many rows")]
 
 
 @pytest.mark.parametrize(("count", "statements"), [(1, 1), (15, 1), (16, 1), (17, 2), (256, 1), (300, 4)])

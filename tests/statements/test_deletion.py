@@ -13,6 +13,8 @@ from tests.support.waiting import eventually
 
 from determined_master.db.sqlite_connection import SqliteConnection
 
+pytestmark = pytest.mark.budget(10, "creates very many rows")
+
 
 @pytest.mark.sqlite
 async def test_rows_are_deleted_in_bounded_transactions(cluster: Cluster):

@@ -10,6 +10,8 @@ from determined.states import ContainerState, TrialState
 from determined_master.experiments.search import Search
 from determined_master.loops.trials import TrialLoop
 
+pytestmark = pytest.mark.budget(10, "creates very many rows")
+
 
 async def test_a_search_goes_through_its_trials_without_the_loops(cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
     agent, desired = await start_search(cluster)

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+import pytest
 from tests.integration.test_long_queue import fill_queue
 from tests.support.cluster import Cluster
 
 from determined_master.resource_managers.agent_manager import AgentManager
+
+pytestmark = pytest.mark.budget(15, "fills a long queue")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from sqlalchemy import func, select
 from tests.integration.test_many_trials import add_search, all_wait, allocations, trials
 from tests.support.cluster import Cluster
@@ -12,6 +13,8 @@ from determined.states import AllocationState, ExitReason, TrialState
 from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, TrialRow
 from determined_master.events.repository import SYSTEM
 from determined_master.principal import Principal
+
+pytestmark = pytest.mark.budget(15, "creates very many rows")
 
 COUNT = 200
 MAX_STATEMENTS = 40

@@ -14,6 +14,8 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from determined_master.db.session import Database
 from determined_master.db.sqlite_connection import SHORT_STEPS, SqliteConnection
 
+pytestmark = pytest.mark.budget(15, "waits for the timeout of SQLite")
+
 
 @pytest.fixture
 async def switches(monkeypatch: pytest.MonkeyPatch) -> list[None]:

@@ -9,7 +9,7 @@ from tests.integration.test_upgrades import content, make_database
 from determined_master.db.engine import make_migration_engine, sqlite_url
 from determined_master.db.migrate import MigrationFailed, upgrade
 
-pytestmark = pytest.mark.sqlite
+pytestmark = [pytest.mark.sqlite, pytest.mark.budget(40, "upgrades databases")]
 
 
 def test_a_migration_that_leaves_rows_without_parents_is_undone(tmp_path: Path):

@@ -23,7 +23,13 @@ from tests.support.own_engine import own_engine
 from determined.client.session import Session
 from determined_master.passwords import client_hash
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.official, pytest.mark.torch]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.long,
+    pytest.mark.official,
+    pytest.mark.torch,
+    pytest.mark.budget(90, "starts a whole deployment"),
+]
 
 GATE = "train-17"
 PORT = "18080"

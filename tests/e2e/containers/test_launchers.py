@@ -12,7 +12,7 @@ from tests.support.live_launchers import Outcome, example_under, outcome_of, run
 from tests.support.live_trials import Experiment, create
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(90, "trains over two containers with a pause")]
 
 AGENTS = ("agent-1", "agent-2")
 LONG_LAYERS = ("deepspeed", "horovod")

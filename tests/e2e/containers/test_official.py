@@ -11,7 +11,12 @@ from tests.support.container_engine import containers, remove_containers
 from tests.support.live_models import DIGITS
 from tests.support.official_cluster import OFFICIAL, OfficialCluster, official_cluster, until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.torch]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.official,
+    pytest.mark.torch,
+    pytest.mark.budget(60, "trains in containers with pauses"),
+]
 
 GATE = "train-17"
 _FINAL = re.compile(r"final parameters sha256: ([0-9a-f]{64})")

@@ -12,7 +12,7 @@ from tests.support.waiting import wait_until
 
 from determined_launch import process_table
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(60, "trains in containers with pauses")]
 
 
 @pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="this run has no workers to share tests among")

@@ -11,7 +11,7 @@ from tests.support.live_trials import Experiment
 from determined.client import submissions
 from determined.context import pack
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch]
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(90, "trains with a pause beside plain Python")]
 
 STEPS = 800
 OVERRIDES = (f"num_train_steps={STEPS}", "num_epochs=100", "trainer.val_every_n_steps=100", "lr_monitor=disabled")

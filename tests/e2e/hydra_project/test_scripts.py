@@ -9,7 +9,12 @@ import pytest
 import yaml
 from tests.e2e.hydra_project.project import EXAMPLE, EXPERIMENT, continued, copied, metrics, result, script, train
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("hydra-example")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.torch,
+    pytest.mark.xdist_group("hydra-example"),
+    pytest.mark.budget(60, "trains real models"),
+]
 
 EXPERIMENT_FILE = "train_mLSTM7B_slimpajama6b.yaml"
 

@@ -12,7 +12,12 @@ from tests.e2e.hydra_project.project import ENVIRONMENT, EXAMPLE, EXPERIMENT, co
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("slurm")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.torch,
+    pytest.mark.xdist_group("slurm"),
+    pytest.mark.budget(90, "runs jobs of a real Slurm"),
+]
 
 MULTIRUN = ("--multirun", "hydra/launcher=slurm_launcher")
 

@@ -9,7 +9,7 @@ from tests.support.live_launchers import LAYERS, example_under, workers
 from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.budget(90, "cuts machines off")]
 STEP = 25
 """Later than the checkpoint at step 20."""
 

@@ -11,7 +11,7 @@ from tests.support.waiting import wait_until
 
 from determined.errors import BadRequest
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(60, "starts real launchers")]
 MY_TRIAL = {"model_def.py": "from held import SpiralTrial as MyTrial\n"}
 GATE = "train-6"
 

@@ -14,7 +14,11 @@ from tests.support.waiting import wait_until
 from determined_launch import process_table
 from determined_launch.environment import RendezvousFacts
 
-pytestmark = [pytest.mark.torch, pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(why_not() is not None, reason=str(why_not())),
+    pytest.mark.budget(60, "starts real launchers on several machines"),
+]
 
 TORCH = """
 import sys, torch, torch.distributed as dist

@@ -10,7 +10,7 @@ from tests.support.live_machines import REMOTE_SHELLS
 from tests.support.live_processes import environ_of
 from tests.support.live_trials import create
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.budget(90, "trains under a launcher and its bare form")]
 
 
 SHAPES = ("1x2", "2x1", "2x2")

@@ -6,7 +6,7 @@ from tests.support.live_models import SCRIPT
 from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(90, "trains on two machines with pauses")]
 SAMPLE = ("horovod",)
 """tests/e2e/containers pauses under torch_distributed, and test_ranks preempts engines of deepspeed."""
 

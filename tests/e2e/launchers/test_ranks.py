@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support import launchers
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.budget(120, "starts real launchers for many attempts")]
 
 SCRIPT = str(Path(__file__).with_name("rank_attempts.py"))
 STRAIGHT = {"preempt_at": None, "latest": None}

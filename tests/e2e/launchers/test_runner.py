@@ -15,6 +15,8 @@ from tests.support.waiting import wait_until
 
 from determined_launch import process_table
 
+pytestmark = pytest.mark.budget(60, "starts real launchers for each task")
+
 DEEPSPEED = ["determined.launch.deepspeed", "--num_gpus", "2", "--quiet", "--"]
 TORCH = ["determined.launch.torch_distributed", "--nproc_per_node", "2", "--"]
 HOROVOD = ["determined.launch.horovod", "-np", "2", "--"]

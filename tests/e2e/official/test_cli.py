@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.official import configs
 from tests.support.official_cluster import OfficialCluster, until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.official]
+pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.budget(90, "starts the official client many times")]
 
 
 def rows(text: str) -> list[dict[str, str]]:

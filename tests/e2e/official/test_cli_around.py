@@ -7,7 +7,7 @@ from tests.e2e.official.configs import SCRIPT, script
 from tests.e2e.official.test_cli import rows, table
 from tests.support.official_cluster import OfficialCluster, until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.official]
+pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.budget(60, "starts the official client many times")]
 LATER = ["model list", "notebook list"]
 SECRET = "Another-Word-9"
 

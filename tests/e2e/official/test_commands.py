@@ -5,7 +5,7 @@ import yaml
 from tests.e2e.official.test_cli import rows, table, until
 from tests.support.official_cluster import OfficialCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.official]
+pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.budget(60, "starts the official client many times")]
 
 
 def test_commands_are_run_listed_described_followed_and_killed(official: OfficialCluster):

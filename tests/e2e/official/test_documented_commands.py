@@ -7,7 +7,13 @@ from tests.support.document_runner import Step, steps, typed, write
 from tests.support.official_cluster import OFFICIAL, OfficialCluster, until
 from tests.support.packages import make_wheel
 
-pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.long, pytest.mark.xdist_group("documented-commands")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.official,
+    pytest.mark.long,
+    pytest.mark.xdist_group("documented-commands"),
+    pytest.mark.budget(60, "starts the official client many times"),
+]
 
 DOCS = Path(__file__).parents[3] / "docs"
 ENDED = ("STATE_COMPLETED", "STATE_ERROR", "STATE_CANCELED", "STATE_DELETED")

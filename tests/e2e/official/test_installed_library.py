@@ -11,7 +11,7 @@ from tests.e2e.official.test_sdk import reported
 from tests.support import ordinary_user
 from tests.support.official_cluster import OFFICIAL, OfficialCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.official]
+pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.budget(60, "trains with the official library")]
 LAYER = "python3 -m determined.launch.torch_distributed"
 PACE = 0.1
 CLUSTERS = [

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.official import configs
 from tests.support.official_cluster import OFFICIAL, OfficialCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.official]
+pytestmark = [pytest.mark.e2e, pytest.mark.official, pytest.mark.budget(60, "runs the official client's scripts")]
 SDK = configs.CONTEXTS.parent / "sdk"
 
 

@@ -1,8 +1,11 @@
 """The unmodified official client steers searches and continues ended experiments."""
 
+import pytest
 from tests.e2e.official.configs import SCRIPT, script
 from tests.e2e.official.test_cli import rows
 from tests.support.official_cluster import OfficialCluster, until
+
+pytestmark = pytest.mark.budget(60, "runs searches by the official client")
 
 SEARCHER = {"name": "random", "metric": "loss", "max_trials": 3, "max_concurrent_trials": 2}
 

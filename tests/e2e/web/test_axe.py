@@ -12,7 +12,7 @@ from tests.e2e.web.axe import problems
 from tests.e2e.web.visits import NARROW, WIDE, Visit, password_of, visit
 from tests.support.live_cluster import LiveCluster, live_cluster
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(90, "looks at every page")]
 
 PLACES = {
     "list": "/",

@@ -11,7 +11,7 @@ from tests.e2e.web.visits import Visit
 from tests.support.live_trials import Experiment
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(60, "watches a whole training")]
 
 STATES = """() => {
   window.__same = true;

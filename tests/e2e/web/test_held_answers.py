@@ -10,7 +10,7 @@ from tests.e2e.web.visits import Visit
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(60, "holds answers back for seconds")]
 
 DENIAL = re.compile(r"^.*\b(?:no|none|yet|empty|nothing)\b.*$", re.IGNORECASE | re.MULTILINE)
 QUIET = 8

@@ -16,7 +16,7 @@ from tests.e2e.web.watching import Watch
 from tests.support.live_cluster import LiveCluster
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e]
+pytestmark = [pytest.mark.e2e, pytest.mark.budget(90, "looks at every page")]
 
 CONTEXT = Path(__file__).parent / "hostile"
 AGENT = "<svg onload=window.__ran=1>"

@@ -11,6 +11,8 @@ from tests.e2e.web.visits import Visit
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
 
+pytestmark = pytest.mark.budget(60, "looks at every page")
+
 Come = Callable[..., Visit]
 MINUTES = 3
 """Time that passes on the page while the master is down, so that all periodic requests are sent and repeated."""

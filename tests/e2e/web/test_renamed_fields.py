@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.budget(90, "builds the page")
+
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "webui"
 RENAMED = {

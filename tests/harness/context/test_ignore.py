@@ -10,6 +10,8 @@ import pytest
 
 from determined.context.walk import walk
 
+pytestmark = pytest.mark.budget(15, "runs git for random trees")
+
 NAMES = ["a", "b", "foo", "bar", "x.py", "y.log", "foo.txt", "a b", "#c", "!d", "[e]", "Foo", ".hid"]
 PIECES = [
     "a",

@@ -14,6 +14,8 @@ from tests.support.packages import listing, make_environment, make_wheel
 from determined.environments import BuildFailed, Result, build, read_inputs, read_packages, read_result
 from determined.environments.__main__ import main
 
+pytestmark = pytest.mark.budget(25, "installs packages")
+
 INSTALLERS = Path(__file__).parents[3] / ".cache" / "installers" / "bin"
 
 

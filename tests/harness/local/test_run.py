@@ -12,6 +12,8 @@ from determined.errors import ConfigError, ContextError
 from determined.local import run_local
 from determined.local.python import choose
 
+pytestmark = pytest.mark.budget(15, "imports torch in each local run")
+
 CONFIG = """
 entrypoint: {entrypoint}
 searcher: {{name: random, metric: loss, max_trials: 3}}

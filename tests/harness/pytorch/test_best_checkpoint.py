@@ -10,7 +10,7 @@ from torch import nn
 
 from determined import pytorch
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.budget(10, "trains with real checkpoints")]
 
 SHAPES = {
     "tensor": lambda value: torch.tensor([value], dtype=torch.float64),

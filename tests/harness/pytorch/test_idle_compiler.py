@@ -6,7 +6,7 @@ import sys
 import pytest
 from tests.support.compiler import IDLE_COMPILER
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.budget(15, "loads torch's compiler")]
 STEP = """
 import sys, torch
 weight = torch.nn.Parameter(torch.ones(2))

@@ -17,7 +17,7 @@ from torch import nn
 
 from determined import core, pytorch
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.budget(20, "trains eighteen sources with pauses")]
 
 TWO_SLOTS = Path(rank_processes.__file__).with_name("order_of_two_slots.py")
 ON_TWO_SLOTS = [*OURS, "sampler with state_dict"]

@@ -15,7 +15,7 @@ from torch import nn
 from determined import pytorch
 from determined.pytorch._legacy import fit_arguments
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.budget(10, "trains with real checkpoints")]
 
 FOREIGN = Path(__file__).parents[2] / "e2e" / "foreign"
 

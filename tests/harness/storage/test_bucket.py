@@ -20,6 +20,8 @@ from determined.storage.base import HASHES_FILE, METADATA_FILE
 from determined.storage.bucket import BucketStorage
 from determined.storage.bucket_access import Bucket, bucket_of
 
+pytestmark = pytest.mark.budget(15, "waits for a connection that is not answered")
+
 U1 = "00000000-0000-4000-8000-000000000001"
 
 

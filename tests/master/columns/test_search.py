@@ -23,6 +23,8 @@ from determined_master.experiment_index.search import Question, Search
 from determined_master.notifications import Notifications
 from determined_master.users import repository as users
 
+pytestmark = pytest.mark.budget(10, "compares with a second implementation")
+
 HOW_MANY = 60
 WORDED = ["alpha", "Alpha two", "beta_%", "", "100%", "gamma/x"]
 LABELS = ["a", "b", "A b"]

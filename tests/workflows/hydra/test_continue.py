@@ -9,6 +9,8 @@ import pytest
 
 from determined_workflows.hydra import run_folder
 
+pytestmark = pytest.mark.budget(10, "composes and runs real Hydra projects")
+
 SCRIPT = "scripts/train.py"
 
 
