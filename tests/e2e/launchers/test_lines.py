@@ -116,8 +116,8 @@ def test_a_legacy_entrypoint_runs_under_the_chosen_layer(gang, tmp_path, shape, 
 TELLS = """
 import json, os, pathlib, sys, time
 rank = os.environ.get("HOROVOD_RANK") or os.environ["RANK"]
-told = {"arguments": sys.argv[1:], "hook": os.environ.get("FROM_HOOK"), "rank": rank}
-print(json.dumps(told, ensure_ascii=False), flush=True)
+facts = {"arguments": sys.argv[1:], "hook": os.environ.get("FROM_HOOK"), "rank": rank}
+print(json.dumps(facts, ensure_ascii=False), flush=True)
 here = pathlib.Path(os.environ["GATES"], "tells")
 while here.exists():
     time.sleep(0.01)

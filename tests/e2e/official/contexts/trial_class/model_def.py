@@ -35,7 +35,7 @@ class Line(pytorch.PyTorchTrial):
         return {"loss": self._loss(batch)}
 
     def build_callbacks(self):
-        return {"told": ReportPrinter()}
+        return {"reports": ReportPrinter()}
 
     def build_training_data_loader(self):
         x = torch.arange(32.0).reshape(-1, 1) / 32
