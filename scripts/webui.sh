@@ -14,19 +14,7 @@ cd webui
 bin=./node_modules/.bin
 case $what in
     install)
-        # Kept outside the checkout by the hash of what is installed, as a help for the next checkout.
-        key=$(cat package-lock.json - <<EOF | sha256sum | cut -c1-16
-$(node --version) $(uname -m)
-EOF
-        )
-        kept=${DETENT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/detent}/node_modules/$key
-        if [ -d "$kept" ]; then
-            rm -rf node_modules
-            cp -a "$kept" node_modules
-        else
-            npm ci --silent --no-progress 2>"$root/webui/npm.log" || { cat npm.log >&2; exit 1; }
-            mkdir -p "${kept%/*}" && cp -a node_modules "$kept.$$" && mv "$kept.$$" "$kept" || rm -rf "$kept.$$"
-        fi
+        npm ci --silent --no-progress 2>"$root/webui/npm.log" || { cat npm.log >&2; exit 1; }
         ;;
     types)
         "$root/$venv/bin/python" "$root/scripts/openapi.py" openapi.json.new

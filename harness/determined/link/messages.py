@@ -25,8 +25,8 @@ MAX_CONTAINERS = 4096
 MAX_LINES = 10_000
 """Maximum number of lines of a batch of output; an agent sends a tenth of it."""
 MAX_RUNTIME_ID = 128
-MAX_START_NOTE = 1000
 """Maximum length of a container engine's id."""
+MAX_START_NOTE = 1000
 
 
 class _Message(BaseModel):
