@@ -8,7 +8,6 @@ from sqlalchemy import BigInteger, ColumnElement, bindparam, func, or_, select, 
 
 from determined.states import AllocationState, ExitReason, TaskKind
 from determined_master import notifications
-from determined_master.allocations.repository import LIVE
 from determined_master.db.base import table_of
 from determined_master.db.models import AllocationRow, ContainerRow, JobRow, TaskRow, TrialRow
 from determined_master.db.prepared import Prepared
@@ -160,7 +159,7 @@ async def start_notes(session: ReadSession, *, job_id: str | None, task_ids: Col
         select(ContainerRow.start_note)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .where(
-            AllocationRow.state.in_(LIVE),
+            AllocationRow.state.in_(RUNNING),
             _concerned(job_id, task_ids),
             ContainerRow.is_live(),
             ContainerRow.start_note != "",
