@@ -1,9 +1,10 @@
 """Agents that are closed for requests because a better one waits for slots of theirs."""
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from determined_master.scheduling.agent_index import AgentIndex
+from determined_master.scheduling.draft import Draft
+from determined_master.scheduling.request_queue import Line, ShapeQueue
 from determined_master.scheduling.shapes import Shape
 from determined_master.scheduling.view import RequestView
 
@@ -18,24 +19,30 @@ class Bans(NamedTuple):
 NONE = Bans((), ())
 
 
+class StuckQueue(NamedTuple):
+    """A shape that is passed over from the request with the order ``since`` on. ``agents``: those that it can use."""
+
+    agents: frozenset[str]
+    queue: ShapeQueue
+    since: tuple[Any, ...]
+
+
 class Backfill:
     """Belongs to one pass through the queue with slots, or through the one without. It stores what closes agents, and
     unites the sets only when somebody asks for them."""
 
-    __slots__ = ("_equals", "_index", "_preempts", "_rank", "_reserved", "_shut", "_stuck")
+    __slots__ = ("_draft", "_index", "_preempts", "_reserved", "_shut", "_stuck")
 
-    def __init__(self, index: AgentIndex, *, preempts: bool) -> None:
-        self._index = index
+    def __init__(self, draft: Draft, *, preempts: bool) -> None:
+        self._draft = draft
+        self._index = draft.room.index
         self._preempts = preempts
         self._reserved: list[frozenset[str]] = []
         """Agents that better requests can use which have a reservation."""
-        self._stuck: list[frozenset[str]] = []
-        """Agents that better requests can use which have none."""
+        self._stuck: list[StuckQueue] = []
+        """Shapes with better requests which have none."""
         self._shut: frozenset[str] = frozenset()
         """Allocations leave for a better request but do not suffice: nobody takes their slots meanwhile."""
-        self._rank: object = None
-        self._equals = 0
-        """Number of the last ones of ``_stuck`` that have the rank ``_rank``."""
 
     def bans(self, request: RequestView) -> Bans:
         """Returns where a request may not go. Where the pool preempts, it fills up if those that wait could preempt it
@@ -43,12 +50,23 @@ class Backfill:
         if not self._preempts or not request.preemptible:
             if not self._stuck and not self._reserved:
                 return NONE
-            stuck = _union(self._stuck)
+            stuck = _union([stuck.agents for stuck in self._stuck])
             return Bans(stuck | _union(self._reserved) if self._reserved else stuck, stuck)
-        if self._equals and request.rank == self._rank:
-            both = self._shut | _union(self._stuck[-self._equals :])
+        equals = [stuck.agents for stuck in self._stuck if self._holds_equal(stuck, request)]
+        if equals:
+            both = self._shut | _union(equals)
             return Bans(both, both)
         return Bans(self._shut, self._shut) if self._shut else NONE
+
+    def _holds_equal(self, stuck: StuckQueue, request: RequestView) -> bool:
+        """Returns whether a request of the same rank waits there that comes first."""
+        queue, draft = stuck.queue, self._draft
+
+        def waits(other: RequestView, line: Line) -> bool:
+            is_held = line.has_limit and draft.is_held(other, queue.shape.slots)
+            return other.allocation_id not in draft.placed and not is_held
+
+        return queue.has_between(max(stuck.since, request.rank), request.order, waits)
 
     def is_closed(self, banned: Collection[str], shape: Shape) -> bool:
         """Returns whether nothing of the shape can start, without a look at the agents."""
@@ -60,12 +78,10 @@ class Backfill:
         """Closes agents for requests that cannot be preempted: a better one has slots reserved."""
         self._reserved.append(agents)
 
-    def close(self, agents: frozenset[str], rank: object) -> None:
-        """Closes agents for requests that cannot be preempted by the one of this rank, which waits for slots of
-        theirs: neither those that are not preemptible, nor its equals."""
-        self._equals = self._equals + 1 if rank == self._rank else 1
-        self._rank = rank
-        self._stuck.append(agents)
+    def close(self, queue: ShapeQueue, agents: frozenset[str], request: RequestView) -> None:
+        """Closes agents for requests that cannot be preempted by those that wait for slots of theirs, from this one on:
+        neither those that are not preemptible, nor their equals."""
+        self._stuck.append(StuckQueue(agents, queue, request.order))
 
     def shut(self, agents: frozenset[str]) -> None:
         """Closes agents for all."""

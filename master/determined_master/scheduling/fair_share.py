@@ -27,7 +27,7 @@ class _Round:
     def __init__(self, draft: Draft, *, is_slotted: bool) -> None:
         self._draft = draft
         self._is_slotted = is_slotted
-        self._backfill = Backfill(draft.room.index, preempts=True)
+        self._backfill = Backfill(draft, preempts=True)
         self._slots: dict[str, int] = {}
         """Slots of each job that will stay its own."""
         self._weights: dict[str, float] = {}
@@ -118,7 +118,7 @@ class _Round:
         self._next[line] = end
         if draft.is_expecting(request):
             backfill.shut(draft.pool.usable_by(queue))
-        backfill.close(draft.pool.usable_by(queue), request.rank)
+        backfill.close(queue, draft.pool.usable_by(queue), request)
         draft.stuck.append((request, queue))
 
     def _wait(self, request: RequestView, queue: ShapeQueue) -> bool:

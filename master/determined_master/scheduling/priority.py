@@ -35,7 +35,7 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
     when fewer than ``least`` slots are free and nothing can be preempted."""
     state, placed, index = draft.pool, draft.placed, draft.room.index
     preempts = state.scheduler.preempts
-    backfill = Backfill(index, preempts=preempts)
+    backfill = Backfill(draft, preempts=preempts)
     may_wait = preempts and queues[0].shape.slots > 0
     worst = state.victims.worst_rank() if may_wait else None
     is_first_round = draft.rounds == 1
@@ -70,7 +70,7 @@ def _fill_queue(draft: Draft, queues: list[ShapeQueue], least: int) -> None:
         if may_come and _make_room(draft, backfill, request, queue, reach, has_new=has_new, has_worse=has_worse):
             continue
         passed_over.add(queue)
-        backfill.close(state.usable_by(queue), request.rank)
+        backfill.close(queue, state.usable_by(queue), request)
         if draft.is_complete:
             draft.stuck.append((request, queue))
 

@@ -1,5 +1,6 @@
 """The queue of a pool, by shape: a shape that does not fit is passed over as a whole, however many wait in it."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, TypeVar
@@ -42,6 +43,17 @@ class ShapeQueue:
         """Agents that it could use; None if not computed since the agents changed."""
         self.is_impossible = False
         """True if no agent of the pool could ever hold it; valid if ``usable`` is."""
+
+    def has_between(self, low: Key, high: Key, waits: Callable[[RequestView, Line], bool]) -> bool:
+        """Returns whether a request with an order of at least ``low`` and less than ``high`` waits in an open line."""
+        for line in self.heads:
+            keys, values = line.requests.keys, line.requests.values
+            for place in range(bisect_left(keys, low, line.requests.first), len(keys)):
+                if keys[place] >= high:
+                    break
+                if waits(values[place], line):
+                    return True
+        return False
 
 
 class RequestQueue:

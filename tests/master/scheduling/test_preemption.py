@@ -108,6 +108,16 @@ def test_requests_of_the_same_priority_are_not_backfilled():
     assert placed(full) == set()
 
 
+def test_a_request_behind_a_better_one_of_its_shape_is_not_passed_by_its_equals():
+    """Of a shape that does not fit, only the first request is looked at."""
+    waiting = [request("other", 3, age=1), request("t1", 3, job="j", age=2), request("t2", 1, job="j", age=2)]
+    full = pool([agent("a", 3)], waiting, [])
+    blocked = replace(full, agents=(replace(full.agents[0], free=(1, 2)),), running=(low("r", [0], priority=1),))
+    assert placed(blocked) == set()
+    behind = replace(waiting[2], job_id="k", position=3.0)
+    assert placed(replace(blocked, waiting=(*waiting[:2], behind))) == {"t2"}
+
+
 def test_a_request_held_back_by_its_own_limit_blocks_no_other():
     for scheduler in (PREEMPTING, replace(PREEMPTING, preemption=False)):
         held = request("held", 2, 1, job="j", max_slots=2)
