@@ -14,7 +14,7 @@ from determined.states import AllocationState, ExitReason
 from determined_master.allocations import repository
 from determined_master.db.models import AllocationRow
 from determined_master.resource_managers.manager import ResourceManager
-from determined_master.scheduling.view import Constraints, TaskGroup
+from determined_master.scheduling.view import Constraints, PoolView, TaskGroup
 
 
 @dataclass
@@ -162,9 +162,15 @@ async def test_the_queue_lists_waiting_and_running_allocations(managed: Managed)
     running = await managed.submit(slots=2)
     await managed.starts(running)
     waiting = await managed.submit()
-    queue = await managed.manager.queue(managed.pool, slots=0, room=0)
-    assert [each.allocation_id for each in queue.waiting] == [waiting]
-    assert [each.allocation_id for each in queue.running] == [running]
+
+    async def queue() -> PoolView | None:
+        # A reader may see the row before the session that committed it has ended.
+        view = await managed.manager.queue(managed.pool, slots=0, room=0)
+        return view if view.waiting else None
+
+    view = await eventually(queue)
+    assert [each.allocation_id for each in view.waiting] == [waiting]
+    assert [each.allocation_id for each in view.running] == [running]
     await managed.ends(running)
     await managed.starts(waiting)
     assert (await managed.manager.queue(managed.pool, slots=0, room=0)).waiting == ()
