@@ -71,3 +71,27 @@ def test_no_duration_is_cut_off_in_the_list(cluster: LiveCluster, visitor: Calla
     for name in names:  # other tests of this cluster have names of any length
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True))
         assert row.get_by_role("gridcell").evaluate_all(cut) == []
+
+
+def test_the_longest_state_ends_in_an_ellipsis_and_its_title_has_the_whole_word(
+    cluster: LiveCluster, visitor: Callable[..., Visit]
+):
+    runs.quick(cluster, "waits for packages", activate=False)
+
+    def building(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        for row in body["experiments"]:
+            row["state"] = "STATE_BUILDING_ENVIRONMENT"
+        route.fulfill(response=answer, json=body)
+
+    page = visitor(viewport=NARROW).context.new_page()
+    page.route("**/detent/experiments/search", building)
+    page.goto(f"{cluster.url}/?col=state&col=name")
+    state = page.get_by_role("grid", name="Experiments").get_by_test_id("state").first
+    expect(state).to_have_attribute("title", "building environment")
+    word = state.get_by_text("building environment")
+    assert word.evaluate("word => [word.scrollWidth > word.clientWidth, getComputedStyle(word).textOverflow]") == [
+        True,
+        "ellipsis",
+    ]

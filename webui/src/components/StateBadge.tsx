@@ -8,7 +8,7 @@ export function StateBadge({ state, title }: { state: string; title?: string }) 
   const look = stateLook(state);
   return (
     <span className={clsx(styles.state, styles[look.tone])} title={title} data-testid="state">
-      <Icon name={look.icon} /> {look.word}
+      <Icon name={look.icon} /> <span className={styles.word}>{look.word}</span>
     </span>
   );
 }

@@ -6,7 +6,7 @@ import { TimeText } from "@/components/TimeText";
 import { duration } from "@/format/duration";
 import { bytes, figure } from "@/format/number";
 import { runTimes } from "@/format/runTimes";
-import { isUnderWay } from "@/format/states";
+import { isUnderWay, stateLook } from "@/format/states";
 import { escapeControl } from "@/format/escapeControl";
 import { useNow } from "@/hooks/useNow";
 import type { Row } from "@/services/columns";
@@ -91,7 +91,7 @@ export const BUILT_IN: Record<string, ColumnLook> = {
           )}
         </span>
       ) : (
-        <StateBadge state={row.state} />
+        <StateBadge state={row.state} title={stateLook(row.state).word} />
       ),
   },
   progress: {
