@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, PASSWORD, Cluster
-from tests.support.seeded_cluster import FILE, live_in
+from tests.support.seeded_cluster import FILE, seed_cluster
 
 HUGE = 2**64
 EDGES = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z"]
@@ -25,9 +25,9 @@ async def test_an_invalid_parent_is_refused_and_lists_still_answer(cluster: Clus
 
 @pytest.mark.parametrize("time", EDGES)
 async def test_a_time_at_the_edge_of_the_range_is_refused_and_logs_still_answer(cluster: Cluster, time: str):
-    lived_in = await live_in(cluster)
-    task = cluster.as_task(lived_in.allocation)
-    line = {"taskId": lived_in.task, "log": "strange", "timestamp": time}
+    seeded = await seed_cluster(cluster)
+    task = cluster.as_task(seeded.allocation)
+    line = {"taskId": seeded.task, "log": "strange", "timestamp": time}
     assert (await cluster.post("/api/v1/task/logs", {"logs": [line]}, **task)).status_code == 400
     report = {"trialRunId": 1, "stepsCompleted": 3, "reportTime": time, "metrics": {"avgMetrics": {"loss": 1.0}}}
     body = {"group": "training", "metrics": report}
@@ -37,18 +37,18 @@ async def test_a_time_at_the_edge_of_the_range_is_refused_and_logs_still_answer(
 
 
 async def test_a_timestamp_of_an_agent_beyond_the_range_is_stored_as_the_bound(cluster: Cluster):
-    lived_in = await live_in(cluster)
+    seeded = await seed_cluster(cluster)
     line = {"start": 0, "end": 8, "log": "strange", "timestamp": 1e300, "stdtype": "stdout"}
     batch = {
-        "container_id": lived_in.container,
-        "allocation_id": lived_in.allocation,
-        "task_id": lived_in.task,
+        "container_id": seeded.container,
+        "allocation_id": seeded.allocation,
+        "task_id": seeded.task,
         "start": 0,
         "end": 8,
         "lines": [line],
     }
     headers = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
-    answer = await cluster.post(f"/detent/agents/{lived_in.agent}/output", batch, **headers)
+    answer = await cluster.post(f"/detent/agents/{seeded.agent}/output", batch, **headers)
     assert answer.status_code == 200, answer.text
     answer = await cluster.client.get("/api/v1/trials/1/logs")
     assert answer.status_code == 200
@@ -72,7 +72,7 @@ async def test_a_second_user_of_the_same_name_is_a_conflict(cluster: Cluster):
 
 
 async def test_a_lone_surrogate_is_refused_and_stored_nowhere(cluster: Cluster):
-    await live_in(cluster)
+    await seed_cluster(cluster)
     metadata = '{"metadata": {"a\\ud800": ["\\udfff"]}}'
     answer = await cluster.client.post("/api/v1/runs/1/metadata", content=metadata)
     assert answer.status_code == 400
@@ -126,3 +126,27 @@ async def test_a_surrogate_in_a_name_is_refused_at_sign_in(cluster: Cluster, pat
 async def test_an_id_of_thousands_of_digits_is_refused(cluster: Cluster, path: str, method: str):
     answer = await cluster.client.request(method, path.format("9" * 5000))
     assert 400 <= answer.status_code < 500
+
+
+async def test_an_integer_beyond_the_range_of_floats_is_stored_and_later_requests_are_answered(cluster: Cluster):
+    seeded = await seed_cluster(cluster)
+    task = cluster.as_task(seeded.allocation)
+    huge = f"-1{'0' * 400}"
+    metadata = await cluster.client.post("/api/v1/runs/1/metadata", content=f'{{"metadata": {{"n": {huge}}}}}')
+    assert metadata.status_code == 200, metadata.text
+    assert huge in (await cluster.client.get("/api/v1/runs/1/metadata")).text
+    for step, value in ((3, huge), (4, "1"), (5, huge), (6, "2")):
+        report = f'{{"trialRunId": 1, "stepsCompleted": {step}, "metrics": {{"avgMetrics": {{"loss": {value}}}}}}}'
+        body = f'{{"group": "validation", "metrics": {report}}}'
+        answer = await cluster.client.post("/api/v1/trials/1/metrics", content=body, headers=task)
+        assert answer.status_code == 200, answer.text
+    for path in ("/api/v1/trials/1/workloads", "/api/v1/experiments/1", "/detent/trials/1/metric-names"):
+        answer = await cluster.client.get(path)
+        assert answer.status_code == 200, answer.text
+    summary = (await cluster.get("/api/v1/trials/1"))["trial"]["summaryMetrics"]["validation_metrics"]["loss"]
+    assert (summary["count"], summary["min"], summary["max"], summary["last"]) == (3, 0.5, 2, 2)
+    wanted = {"trialIds": [1], "metrics": [{"group": "validation", "name": "loss"}], "x": "batches"}
+    series = await cluster.post("/detent/series", wanted)
+    assert series.status_code == 200, series.text
+    assert series.json()["series"][0]["values"][-4:] == ["-Infinity", 1, "-Infinity", 2]
+    assert (await cluster.post("/detent/experiments/search", {})).status_code == 200

@@ -28,8 +28,10 @@ def size_of(value: object) -> object:
         raise wrong("E201", f"expected a size such as 4GiB, got {kind_of(value)}")
     try:
         size = parse_size(value) if isinstance(value, str) else value
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise wrong("E206", str(error)) from None
+    except OverflowError:
+        size = 2**63
     if not 0 <= size < 2**63:
         raise wrong("E205", "a size must be between 0 and 8 EiB")
     return size

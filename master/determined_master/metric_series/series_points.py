@@ -74,18 +74,11 @@ def points_of(metrics: dict[str, Any]) -> tuple[float, list[tuple[str, float]]]:
     """Returns the epoch of a report, or NaN, and its numeric metrics."""
     found = []
     for name, value in metrics.items():
-        figure = value if type(value) is float else figure_of(value)
+        figure = value if type(value) is float else number(value)
         if figure is not None and len(name) <= MAX_NAME_LENGTH:
             found.append((name, figure))
-    epoch = figure_of(metrics.get("epochs", metrics.get("epoch")))
+    epoch = number(metrics.get("epochs", metrics.get("epoch")))
     return epoch if epoch is not None and math.isfinite(epoch) else math.nan, found
-
-
-def figure_of(value: object) -> float | None:
-    try:
-        return number(value)
-    except OverflowError:  # an integer beyond any float
-        return None
 
 
 def dump(points: Points) -> bytes:
