@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 from tests.support.cluster import Cluster, open_cluster
-from tests.support.seeded_cluster import live_in
+from tests.support.seeded_cluster import seed_cluster
 from tests.support.wire_shape import ENUMS, bodies, faults, operations
 
 from determined.states import (
@@ -82,7 +82,7 @@ def test_task_kinds_and_log_levels_are_known():
 
 
 async def test_every_answer_in_every_state_has_only_known_values(cluster: Cluster):
-    lived_in = await live_in(cluster)
+    seeded = await seed_cluster(cluster)
     await _stop_loops()  # they would change the states
     wrong: set[str] = set()
     for number in range(ROUNDS):
@@ -96,7 +96,7 @@ async def test_every_answer_in_every_state_has_only_known_values(cluster: Cluste
                     values["delete_error"] = "the folder is read-only"
                 await session.execute(update(row).where(row.state.is_not(None)).values(**values))
         for name, path in _served():
-            real = re.sub(r"\{(\w+)\}", lambda match: lived_in.for_path(match[1]), path)
+            real = re.sub(r"\{(\w+)\}", lambda match: seeded.for_path(match[1]), path)
             answer = await cluster.client.get(real, params=QUERY if "metric" in path or "time-series" in path else {})
             if answer.status_code in (404, 409):  # a deleted experiment is no longer served
                 continue

@@ -8,7 +8,7 @@ import pytest
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.clock import FixedClock
 from tests.support.cluster import CONFIG, Cluster, open_cluster
-from tests.support.seeded_cluster import live_in
+from tests.support.seeded_cluster import seed_cluster
 from tests.support.waiting import eventually
 
 from determined_master.events import search_queries
@@ -109,10 +109,10 @@ async def test_an_empty_time_range_or_no_bucket_is_a_bad_request(cluster: Cluste
 
 
 async def test_checkpoints_are_listed_in_pages(cluster: Cluster):
-    lived_in = await live_in(cluster)
-    task = cluster.as_task(lived_in.allocation)
+    seeded = await seed_cluster(cluster)
+    task = cluster.as_task(seeded.allocation)
     for number in range(5):
-        body = {"uuid": checkpoint_uuid(number), "taskId": lived_in.task, "metadata": {"steps_completed": 10 + number}}
+        body = {"uuid": checkpoint_uuid(number), "taskId": seeded.task, "metadata": {"steps_completed": 10 + number}}
         await cluster.post("/api/v1/checkpoints", body | {"resources": {"a/": 0, "a/b": 4}}, **task)
     first = await cluster.get("/detent/checkpoints", limit=4)
     assert [c["uuid"] for c in first["checkpoints"]] == [checkpoint_uuid(n) for n in (4, 3, 2, 1)]
@@ -121,7 +121,7 @@ async def test_checkpoints_are_listed_in_pages(cluster: Cluster):
     rest = await cluster.get("/detent/checkpoints", limit=4, before=first["next"])
     assert rest["next"] is None
     oldest = rest["checkpoints"][-1]
-    assert (oldest["uuid"], oldest["isBest"], oldest["validation"]) == (lived_in.checkpoint, True, 0.5)
+    assert (oldest["uuid"], oldest["isBest"], oldest["validation"]) == (seeded.checkpoint, True, 0.5)
     assert not rest["checkpoints"][0]["isBest"]
     assert oldest["experimentName"] == "tiny"
     await cluster.client.request("DELETE", "/api/v1/checkpoints", json={"checkpointUuids": [checkpoint_uuid(4)]})

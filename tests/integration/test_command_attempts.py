@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.clock import FixedClock
 from tests.support.cluster import Cluster, FakeAgent, open_cluster
-from tests.support.command_calls import attempt, launch, log, reaches, shown
+from tests.support.command_calls import attempt, get_command, launch, log, wait_for_state
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, Hello, SlotFacts
@@ -35,7 +35,7 @@ async def test_a_command_restarts_after_a_system_failure_and_backs_off_after_the
 
         row = await eventually(backs_off)
         assert (row.run_id, row.retry_at) == (2, clock.at + timedelta(seconds=1))
-        assert (await shown(cluster, command))["state"] == "STATE_QUEUED"
+        assert (await get_command(cluster, command))["state"] == "STATE_QUEUED"
         clock.at += timedelta(seconds=1)
         await attempt(agent, command, 3)
         assert [line for line in await log(cluster, command) if "was interrupted" in line][1] == (
@@ -55,7 +55,7 @@ async def test_a_command_outlives_a_restart_of_the_master(tmp_path: Path):
         await cluster.master.agents.welcome(Hello(agent_id="one", slots=[SlotFacts(id=0)], containers=[reported]))
         assert [each.allocation_id for each in await agent.desired()] == [f"{running}.1"]
         await agent.exit(desired)
-        await reaches(cluster, running, "TERMINATED")
+        await wait_for_state(cluster, running, "TERMINATED")
         await attempt(agent, waiting)
 
 
@@ -68,7 +68,7 @@ async def test_a_disabled_agent_ends_a_command_that_has_begun(cluster: Cluster, 
     await cluster.join("two")
     assert (await cluster.post(f"/api/v1/agents/{path}/disable", {})).status_code == 200
     await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
-    ended = await reaches(cluster, command, "TERMINATED")
+    ended = await wait_for_state(cluster, command, "TERMINATED")
     assert "agent one was disabled by admin; a command that has begun does not start again" in ended["exitStatus"]
     lines = await log(cluster, command)
     assert lines[-2].startswith("the command failed: ")
@@ -97,7 +97,7 @@ async def test_a_command_ends_because_its_agent_is_disabled_and_not_because_of_t
         assert row is not None
         await allocations.change(session, row, message="l'agent one a \u00e9t\u00e9 d\u00e9sactiv\u00e9")
     await agent.send_report(containers[0], ContainerState.TERMINATED, ContainerExit(kind="killed"))
-    ended = await reaches(cluster, disabled, "TERMINATED")
+    ended = await wait_for_state(cluster, disabled, "TERMINATED")
     assert "a command that has begun does not start again" in ended["exitStatus"]
 
 
@@ -114,13 +114,13 @@ async def test_a_command_that_has_not_begun_on_a_disabled_agent_runs_elsewhere(c
 async def test_a_broken_task_does_not_stop_the_others(cluster: Cluster):
     agent = await cluster.join()
     broken = await launch(cluster)
-    await reaches(cluster, broken, "STARTING")
+    await wait_for_state(cluster, broken, "STARTING")
     async with cluster.master.database.write() as session:
         await tasks.change(session, await tasks.get(session, broken), spec={"environment": None})
     desired = await attempt(agent, broken)
     await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="system", message="lost"))
     await attempt(agent, await launch(cluster))
-    assert (await shown(cluster, broken))["state"] == "STATE_QUEUED"
+    assert (await get_command(cluster, broken))["state"] == "STATE_QUEUED"
 
 
 async def test_other_kinds_of_tasks_run_again_after_they_failed(cluster: Cluster):
@@ -169,6 +169,6 @@ async def test_a_cluster_that_shuts_down_ends_commands_soon_and_runs_them_at_the
         await Deadlines(cluster.master.database, clock, cluster.master.allocations).tick()
         assert (await agent.desired())[0].state == "stopped"
         await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
-        assert (await shown(cluster, command))["state"] == "STATE_QUEUED"
+        assert (await get_command(cluster, command))["state"] == "STATE_QUEUED"
     async with open_cluster(tmp_path, clock) as cluster:
         await attempt(await cluster.join(), command, 2)

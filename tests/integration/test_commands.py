@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 from tests.support.cluster import Cluster, login
-from tests.support.command_calls import ECHO, FILE, C, attempt, launch, log, reaches, shown
+from tests.support.command_calls import ECHO, FILE, C, attempt, get_command, launch, log, wait_for_state
 from tests.support.seeded_cluster import CHECKPOINT
 from tests.support.waiting import eventually
 
@@ -27,10 +27,10 @@ async def test_a_command_runs_to_its_end(cluster: Cluster):
     assert desired.spec.environment["DET_TASK_TYPE"] == "COMMAND"
     assert not {"DET_TRIAL_ID", "DET_EXPERIMENT_ID", "DET_HPARAMS"} & desired.spec.environment.keys()
     await agent.run(desired)
-    running = await reaches(cluster, command, "RUNNING")
+    running = await wait_for_state(cluster, command, "RUNNING")
     assert running["container"]["parent"] == "one"
     await agent.exit(desired)
-    ended = await reaches(cluster, command, "TERMINATED")
+    ended = await wait_for_state(cluster, command, "TERMINATED")
     assert (ended["exitCode"], ended["exitStatus"]) == (0, "exited successfully")
     assert (ended["description"], ended["username"], ended["slots"]) == ("greeting", "admin", 1)
     task = (await cluster.get(f"/api/v1/tasks/{command}"))["task"]
@@ -48,7 +48,7 @@ async def test_the_end_of_a_command_is_not_settled_as_that_of_a_trial(cluster: C
     desired = await attempt(agent, command)
     await agent.run(desired)
     await agent.exit(desired)
-    await reaches(cluster, command, "TERMINATED")
+    await wait_for_state(cluster, command, "TERMINATED")
     unsettled: dict[bool, list[str]] = {}
     with suppress(Undone):
         async with cluster.master.database.write() as session:
@@ -65,7 +65,7 @@ async def test_a_command_that_fails_by_itself_is_not_run_again(cluster: Cluster)
     desired = await attempt(agent, command)
     await agent.run(desired)
     await agent.exit(desired, code=3)
-    ended = await reaches(cluster, command, "TERMINATED")
+    ended = await wait_for_state(cluster, command, "TERMINATED")
     assert ended["exitCode"] == 3
     assert "3" in ended["exitStatus"]
     assert any(line.startswith("the command failed: ") for line in await log(cluster, command))
@@ -81,12 +81,12 @@ async def test_a_killed_command_is_canceled_and_its_slot_is_free(cluster: Cluste
     await agent.run(desired)
     for command in (waiting, running):
         assert (await cluster.post(f"{C}/{command}/kill", {})).status_code == 200
-    ended = await reaches(cluster, waiting, "TERMINATED")
+    ended = await wait_for_state(cluster, waiting, "TERMINATED")
     assert (ended["exitStatus"], ended["exitCode"]) == ("killed by a user", None)
-    assert (await shown(cluster, running))["state"] == "STATE_TERMINATING"
+    assert (await get_command(cluster, running))["state"] == "STATE_TERMINATING"
     assert [each.state for each in await agent.desired()] == ["stopped"]
     await agent.send_report(desired, ContainerState.TERMINATED, ContainerExit(kind="killed"))
-    await reaches(cluster, running, "TERMINATED")
+    await wait_for_state(cluster, running, "TERMINATED")
     assert (await cluster.post(f"{C}/{running}/kill", {})).json()["command"]["state"] == "STATE_TERMINATED"
     await attempt(agent, await launch(cluster))
 
@@ -122,7 +122,7 @@ async def test_a_command_gets_its_files(cluster: Cluster):
         assert await tasks.live_contexts(session) == {desired.spec.context.hash}
     assert (await cluster.get(f"/api/v1/tasks/{command}/context_directory"))["b64Tgz"]
     await agent.exit(desired)
-    await reaches(cluster, command, "TERMINATED")
+    await wait_for_state(cluster, command, "TERMINATED")
     async with cluster.master.database.read() as session:
         assert await tasks.live_contexts(session) == set()
 
@@ -135,7 +135,7 @@ async def test_a_command_without_an_entrypoint_runs_and_its_log_says_so(cluster:
     assert answer.json()["config"]["entrypoint"] == ["true"]
     command = answer.json()["command"]["id"]
     await agent.exit(await attempt(agent, command))
-    await reaches(cluster, command, "TERMINATED")
+    await wait_for_state(cluster, command, "TERMINATED")
     assert (await log(cluster, command))[0] == "there is no entrypoint, so the command does nothing"
 
 
@@ -221,7 +221,7 @@ async def test_a_priority_changes_the_place_in_the_queue(cluster: Cluster):
     agent = await cluster.join(slots=1)
     await attempt(agent, second)
     assert [each.allocation_id for each in await agent.desired()] == [f"{second}.1"]
-    assert (await shown(cluster, first))["state"] == "STATE_QUEUED"
+    assert (await get_command(cluster, first))["state"] == "STATE_QUEUED"
 
 
 async def test_the_token_of_a_command_acts_for_its_own_allocation_alone(cluster: Cluster):

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.callers import Callers, callers
 from tests.support.cluster import Cluster
-from tests.support.seeded_cluster import live_in
+from tests.support.seeded_cluster import seed_cluster
 from tests.support.waiting import eventually
 
 from determined.states import ExperimentState
@@ -17,9 +17,9 @@ NAMED_BELOW = ("/search-task", "/detent/experiments/{experiment_id}/file")
 """Routes that are skipped: only the task of a search may call the first; the second needs a query and is called below."""
 
 
-def bodies(lived_in: Any) -> dict[str, Any]:
+def bodies(seeded: Any) -> dict[str, Any]:
     """Returns valid bodies by ``METHOD path``; an invalid body is answered with 400 for every path."""
-    report = {"trialId": lived_in.trial, "trialRunId": 1, "stepsCompleted": 9, "metrics": {"avgMetrics": {"loss": 9}}}
+    report = {"trialId": seeded.trial, "trialRunId": 1, "stepsCompleted": 9, "metrics": {"avgMetrics": {"loss": 9}}}
     return {
         "POST /api/v1/experiments/{experiment_id}/file": {"path": "run.py"},
         "PATCH /api/v1/experiments/{experiment_id}": {"notes": "n"},
@@ -31,31 +31,31 @@ def bodies(lived_in: Any) -> dict[str, Any]:
     }
 
 
-def named_in_the_query(them: Callers) -> list[tuple[str, str, dict[str, Any], Any]]:
+def named_in_the_query(everyone: Callers) -> list[tuple[str, str, dict[str, Any], Any]]:
     """Returns requests that name experiments, trials and tasks in their query or body."""
-    lived_in = them.lived_in
-    trial = {"trialIds": lived_in.trial}
+    seeded = everyone.seeded
+    trial = {"trialIds": seeded.trial}
     return [
         ("GET", "/api/v1/trials/metrics/training_metrics", trial, None),
         ("GET", "/api/v1/trials/metrics/validation_metrics", trial, None),
         ("GET", "/api/v1/trials/metrics/trial_metrics", trial, None),
         ("GET", "/api/v1/trials/time-series", {**trial, "metricIds": "training.loss"}, None),
-        ("GET", "/api/v1/experiments/metrics-stream/metric-names", {"ids": lived_in.experiment}, None),
-        ("GET", "/detent/checkpoints", {"experimentId": lived_in.experiment}, None),
-        ("GET", f"/detent/experiments/{lived_in.experiment}/file", {"path": "run.py"}, None),
-        ("POST", "/api/v1/job-queues", {}, {"updates": [{"jobId": lived_in.job, "weight": 2}]}),
-        ("POST", "/api/v1/runs/start", {}, {"runId": lived_in.trial}),
-        ("POST", "/api/v1/experiments/continue", {}, {"id": lived_in.experiment}),
-        ("POST", "/api/v1/task/logs", {}, {"logs": [{"taskId": lived_in.task, "log": "late"}]}),
-        ("DELETE", "/api/v1/checkpoints", {}, {"checkpointUuids": [lived_in.checkpoint]}),
+        ("GET", "/api/v1/experiments/metrics-stream/metric-names", {"ids": seeded.experiment}, None),
+        ("GET", "/detent/checkpoints", {"experimentId": seeded.experiment}, None),
+        ("GET", f"/detent/experiments/{seeded.experiment}/file", {"path": "run.py"}, None),
+        ("POST", "/api/v1/job-queues", {}, {"updates": [{"jobId": seeded.job, "weight": 2}]}),
+        ("POST", "/api/v1/runs/start", {}, {"runId": seeded.trial}),
+        ("POST", "/api/v1/experiments/continue", {}, {"id": seeded.experiment}),
+        ("POST", "/api/v1/task/logs", {}, {"logs": [{"taskId": seeded.task, "log": "late"}]}),
+        ("DELETE", "/api/v1/checkpoints", {}, {"checkpointUuids": [seeded.checkpoint]}),
     ]
 
 
 async def delete_experiment(cluster: Cluster) -> Callers:
-    them = await callers(cluster)
-    cluster.client.headers["Authorization"] = them.headers["admin"]["Authorization"]
-    await them.lived_in.end()
-    path = f"/api/v1/experiments/{them.lived_in.experiment}"
+    everyone = await callers(cluster)
+    cluster.client.headers["Authorization"] = everyone.headers["admin"]["Authorization"]
+    await everyone.seeded.end()
+    path = f"/api/v1/experiments/{everyone.seeded.experiment}"
 
     async def has_ended() -> bool:
         return bool((await cluster.get(path))["experiment"]["state"] == "STATE_COMPLETED")
@@ -68,12 +68,12 @@ async def delete_experiment(cluster: Cluster) -> Callers:
         return (await cluster.client.get(path)).status_code == 404
 
     await eventually(is_gone)
-    return them
+    return everyone
 
 
 async def test_every_route_below_a_deleted_experiment_answers_404(cluster: Cluster):
-    them = await delete_experiment(cluster)
-    sent = bodies(them.lived_in)
+    everyone = await delete_experiment(cluster)
+    sent = bodies(everyone.seeded)
     failures: list[str] = []
     for line in ROUTES.read_text().splitlines():
         _rule, method, template = line.split()
@@ -81,10 +81,10 @@ async def test_every_route_below_a_deleted_experiment_answers_404(cluster: Clust
             continue
         template = template.replace(":row_id", "")
         body = sent.get(f"{method} {template}", None if method == "GET" else {})
-        answer = await cluster.client.request(method, them.path(template), json=body)
+        answer = await cluster.client.request(method, everyone.path(template), json=body)
         if answer.status_code != 404:
             failures.append(f"{method} {template}: {answer.status_code} {answer.text[:120]}")
-    for method, path, query, body in named_in_the_query(them):
+    for method, path, query, body in named_in_the_query(everyone):
         answer = await cluster.client.request(method, path, params=query, json=body)
         if answer.status_code != 404:
             failures.append(f"{method} {path} {query}: {answer.status_code} {answer.text[:120]}")
@@ -92,27 +92,27 @@ async def test_every_route_below_a_deleted_experiment_answers_404(cluster: Clust
 
 
 async def test_ids_and_labels_of_a_deleted_experiment_are_not_offered(cluster: Cluster):
-    them = await delete_experiment(cluster)
-    for kind, name in (("jobs", them.lived_in.job), ("tasks", them.lived_in.task)):
+    everyone = await delete_experiment(cluster)
+    for kind, name in (("jobs", everyone.seeded.job), ("tasks", everyone.seeded.task)):
         assert (await cluster.get(f"/detent/ids/{kind}", prefix=name))["ids"] == [], kind
     assert (await cluster.get("/api/v1/experiment/labels"))["labels"] == []
-    command = them.lived_in.command
+    command = everyone.seeded.command
     assert (await cluster.get("/detent/ids/tasks", prefix=command))["ids"] == [command]
 
 
 async def test_trials_are_shown_until_the_experiment_is_gone(cluster: Cluster):
     """As in Determined, the experiment and its trials remain while files are removed, and if that fails."""
-    lived_in = await live_in(cluster)
-    await lived_in.end()
-    path = f"/api/v1/experiments/{lived_in.experiment}"
+    seeded = await seed_cluster(cluster)
+    await seeded.end()
+    path = f"/api/v1/experiments/{seeded.experiment}"
 
     async def has_ended() -> bool:
         return bool((await cluster.get(path))["experiment"]["state"] == "STATE_COMPLETED")
 
     await eventually(has_ended)
     async with cluster.master.database.write() as session:
-        row = await repository.get(session, lived_in.experiment)
+        row = await repository.get(session, seeded.experiment)
         await repository.move(session, cluster.master.clock, row, ExperimentState.DELETING)
         await repository.move(session, cluster.master.clock, row, ExperimentState.DELETE_FAILED)
-    assert (await cluster.get(f"/api/v1/trials/{lived_in.trial}"))["trial"]["id"] == lived_in.trial
-    assert (await cluster.get(f"/api/v1/trials/{lived_in.trial}/workloads"))["workloads"]
+    assert (await cluster.get(f"/api/v1/trials/{seeded.trial}"))["trial"]["id"] == seeded.trial
+    assert (await cluster.get(f"/api/v1/trials/{seeded.trial}/workloads"))["workloads"]

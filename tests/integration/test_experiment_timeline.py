@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster
-from tests.support.seeded_cluster import live_in
+from tests.support.seeded_cluster import seed_cluster
 from tests.support.waiting import eventually
 
 STATUS = "/detent/experiments/1/status"
@@ -103,9 +103,9 @@ async def _check_timeline(cluster: Cluster) -> None:
 
 
 async def test_a_restart_is_a_mark_on_the_trials_curve(cluster: Cluster):
-    lived_in = await live_in(cluster)
-    await lived_in.played.exit(lived_in.desired, code=1)
-    await lived_in.played.wait_for_desired()
+    seeded = await seed_cluster(cluster)
+    await seeded.played_agent.exit(seeded.desired, code=1)
+    await seeded.played_agent.wait_for_desired()
     marks = (await cluster.get("/detent/trials/1/marks"))["marks"]
     assert [(m["kind"], m["steps"], m["runId"]) for m in marks] == [("checkpoint", 2, 1), ("restart", 2, 2)]
     assert "attempt 1" in marks[1]["text"]

@@ -9,7 +9,7 @@ import pytest
 from tests.integration.test_failing_commits import failing_commits
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import Cluster, FakeAgent
-from tests.support.seeded_cluster import live_in
+from tests.support.seeded_cluster import seed_cluster
 
 
 async def run_trial(cluster: Cluster) -> tuple[FakeAgent, Any, dict[str, str]]:
@@ -275,8 +275,8 @@ async def test_metrics_of_every_group_have_the_keys_that_the_official_sdk_reads(
 
 
 async def test_workloads_have_only_the_key_of_their_kind_and_leave_out_custom_groups(cluster: Cluster) -> None:
-    lived_in = await live_in(cluster)
-    task = cluster.as_task(lived_in.allocation)
+    seeded = await seed_cluster(cluster)
+    task = cluster.as_task(seeded.allocation)
     report = {"trialRunId": 1, "stepsCompleted": 2, "metrics": {"avgMetrics": {"records": 7}}}
     answer = await cluster.post("/api/v1/trials/1/metrics", {"group": "speed", "metrics": report}, **task)
     assert answer.status_code == 200, answer.text

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tests.support.cluster import PASSWORD, Cluster
-from tests.support.seeded_cluster import LivedIn, live_in
+from tests.support.seeded_cluster import SeededObjects, seed_cluster
 from tests.support.waiting import eventually
 from tests.support.wire_shape import bodies, faults
 
@@ -21,35 +21,35 @@ Sample = dict[str, Any]
 
 
 async def test_recorded_calls_of_the_official_command_line_and_sdk_are_answered(cluster: Cluster):
-    lived_in = await live_in(cluster)
+    seeded = await seed_cluster(cluster)
     samples = load("cli.json")
     following = [s for s in samples if ["follow", "true"] in s["query"]]
     wrong = []
     for sample in pick(samples, lambda s: s["operation"] not in ENDING + AFTER_THE_END and s not in following):
-        wrong += await replay(cluster, lived_in, sample)
+        wrong += await replay(cluster, seeded, sample)
     for sample in pick(samples, lambda s: s["operation"] in ENDING):
-        wrong += await replay(cluster, lived_in, sample)
-    await lived_in.end()
+        wrong += await replay(cluster, seeded, sample)
+    await seeded.end()
 
     async def over() -> bool:
-        return await cluster.state(lived_in.experiment) == "STATE_CANCELED"
+        return await cluster.state(seeded.experiment) == "STATE_CANCELED"
 
     await eventually(over)
     for sample in [*following, *pick(samples, lambda s: s["operation"] in AFTER_THE_END)]:
-        wrong += await replay(cluster, lived_in, sample)
+        wrong += await replay(cluster, seeded, sample)
     assert wrong == []
 
 
 async def test_recorded_calls_of_the_official_library_are_answered(cluster: Cluster):
-    lived_in = await live_in(cluster)
+    seeded = await seed_cluster(cluster)
     samples = load("task.json")
-    headers = cluster.as_task(lived_in.allocation)
+    headers = cluster.as_task(seeded.allocation)
     wrong = []
     for sample in pick(samples, lambda s: "reemption" not in s["operation"]):
-        wrong += await replay(cluster, lived_in, sample, headers)
-    await cluster.post(f"/api/v1/experiments/{lived_in.experiment}/pause")
+        wrong += await replay(cluster, seeded, sample, headers)
+    await cluster.post(f"/api/v1/experiments/{seeded.experiment}/pause")
     for sample in pick(samples, lambda s: "reemption" in s["operation"]):
-        wrong += await replay(cluster, lived_in, sample, headers)
+        wrong += await replay(cluster, seeded, sample, headers)
     assert wrong == []
 
 
@@ -64,19 +64,19 @@ def pick(samples: Iterable[Sample], wanted: Callable[[Sample], bool]) -> list[Sa
 
 
 async def replay(
-    cluster: Cluster, lived_in: LivedIn, sample: Sample, headers: dict[str, str] | None = None
+    cluster: Cluster, seeded: SeededObjects, sample: Sample, headers: dict[str, str] | None = None
 ) -> list[str]:
     """Sends a recorded request with the ids of this cluster; returns the faults of the answer."""
     operation = sample["operation"]
     names: dict[str, Any] = {
-        "experiment": lived_in.experiment,
-        "trial": lived_in.trial,
+        "experiment": seeded.experiment,
+        "trial": seeded.trial,
         "run": 1,
-        "task": lived_in.task,
-        "allocation": lived_in.allocation,
-        "container": lived_in.container,
-        "checkpoint": str(uuid.uuid4()) if operation == "ReportCheckpoint" else lived_in.checkpoint,
-        "agent": lived_in.agent,
+        "task": seeded.task,
+        "allocation": seeded.allocation,
+        "container": seeded.container,
+        "checkpoint": str(uuid.uuid4()) if operation == "ReportCheckpoint" else seeded.checkpoint,
+        "agent": seeded.agent,
         "user": 2,
         "username": {"PostUser": "newcomer", "PatchUser": "renamed"}.get(operation, "admin"),
         "password": client_hash(PASSWORD),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.cluster import PASSWORD, Cluster
 from tests.support.makers import add_experiment, add_project, add_trial
-from tests.support.seeded_cluster import CHECKPOINT, live_in
+from tests.support.seeded_cluster import CHECKPOINT, seed_cluster
 
 from determined import __version__
 from determined.errors import NotFound
@@ -116,8 +116,8 @@ async def test_a_value_that_its_enum_does_not_have_answers_400(cluster: Cluster,
     ],
 )
 async def test_a_wrong_parameter_of_a_stream_is_refused_before_it_begins(cluster: Cluster, query: dict[str, Any]):
-    lived_in = await live_in(cluster)
-    for path in ("/api/v1/trials/1/logs", f"/api/v1/tasks/{lived_in.task}/logs"):
+    seeded = await seed_cluster(cluster)
+    for path in ("/api/v1/trials/1/logs", f"/api/v1/tasks/{seeded.task}/logs"):
         answer = await cluster.client.get(path, params=query)
         assert answer.status_code == 400, answer.text
         assert answer.json()["error"]["reason"] == "InvalidArgument"
@@ -134,7 +134,7 @@ async def test_an_error_within_a_stream_has_the_form_that_its_clients_expect():
 
 
 async def test_an_unknown_order_or_level_is_refused(cluster: Cluster):
-    await live_in(cluster)
+    await seed_cluster(cluster)
     assert (await cluster.client.get("/api/v1/users?orderBy=DOWN")).status_code == 400
     assert (await cluster.client.get("/api/v1/trials/1/logs?levels=LOUD")).status_code == 400
     assert "hello" in (await cluster.client.get("/api/v1/trials/1/logs?levels=LOG_LEVEL_INFO")).text
@@ -184,7 +184,7 @@ async def test_workspaces_are_filtered_by_owner_and_pin(cluster: Cluster):
 
 
 async def test_workloads_are_filtered_by_kind_and_by_deleted_checkpoints(cluster: Cluster):
-    await live_in(cluster)
+    await seed_cluster(cluster)
     listed = (await cluster.get("/api/v1/trials/1/workloads", filter="FILTER_OPTION_CHECKPOINT_OR_VALIDATION"))[
         "workloads"
     ]
@@ -205,9 +205,9 @@ async def test_the_version_of_an_agent_is_the_version_in_info(cluster: Cluster):
 
 
 async def test_a_nul_in_a_line_or_a_metric_is_stored_as_its_symbol(cluster: Cluster):
-    lived_in = await live_in(cluster)
-    task = cluster.as_task(lived_in.allocation)
-    line = {"taskId": lived_in.task, "log": "be\0fore"}
+    seeded = await seed_cluster(cluster)
+    task = cluster.as_task(seeded.allocation)
+    line = {"taskId": seeded.task, "log": "be\0fore"}
     assert (await cluster.post("/api/v1/task/logs", {"logs": [line]}, **task)).status_code == 200
     lines = (await cluster.get("/detent/trials/1/logs"))["lines"]
     assert lines[-1]["text"] == "be␀fore"

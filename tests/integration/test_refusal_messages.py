@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.support.cluster import CONFIG, Cluster
-from tests.support.seeded_cluster import live_in
+from tests.support.seeded_cluster import seed_cluster
 
 TEXTS_OF_LIBRARIES = re.compile(
     r"Input should|valid (integer|string|dictionary)|Field required|Extra inputs|Value error|validation error|"
@@ -37,7 +37,7 @@ async def test_an_invalid_request_is_refused_with_a_sentence(
     cluster: Cluster, method: str, path: str, options: dict[str, Any], expected: str
 ) -> None:
     if "/1" in path:
-        await live_in(cluster)
+        await seed_cluster(cluster)
     headers = {"content-type": "application/json"} if "content" in options else {}
     answer = await cluster.client.request(method, path, headers=headers, **options)
     assert answer.status_code == 400, answer.text
@@ -46,7 +46,7 @@ async def test_an_invalid_request_is_refused_with_a_sentence(
 
 
 async def test_later_changes_accept_whole_numbers_with_a_decimal_point(cluster: Cluster) -> None:
-    await live_in(cluster)
+    await seed_cluster(cluster)
     changes = {"resources": {"maxSlots": 4.0, "priority": 5e1}, "checkpointStorage": {"saveTrialBest": 2.0}}
     answer = await cluster.client.patch("/api/v1/experiments/1", json=changes)
     assert answer.status_code == 200, answer.text

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 from tests.support.cluster import Cluster
-from tests.support.seeded_cluster import live_in
+from tests.support.seeded_cluster import seed_cluster
 from tests.support.wire_shape import bodies, faults, operations
 
 from determined_master.api.v1.unsupported_operations import OPERATIONS
@@ -116,12 +116,12 @@ async def test_the_openapi_document_lists_every_route(cluster: Cluster):
 
 
 async def test_every_served_get_returns_every_key(cluster: Cluster):
-    lived_in = await live_in(cluster)
+    seeded = await seed_cluster(cluster)
     wrong: list[str] = []
     for _tier, method, path, name in ALL:
         if method != "GET" or name in UNSUPPORTED:
             continue
-        real = re.sub(r"\{(\w+)\}", lambda match: lived_in.for_path(match[1]), path)
+        real = re.sub(r"\{(\w+)\}", lambda match: seeded.for_path(match[1]), path)
         query = QUERY if "/trials/metrics/" in path or "/metrics-stream/" in path or "/time-series" in path else {}
         answer = await cluster.client.get(real, params=query)
         assert answer.status_code == 200, (real, answer.text)

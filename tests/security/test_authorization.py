@@ -51,33 +51,33 @@ def table() -> list[Declared]:
     return [Declared(Rule[rule], method, path) for rule, method, path in map(str.split, lines)]
 
 
-def bodies(them: Callers) -> dict[str, Any]:
+def bodies(everyone: Callers) -> dict[str, Any]:
     """Returns bodies that would change rows of the victim, by ``METHOD path``."""
-    lived_in = them.lived_in
+    seeded = everyone.seeded
     metrics = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 9, "metrics": {"avgMetrics": {"loss": 9.0}}}
     return {
-        "DELETE /api/v1/checkpoints": {"checkpointUuids": [lived_in.checkpoint]},
-        "PATCH /api/v1/checkpoints": {"checkpoints": [{"uuid": lived_in.checkpoint, "resources": {"resources": {}}}]},
+        "DELETE /api/v1/checkpoints": {"checkpointUuids": [seeded.checkpoint]},
+        "PATCH /api/v1/checkpoints": {"checkpoints": [{"uuid": seeded.checkpoint, "resources": {"resources": {}}}]},
         "POST /api/v1/checkpoints": {
             "uuid": "11111111-8a54-4a86-a47b-3a3d1f0a4f2b",
-            "taskId": lived_in.task,
+            "taskId": seeded.task,
             "metadata": {"steps_completed": 1},
         },
-        "POST /detent/checkpoints/removed": {"removed": [], "failed": {lived_in.checkpoint: "taken"}},
+        "POST /detent/checkpoints/removed": {"removed": [], "failed": {seeded.checkpoint: "taken"}},
         "POST /api/v1/commands/{command_id}/set_priority": {"priority": 60},
-        "POST /api/v1/job-queues": {"updates": [{"jobId": lived_in.job, "weight": 2}]},
-        "POST /detent/job-queues": {"updates": [{"jobId": lived_in.job, "weight": 2}]},
+        "POST /api/v1/job-queues": {"updates": [{"jobId": seeded.job, "weight": 2}]},
+        "POST /detent/job-queues": {"updates": [{"jobId": seeded.job, "weight": 2}]},
         "PATCH /api/v1/experiments/{experiment_id}": {"name": "taken", "notes": "taken"},
-        "POST /api/v1/runs/start": {"runId": lived_in.trial},
+        "POST /api/v1/runs/start": {"runId": seeded.trial},
         "POST /api/v1/runs/{trial_id}/metadata": {"metadata": {"taken": True}},
         "POST /api/v1/trials/{trial_id}/early_exit": {"reason": "EXITED_REASON_INVALID_HP"},
         "POST /api/v1/trials/{trial_id}/progress": {"progress": 0.9},
         "POST /api/v1/trials/{trial_id}/metrics": {"group": "validation", "metrics": metrics},
         "POST /detent/trials/{trial_id}/reports": {"reports": [{"group": "validation", "metrics": metrics}]},
-        "POST /api/v1/task/logs": {"logs": [{"taskId": lived_in.task, "log": "taken"}]},
-        "POST /api/v1/experiments/continue": {"id": lived_in.experiment},
+        "POST /api/v1/task/logs": {"logs": [{"taskId": seeded.task, "log": "taken"}]},
+        "POST /api/v1/experiments/continue": {"id": seeded.experiment},
         "POST /detent/experiments/labels": {
-            "experimentIds": [lived_in.experiment],
+            "experimentIds": [seeded.experiment],
             "expectedCount": 1,
             "add": ["taken"],
         },
@@ -86,7 +86,7 @@ def bodies(them: Callers) -> dict[str, Any]:
         "POST /api/v1/users": {"user": {"username": "taken", "admin": True}},
         "POST /api/v1/users/setting": {"settings": []},
         "POST /detent/agents/{agent_id}/output": {},
-        "BULK": {"experimentIds": [lived_in.experiment], "destinationProjectId": 1},
+        "BULK": {"experimentIds": [seeded.experiment], "destinationProjectId": 1},
     }
 
 
@@ -94,9 +94,9 @@ PAGES = {"Pages": "/experiments/1", "DocsSite": "/docs/"}
 """The path of each route that is a class, by the name of the class."""
 
 
-def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
+def routes(everyone: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
     """Yields rule, method, path and body of every HTTP route, including the page and the operations that answer 501."""
-    sent = bodies(them)
+    sent = bodies(everyone)
     for rule, method, template in table():
         if template == "UnsupportedOperations":
             for _name, verb, path in OPERATIONS:
@@ -107,12 +107,12 @@ def routes(them: Callers) -> Iterator[tuple[Rule, str, str, Any]]:
         elif method != "SOCKET":
             path = template.replace(":row_id", "")
             key = "BULK" if "/projects/{project_id}/experiments/" in path and method != "GET" else f"{method} {path}"
-            yield rule, method, them.path(path), sent.get(key, None if method == "GET" else {})
+            yield rule, method, everyone.path(path), sent.get(key, None if method == "GET" else {})
 
 
-async def status(cluster: Cluster, them: Callers, caller: str, method: str, path: str, body: Any) -> int:
+async def status(cluster: Cluster, everyone: Callers, caller: str, method: str, path: str, body: Any) -> int:
     """Returns the status of the answer. A bulk action that refuses all of its experiments counts as 403."""
-    answer = await cluster.client.request(method, path, json=body, headers=them.headers[caller])
+    answer = await cluster.client.request(method, path, json=body, headers=everyone.headers[caller])
     if answer.status_code == 200 and answer.text.startswith('{"results"'):
         errors = [result.get("error", "") for result in answer.json()["results"]]
         if errors and all(f"only {VICTIM} or an admin may" in error for error in errors):
@@ -151,16 +151,16 @@ async def test_every_route_of_the_app_is_in_the_table(cluster: Cluster):
 
 @pytest.mark.parametrize("caller", FOREIGN)
 async def test_no_route_lets_a_caller_do_what_its_rule_forbids(cluster: Cluster, caller: str):
-    them = await callers(cluster)
+    everyone = await callers(cluster)
     before = await protected_rows(cluster)
     wrong: list[str] = []
     called = 0
-    for rule, method, path, body in routes(them):
+    for rule, method, path, body in routes(everyone):
         expected = EXPECTED[rule][FOREIGN.index(caller)]
         if expected == ALLOWED and path in NEVER_ALLOWED_HERE:
             continue
         called += 1
-        got = await status(cluster, them, caller, method, path, body)
+        got = await status(cluster, everyone, caller, method, path, body)
         is_right = got == expected if expected else got not in ((401, 403) if rule is not Rule.PUBLIC else (403,))
         if not is_right:
             wrong.append(f"{method} {path} ({rule.name}): {got} instead of {expected or 'an answer'}")
@@ -172,60 +172,60 @@ async def test_no_route_lets_a_caller_do_what_its_rule_forbids(cluster: Cluster,
 
 @pytest.mark.parametrize("caller", ["victim", "admin"])
 async def test_the_owner_and_an_admin_are_not_refused(cluster: Cluster, caller: str):
-    them = await callers(cluster)
+    everyone = await callers(cluster)
     wrong = []
-    for rule, method, path, body in routes(them):
+    for rule, method, path, body in routes(everyone):
         if rule in (Rule.OWNER, Rule.TASK, Rule.SELF):
-            got = await status(cluster, them, caller, method, path, body)
+            got = await status(cluster, everyone, caller, method, path, body)
             if got in (401, 403):
                 wrong.append(f"{method} {path} ({rule.name}): {got}")
     assert wrong == []
 
 
 async def test_a_task_may_write_to_its_own_trial_and_checkpoints(cluster: Cluster):
-    them = await callers(cluster)
-    for rule, method, path, body in routes(them):
+    everyone = await callers(cluster)
+    for rule, method, path, body in routes(everyone):
         if rule in (Rule.TASK, Rule.TASK_ONLY, Rule.TASK_OR_USER):
-            assert await status(cluster, them, "the trial", method, path, body) in (200, 404), (method, path)
+            assert await status(cluster, everyone, "the trial", method, path, body) in (200, 404), (method, path)
 
 
 async def test_an_open_cluster_lets_everybody_change_but_not_delete(tmp_path: Path):
     async with open_cluster(tmp_path, authorization="open") as cluster:
-        them = await callers(cluster)
+        everyone = await callers(cluster)
         refused = set()
-        for rule, method, path, body in routes(them):
+        for rule, method, path, body in routes(everyone):
             if rule in (Rule.OWNER, Rule.TASK):
-                if await status(cluster, them, "another user", method, path, body) == 403:
+                if await status(cluster, everyone, "another user", method, path, body) == 403:
                     refused.add((method, path))
             elif rule in (Rule.ADMIN, Rule.SELF) and not path.endswith("/master/logs"):
-                assert await status(cluster, them, "another user", method, path, body) == 403, path
+                assert await status(cluster, everyone, "another user", method, path, body) == 403, path
         assert refused == {
             ("DELETE", "/api/v1/checkpoints"),
-            ("DELETE", f"/api/v1/experiments/{them.lived_in.experiment}"),
+            ("DELETE", f"/api/v1/experiments/{everyone.seeded.experiment}"),
             ("DELETE", "/api/v1/projects/1/experiments/delete"),
         }
 
 
 async def test_a_task_logs_for_its_own_allocation_only(cluster: Cluster):
-    them = await callers(cluster)
-    line = {"taskId": them.lived_in.task, "log": "taken", "allocationId": f"{them.lived_in.task}.9"}
-    answer = await cluster.post("/api/v1/task/logs", {"logs": [line]}, **them.headers["the trial"])
+    everyone = await callers(cluster)
+    line = {"taskId": everyone.seeded.task, "log": "taken", "allocationId": f"{everyone.seeded.task}.9"}
+    answer = await cluster.post("/api/v1/task/logs", {"logs": [line]}, **everyone.headers["the trial"])
     assert answer.status_code == 403
     assert "another allocation" in answer.json()["error"]["error"]
 
 
 async def test_any_signed_in_user_may_fork_an_experiment(cluster: Cluster):
-    them = await callers(cluster)
+    everyone = await callers(cluster)
     body = {"config": "{name: fork, entrypoint: x, searcher: {name: single, metric: m}}", "parentId": 1}
-    answer = await cluster.post("/api/v1/experiments", body, **them.headers["another user"])
+    answer = await cluster.post("/api/v1/experiments", body, **everyone.headers["another user"])
     assert answer.status_code == 200, answer.text
     assert answer.json()["experiment"]["username"] == "determined"
 
 
 @pytest.mark.parametrize("caller", FOREIGN)
 async def test_the_agent_link_accepts_only_the_join_token(cluster: Cluster, caller: str):
-    them = await callers(cluster)
-    headers = [(name.lower().encode(), value.encode()) for name, value in them.headers[caller].items()]
+    everyone = await callers(cluster)
+    headers = [(name.lower().encode(), value.encode()) for name, value in everyone.headers[caller].items()]
     scope = {"type": "websocket", "path": "/agents", "raw_path": b"/agents", "query_string": b"", "headers": headers}
     scope |= {
         "subprotocols": [],
@@ -259,10 +259,10 @@ async def test_the_agent_link_accepts_only_the_join_token(cluster: Cluster, call
 
 
 async def test_the_page_offers_only_what_its_user_may_do(cluster: Cluster):
-    them = await callers(cluster)
-    path = f"/detent/experiments/{them.lived_in.experiment}/status"
-    theirs = (await cluster.client.get(path, headers=them.headers["another user"])).json()
+    everyone = await callers(cluster)
+    path = f"/detent/experiments/{everyone.seeded.experiment}/status"
+    theirs = (await cluster.client.get(path, headers=everyone.headers["another user"])).json()
     assert [verb for verb, can in theirs["can"].items() if can] == ["fork"]
     assert theirs["why"]["kill"] == "only ada (the owner) or an admin may change it"
     assert theirs["why"]["delete"] == "only ada (the owner) or an admin may delete it"
-    assert (await cluster.client.get(path, headers=them.headers["victim"])).json()["can"]["kill"]
+    assert (await cluster.client.get(path, headers=everyone.headers["victim"])).json()["can"]["kill"]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.support.cluster import Cluster
 from tests.support.generated_requests import Generator, Request
-from tests.support.seeded_cluster import LivedIn, live_in
+from tests.support.seeded_cluster import SeededObjects, seed_cluster
 
 pytestmark = pytest.mark.budget(30, "sends thousands of requests")
 
@@ -37,33 +37,33 @@ async def sign_in(cluster: Cluster) -> None:
     cluster.client.headers["Authorization"] = f"Bearer {token}"
 
 
-async def make_generator(cluster: Cluster) -> tuple[Generator, LivedIn]:
+async def make_generator(cluster: Cluster) -> tuple[Generator, SeededObjects]:
     for name in ("second", "third", "fourth", "fifth", "tester"):
         answer = await cluster.post("/api/v1/users", {"user": {"username": name, "admin": True}})
         assert answer.status_code == 200
-    lived_in = await live_in(cluster)
-    ids = (lived_in.experiment, 1, 2)
+    seeded = await seed_cluster(cluster)
+    ids = (seeded.experiment, 1, 2)
     known = {
         **dict.fromkeys(("experiment_id", "experimentId", "trial_id", "trialId", "runId", "user_id", "slot_id"), ids),
         **dict.fromkeys(("trialIds", "ids", "experimentIds", "trialRunId", "project_id", "workspace_id"), (1,)),
-        **dict.fromkeys(("task_id", "taskId"), (lived_in.task,)),
-        **dict.fromkeys(("allocation_id", "allocationId"), (lived_in.allocation,)),
-        **dict.fromkeys(("uuid", "checkpointUuids"), (lived_in.checkpoint,)),
-        **dict.fromkeys(("agent_id", "agentId"), (lived_in.agent,)),
-        "resources_id": (lived_in.container,),
+        **dict.fromkeys(("task_id", "taskId"), (seeded.task,)),
+        **dict.fromkeys(("allocation_id", "allocationId"), (seeded.allocation,)),
+        **dict.fromkeys(("uuid", "checkpointUuids"), (seeded.checkpoint,)),
+        **dict.fromkeys(("agent_id", "agentId"), (seeded.agent,)),
+        "resources_id": (seeded.container,),
         "config": ("{entrypoint: x, name: n, searcher: {name: single, metric: m}}",),
         "group": ("training", "validation", "other"),
         "metricName": ("loss",),
     }
     document = (await cluster.client.get("/detent/openapi.json")).json()
-    return Generator(document, known, SEED), lived_in
+    return Generator(document, known, SEED), seeded
 
 
-async def send(cluster: Cluster, lived_in: LivedIn, number: int, request: Request) -> int:
+async def send(cluster: Cluster, seeded: SeededObjects, number: int, request: Request) -> int:
     """Sends a request and returns its status. Every third comes from the task and every seventh from an agent."""
     headers = {"content-type": "application/json"}
     if number % 3 == 0:
-        headers |= cluster.as_task(lived_in.allocation)
+        headers |= cluster.as_task(seeded.allocation)
     if number % 7 == 0 or ("/agents/" in request.url and request.url.startswith("/detent")):
         headers["Authorization"] = f"Bearer {cluster.master.secrets.join_token}"
     async with asyncio.timeout(SECONDS):
@@ -77,12 +77,12 @@ async def send(cluster: Cluster, lived_in: LivedIn, number: int, request: Reques
 
 
 async def check(cluster: Cluster, count: int, statuses: Counter[int]) -> None:
-    generator, lived_in = await make_generator(cluster)
+    generator, seeded = await make_generator(cluster)
     await sign_in(cluster)
     failures: list[str] = []
     most = generator.requests(count * 19 // 20, lambda path: not path.endswith(ENDLESS + ENDING))
     for number, request in enumerate(chain(most, generator.requests(count // 20, lambda path: path.endswith(ENDING)))):
-        status = await send(cluster, lived_in, number, request)
+        status = await send(cluster, seeded, number, request)
         statuses[status] += 1
         if status == 500:
             failures.append(str(request))

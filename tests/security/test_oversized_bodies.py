@@ -105,7 +105,7 @@ def oversized(document: Mapping[str, Any]) -> Iterator[Oversized]:
 
 
 async def test_an_oversized_body_is_refused_by_every_route_before_any_work(cluster: Cluster):
-    generator, lived_in = await make_generator(cluster)
+    generator, seeded = await make_generator(cluster)
     document = (await cluster.client.get("/detent/openapi.json")).json()
     await sign_in(cluster)
     cluster.master.draining.set()
@@ -120,7 +120,7 @@ async def test_an_oversized_body_is_refused_by_every_route_before_any_work(clust
             elif (
                 "/search-task" in url or "removed" in url or (url.endswith("/checkpoints") and request.method == "POST")
             ):
-                headers |= cluster.as_task(lived_in.allocation)
+                headers |= cluster.as_task(seeded.allocation)
             start, before = time.process_time(), len(holds.seconds)
             async with asyncio.timeout(30):
                 answer = await cluster.client.request(request.method, url, content=request.body, headers=headers)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from sqlalchemy import update
 from tests.support.cluster import PASSWORD, Cluster, login
-from tests.support.seeded_cluster import LivedIn, live_in
+from tests.support.seeded_cluster import SeededObjects, seed_cluster
 
 from determined_master.db.models import CheckpointRow, SessionRow
 
@@ -18,23 +18,23 @@ VICTIM = "ada"
 
 @dataclass
 class Callers:
-    """Headers by caller. ``victim`` owns everything in ``lived_in``."""
+    """Headers by caller. ``victim`` owns everything in ``seeded``."""
 
-    lived_in: LivedIn
+    seeded: SeededObjects
     user_id: int
     headers: Mapping[str, Mapping[str, str]]
 
     def path(self, template: str) -> str:
         return template.format_map(
             {
-                "experiment_id": self.lived_in.experiment,
-                "trial_id": self.lived_in.trial,
-                "task_id": self.lived_in.task,
-                "allocation_id": self.lived_in.allocation,
-                "resources_id": self.lived_in.container,
-                "uuid": self.lived_in.checkpoint,
-                "command_id": self.lived_in.command,
-                "agent_id": self.lived_in.agent,
+                "experiment_id": self.seeded.experiment,
+                "trial_id": self.seeded.trial,
+                "task_id": self.seeded.task,
+                "allocation_id": self.seeded.allocation,
+                "resources_id": self.seeded.container,
+                "uuid": self.seeded.checkpoint,
+                "command_id": self.seeded.command,
+                "agent_id": self.seeded.agent,
                 "slot_id": 0,
                 "user_id": self.user_id,
                 "username": VICTIM,
@@ -56,17 +56,17 @@ async def callers(cluster: Cluster) -> Callers:
     headers["expired token"] = await _expired(cluster)
     headers["another user"] = await _logged_in(cluster.client, "determined")
     headers["victim"] = await _logged_in(cluster.client, VICTIM)
-    lived_in = await live_in(cluster)
+    seeded = await seed_cluster(cluster)
     await cluster.create()
-    containers = await lived_in.played.wait_for_desired(2)
-    other_container = next(desired for desired in containers if desired.allocation_id != lived_in.allocation)
+    containers = await seeded.played_agent.wait_for_desired(2)
+    other_container = next(desired for desired in containers if desired.allocation_id != seeded.allocation)
     async with cluster.master.database.write() as session:  # the row of a removal task of the victim
-        theirs = update(CheckpointRow).where(CheckpointRow.uuid == lived_in.checkpoint)
-        await session.execute(theirs.values(removal_task_id=lived_in.task))
+        theirs = update(CheckpointRow).where(CheckpointRow.uuid == seeded.checkpoint)
+        await session.execute(theirs.values(removal_task_id=seeded.task))
     headers["another trial"] = cluster.as_task(other_container.allocation_id)
-    headers["the trial"] = cluster.as_task(lived_in.allocation)
+    headers["the trial"] = cluster.as_task(seeded.allocation)
     headers["join token"] = {"Authorization": f"Bearer {cluster.master.secrets.join_token}"}
-    return Callers(lived_in, user_id, headers)
+    return Callers(seeded, user_id, headers)
 
 
 async def _logged_in(client: httpx.AsyncClient, username: str) -> dict[str, str]:

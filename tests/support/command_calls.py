@@ -21,14 +21,14 @@ async def launch(cluster: Cluster, config: dict[str, Any] | None = None, **body:
     return str(answer.json()["command"]["id"])
 
 
-async def shown(cluster: Cluster, command: str) -> dict[str, Any]:
+async def get_command(cluster: Cluster, command: str) -> dict[str, Any]:
     return dict((await cluster.get(f"{C}/{command}"))["command"])
 
 
-async def reaches(cluster: Cluster, command: str, state: str) -> dict[str, Any]:
+async def wait_for_state(cluster: Cluster, command: str, state: str) -> dict[str, Any]:
     async def reached() -> dict[str, Any] | None:
-        command_now = await shown(cluster, command)
-        return command_now if command_now["state"] == f"STATE_{state}" else None
+        found = await get_command(cluster, command)
+        return found if found["state"] == f"STATE_{state}" else None
 
     return await eventually(reached)
 

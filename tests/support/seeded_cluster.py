@@ -13,10 +13,10 @@ CHECKPOINT = "7f6d4a0e-8a54-4a86-a47b-3a3d1f0a4f2b"
 
 
 @dataclass
-class LivedIn:
+class SeededObjects:
     """Ids of the running trial and the objects around it, by the parameter names of paths and bodies."""
 
-    played: FakeAgent
+    played_agent: FakeAgent
     desired: DesiredContainer
     experiment: int
     trial: int
@@ -34,7 +34,7 @@ class LivedIn:
 
     async def end(self) -> None:
         """Reports the exit of the container, as its agent would."""
-        await self.played.exit(self.desired)
+        await self.played_agent.exit(self.desired)
 
     def for_path(self, name: str) -> str:
         """Returns the value for ``{name}`` in a path template."""
@@ -57,7 +57,7 @@ class LivedIn:
         return str(values[name])
 
 
-async def live_in(cluster: Cluster) -> LivedIn:
+async def seed_cluster(cluster: Cluster) -> SeededObjects:
     agent = await cluster.join(slots=2)
     experiment = await cluster.create(modelDefinition=[FILE])
     desired = (await agent.wait_for_desired())[0]
@@ -85,7 +85,7 @@ async def live_in(cluster: Cluster) -> LivedIn:
     cluster.master.own_log.append((1, 1.0, "INFO", "a line of the master's own"))
     command = await _ended_command(cluster)
     job = (await cluster.get(f"/api/v1/experiments/{experiment}"))["experiment"]["jobId"]
-    return LivedIn(agent, desired, experiment, 1, task, desired.allocation_id, desired.container_id, command, job)
+    return SeededObjects(agent, desired, experiment, 1, task, desired.allocation_id, desired.container_id, command, job)
 
 
 async def _ended_command(cluster: Cluster) -> str:

@@ -34,7 +34,7 @@ TRIAL_TABS = ("curves", "hyperparameters", "attempts", "profile", "logs")
 
 
 @dataclass(frozen=True)
-class Lived:
+class Samples:
     """Ids of the objects that the pages show."""
 
     search: int
@@ -45,7 +45,7 @@ class Lived:
 
 
 @pytest.fixture(scope="module")
-def lived(cluster: LiveCluster) -> Lived:
+def samples(cluster: LiveCluster) -> Samples:
     ann = {"username": "ann", "displayName": "Ann Lee", "active": True}
     cluster.session.post("/api/v1/users", {"user": ann})
     search = runs.grid(cluster, "search", rates=[0.05, 0.1, 0.2], widths=[32, 64, 128], labels=["one", "two"])
@@ -57,7 +57,7 @@ def lived(cluster: LiveCluster) -> Lived:
     failed.ended("ERROR")
     search.ended()
     rungs.ended("COMPLETED", within=300)
-    return Lived(search.id, rungs.id, failed.id, paused.id, failed.trial_id)
+    return Samples(search.id, rungs.id, failed.id, paused.id, failed.trial_id)
 
 
 @pytest.fixture(scope="module")
@@ -112,14 +112,16 @@ def looks(request: pytest.FixtureRequest) -> Iterator[Looks]:
     assert created.found == [], "\n".join(created.found)
 
 
-def test_axe_finds_nothing_on_every_page_and_tab(cluster: LiveCluster, lived: Lived, page: Page, looks: Looks):
+def test_axe_finds_nothing_on_every_page_and_tab(cluster: LiveCluster, samples: Samples, page: Page, looks: Looks):
     places = dict(PLACES)
-    places |= {f"search {tab}": f"/experiments/{lived.search}/{tab}" for tab in EXPERIMENT_TABS}
-    places |= {f"failed {tab}": f"/experiments/{lived.failed}/{tab}" for tab in ("overview", "hyperparameters", "logs")}
-    places |= {f"trial {tab}": f"/trials/{lived.trial}/{tab}" for tab in TRIAL_TABS}
-    places |= {"rungs": f"/experiments/{lived.rungs}/hyperparameters"}
-    places |= {"paused": f"/experiments/{lived.paused}", "paused trial": f"/trials/{lived.paused}"}
-    places |= {"compare": f"/compare?experiments={lived.search},{lived.failed}"}
+    places |= {f"search {tab}": f"/experiments/{samples.search}/{tab}" for tab in EXPERIMENT_TABS}
+    places |= {
+        f"failed {tab}": f"/experiments/{samples.failed}/{tab}" for tab in ("overview", "hyperparameters", "logs")
+    }
+    places |= {f"trial {tab}": f"/trials/{samples.trial}/{tab}" for tab in TRIAL_TABS}
+    places |= {"rungs": f"/experiments/{samples.rungs}/hyperparameters"}
+    places |= {"paused": f"/experiments/{samples.paused}", "paused trial": f"/trials/{samples.paused}"}
+    places |= {"compare": f"/compare?experiments={samples.search},{samples.failed}"}
     for what, path in places.items():
         page.goto(cluster.url + path)
         settled(page)
@@ -183,15 +185,15 @@ OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
 }
 
 
-def test_axe_finds_nothing_in_dialogs_and_menus(cluster: LiveCluster, lived: Lived, page: Page, looks: Looks):
+def test_axe_finds_nothing_in_dialogs_and_menus(cluster: LiveCluster, samples: Samples, page: Page, looks: Looks):
     for what, (path, begin) in OPENINGS.items():
-        page.goto(cluster.url + path.format(search=lived.search, failed=lived.failed))
+        page.goto(cluster.url + path.format(search=samples.search, failed=samples.failed))
         settled(page)
         begin(page)
         looks.at(page, what)
 
 
-def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Browser, lived: Lived, looks: Looks):
+def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Browser, samples: Samples, looks: Looks):
     stranger = Visit(browser, cluster.url)
     page = stranger.page("/sign-in")
     settled(page)
@@ -201,7 +203,7 @@ def test_axe_finds_nothing_while_signing_in(cluster: LiveCluster, browser: Brows
     expect(page.get_by_role("alert")).to_be_visible()
     looks.at(page, "refused")
     stranger.sign_in("admin", password_of(cluster))
-    page.goto(f"{cluster.url}/experiments/{lived.search}")
+    page.goto(f"{cluster.url}/experiments/{samples.search}")
     settled(page)
     stranger.context.clear_cookies()
     # Uses no mouse: a background request may open the dialog first, which then covers the button.

@@ -85,12 +85,12 @@ describe("a page with its stream", () => {
 
   it("reports the end of the session when the master does, and does not reconnect by itself", async () => {
     const { streams } = await live();
-    const told = vi.fn();
-    const leave = sessionEnded.listen(told);
+    const received = vi.fn();
+    const leave = sessionEnded.listen(received);
     act(() => streams.newest().say("bye", { reason: "signed-out" }));
     await pass(60_000);
     leave();
-    expect(told).toHaveBeenCalledTimes(1);
+    expect(received).toHaveBeenCalledTimes(1);
     expect(streams.opened).toHaveLength(1);
     expect(streams.newest().closed).toBe(true);
   });

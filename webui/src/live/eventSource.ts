@@ -25,7 +25,7 @@ class SharedSource implements Source {
     };
     this.port.onmessage = ({ data }: MessageEvent<StreamMessage>) =>
       this.listeners.get(data.type)?.(new MessageEvent(data.type, { data: data.data, lastEventId: data.lastEventId }));
-    this.say({ kind: "start", url, after, renew });
+    this.send({ kind: "start", url, after, renew });
     // The worker does not notice when a page is closed.
     addEventListener("pagehide", this.close);
   }
@@ -36,11 +36,11 @@ class SharedSource implements Source {
 
   close = (): void => {
     removeEventListener("pagehide", this.close);
-    this.say({ kind: "stop" });
+    this.send({ kind: "stop" });
     this.port.close();
   };
 
-  private say(wish: WorkerRequest): void {
-    this.port.postMessage(wish);
+  private send(request: WorkerRequest): void {
+    this.port.postMessage(request);
   }
 }

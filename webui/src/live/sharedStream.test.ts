@@ -39,15 +39,15 @@ function made() {
     () => now,
   );
   const join = (after: string, renew = false) => {
-    const told: StreamMessage[] = [];
-    const page = (each: StreamMessage) => told.push(each);
+    const received: StreamMessage[] = [];
+    const page = (each: StreamMessage) => received.push(each);
     shared.start(page, "/detent/stream", after, renew);
     return {
-      told,
+      received,
       page,
-      ids: () => told.filter(({ type }) => type === "change").map(({ lastEventId }) => lastEventId),
+      ids: () => received.filter(({ type }) => type === "change").map(({ lastEventId }) => lastEventId),
       hello: () =>
-        JSON.parse(told.findLast(({ type }) => type === "hello")?.data ?? "{}") as { resumed?: boolean; now?: string },
+        JSON.parse(received.findLast(({ type }) => type === "hello")?.data ?? "{}") as { resumed?: boolean; now?: string },
     };
   };
   return { shared, opened, join, newest: () => opened.at(-1)!.source, pass: (ms: number) => (now += ms) };
@@ -97,7 +97,7 @@ describe("one stream for all pages", () => {
     newest().hello("9-3", true);
     newest().change("9-4");
     newest().say("error", "", "");
-    expect(page.told.at(-1)?.type).toBe("error");
+    expect(page.received.at(-1)?.type).toBe("error");
     const again = join("9-4");
     expect(opened.at(-1)?.after).toBe("9-4");
     newest().hello("9-4", true);
@@ -128,7 +128,7 @@ describe("one stream for all pages", () => {
     expect(opened).toHaveLength(2);
     expect(opened[0]?.source.closed).toBe(true);
     newest().hello("9-3", true);
-    expect(page.told.filter(({ type }) => type === "hello")).toHaveLength(2);
+    expect(page.received.filter(({ type }) => type === "hello")).toHaveLength(2);
   });
 
   it("closes when the last page has left", () => {

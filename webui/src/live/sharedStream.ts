@@ -10,7 +10,8 @@ export interface StreamMessage {
   lastEventId: string;
 }
 
-export type Tell = (told: StreamMessage) => void;
+/** Sends a message to one page. */
+export type SendToPage = (message: StreamMessage) => void;
 
 interface Place {
   epoch: string;
@@ -30,9 +31,9 @@ export class SharedStream {
   private place: Place | null = null;
   /** All events after this number are in `recent`. */
   private floor = 0;
-  private recent: { number: number; told: StreamMessage }[] = [];
+  private recent: { number: number; message: StreamMessage }[] = [];
   /** Each page with the event after which it continues, until it receives its hello. */
-  private readonly pages = new Map<Tell, string>();
+  private readonly pages = new Map<SendToPage, string>();
 
   constructor(
     private readonly open: (url: string, after: string) => Source,
@@ -40,14 +41,14 @@ export class SharedStream {
   ) {}
 
   /** Adds a page. `renew`: the connection may be dead without an error. */
-  start(page: Tell, url: string, after: string, renew: boolean): void {
+  start(page: SendToPage, url: string, after: string, renew: boolean): void {
     this.pages.set(page, after);
     if (renew && this.hello) this.disconnect();
     if (!this.source) this.connect(url, after);
     else if (this.hello) this.greet(page, after);
   }
 
-  stop(page: Tell): void {
+  stop(page: SendToPage): void {
     this.pages.delete(page);
     if (this.pages.size === 0) this.disconnect();
   }
@@ -88,20 +89,20 @@ export class SharedStream {
   }
 
   private onChange(event: MessageEvent<string>): void {
-    const told = { type: "change", data: event.data, lastEventId: event.lastEventId };
+    const message = { type: "change", data: event.data, lastEventId: event.lastEventId };
     const place = placeOf(event.lastEventId);
     if (place) {
       this.place = place;
-      this.recent.push({ number: place.number, told });
+      this.recent.push({ number: place.number, message });
       if (this.recent.length > KEPT) this.floor = this.recent.shift()!.number;
     }
     for (const page of this.pages.keys()) {
       this.pages.set(page, event.lastEventId);
-      page(told);
+      page(message);
     }
   }
 
-  private greet(page: Tell, after: string): void {
+  private greet(page: SendToPage, after: string): void {
     const { fields, heard } = this.hello!;
     const from = placeOf(after);
     const resumed = from !== null && from.epoch === this.place?.epoch && from.number >= this.floor;
@@ -109,16 +110,16 @@ export class SharedStream {
       typeof fields.now === "string" ? new Date(Date.parse(fields.now) + this.now() - heard).toISOString() : fields.now;
     const newest = this.place ? `${this.place.epoch}-${this.place.number}` : "";
     page({ type: "hello", data: JSON.stringify({ ...fields, now, resumed }), lastEventId: resumed ? after : newest });
-    if (resumed) for (const { number, told } of this.recent) if (number > from.number) page(told);
+    if (resumed) for (const { number, message } of this.recent) if (number > from.number) page(message);
     this.pages.set(page, newest);
   }
 
   /** Ends the connection. Pages that want to continue call `start` again. */
-  private end(told: StreamMessage): void {
+  private end(message: StreamMessage): void {
     this.disconnect();
     const pages = [...this.pages.keys()];
     this.pages.clear();
-    for (const page of pages) page(told);
+    for (const page of pages) page(message);
   }
 }
 

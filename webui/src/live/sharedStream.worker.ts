@@ -11,9 +11,9 @@ const shared = new SharedStream(
 
 (self as unknown as SharedScope).onconnect = (event) => {
   const port = event.ports[0]!;
-  const tell = (told: StreamMessage) => port.postMessage(told);
+  const sendToPage = (message: StreamMessage) => port.postMessage(message);
   port.onmessage = ({ data }: MessageEvent<WorkerRequest>) => {
-    if (data.kind === "start") shared.start(tell, data.url, data.after, data.renew);
-    else shared.stop(tell);
+    if (data.kind === "start") shared.start(sendToPage, data.url, data.after, data.renew);
+    else shared.stop(sendToPage);
   };
 };
