@@ -47,7 +47,10 @@ function made() {
       page,
       ids: () => received.filter(({ type }) => type === "change").map(({ lastEventId }) => lastEventId),
       hello: () =>
-        JSON.parse(received.findLast(({ type }) => type === "hello")?.data ?? "{}") as { resumed?: boolean; now?: string },
+        JSON.parse(received.findLast(({ type }) => type === "hello")?.data ?? "{}") as {
+          resumed?: boolean;
+          now?: string;
+        },
     };
   };
   return { shared, opened, join, newest: () => opened.at(-1)!.source, pass: (ms: number) => (now += ms) };
