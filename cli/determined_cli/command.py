@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # see main.py
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypedDict, Unpack
 
     Arguments = Callable[[ArgumentParser], None]
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 class Command:
     """One verb of a noun. ``run`` is ``module:function``, which is imported only if the verb is used.
 
-    ``is_intermixed`` lets flags stand between the words of a list, which other verbs do not need.
+    ``is_intermixed`` lets flags stand between the words of a list, which other verbs do not need. ``alias_words`` are
+    the words that an alias stands for beside the verb: ``attach`` may be ``logs --follow``.
     """
 
-    __slots__ = ("aliases", "arguments", "examples", "help", "is_intermixed", "name", "run", "verbs")
+    __slots__ = ("alias_words", "aliases", "arguments", "examples", "help", "is_intermixed", "name", "run", "verbs")
 
     def __init__(
         self,
@@ -44,10 +45,12 @@ class Command:
         verbs: Sequence[Command] = (),
         *,
         is_intermixed: bool = False,
+        alias_words: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.name, self.help, self.run = name, help, run
         self.arguments, self.aliases, self.examples, self.verbs = arguments, aliases, examples, verbs
         self.is_intermixed = is_intermixed
+        self.alias_words = alias_words or {}
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -52,6 +52,15 @@ def followed(reconnector: Reconnector, trial_id: int, **query: object) -> Iterat
     )
 
 
+def print_trial(session: Session, trial_id: int, *, is_following: bool) -> None:
+    """Prints the log of a trial; with ``is_following`` until the trial has ended."""
+    found = followed(Reconnector(session), trial_id, follow=True) if is_following else lines(session, trial_id)
+    for line in found:
+        sys.stdout.write(message(line, short=sys.stdout.isatty()))
+        if is_following:
+            sys.stdout.flush()
+
+
 def of_command(args: Namespace) -> None:
     """Prints the log of a command."""
     session = connection.connect(args.options)

@@ -129,7 +129,8 @@ def _run(prog: str, verbs: Sequence[Command], words: list[str], options: Globals
             return _not_offered(f"{prog.removeprefix('det ')} {words[0]}", missing[words[0]])
         if found is None:
             return _unknown(f"verb of `{prog}`", words[0], [verb.name for verb in verbs])
-        verb, prog, words = found, f"{prog} {found.name}", words[1:]
+        words = [*found.alias_words.get(words[0], ()), *words[1:]]
+        verb, prog = found, f"{prog} {found.name}"
     if verb.verbs:
         return _run(prog, verb.verbs, words, options)
     return _call(prog, verb, words, options)

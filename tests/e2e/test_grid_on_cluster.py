@@ -1,4 +1,4 @@
-"""`det runner run --cluster`: a grid as an experiment is paused, activated, and continued after a failure."""
+"""`det runner run --on det`: a grid as an experiment is paused, activated, and continued after a failure."""
 
 import subprocess
 import sys
@@ -85,7 +85,7 @@ def test_a_grid_on_the_cluster_is_paused_activated_and_continued(cluster: LiveCl
     assert models["Norm_bad-Moment_0.05"] == "trained\n"
 
     (tmp_path / "ready").touch()
-    code, lines = lab.ended("runner", "retry", "--cluster")
+    code, lines = lab.ended("runner", "retry", "--on", "det")
     assert code == 0, lines
     assert "Tasks: 4, trials to run: 2" in lines
     assert {path.read_text() for path in (tmp_path / "output").glob("Norm_bad*/model")} == {"trained\n"}

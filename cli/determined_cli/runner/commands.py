@@ -10,6 +10,9 @@ from determined_workflows.runner.cluster import record as records
 from determined_workflows.runner.errors import RunnerError
 from determined_workflows.runner.program import VERBS, options
 
+_OF_OUTPUT = ("status", "logs", "stop")
+"""Verbs for a grid that has been started: its output says where."""
+
 
 def act(args: Namespace) -> int:
     """Runs a verb of the grid runner, here or on the cluster. Its errors have exit codes of their own."""
@@ -25,16 +28,19 @@ def act(args: Namespace) -> int:
 def _is_of_cluster(args: Namespace) -> bool:
     """Returns True if the grid is to run on the cluster, or runs there and is followed or stopped."""
     if args.verb in ("run", "retry"):
-        if not args.cluster and (args.config or args.detach):
-            raise ConfigError("--config and --detach have an effect only with --cluster")
-        return bool(args.cluster)
-    if args.verb not in ("attach", "status", "stop"):
+        if args.on != "det" and (args.config or args.detach):
+            raise ConfigError("--config and --detach have an effect only with --on det")
+        return bool(args.on == "det")
+    if args.verb not in _OF_OUTPUT:
         return False
     record = records.read(Path(args.output))
     if record is None or record.is_over:
         return False
-    # The lines of a process that follows the experiment already are printed as those of a run on this machine.
-    return args.verb != "attach" or output_folder.runner(Path(args.output)) is None
+    if args.verb == "logs" and args.task is None:
+        # Without -f the lines that were kept are enough. The lines of a process that follows the experiment already are
+        # printed as those of a run on this machine.
+        return bool(args.follow) and output_folder.runner(Path(args.output)) is None
+    return True
 
 
 def _act_on_cluster(args: Namespace) -> int:
@@ -42,14 +48,23 @@ def _act_on_cluster(args: Namespace) -> int:
     from determined_cli import connection
     from determined_workflows.runner.cluster import run as grid_on_cluster
 
+    output = Path(args.output)
+    if args.verb in _OF_OUTPUT:
+        record = grid_on_cluster.of_output(output)
+        args.options.master = args.options.master or record.master
     session = connection.connect(args.options)
-    if args.verb == "attach":
-        return grid_on_cluster.attach(session, Path(args.output))
+    if args.verb == "logs" and args.task is not None:
+        from determined_cli.logs import print_trial
+
+        print_trial(session, grid_on_cluster.trial_of(session, record, args.task), is_following=args.follow)
+        return 0
+    if args.verb == "logs":
+        return grid_on_cluster.attach(session, output)
     if args.verb == "status":
-        grid_on_cluster.status(session, Path(args.output))
+        grid_on_cluster.status(session, output)
         return 0
     if args.verb == "stop":
-        grid_on_cluster.stop(session, Path(args.output), is_killing=args.now)
+        grid_on_cluster.stop(session, output, is_killing=args.now)
         return 0
     args.is_retry = args.verb == "retry"
     return grid_on_cluster.run(session, options(args), args.config, is_detached=args.detach)

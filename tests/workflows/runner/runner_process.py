@@ -37,6 +37,10 @@ class Runner:
 
         return [int(text) for text in wait_until(texts)]
 
+    def wait_for_file(self, name: str) -> None:
+        """Waits until a command has made a file in the folder."""
+        wait_until((self.folder / name).exists, what=name)
+
     def supervisor(self) -> int:
         """Waits for the process that supervises the commands. Returns its pid."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")

@@ -107,7 +107,7 @@ def test_ctrl_c_in_attach_detaches_and_the_run_continues(runner: Runner, folder:
     attached.send_signal(signal.SIGINT)
     _, message = attached.communicate()
     assert attached.returncode == 130
-    assert message == "\ndetached; the run goes on. `det runner attach -o output` shows it again\n"
+    assert message == "\ndetached; the run goes on. `det runner logs -f -o output` shows it again\n"
     (folder / "go").touch()
     assert runner.end()[0] == 0
 
@@ -124,12 +124,25 @@ def test_attach_reports_that_the_run_was_killed(runner: Runner, folder: Path) ->
 
 
 @pytest.mark.parametrize("verb", ["stop", "attach"])
-def test_stop_and_attach_without_a_run_are_errors(verb: str, run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_stop_and_attach_without_an_output_are_errors(
+    verb: str, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert main(["runner", verb]) == 3
     assert capfd.readouterr().err == "det: there is no output output\n"
+
+
+def test_stop_after_the_end_of_a_run_is_an_error(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     run("resource: [0]\ntemplate: {a: 'true'}\n---\nn: 1\n")
-    assert main(["runner", verb]) == 7
+    assert main(["runner", "stop"]) == 7
     assert capfd.readouterr().err == ("det: no run uses output; `det runner status` prints how its tasks ended\n")
+
+
+def test_attach_after_the_end_of_a_run_prints_its_lines_and_returns_its_exit_code(
+    run: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, lines = run("resource: [0]\ntemplate: {a: 'false'}\n---\nn: 1\n")
+    assert main(["runner", "attach"]) == code == 1
+    assert capfd.readouterr().out.splitlines() == lines
 
 
 def test_retry_runs_only_failed_tasks(run: Run, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ class Progress:
 
 @dataclass
 class Console:
-    """Prints one line for each event, keeps it for ``attach``, and shows the progress on a terminal."""
+    """Prints one line for each event, keeps it for ``logs``, and shows the progress on a terminal."""
 
     progress: Progress
     commands: Sequence[str]
@@ -67,7 +67,7 @@ class Console:
         if word == "SUCCEED" and not self.is_verbose:
             return
         gpu = "" if resource is None else f"gpu: {resource}, "
-        where = _on_one_line(shlex.quote(str(output)))
+        where = on_one_line(shlex.quote(str(output)))
         why = f": {reason}" if reason else ""
         self.say(f"{word:<8}{gpu}{command:<{self._width}}:{index:2d}/{self.progress.total:2d}, {where}{why}")
 
@@ -104,7 +104,7 @@ class Console:
         """Prints a count and the folders that it counts."""
         self.say(f"{title} tasks: {len(outputs)}/{self.progress.total}")
         for output in outputs:
-            self.say(f"    {_on_one_line(shlex.quote(output))}")
+            self.say(f"    {on_one_line(shlex.quote(output))}")
 
     def _draw(self, text: str) -> None:
         if text != self._drawn:
@@ -113,7 +113,8 @@ class Console:
             self._drawn = text
 
 
-def _on_one_line(text: str) -> str:
+def on_one_line(text: str) -> str:
+    """Returns a text whose control characters are written as escapes."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 

@@ -1,4 +1,4 @@
-"""``stop`` and ``attach``: end or watch a run from another terminal."""
+"""``stop`` and ``logs --follow``: end or watch a run from another terminal."""
 
 import os
 import signal
@@ -36,24 +36,29 @@ def stop(output: Path, *, is_draining: bool = False, is_killing: bool = False) -
 def attach(output: Path) -> int:
     """Prints the lines of the run that uses ``output``, from its first, until it ends. Returns its exit code.
 
-    Ctrl-C ends this only. Raises NotFoundError and ConflictError if nothing runs.
+    Of a run that has ended it prints the lines and returns the exit code at once. Ctrl-C ends this only. Raises
+    NotFoundError if nothing has run.
     """
-    pid = _runner(output)
+    if not output.is_dir():
+        raise NotFoundError(f"there is no output {output}")
+    pid = output_folder.runner(output)
+    if pid is None and not (output / output_folder.CONSOLE).exists():
+        raise NotFoundError(f"no run has written to {output}")
     try:
         return _follow(output, pid)
     except KeyboardInterrupt:
-        print(f"\ndetached; the run goes on. `det runner attach -o {output}` shows it again", file=sys.stderr)
+        print(f"\ndetached; the run goes on. `det runner logs -f -o {output}` shows it again", file=sys.stderr)
         return INTERRUPTED
 
 
-def _follow(output: Path, pid: int) -> int:
+def _follow(output: Path, pid: int | None) -> int:
     path = output / output_folder.CONSOLE
-    while not path.exists() and output_folder.runner(output) == pid:
+    while pid is not None and not path.exists() and output_folder.runner(output) == pid:
         time.sleep(output_folder.POLL_SECONDS)
     with suppress(FileNotFoundError), path.open(encoding="utf-8", errors="replace") as lines:
         while True:
             # In this order: what it printed just before its end is read too.
-            has_ended = output_folder.runner(output) != pid
+            has_ended = pid is None or output_folder.runner(output) != pid
             sys.stdout.write(lines.read())
             sys.stdout.flush()
             if has_ended:

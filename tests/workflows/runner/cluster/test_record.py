@@ -30,7 +30,7 @@ def test_no_command_runs_locally_while_the_cluster_runs_the_grid(folder: Path, r
     record.write(folder / "output")
     code, lines = run(GRID)
     assert code == 7
-    assert "experiment 7 of http://lab:8080 runs the grid of output; `det runner attach`" in lines[-1]
+    assert "experiment 7 of http://lab:8080 runs the grid of output; `det runner logs -f`" in lines[-1]
     assert not list((folder / "output").glob("*/stat"))
     record.is_over = True
     record.write(folder / "output")

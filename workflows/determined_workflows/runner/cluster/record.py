@@ -52,6 +52,6 @@ def check_is_over(output: Path) -> None:
     found = read(output)
     if found is not None and not found.is_over:
         raise ConflictError(
-            f"experiment {found.experiment} of {found.master} runs the grid of {output}; `det runner attach` follows "
+            f"experiment {found.experiment} of {found.master} runs the grid of {output}; `det runner logs -f` follows "
             "it and fetches its outputs"
         )

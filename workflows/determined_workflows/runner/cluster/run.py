@@ -1,12 +1,14 @@
-"""``run --cluster`` and ``retry --cluster``: submit what is left of a grid, or what failed, and follow it."""
+"""``run --on det`` and ``retry --on det``: submit what is left of a grid, or what failed, and follow it."""
 
 import time
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
-from determined.client import checkpoints, lifecycle
+from determined.client import checkpoints, experiments, lifecycle
 from determined.client.session import Session
 from determined.errors import ConfigError, NotFound
+from determined.experimental.client import Experiment
 from determined_workflows.runner import console, grid, output_folder, params_file
 from determined_workflows.runner.cluster import plan as plans
 from determined_workflows.runner.cluster import record as records
@@ -65,7 +67,7 @@ def run(session: Session, options: Options, changes: Sequence[str] = (), *, is_d
         record.write(options.output)
         lines.say(f"Experiment {number}: {session.master}/experiments/{number}")
         if is_detached:
-            lines.say("`det runner attach` follows it and fetches its outputs.")
+            lines.say("`det runner logs -f` follows it and fetches its outputs.")
             return 0
         code = _follow(session, record, options.output, lines)
     return 0 if code == TASK_FAILED and options.is_exit_zero else code
@@ -79,7 +81,7 @@ def _to_run(tasks: Sequence[Task], options: Options) -> Sequence[Task]:
 
 def attach(session: Session, output: Path) -> int:
     """Follows the experiment of an output and fetches what has ended. Raises NotFoundError if there is none."""
-    record = _of_output(output)
+    record = of_output(output)
     if record.is_over:
         print(f"Experiment {record.experiment} has ended, and its outputs were fetched.")
         return 0
@@ -89,20 +91,34 @@ def attach(session: Session, output: Path) -> int:
 
 def status(session: Session, output: Path) -> None:
     """Prints the states of the trials of an output. Raises NotFoundError if there is none."""
-    show_status(session, _of_output(output))
+    show_status(session, of_output(output))
+
+
+def trial_of(session: Session, record: Record, task: str) -> int:
+    """Returns the trial of a task, which may be named by its folder. Raises NotFoundError if it has not started."""
+    name = Path(task).name
+    for trial in Experiment(session, experiments.get(session, record.experiment)).list_trials():
+        if trial.hparams.get("_name") == name:
+            return int(trial.id)
+    if name in record.tasks:
+        raise NotFoundError(f"the task {name} has not started yet; `det runner status` prints the states of all")
+    near = get_close_matches(name, record.tasks, n=1)
+    hint = f'; did you mean "{near[0]}"?' if near else "; `det runner status` prints the names of all"
+    raise NotFoundError(f'experiment {record.experiment} has no task "{name}"{hint}')
 
 
 def stop(session: Session, output: Path, *, is_killing: bool = False) -> None:
     """Cancels the experiment of an output: running commands are interrupted, and the folders of tasks are stored.
 
-    With ``is_killing`` nothing is stored. ``attach`` fetches what there is. Raises NotFoundError if there is none.
+    With ``is_killing`` nothing is stored. ``logs --follow`` fetches what there is. Raises NotFoundError if there is none.
     """
-    record = _of_output(output)
+    record = of_output(output)
     lifecycle.steer(session, record.experiment, "kill" if is_killing else "cancel")
-    print(f"Experiment {record.experiment} is ending; `det runner attach` fetches its outputs.")
+    print(f"Experiment {record.experiment} is ending; `det runner logs -f` fetches its outputs.")
 
 
-def _of_output(output: Path) -> Record:
+def of_output(output: Path) -> Record:
+    """Returns the record of an output. Raises NotFoundError if no experiment ran its grid."""
     record = records.read(output)
     if record is None:
         raise NotFoundError(f"no experiment runs the grid of {output}")
@@ -118,17 +134,17 @@ def _follow(session: Session, record: Record, output: Path, lines: Console) -> i
         return code
     except KeyboardInterrupt:
         lines.end_progress()
-        lines.say(f"\nDetached; experiment {record.experiment} goes on. `det runner attach` follows it again.")
+        lines.say(f"\nDetached; experiment {record.experiment} goes on. `det runner logs -f` follows it again.")
         return INTERRUPTED
 
 
 def _refuse(options: Options) -> None:
     if not options.has_subfolders:
-        raise ConfigError("--no-subdir has no effect with --cluster: each trial has a folder of its own; leave it out")
+        raise ConfigError("--no-subdir has no effect with --on det: each trial has a folder of its own; leave it out")
     if options.is_debug:
-        raise ConfigError("--debug runs the first task here; leave out --cluster")
+        raise ConfigError("--debug runs the first task here; leave out --on det")
     if not options.output.name:
-        raise ConfigError(f"-o {options.output}: with --cluster the output is a folder below the working folder")
+        raise ConfigError(f"-o {options.output}: with --on det the output is a folder below the working folder")
 
 
 def _available(session: Session, record: Record | None) -> Record | None:

@@ -165,7 +165,7 @@ class RunningCommand:
 def main() -> int:
     info = determined.get_cluster_info()
     if info is None or info.trial is None:
-        print("run_task.py is started by `det runner run --cluster`", file=sys.stderr)
+        print("run_task.py is started by `det runner run --on det`", file=sys.stderr)
         return 2
     plan = json.loads(Path(__file__).with_name(PLAN).read_text(encoding="utf-8"))
     name = info.trial.hparams["_name"]
