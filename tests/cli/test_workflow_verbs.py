@@ -13,7 +13,7 @@ from determined_cli.command import Command, find
 from determined_cli.main import main
 from determined_cli.workflow_verbs import ALIASES, FLAGS, PURPOSES, TARGETS, Targets, complete
 
-WORKFLOWS = ("runner",)
+WORKFLOWS = ("runner", "hydra")
 WORDS_OF_DOCUMENTS = {"runner": {"attach": "logs"}, "hydra": {"continue": "retry"}}
 """Further words of each workflow's own document."""
 REFUSED = {"runner": ("slurm",), "hydra": ()}

@@ -1,8 +1,5 @@
-"""``det hydra run`` and ``det hydra continue``."""
+"""``det hydra run`` and ``det hydra retry``: on the cluster, and the choice of another target."""
 
-import os
-import shlex
-import subprocess
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,28 +8,56 @@ from tempfile import TemporaryDirectory
 from determined.errors import ConfigError
 from determined_cli import connection
 from determined_cli.failures import counted
+from determined_cli.hydra import here
 from determined_cli.hydra.check import compose
 from determined_cli.main import say
-from determined_workflows.hydra import composition, launcher_settings, project, resume, submission
+from determined_workflows.hydra import (
+    composition,
+    launcher_settings,
+    project,
+    resume,
+    run_record,
+    slurm_queue,
+    submission,
+)
 from determined_workflows.hydra.composition import Composition
+from determined_workflows.hydra.override_grammar import key_of
 from determined_workflows.hydra.project import Project
+from determined_workflows.hydra.run_record import Record
 
 
 def run(args: Namespace) -> int:
-    """Submits the composition as one experiment."""
+    """Runs the composition: as one experiment, on this machine, or by Slurm."""
+    _check_flags(args, args.on)
+    if args.on == "slurm":
+        slurm_queue.require_slurm()
+        args.multirun = True
+        if all(key_of(each) != "hydra/launcher" for each in args.overrides):
+            args.overrides = [*args.overrides, resume.SLURM_LAUNCHER]
     found = compose(args)
+    if args.on == "slurm" and not (found.launcher_target or "").endswith(".SlurmLauncher"):
+        raise ConfigError(
+            f"{found.launcher_target} does not submit to Slurm; leave out hydra/launcher, or use --on local"
+        )
+    if args.on != "det":
+        return here.run(found, args.on, is_dry_run=args.dry_run)
     for warning in launcher_settings.warnings(found.launcher):
         say(f"warning: {warning}")
     return _submit(args, found, project.find(found))
 
 
-def continue_run(args: Namespace) -> int:
-    """Continues the jobs of a folder: here, by Slurm, or on the cluster."""
-    where = "slurm" if args.use_slurm else args.on
-    if where != "det" and (args.config or args.follow or args.paused):
-        raise ConfigError("--config, --follow and --paused need --on det")
+def retry(args: Namespace) -> int:
+    """Continues the unfinished jobs of a folder where they ran before, or where ``--on`` says."""
+    folder = Path(args.folder)
+    record = run_record.read(folder)
+    where = args.on or (record.target if record else "local")
+    _check_flags(args, where)
+    if record is not None and record.experiment is not None and args.on in (None, "det"):
+        return _continue_experiment(args, record)
+    if record is not None and record.target == "det" and not (folder / ".hydra").is_dir():
+        raise ConfigError(f"the files of {folder} are on the cluster, in experiment {record.experiment}; use --on det")
     found = resume.plan(
-        Path(args.folder),
+        folder,
         step=args.checkpoint_step,
         new_overrides=args.new_overrides,
         script=Path(args.script) if args.script else None,
@@ -46,25 +71,29 @@ def continue_run(args: Namespace) -> int:
         say(f"{job.source}: {begins}")
     if where == "det":
         return _continue_on_cluster(args, found)
-    python = args.python or composition.active_python()
-    failed = 0
-    for job in found.jobs:
-        command, path = job.command(python), _import_path(job)
-        setting = f"PYTHONPATH={shlex.quote(path)} " if path else ""
-        print(f"cd {shlex.quote(str(job.working_folder))} && {setting}{shlex.join(command)}", flush=True)
-        environ = {**os.environ, "PYTHONPATH": path} if path else None
-        if not args.dry_run:
-            failed += subprocess.run(command, cwd=job.working_folder, env=environ, check=False).returncode != 0
-    if failed:
-        say(f"{failed} of {counted(len(found.jobs), 'job')} failed")
-    return 1 if failed else 0
+    return here.retry(found, where, python=args.python, is_dry_run=args.dry_run)
 
 
-def _import_path(job: resume.Continuation) -> str | None:
-    """Returns the ``PYTHONPATH`` of a command, if it needs another than that of the shell."""
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    needed = [each for each in job.import_folders if each not in map(os.path.abspath, filter(None, given))]
-    return os.pathsep.join([*filter(None, given), *needed]) if needed else None
+def _check_flags(args: Namespace, where: str) -> None:
+    if where != "det" and (args.config or args.follow or args.paused):
+        raise ConfigError("--config, --follow and --paused need --on det")
+
+
+def _continue_experiment(args: Namespace, record: Record) -> int:
+    """Continues the experiment that the run created, whose checkpoints are on the cluster."""
+    if args.new_overrides or args.checkpoint_step != resume.NEWEST or args.paused or args.script:
+        raise ConfigError(
+            f"experiment {record.experiment} continues with its own overrides from its newest checkpoints; use "
+            "--config for its settings, and leave out --new_overrides, --checkpoint_step, --script and --paused"
+        )
+    if args.dry_run:
+        print(f"det experiment continue {record.experiment}")
+        return 0
+    from determined_cli.experiment import continuation
+
+    args.options.master = args.options.master or record.master
+    args.experiment_id, args.config_file = record.experiment, None
+    return continuation.continue_(args)
 
 
 def _continue_on_cluster(args: Namespace, plan: resume.Plan) -> int:
@@ -91,10 +120,25 @@ def _submit(args: Namespace, found: Composition, folder: Project, files: Sequenc
     for note in notes:
         say(note)
     print(f"Created experiment {experiment_id}", flush=True)
-    if found.is_sweep:
-        say(f"{counted(len(found.jobs), 'job')}; `det experiment list-trials {experiment_id}` shows them")
+    _keep_record(found, Record("det", len(found.jobs), session.master, experiment_id))
     if not args.follow:
         return 0
     from determined_cli.experiment.follow import follow
 
     return follow(session, experiment_id)
+
+
+def _keep_record(found: Composition, record: Record) -> None:
+    """Notes the experiment in the folder that the run would have on this machine."""
+    jobs = counted(record.jobs, "job")
+    other_way = f"{jobs}; `det experiment list-trials {record.experiment}` shows them"
+    run = run_record.folder_of(found)
+    if run is None:
+        say(other_way)
+        return
+    try:
+        record.write(run)
+    except OSError as error:  # an absolute folder may exist on the agents only
+        say(f"{other_way} ({run} is not kept here: {error.strerror})")
+    else:
+        say(f"{jobs}; `det hydra status {here.shown(run)}` shows {'it' if record.jobs == 1 else 'them'}")

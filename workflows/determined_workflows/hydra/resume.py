@@ -1,4 +1,4 @@
-"""``det hydra continue``: rebuilds the commands of a folder's unfinished jobs, so that they go on from a checkpoint."""
+"""``det hydra retry``: rebuilds the commands of a folder's unfinished jobs, so that they go on from a checkpoint."""
 
 import os
 import shlex
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from determined.errors import ConfigError, Conflict
-from determined_workflows.hydra import run_folder
+from determined_workflows.hydra import run_folder, slurm_queue
 from determined_workflows.hydra.composer.app import declared
 from determined_workflows.hydra.composition import Composition, CompositionError, Job, as_module, compose
 from determined_workflows.hydra.override_grammar import key_of, quoted
@@ -78,8 +78,8 @@ def plan(
     no keys for a continuation, or if its configuration has become invalid; Conflict if every job is finished.
     """
     run = run_folder.read(folder.resolve())
-    if is_for_slurm and shutil.which("sbatch") is None:
-        raise ConfigError("Slurm is not installed on this machine (no sbatch); use --on local or --on det")
+    if is_for_slurm:
+        slurm_queue.require_slurm()
     target, file = _target(run, script)
     config_name = next((name for _, name in declared(file)), None)
     own = [*run.flags(config_name), *run.hydra_overrides]

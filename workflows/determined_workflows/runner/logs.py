@@ -3,7 +3,7 @@
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from difflib import get_close_matches
 from pathlib import Path
@@ -31,18 +31,30 @@ def of_task(output: Path, name: str, *, is_following: bool = False) -> None:
     ``name`` may be the path of the task's folder. Ctrl-C ends only this. Raises NotFoundError if no such task has run.
     """
     files = _files(output, name)
+    print_files(
+        lambda: _logs(files),
+        lambda: not is_following or output_folder.runner(output) is None or _is_over(files),
+    )
+
+
+def print_files(paths: Callable[[], Iterable[Path]], has_ended: Callable[[], bool]) -> None:
+    """Prints the files that ``paths`` returns, each below a line with its name, and what is added to them until
+    ``has_ended`` returns True."""
     printed: dict[Path, TextIO] = {}
+    last: Path | None = None
     with ExitStack() as opened:
         while True:
-            # In this order: what a command printed just before its end is printed too.
-            has_ended = not is_following or output_folder.runner(output) is None or _is_over(files)
-            for path in _logs(files):
+            is_last_look = has_ended()  # before the files are read: what is written just before the end is printed too
+            for path in paths():
                 if path not in printed:
                     printed[path] = opened.enter_context(path.open(encoding="utf-8", errors="replace"))
+                text = printed[path].read()
+                if text and path != last:
                     sys.stdout.write(f"==> {path} <==\n")
-                sys.stdout.write(printed[path].read())
+                    last = path
+                sys.stdout.write(text)
             sys.stdout.flush()
-            if has_ended:
+            if is_last_look:
                 return
             time.sleep(output_folder.POLL_SECONDS)
 

@@ -110,7 +110,8 @@ def trial_of(session: Session, record: Record, task: str) -> int:
 def stop(session: Session, output: Path, *, is_killing: bool = False) -> None:
     """Cancels the experiment of an output: running commands are interrupted, and the folders of tasks are stored.
 
-    With ``is_killing`` nothing is stored. ``logs --follow`` fetches what there is. Raises NotFoundError if there is none.
+    With ``is_killing`` nothing is stored. ``logs --follow`` fetches what there is. Raises NotFoundError if there is no
+    experiment.
     """
     record = of_output(output)
     lifecycle.steer(session, record.experiment, "kill" if is_killing else "cancel")
