@@ -210,6 +210,27 @@ def test_a_job_that_uses_the_core_api_is_paused_and_resumes(cluster, run, tmp_pa
     assert "begins at 4" in text
 
 
+def test_a_run_is_shown_stopped_retried_and_followed_by_its_folder(cluster, run, tmp_path):
+    (run.folder / "core.py").write_text(CORE)
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    words = ("+steps=6", "+hold_at=4", f"+gate={gate}", "hydra.run.dir=held")
+    output = det(run, "run", "core.py", *words)
+    assert "1 job; `det hydra status held` shows it" in output
+    experiment = created(cluster, output)
+    wait_until((gate / "here").exists, within=60, what="the job is at its fourth step")
+    assert "Jobs: 1 (1 running)" in det(run, "status", "held")
+    assert "begins at 0" in det(run, "logs", "held")
+    det(run, "stop", "held")
+    wait_until(lambda: experiment.state == "CANCELED", within=60)
+    assert "has ended already" in det(run, "stop", "held", code=7)
+    (gate / "open").touch()
+    assert f"Continued experiment {experiment.id}" in det(run, "retry", "held")
+    assert "begins at 4" in det(run, "logs", "-f", "held")
+    experiment.ended()
+    assert "Jobs: 1 (1 completed)" in det(run, "status", "held")
+
+
 def test_a_module_with_a_results_folder_from_a_variable_runs_in_the_task(cluster, run):
     for name, text in PROJECT_IN_MODULE.items():
         (run.folder / name).parent.mkdir(exist_ok=True)

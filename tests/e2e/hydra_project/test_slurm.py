@@ -77,6 +77,48 @@ def test_failed_and_killed_slurm_jobs_are_reported_while_others_run(idle: Slurm,
     assert "Traceback" not in output.read_text()
 
 
+def test_the_jobs_of_a_run_folder_are_shown_stopped_and_retried_on_slurm(idle: Slurm, tmp_path: Path) -> None:
+    """Another user's job, whose script is elsewhere, is left alone."""
+    environment = ENVIRONMENT | idle.environment | {"VIRTUAL_ENV": sys.prefix}
+
+    def det(*words: str) -> tuple[int, str]:
+        argv = [sys.executable, "-m", "determined_cli", "hydra", *words]
+        done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    other = idle.command("sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 600").strip()
+    assert det("init")[0] == 0
+    script = tmp_path / "train.py"
+    script.write_text(
+        script.read_text().replace("loss = 0.0\n", "import time; time.sleep(max(0, cfg.fail_at))\n    loss = 0.0\n")
+    )
+    argv = [sys.executable, "-m", "determined_cli", "hydra", "run", "train.py", "--on", "slurm", "hydra.sweep.dir=s"]
+    output = tmp_path / "output.txt"
+    with output.open("w") as file:
+        argv += ["optimizer=fast", "fail_at=-1,0,500"]
+        submitter = subprocess.Popen(argv, cwd=tmp_path, env=environment, stdout=file, stderr=file)
+    try:
+        wait_until(
+            lambda: "(1 failed, 1 finished, 1 running)" in det("status", "s")[1],
+            within=15,
+            what=lambda: det("status", "s")[1],
+        )
+        code, text = det("stop", "s")
+        assert code == 0, text
+        assert "ended jobs of Slurm: " in text
+        assert submitter.wait(timeout=60) == 128 + signal.SIGTERM, output.read_text()
+    finally:
+        submitter.kill()
+        submitter.wait()
+    wait_until(lambda: "(2 failed, 1 finished)" in det("status", "s")[1], within=15, what=lambda: det("status", "s")[1])
+    assert idle.command("squeue", "--noheader", "--format=%i").split() == [other]
+    assert "step 100 of 100" in det("logs", "s", "--job", "0")[1]
+    code, text = det("retry", "s", "--new_overrides", "fail_at=-1")
+    assert code == 0, text
+    assert "hydra/launcher=slurm_launcher" in text
+    assert "(3 finished)" in det("status", "s")[1]
+
+
 def _kill(slurm: Slurm, sweep: Path, number: int) -> None:
     """Kills the training of a job after it has begun."""
     wait_until((sweep / str(number) / "metrics.jsonl").exists, what=f"job {number} trains")

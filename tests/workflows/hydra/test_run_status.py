@@ -122,7 +122,7 @@ def test_the_output_is_that_of_slurm_or_of_the_local_run_or_what_hydra_logged(tm
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     names = [path.name for path in run_logs.files(tmp_path, None, None)]
-    assert names == ["7_0_0_log.out", "7_1_0_log.out", "7_0_0_log.err"]
+    assert names == [".runner.console", "7_0_0_log.out", "7_1_0_log.out", "7_0_0_log.err"]
     assert [path.name for path in run_logs.files(tmp_path, None, 1)] == ["7_1_0_log.out"]
 
 

@@ -122,7 +122,6 @@ def _multirun(
         place = ["hydra.mode=RUN", f"hydra.run.dir={quoted(str(folder))}", f"hydra.job.num={job.number}"]
         if is_for_slurm:
             place = [
-                "--multirun",
                 SLURM_LAUNCHER,
                 f"hydra.sweep.dir={quoted(str(folder.parent))}",
                 f"hydra.sweep.subdir={quoted(folder.name)}",
@@ -130,7 +129,8 @@ def _multirun(
         arguments = [*own, *_without_resume(job.overrides), *resume, *changes]
         if job is left[0]:
             _check(script, [*arguments, *resume_overrides(str(folder), step)], python, run.working_folder)
-        jobs.append(Continuation(composition, [*arguments, *place], folder, checkpoint, job))
+        flag = ["--multirun"] if is_for_slurm else []  # before the overrides, between which argparse takes no flag
+        jobs.append(Continuation(composition, [*flag, *arguments, *place], folder, checkpoint, job))
     note = None
     if not writes_results:
         note = f"no job of {run.path} has a {run_folder.RESULT}, so that finished jobs cannot be told: all jobs run"

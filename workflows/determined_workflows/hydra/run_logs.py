@@ -20,21 +20,24 @@ def show(path: Path, record: Record | None, job: int | None, *, is_running: Call
     if is_running is None and not list(files(path, record, job)):
         what = f"job {job} of {path}" if job is not None else str(path)
         raise NotFound(f"{what} has no output yet; `det hydra status {path}` prints the states of its jobs")
-    if job is not None and not (path / ".hydra").is_dir() and local_run.console(path).is_file():
+    is_of_all = job is not None and not (path / ".hydra").is_dir() and run_status.slurm_folder(path, record) is None
+    if is_of_all and local_run.console(path).is_file():
         print(f"what job {job} printed is among the output of all: `det hydra logs {path}`", file=sys.stderr)
     print_files(lambda: files(path, record, job), lambda: is_running is None or not is_running())
 
 
 def files(path: Path, record: Record | None, job: int | None) -> Iterator[Path]:
-    """Yields the files with the output: of jobs of Slurm those of Slurm, of a local run what it printed, else those of
-    Hydra."""
+    """Yields the files with the output: of jobs of Slurm what the launcher printed and their own, of a local run what
+    it printed, else what Hydra logged."""
+    console = local_run.console(path)
     slurm = run_status.slurm_folder(path, record)
     if slurm is not None:
+        if job is None and console.is_file():
+            yield console
         pattern = "*" if job is None else f"*_{job}"
         yield from sorted(slurm.glob(f"{pattern}/*_log.out"))
         yield from sorted(slurm.glob(f"{pattern}/*_log.err"))
         return
-    console = local_run.console(path)
     is_one_run = (path / ".hydra").is_dir()
     if console.is_file() and (job is None or is_one_run):
         yield console
