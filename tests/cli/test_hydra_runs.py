@@ -46,6 +46,16 @@ def test_status_shows_the_trial_of_each_job_and_those_that_wait(fake: FakeMaster
     ]
 
 
+def test_status_of_a_later_batch_of_a_sweeper_begins_with_its_first_job(
+    fake: FakeMaster, det: Det, folder: str
+) -> None:
+    Record("det", 2, fake.url, 7, first_job=1).write(Path(folder))
+    found = [trial(12, 1, "RUNNING")]
+    fake.answers[f"GET {EXPERIMENT}/trials"] = {"trials": found, "pagination": {"total": 1}}
+    assert det("hydra", "status", folder).out.splitlines()[:2] == ["running     1  (lr=1, trial 12)", "waiting     2"]
+    assert "its jobs are 1 to 2" in det("hydra", "logs", folder, "--job", "0").err
+
+
 def test_logs_prints_the_trials_that_have_begun_in_the_order_of_their_jobs(det: Det, folder: str) -> None:
     outcome = det("hydra", "logs", folder)
     assert outcome.code == 0

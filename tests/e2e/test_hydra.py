@@ -190,6 +190,8 @@ def test_the_det_launcher_returns_results_and_the_reason_of_a_failure(cluster, r
     assert "Traceback" not in output
     states = {number: trial["state"].removeprefix("STATE_") for number, trial in by_job(experiment).items()}
     assert states == {0: "COMPLETED", 1: "ERROR", 2: "COMPLETED", 3: "ERROR"}
+    (sweep,) = run.folder.glob("multirun/*/*")
+    assert "Jobs: 4 (2 completed, 2 error)" in det(run, "status", str(sweep))
 
 
 def test_a_job_that_uses_the_core_api_is_paused_and_resumes(cluster, run, tmp_path):

@@ -16,11 +16,11 @@ from determined_workflows.hydra.resume import Continuation, Plan
 from determined_workflows.hydra.run_record import Record
 
 
-def run(found: Composition, target: str, *, is_dry_run: bool) -> int:
+def run(found: Composition, target: str, *, python: str | None, is_dry_run: bool) -> int:
     """Runs a composition, and returns 0, 1 if it failed, or the code of the signal that ended it."""
     folder = _folder(found)
     job = Continuation(found, _in_folder(found, found.arguments), folder, None)
-    return _run([job], folder, target, len(found.jobs), str(found.python / "bin" / "python"), is_dry_run=is_dry_run)
+    return _run([job], folder, target, len(found.jobs), python, is_dry_run=is_dry_run)
 
 
 def retry(plan: Plan, target: str, *, python: str | None, is_dry_run: bool) -> int:
@@ -35,11 +35,13 @@ def retry(plan: Plan, target: str, *, python: str | None, is_dry_run: bool) -> i
         jobs = [Continuation(job.composition, _in_folder(job.composition, job.arguments), folder, job.checkpoint)]
     else:
         count = len(plan.composition.jobs)
-    return _run(jobs, folder, target, count, python or compositions.active_python(), is_dry_run=is_dry_run)
+    return _run(jobs, folder, target, count, python, is_dry_run=is_dry_run)
 
 
-def _run(jobs: Sequence[Continuation], folder: Path, target: str, count: int, python: str, *, is_dry_run: bool) -> int:
-    lines = [_line(job, python) for job in jobs]
+def _run(
+    jobs: Sequence[Continuation], folder: Path, target: str, count: int, python: str | None, *, is_dry_run: bool
+) -> int:
+    lines = [_line(job, python or compositions.active_python()) for job in jobs]
     if is_dry_run:
         print("\n".join(lines))
         return 0

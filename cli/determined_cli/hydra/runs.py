@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from determined.client.session import Session
-from determined.errors import Conflict, DeterminedError
+from determined.errors import Conflict, DeterminedError, NotFound
 from determined_cli.hydra.here import shown
 from determined_cli.main import INTERRUPTED, say
 from determined_workflows.hydra import example, local_run, run_logs, run_record, run_status, slurm_queue
@@ -41,6 +41,8 @@ def status(args: Namespace) -> None:
             say(f"warning: {error.message}; these are the states of the files")
             queue = []
         jobs = run_status.read(folder, record, queue)
+        if not jobs:
+            raise NotFound(f"no job of {folder} has begun here: none of its folders has .hydra")
         for job in jobs:
             print(job.line())
     print(run_status.summary(jobs))
@@ -112,7 +114,7 @@ def _print_trials(session: Session, record: Record, args: Namespace) -> None:
     from determined_cli.logs import print_trial
     from determined_workflows.hydra import run_on_cluster
 
-    asked = [args.job] if args.job is not None else list(range(record.jobs))
+    asked = [args.job] if args.job is not None else list(record.numbers)
     begun = run_on_cluster.trials(session, record)
     if not args.follow and not any(number in begun for number in asked):
         run_on_cluster.trial_of(session, record, asked[0])  # raises the error that says why

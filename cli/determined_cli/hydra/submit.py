@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from determined.errors import ConfigError
+from determined.errors import ConfigError, Conflict, DeterminedError
 from determined_cli import connection
 from determined_cli.failures import counted
 from determined_cli.hydra import here
@@ -14,9 +14,11 @@ from determined_cli.main import say
 from determined_workflows.hydra import (
     composition,
     launcher_settings,
+    local_run,
     project,
     resume,
     run_record,
+    run_status,
     slurm_queue,
     submission,
 )
@@ -40,7 +42,7 @@ def run(args: Namespace) -> int:
             f"{found.launcher_target} does not submit to Slurm; leave out hydra/launcher, or use --on local"
         )
     if args.on != "det":
-        return here.run(found, args.on, is_dry_run=args.dry_run)
+        return here.run(found, args.on, python=args.python, is_dry_run=args.dry_run)
     for warning in launcher_settings.warnings(found.launcher):
         say(f"warning: {warning}")
     return _submit(args, found, project.find(found))
@@ -56,6 +58,7 @@ def retry(args: Namespace) -> int:
         return _continue_experiment(args, record)
     if record is not None and record.target == "det" and not (folder / ".hydra").is_dir():
         raise ConfigError(f"the files of {folder} are on the cluster, in experiment {record.experiment}; use --on det")
+    _refuse_if_running(folder, record)
     found = resume.plan(
         folder,
         step=args.checkpoint_step,
@@ -77,6 +80,25 @@ def retry(args: Namespace) -> int:
 def _check_flags(args: Namespace, where: str) -> None:
     if where != "det" and (args.config or args.follow or args.paused):
         raise ConfigError("--config, --follow and --paused need --on det")
+
+
+def _refuse_if_running(folder: Path, record: Record | None) -> None:
+    """Raises Conflict if jobs of the folder run or wait."""
+    pid = local_run.process(folder)
+    if pid is not None:
+        raise Conflict(
+            f"process {pid} still runs in {folder}; wait, or end it by `det hydra stop {here.shown(folder)}`"
+        )
+    try:
+        queue = run_status.queue_of(folder, record)
+    except DeterminedError as error:
+        say(f"warning: {error.message}; jobs of Slurm may still run")
+        return
+    if queue:
+        listed = ", ".join(job.id for job in queue)
+        raise Conflict(
+            f"jobs of Slurm still run or wait: {listed}; wait, or end them by `det hydra stop {here.shown(folder)}`"
+        )
 
 
 def _continue_experiment(args: Namespace, record: Record) -> int:

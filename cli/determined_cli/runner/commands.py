@@ -48,23 +48,22 @@ def _act_on_cluster(args: Namespace) -> int:
     from determined_cli import connection
     from determined_workflows.runner.cluster import run as grid_on_cluster
 
+    if args.verb in ("run", "retry"):
+        args.is_retry = args.verb == "retry"
+        session = connection.connect(args.options)
+        return grid_on_cluster.run(session, options(args), args.config, is_detached=args.detach)
     output = Path(args.output)
-    if args.verb in _OF_OUTPUT:
-        record = grid_on_cluster.of_output(output)
-        args.options.master = args.options.master or record.master
+    record = grid_on_cluster.of_output(output)
+    args.options.master = args.options.master or record.master
     session = connection.connect(args.options)
-    if args.verb == "logs" and args.task is not None:
+    if args.verb == "logs" and args.task is None:
+        return grid_on_cluster.attach(session, output)
+    if args.verb == "logs":
         from determined_cli.logs import print_trial
 
         print_trial(session, grid_on_cluster.trial_of(session, record, args.task), is_following=args.follow)
-        return 0
-    if args.verb == "logs":
-        return grid_on_cluster.attach(session, output)
-    if args.verb == "status":
+    elif args.verb == "status":
         grid_on_cluster.status(session, output)
-        return 0
-    if args.verb == "stop":
+    else:
         grid_on_cluster.stop(session, output, is_killing=args.now)
-        return 0
-    args.is_retry = args.verb == "retry"
-    return grid_on_cluster.run(session, options(args), args.config, is_detached=args.detach)
+    return 0

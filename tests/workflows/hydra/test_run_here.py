@@ -148,6 +148,13 @@ def test_a_second_run_in_the_folder_of_a_running_one_is_refused(folder: Path, st
     assert "run; wait, or end it by `det hydra stop" in err
 
 
+def test_retry_of_a_running_run_is_refused(folder: Path, start: Start, det_here: Det) -> None:
+    start("+stubborn=false")
+    code, _, err = det_here("retry", "run")
+    assert code == 7
+    assert err.endswith(" still runs in run; wait, or end it by `det hydra stop run`\n")
+
+
 def test_stop_of_a_run_that_has_ended_is_refused(folder: Path, det_here: Det) -> None:
     (folder / "go").touch()
     words = ("run", "hold.py", "--on", "local", "+gate=go", "+stubborn=false", "hydra.run.dir=run")

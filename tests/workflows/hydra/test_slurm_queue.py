@@ -76,6 +76,13 @@ def test_stop_cancels_the_jobs_of_the_folder_only(
     assert calls(programs)[1:] == expected
 
 
+def test_retry_is_refused_while_jobs_of_the_folder_run_or_wait(programs: Path, sweep: Path, det_here: Det) -> None:
+    queue_with(programs, sweep)
+    code, out, err = det_here("retry", str(sweep), "--on", "local")
+    assert (code, out) == (7, "")
+    assert err.startswith("det: jobs of Slurm still run or wait: 7_0, 7_2; wait, or end them by `det hydra stop ")
+
+
 def test_a_slurm_that_fails_is_a_warning_of_status_and_an_error_of_stop(
     programs: Path, sweep: Path, det_here: Det
 ) -> None:

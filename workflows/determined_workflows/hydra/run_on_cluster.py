@@ -22,7 +22,7 @@ def status(session: Session, record: Record) -> tuple[str, list[JobStatus]]:
     state = _shown(experiments.get(session, record.experiment)["state"])
     found = trials(session, record)
     jobs = []
-    for number in range(max([record.jobs, *(each + 1 for each in found)])):
+    for number in sorted({*record.numbers, *found}):
         trial = found.get(number)
         if trial is None:
             jobs.append(JobStatus(str(number), WAITING))
@@ -44,9 +44,11 @@ def trial_of(session: Session, record: Record, job: int) -> int:
     found = trials(session, record)
     if job in found:
         return int(found[job]["id"])
-    if 0 <= job < record.jobs:
+    if job in record.numbers:
         raise NotFound(f"job {job} of experiment {record.experiment} has not begun yet")
-    raise NotFound(f"experiment {record.experiment} has no job {job}; its jobs are 0 to {record.jobs - 1}")
+    raise NotFound(
+        f"experiment {record.experiment} has no job {job}; its jobs are {record.first_job} to {record.numbers[-1]}"
+    )
 
 
 def wait_for_trial(session: Session, record: Record, job: int) -> int | None:
@@ -57,7 +59,7 @@ def wait_for_trial(session: Session, record: Record, job: int) -> int | None:
         found = trials(session, record)
         if job in found:
             return int(found[job]["id"])
-        if not 0 <= job < record.jobs:
+        if job not in record.numbers:
             trial_of(session, record, job)
         if is_over:
             return None

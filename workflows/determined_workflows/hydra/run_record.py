@@ -17,13 +17,23 @@ FOLDER, FILE, STATE = ".det_hydra", "record.json", "state"
 
 @dataclass(frozen=True)
 class Record:
-    """Where the jobs of a run folder run. ``slurm_folder`` holds the scripts of its jobs of Slurm."""
+    """Where the jobs of a run folder run.
+
+    ``slurm_folder`` holds the scripts of its jobs of Slurm. ``first_job`` is the number of the experiment's first job:
+    a sweeper may launch several experiments, of which this is the newest.
+    """
 
     target: str
     jobs: int
     master: str | None = None
     experiment: int | None = None
     slurm_folder: str | None = None
+    first_job: int = 0
+
+    @property
+    def numbers(self) -> range:
+        """Returns the numbers of the jobs."""
+        return range(self.first_job, self.first_job + self.jobs)
 
     def write(self, run: Path) -> None:
         """Stores the record in the folder of a run. Raises OSError."""

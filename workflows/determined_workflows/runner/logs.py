@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TextIO
 
@@ -60,6 +59,8 @@ def print_files(paths: Callable[[], Iterable[Path]], has_ended: Callable[[], boo
 
 
 def _files(output: Path, name: str) -> TaskFiles:
+    from difflib import get_close_matches  # only for an error: each run would pay for its import
+
     short = Path(name).name
     for files in (TaskFiles(output / short), TaskFiles(output, f".{short}")):
         if files.stat.is_file():

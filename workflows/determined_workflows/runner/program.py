@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from determined_workflows.runner import check as grid_check
 from determined_workflows.runner import control, errors, example
 from determined_workflows.runner import logs as grid_logs
 from determined_workflows.runner import run as grid_run
@@ -150,7 +149,7 @@ def _act_init(args: Namespace) -> int:
 
 
 def _act_check(args: Namespace) -> int:
-    grid_check.check(options(args))
+    grid_run.check(options(args))
     return 0
 
 

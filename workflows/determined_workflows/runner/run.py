@@ -1,6 +1,7 @@
-"""``run``: executes the grid of a file of parameters."""
+"""``run`` executes the grid of a file of parameters, ``check`` prints it."""
 
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -81,6 +82,21 @@ def run(options: Options) -> int:
         except OSError as error:
             raise RunnerError(f"the output {options.output} cannot be written: {error.strerror}") from None
     return code
+
+
+def check(options: Options) -> None:
+    """Prints orphan parameters, counts, and the commands of each task. Raises ParamsFileError if the grid is wrong."""
+    file = params_file.read(options.yaml)
+    tasks = grid.tasks(file, options.output, options.selection, has_subfolders=options.has_subfolders)
+    now = time.strftime(TIME_FORMAT)
+    print(console.orphans(grid.orphans(file, tasks)))
+    print(f"Tasks: {len(tasks)}, commands to run: {sum(len(task.templates) for task in tasks)}")
+    for task in tasks:
+        print(console.on_one_line(str(options.output / task.name)))
+        for template in task.templates:
+            print(f"    {template.name}: {console.on_one_line(task.command(template, now))}")
+    workers = len(file.resources)
+    print(f"{options.yaml} is valid: {len(tasks)} tasks for {workers} worker{'s' * (workers != 1)}", file=sys.stderr)
 
 
 def write_copy(options: Options, file: ParamsFile) -> None:

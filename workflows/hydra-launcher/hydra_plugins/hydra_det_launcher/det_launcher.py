@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.utils import JobReturn, JobStatus, filter_overrides
 from hydra.errors import CompactHydraException
@@ -13,6 +13,9 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from hydra_plugins.hydra_det_launcher.remembered_repository import RememberedRepository
 from omegaconf import DictConfig, OmegaConf, open_dict
+
+if TYPE_CHECKING:
+    from determined_workflows.hydra.run_record import Record
 
 log = logging.getLogger(__name__)
 _OWN_KEYS = ("config", "fail_fast")
@@ -61,6 +64,7 @@ class DetLauncher(Launcher):
         from determined.errors import DeterminedError
         from determined_workflows.hydra import launcher_settings, project, submission
         from determined_workflows.hydra.job_results import wait
+        from determined_workflows.hydra.run_record import Record
 
         for number, overrides in enumerate(job_overrides, initial_job_idx):
             log.info("\t#%d : %s", number, " ".join(filter_overrides(overrides)))
@@ -85,6 +89,8 @@ class DetLauncher(Launcher):
                     log.warning("left out: %s", reason)
                 log.info("experiment %d: %d jobs", experiment_id, len(found.jobs))
                 self._write_jobs(experiment_id, job_overrides, initial_job_idx)
+                record = Record("det", len(found.jobs), session.master, experiment_id, first_job=initial_job_idx)
+                self._keep(record)
                 outcomes = wait(session, experiment_id, len(found.jobs), is_fail_fast=self._keys["fail_fast"])
         except DeterminedError as error:
             raise NotLaunched(error.message) from None
@@ -132,6 +138,13 @@ class DetLauncher(Launcher):
         return composition.from_answer(
             script, _known(sys.argv[1:]), answer, working_folder=Path.cwd(), first_job=first, module=module
         )
+
+    def _keep(self, record: "Record") -> None:
+        """Notes the experiment in the folder of the sweep, where ``det hydra status`` finds it."""
+        try:
+            record.write(Path(str(self._config.hydra.sweep.dir)))
+        except OSError as error:  # the folder may exist on the agents only
+            log.warning("`det hydra status` will not find experiment %s: %s", record.experiment, error)
 
     def _write_jobs(self, experiment_id: int, overrides: Sequence[Sequence[str]], first: int) -> None:
         folder = Path(str(self._keys["submitit_folder"]).replace("%j", str(experiment_id)))
