@@ -26,6 +26,8 @@ KINDS = {
     "agent_id": "agent",
     "target_user": "user",
     "config_file": FILES,
+    "folder": FILES,
+    "script": FILES,
 }
 """Name of the first argument → kind of ids to complete, or files."""
 

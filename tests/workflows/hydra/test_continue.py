@@ -58,6 +58,19 @@ def test_only_the_unfinished_jobs_of_a_multirun_continue_in_their_folders(det, r
     assert f"every job of {folder} is finished" in err
 
 
+def test_each_job_of_a_multirun_on_slurm_is_one_command_that_hydra_reads(det, run_script, tmp_path, monkeypatch):
+    folder = run_script("-m", "fail_at=-1,1", "trainer.lr=1")
+    program = tmp_path / "sbatch"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    code, out, _ = det("retry", str(folder), "--on", "slurm", "--dry-run", "--new_overrides", "fail_at=-1")
+    assert code == 0
+    (line,) = out.splitlines()
+    # argparse, which Hydra uses, takes no flag between two overrides.
+    assert f" {SCRIPT} --multirun " in line
+    assert f"hydra/launcher=slurm_launcher hydra.sweep.dir={folder}" in line
+
+
 def test_an_application_without_the_keys_for_resuming_is_refused(det, run_script, project):
     script = project / SCRIPT
     folder = run_script("fail_at=2")

@@ -61,6 +61,9 @@ def test_the_example_of_the_readme_runs_with_the_distribution(environment: Path,
         (folder / "notebook.py").write_text(NOTEBOOK.format(name=name))
         code, lines = output(str(environment / "bin" / "python"), "notebook.py")
         assert (code, lines) == (0, "moment\ttest_bleu\n0.05\t27.5\n0.1\t27.5\n")
+    assert output(run, "check")[1].startswith("Orphan params: set()\nTasks: 4, commands to run: 12\noutput/Norm_new-")
+    assert output(run, "logs")[1].startswith("Orphan params: set()\nTasks: 4, commands to run: 12\nSTART ")
+    assert "==> output/Norm_batch-Moment_0.1/log.train." in output(run, "logs", "Norm_batch-Moment_0.1")[1]
     assert output(run, "status")[1].endswith("Tasks: 4 (1 failed, 3 finished)\n")
     code, lines = output(run, "-h")
     assert code == 0
