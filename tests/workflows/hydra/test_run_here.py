@@ -28,6 +28,8 @@ def main(cfg):
     folder = Path(HydraConfig.get().runtime.output_dir)
     if cfg.stubborn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    else:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved before the end"))
     child = subprocess.Popen(["sleep", "600"])
     print("devices", os.environ.get("CUDA_VISIBLE_DEVICES"))
     print("holds in", folder.name)
@@ -128,6 +130,33 @@ def test_stop_ends_a_run_with_its_children(
     assert process.returncode == 128 + signal.SIGTERM
     assert "the run was ended by a signal; `det hydra status run` shows its jobs" in output
     assert "(1 failed)" in det_here("status", "run")[1]
+
+
+def test_what_a_job_prints_when_it_is_asked_to_end_is_kept(start: Start, det_here: Det) -> None:
+    process = start("+stubborn=false")
+    det_here("stop", "run")
+    output, _ = process.communicate(timeout=30)
+    assert "saved before the end\n" in output
+    assert "saved before the end\n" in det_here("logs", "run")[1]
+
+
+def test_after_a_stop_no_further_job_of_a_multirun_is_started(project: Path, det: Det) -> None:
+    script = project / "scripts" / "train.py"
+    hold = "(folder / 'begun').touch()\n    while not Path('go').exists(): time.sleep(0.01)\n    begin = 0\n"
+    script.write_text("import time\n" + script.read_text().replace("begin = 0\n", hold))
+    (project / "go").touch()
+    words = ("run", "scripts/train.py", "--on", "local", "-m", "fail_at=0", "trainer.lr=1,2", "hydra.sweep.dir=sweep")
+    assert det(*words)[0] == 1
+    for path in [project / "go", *(project / "sweep").glob("*/begun")]:
+        path.unlink()
+    argv = [sys.executable, "-m", "determined_cli", "hydra", "retry", "sweep", "--python", sys.executable]
+    with subprocess.Popen(argv, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as retry:
+        wait_until((project / "sweep" / "0" / "begun").exists, within=30)
+        assert "Jobs: 2 (1 ended, 1 running)" in det("status", "sweep")[1]
+        assert det("stop", "sweep")[0] == 0
+        retry.communicate(timeout=30)
+        assert retry.returncode == 128 + signal.SIGTERM
+    assert not (project / "sweep" / "1" / "begun").exists()
 
 
 def test_a_run_that_was_killed_is_interrupted(folder: Path, start: Start, det_here: Det) -> None:

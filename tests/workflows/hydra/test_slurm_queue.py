@@ -43,7 +43,7 @@ def sweep(tmp_path: Path) -> Path:
 
 def queue_with(programs: Path, sweep: Path) -> None:
     rows = f"7_0|RUNNING|{sweep}/.submitit/.submission_file_a.sh\n7_2|PENDING|{sweep}/.submitit/.submission_file_a.sh"
-    others = f"7_1|RUNNING|/home/b/s.sh\n9|RUNNING|{sweep}2/.submitit/s.sh\n7_3|COMPLETED|{sweep}/.submitit/s.sh"
+    others = f"7_1|RUNNING|/home/b/s.sh\n9|RUNNING|{sweep}/.submitit2/s.sh\n7_3|COMPLETED|{sweep}/.submitit/s.sh"
     write(programs, "squeue", f"cat <<'E'\n{rows}\n{others}\nE")
 
 
