@@ -72,7 +72,7 @@ def complete(noun: str, verbs: Sequence[Command], targets: Targets) -> tuple[Com
         raise ValueError(f"`det {noun}` lacks {', '.join(missing)}; every workflow has the verbs {', '.join(PURPOSES)}")
     for name in PURPOSES:
         verb = own[name]
-        verb.aliases = (*ALIASES.get(name, ()), *verb.aliases)
+        verb.aliases = tuple(dict.fromkeys((*ALIASES.get(name, ()), *verb.aliases)))
         if "--on" in FLAGS.get(name, ()):
             verb.arguments = (*verb.arguments, _on(noun, name, targets))
     return (*(own.pop(name) for name in PURPOSES), *own.values())

@@ -45,10 +45,11 @@ def print_files(paths: Callable[[], Iterable[Path]], has_ended: Callable[[], boo
         while True:
             is_last_look = has_ended()  # before the files are read: what is written just before the end is printed too
             for path in paths():
-                if path not in printed:
+                is_new = path not in printed
+                if is_new:
                     printed[path] = opened.enter_context(path.open(encoding="utf-8", errors="replace"))
                 text = printed[path].read()
-                if text and path != last:
+                if is_new or (text and path != last):
                     sys.stdout.write(f"==> {path} <==\n")
                     last = path
                 sys.stdout.write(text)

@@ -194,7 +194,7 @@ VERBS = {
     ),
     "status": Verb("print the states of the tasks of an output", _output, _act_status),
     "logs": Verb(
-        "print the lines of a run, or the output of a task",
+        "print the lines of a run, or a task's output; attach: with -f",
         _logs,
         _act_logs,
         ("det runner logs", "det runner logs -f", "det runner logs output/Norm_new-Moment_0.1"),
