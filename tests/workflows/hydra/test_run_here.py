@@ -29,7 +29,11 @@ def main(cfg):
     if cfg.stubborn:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     else:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved before the end"))
+        def save(*_):
+            time.sleep(0.3)  # as saving takes a while
+            sys.exit("saved before the end")
+
+        signal.signal(signal.SIGTERM, save)
     child = subprocess.Popen(["sleep", "600"])
     print("devices", os.environ.get("CUDA_VISIBLE_DEVICES"))
     print("holds in", folder.name)

@@ -51,9 +51,11 @@ class LocalRun:
         kept.mkdir(parents=True, exist_ok=True)
         forgotten = [*([_DEVICES] if _DEVICES not in os.environ else []), *([MARK] if is_submission else [])]
         unset = f"unset {' '.join(forgotten)}; " if forgotten else ""
-        # tee ignores the signals that end the job, whose last lines it prints.
+        # The signals that end the job go to the shells and to tee too, which have to outlive it: the supervisor kills
+        # what is left when the first shell has ended, and tee prints the last lines.
+        waiting = "trap : TERM INT HUP; "
         keeping = f"(trap '' TERM INT HUP; exec tee -a {shlex.quote(str(self._console.resolve()))})"
-        script = f"set -o pipefail; {unset}export PYTHONUNBUFFERED=1; {{ {line}\n}} 2>&1 | {keeping}"
+        script = f"{waiting}set -o pipefail; {unset}export PYTHONUNBUFFERED=1; {{ {waiting}{line}\n}} 2>&1 | {keeping}"
         texts = (f"{state}\n" for state in (RUNNING, FINISHED, FAILED))
         id = next(self._ids)
         devices = os.environ.get(_DEVICES, "")
