@@ -12,6 +12,8 @@ from determined_workflows.runner import output_folder, status
 from determined_workflows.runner.errors import NotFoundError
 from determined_workflows.runner.task_files import FAILED, FINISHED, TaskFiles, read_mapping
 
+CHARACTERS_AT_ONCE = 1 << 20
+
 
 def of_run(output: Path) -> None:
     """Prints the lines of the run that uses or used ``output``. Raises NotFoundError if there was none."""
@@ -48,11 +50,13 @@ def print_files(paths: Callable[[], Iterable[Path]], has_ended: Callable[[], boo
                 is_new = path not in printed
                 if is_new:
                     printed[path] = opened.enter_context(path.open(encoding="utf-8", errors="replace"))
-                text = printed[path].read()
+                text = printed[path].read(CHARACTERS_AT_ONCE)
                 if is_new or (text and path != last):
                     sys.stdout.write(f"==> {path} <==\n")
                     last = path
-                sys.stdout.write(text)
+                while text:
+                    sys.stdout.write(text)
+                    text = printed[path].read(CHARACTERS_AT_ONCE)
             sys.stdout.flush()
             if is_last_look:
                 return
