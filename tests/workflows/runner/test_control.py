@@ -77,6 +77,24 @@ def test_stop_now_kills_commands_that_ignore_signals(folder: Path, start: Start)
     assert all(is_gone(pid) for pid in pids)
 
 
+def test_a_program_among_several_commands_saves_its_work_after_sigterm(folder: Path, start: Start) -> None:
+    (folder / "save.py").write_text(
+        "import pathlib, signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (signal.sigtimedwait([], 0.2), pathlib.Path('saved').touch(), sys.exit(0)))\n"
+        "pathlib.Path('ready').touch()\n"
+        "signal.pause()\n"
+    )
+    grid = f"resource: [0]\ntemplate:\n  work: 'true; {sys.executable} save.py; touch next'\n---\nn: [1]\n"
+    (folder / "params.yaml").write_text(grid)
+    runner = start()
+    runner.wait_for_file("ready")
+    assert main(["runner", "stop"]) == 0
+    assert runner.end()[0] == 128 + signal.SIGTERM
+    assert (folder / "saved").exists()
+    assert not (folder / "next").exists()
+    assert states(folder) == {"N_1": {"work": "failed"}}
+
+
 def test_a_command_that_exits_with_0_after_sigterm_counts_as_failed(folder: Path, start: Start) -> None:
     (folder / "params.yaml").write_text(GRID.replace("echo", "trap 'exit 0' TERM; echo"))
     runner = start()

@@ -24,6 +24,10 @@ DURABLE_SECONDS = 1.0
 """The end of a command that took this long survives a power failure; for others it is cheaper to run them again."""
 _GATE = "read -r _ || exit 125; exec </dev/null\n"
 """Before its command a shell waits for a line, which it gets after the runner was told of its process."""
+_SEPARATORS = frozenset(";&|\n(`")
+_WAITING = "trap 'exit 143' TERM\n"
+"""Bash replaces itself by a simple command. Before several it waits: when it has ended, its group is killed, and the
+program that still saves its work with it."""
 _PR_SET_CHILD_SUBREAPER = 36
 _TO_DEFAULT = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ]
 
@@ -154,7 +158,7 @@ class Supervisor:
         try:
             pid = os.posix_spawn(
                 self._bash,
-                ["bash", "-c", _GATE + start.command],
+                ["bash", "-c", _GATE + (_WAITING if _SEPARATORS.intersection(start.command) else "") + start.command],
                 environment,
                 file_actions=files,
                 setsid=True,
