@@ -5,12 +5,15 @@
 # `up` prints the path of slurm.conf, which clients read from SLURM_CONF; it does nothing where everything runs already. FOLDER
 # holds configuration, keys, sockets, logs and pids; `down` cancels the jobs, ends the daemons and removes FOLDER.
 # SLURM_NODES (2) nodes; SLURM_PORT (26817) is the controller's port, those of the nodes follow. Each node claims 256 CPUs and
-# eight GPUs, so that jobs written for a large cluster are placed; the GPUs are copies of /dev/null.
+# eight GPUs, so that jobs written for a large cluster are placed; the GPUs are copies of /dev/null. Partitions: compute (the
+# default), short (limit of five minutes), down.
+# SLURM_MACHINES: network namespaces for the nodes, each `NAMESPACE=ADDRESS=HOSTNAME`; SLURM_ADDRESS (127.0.0.1) is the address
+# at which they reach the controller. SLURM_NODE_TIMEOUT (60): seconds after which a node that does not answer is down.
 set -eu
 usage() { echo "usage: slurm.sh up|down FOLDER" >&2; exit 2; }
 [ $# = 2 ] || usage
 verb=$1
-nodes=${SLURM_NODES:-2} port=${SLURM_PORT:-26817}
+nodes=${SLURM_NODES:-2} port=${SLURM_PORT:-26817} address=${SLURM_ADDRESS:-127.0.0.1} node_timeout=${SLURM_NODE_TIMEOUT:-60}
 [ "$(id -u)" = 0 ] || { echo "slurm: only root can start one" >&2; exit 1; }
 [ "$verb" = down ] || mkdir -p "$2"
 [ -d "$2" ] || exit 0
@@ -68,12 +71,13 @@ start_munge() {
 }
 
 write_configuration() {
-    host=$(hostname -s)
+    host=$(hostname -s) local_only="CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"
+    [ "$address" = 127.0.0.1 ] || local_only=""  # the controller would listen on the address of its name
     cat >"$folder/slurm.conf" <<END
 ClusterName=detent-test
-SlurmctldHost=$host(127.0.0.1)
+SlurmctldHost=$host($address)
 SlurmctldPort=$port
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
+$local_only
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -95,7 +99,7 @@ MinJobAge=300
 InactiveLimit=0
 Waittime=0
 ReturnToService=2
-SlurmdTimeout=60
+SlurmdTimeout=$node_timeout
 SlurmctldTimeout=60
 MessageTimeout=20
 StateSaveLocation=$folder/state
@@ -109,7 +113,11 @@ JobCompType=jobcomp/filetxt
 JobCompLoc=$folder/log/jobs.txt
 END
     each_node write_node
-    echo "PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP" >>"$folder/slurm.conf"
+    cat >>"$folder/slurm.conf" <<END
+PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=short Nodes=ALL MaxTime=5 State=UP
+PartitionName=down Nodes=ALL MaxTime=INFINITE State=DOWN
+END
     # Slurm takes character devices alone for GPUs.
     gpu=0
     while [ "$gpu" -lt 8 ]; do
@@ -128,15 +136,31 @@ each_node() {
     done
 }
 
+# Sets namespace, node_address and node_host of the node.
+find_machine() {
+    namespace="" node_address=127.0.0.1 node_host=$(hostname -s)
+    machine=$(echo "${SLURM_MACHINES:-}" | cut -s -d ' ' -f "$node")
+    [ -n "$machine" ] || return 0
+    namespace=${machine%%=*} node_host=${machine##*=}
+    node_address=${machine#*=} node_address=${node_address%%=*}
+}
+
 write_node() {
-    echo "NodeName=node$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + node)) CPUs=256 RealMemory=1048576" \
+    find_machine
+    echo "NodeName=node$node NodeHostname=$node_host NodeAddr=$node_address Port=$((port + node)) CPUs=256 RealMemory=1048576" \
         "Gres=gpu:8 State=UNKNOWN" >>"$folder/slurm.conf"
 }
 
 # Each daemon has output files of its own: one that inherits a pipe keeps its reader waiting for ever.
 start_node() {
     mkdir -p "$folder/spool/node$node"
-    runs "$folder/run/slurmd.node$node.pid" || slurmd -N "node$node" >"$folder/log/slurmd.node$node.out" 2>&1 </dev/null
+    if runs "$folder/run/slurmd.node$node.pid"; then return; fi
+    find_machine
+    set -- slurmd -N "node$node"
+    # `ip netns exec` would hide /sys/fs/cgroup, without which slurmd ends.
+    [ -z "$namespace" ] || set -- nsenter "--net=/run/netns/$namespace" unshare --uts --mount \
+        sh -c 'hostname "$1" && mount --bind "/etc/netns/$0/hosts" /etc/hosts && shift && exec "$@"' "$namespace" "$node_host" "$@"
+    "$@" >"$folder/log/slurmd.node$node.out" 2>&1 </dev/null
 }
 
 up() {
@@ -157,7 +181,7 @@ up() {
     each_node start_node
     tries=0
     # sinfo waits long for a controller that is away.
-    until [ "$(timeout 5 sinfo --noheader --Node --states=idle,mixed,allocated --format=%N 2>/dev/null | wc -l)" -ge "$nodes" ]; do
+    until [ "$(timeout 5 sinfo --noheader --Node --partition=compute --states=idle,mixed,allocated --format=%N 2>/dev/null | wc -l)" -ge "$nodes" ]; do
         tries=$((tries + 1))
         [ "$tries" -lt 300 ] || { echo "slurm: the nodes did not become idle" >&2; tail -n 20 "$folder"/log/* >&2; exit 1; }
         sleep 0.1

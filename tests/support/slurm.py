@@ -2,14 +2,17 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.machines import Machine, gateway_of
+from tests.support.waiting import wait_until
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm.sh"
 NODES = 2
@@ -31,7 +34,9 @@ class Slurm:
     def command(self, *argv: str) -> str:
         """Runs a client of Slurm, such as ``squeue``, and returns its output."""
         environment = os.environ | self.environment
-        return subprocess.run(argv, env=environment, check=True, capture_output=True, text=True).stdout
+        # Jobs write their output there.
+        done = subprocess.run(argv, env=environment, cwd=self.folder, check=True, capture_output=True, text=True)
+        return done.stdout
 
     def pids(self, job: str) -> list[int]:
         """Returns the processes of the tasks of a job, without its script."""
@@ -45,6 +50,18 @@ class Slurm:
             rows += [line.split() for line in listed.splitlines()[1:]]
         return [int(pid) for pid, _, step, *_ in rows if step.isdigit()]
 
+    def fail_node(self, node: str) -> None:
+        """Declares a node as failed: Slurm ends its jobs with NODE_FAIL."""
+        self.command("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+
+    def mend_node(self, node: str) -> None:
+        """Lets a failed node take jobs again."""
+        argv = ["scontrol", "update", f"NodeName={node}", "State=RESUME"]
+        # It fails for a node that has come back by itself.
+        subprocess.run(argv, env=os.environ | self.environment, check=False, capture_output=True)
+        idle = ["sinfo", "--noheader", "--partition=compute", "--states=idle", f"--nodes={node}", "--format=%N"]
+        wait_until(lambda: self.command(*idle).strip() == node, what=f"{node} is idle")
+
     def cancel_all(self) -> None:
         self.command("scancel", "--user=root")
 
@@ -53,18 +70,41 @@ class Slurm:
 
 
 @contextmanager
-def running_slurm(folder: Path) -> Iterator[Slurm]:
-    """Starts a Slurm whose state lies in a new folder, and ends it."""
+def running_slurm(
+    folder: Path, machines: Sequence[Machine] = (), *, node_timeout: int | None = None
+) -> Iterator[Slurm]:
+    """Starts a Slurm whose state lies in a new folder, and ends it.
+
+    Parameters:
+        machines: the nodes, made with ``gateway=True``.
+        node_timeout: seconds after which a node that does not answer is down.
+    """
     if os.geteuid() != 0:
         pytest.skip("starting Slurm needs root")
     if shutil.which("slurmctld") is None:
         pytest.skip("Slurm is not installed (make debian adds it)")
     environment = os.environ | {"SLURM_NODES": str(NODES), "SLURM_PORT": str(_free_ports(NODES + 1))}
+    if machines:
+        words = [f"{machine.namespace}={machine.address}={machine.hostname}" for machine in machines]
+        # A word behind the last one, because `cut` prints a line without its delimiter as a whole.
+        environment |= {"SLURM_MACHINES": " ".join([*words, ""]), "SLURM_ADDRESS": gateway_of(machines[0])}
+    if node_timeout is not None:
+        environment["SLURM_NODE_TIMEOUT"] = str(node_timeout)
     try:
         subprocess.run(["sh", SCRIPT, "up", folder], env=environment, check=True)
         yield Slurm(folder)
     finally:
         subprocess.run(["sh", SCRIPT, "down", folder], env=environment, check=True)
+        _end_leftovers(folder)
+
+
+def _end_leftovers(folder: Path) -> None:
+    """Kills the steps of a node whose slurmd was killed, and their programs."""
+    mark = f"SLURM_CONF={folder}/slurm.conf".encode()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if mark in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")
