@@ -137,8 +137,10 @@ def _run(prog: str, verbs: Sequence[Command], words: list[str], options: Globals
 
 
 def _call(prog: str, verb: Command, words: list[str], options: Globals) -> int:
-    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+    from argparse import RawDescriptionHelpFormatter
     from importlib import import_module
+
+    from determined_cli.argument_parser import ArgumentParser
 
     examples = "".join(f"  {line}\n" for line in verb.examples)
     parser = ArgumentParser(
