@@ -29,7 +29,7 @@ MODULES = (
         "contexts",
         "environments",
     ),
-    *("grid_runner", "hydra", "launchers", "many_experiments", "worker_death"),
+    *("grid_runner", "hydra", "batch", "launchers", "many_experiments", "worker_death"),
     *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle", "page_wire", "compression"),
 )
 
