@@ -98,8 +98,8 @@ def test_the_documentation_has_configurations():
 @pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: str(path.relative_to(DOCS)))
 def test_configurations_in_the_documentation_are_accepted(path):
     for name, text in _BLOCK.findall(path.read_text(encoding="utf-8")):
-        # The grid of `det runner` and the parts of a Hydra project. Other tests follow these pages.
-        if name == "params.yaml" or name.startswith("configs/"):
+        # The grid of `det runner`, the parts of a Hydra project and the files of `det batch`. Other tests follow these pages.
+        if name == "params.yaml" or name.startswith(("configs/", "hpc_files/")):
             continue
         lines = text.splitlines()
         indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
