@@ -128,7 +128,8 @@ def _run(prog: str, verbs: Sequence[Command], words: list[str], options: Globals
         if found is None and words[0] in missing:
             return _not_offered(f"{prog.removeprefix('det ')} {words[0]}", missing[words[0]])
         if found is None:
-            return _unknown(f"verb of `{prog}`", words[0], [verb.name for verb in verbs])
+            names = [name for verb in verbs for name in verb.names]
+            return _unknown(f"verb of `{prog}`", words[0], [verb.name for verb in verbs], names)
         words = [*found.alias_words.get(words[0], ()), *words[1:]]
         verb, prog = found, f"{prog} {found.name}"
     if verb.verbs:
@@ -207,10 +208,11 @@ def _not_offered(words: str, instead: str) -> int:
     return USAGE
 
 
-def _unknown(what: str, word: str, known: list[str]) -> int:
+def _unknown(what: str, word: str, known: list[str], names: list[str] | None = None) -> int:
+    """Names the nearest of all ``names``, or lists those that are ``known``."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, known, n=1)
+    near = get_close_matches(word, names or known, n=1)
     hint = f'did you mean "{near[0]}"?' if near else f"valid: {', '.join(known)}"
     say(f'det: unknown {what} "{word}"; {hint}')
     return USAGE

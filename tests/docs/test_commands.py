@@ -63,7 +63,8 @@ def problem(command: str) -> str | None:
     if name is None:
         nouns = {known.split()[1] for known in FLAGS_BY_COMMAND} | {"help", "--version"}
         return None if len(tokens) == 2 and tokens[1] in nouns else f"{command}: no such command"
-    unknown = {token.partition("=")[0] for token in tokens if token.startswith("-")} - FLAGS_BY_COMMAND[name]
+    own = tokens[: tokens.index("--")] if "--" in tokens else tokens  # what follows belongs to another program
+    unknown = {token.partition("=")[0] for token in own if token.startswith("-")} - FLAGS_BY_COMMAND[name]
     return f"{command}: {name} has no {', '.join(sorted(unknown))}" if unknown else None
 
 

@@ -12,6 +12,9 @@ _PROJECT = argument(
 _TARGET = argument(
     "target", nargs="?", metavar="JOB", help="id of a job, or name of a submission (default: the newest)"
 )
+_TARGET_OR_ALL = argument(
+    "target", nargs="?", metavar="JOB", help="id of a job, or name of a submission (default: all)"
+)
 _SITE = argument(
     "--site", metavar="FILE", help="another SITE.yaml than that of the project, of $DET_SITE, or of the site"
 )
@@ -117,7 +120,7 @@ _COMMANDS = (
         "status",
         "list submissions with the states of their jobs",
         f"{_JOBS}:status",
-        (_TARGET, _PROJECT, _SITE, argument("--json", action="store_true", help="print JSON")),
+        (_TARGET_OR_ALL, _PROJECT, _SITE, argument("--json", action="store_true", help="print JSON")),
     ),
     Command(
         "logs",

@@ -22,7 +22,7 @@ from determined_workflows.batch.status import JobState
 def status(args: Namespace) -> None:
     """Prints the states of all submissions of a project, or of the elements of one."""
     project = _project(args)
-    records = [job_record.find(project, args.target)] if args.target else job_record.all_of(project)
+    records = [_find(args)] if args.target else job_record.all_of(project)
     if not records:
         raise NotFound(f"nothing was submitted from {project.root}; `det batch run` does it")
     queue = _queue(records)
@@ -33,14 +33,15 @@ def status(args: Namespace) -> None:
     for record, states in found:
         if args.target:
             for state in states:
-                print(_line(state.id, record, state.state, state.detail))
+                if args.element in (None, state.element):
+                    print(_line(state.id, record, state.state, state.detail))
         else:
             print(_summary(record, states))
 
 
 def show_logs(args: Namespace) -> int:
     """Prints the output of a job. Returns its code if it was followed to its end."""
-    record = job_record.find(_project(args), args.target)
+    record = _find(args)
     if record.target == target_options.DET:
         from determined_cli.batch import cluster  # jobs of Slurm need no HTTP client
 
@@ -67,7 +68,7 @@ def show_logs(args: Namespace) -> int:
 
 def stop(args: Namespace) -> None:
     """Cancels what is left of a submission."""
-    record = job_record.find(_project(args), args.target)
+    record = _find(args)
     if record.target == target_options.LOCAL:
         local_run.stop(record)
         say(f"stopped {record.name}")
@@ -83,7 +84,7 @@ def stop(args: Namespace) -> None:
 
 def retry(args: Namespace) -> int:
     """Submits again what has failed, where it ran."""
-    record = job_record.find(_project(args), args.target)
+    record = _find(args)
     if args.on not in (None, record.target):
         raise ConfigError(
             f"{record.name} ran with --on {record.target}, and is retried there; its flags with --on {args.on} run it "
@@ -113,20 +114,41 @@ def retry(args: Namespace) -> int:
 
 
 def _follow(record: JobRecord, states: Sequence[JobState], args: Namespace) -> int:
-    if len(states) > 1:
-        raise ConfigError(f"{record.name} has {len(states)} outputs; --element N follows one")
-    chosen = states[0]
+    codes = []
+    for state in states:
+        if len(states) > 1:
+            print(f"==> {state.id} <==", flush=True)
+        codes.append(_follow_one(record, state, args))
+    return next((code for code in codes if code), 0)
 
+
+def _follow_one(record: JobRecord, chosen: JobState, args: Namespace) -> int:
     def look() -> JobState:
         _, found = _observe(record, _queue([record]), args)
         return next(each for each in found if each.element == chosen.element)
 
+    if chosen.state == "PENDING":
+        say(f"{chosen.id} is PENDING{f' ({chosen.detail})' if chosen.detail else ''}; waiting for its start")
     for piece in logs.follow(record, look):
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     last = look()
     say(f"{last.id} is {last.state}{f': {last.detail}' if last.detail else ''}")
     return 0 if last.state == job_states.COMPLETED else last.code or 1
+
+
+def _find(args: Namespace) -> JobRecord:
+    """Returns the record that a command names. An element, such as ``25_3``, is chosen too."""
+    project = _project(args)
+    args.element = vars(args).get("element")
+    try:
+        return job_record.find(project, args.target)
+    except NotFound:
+        job, _, element = (args.target or "").rpartition("_")
+        if not job.isdigit() or not element.isdigit():
+            raise
+        args.element = int(element)
+        return job_record.find(project, job)
 
 
 def _project(args: Namespace) -> Project:

@@ -46,10 +46,11 @@ def run(args: Namespace) -> int:
         plan = submission.preview(asked, os.environ, say)
         _show(plan)
         print(job_script.text(plan), end="")
+        say("a submission writes this script beside its command and helper programs, which it needs")
         return 0
     prepared = submission.prepare(asked, os.environ, say)
     _show(prepared.plan)
-    if not _agreed(prepared.plan.line.text, is_agreed=args.yes):
+    if not _agreed(is_agreed=args.yes):
         say("nothing was submitted")
         return 1
     record, job = submission.submit(prepared)
@@ -66,10 +67,10 @@ def _run_here(asked: Request, args: Namespace) -> int:
     say(f"About to run a {asked.settings.kind} job on this machine")
     for note in prepared.line.notes:
         say(note)
+    say(f"The command: {prepared.line.text}")
     if args.dry_run:
-        print(prepared.line.text)
         return 0
-    if not _agreed(prepared.line.text, is_agreed=args.yes):
+    if not _agreed(is_agreed=args.yes):
         say("nothing was started")
         return 1
     return on_local.run(prepared, say)
@@ -83,17 +84,17 @@ def _submit_to_cluster(asked: Request, args: Namespace) -> int:
     say(f"About to create an experiment for a {asked.settings.kind} job on {session.master}")
     for note in prepared.notes:
         say(note)
+    say(f"The command: {prepared.shown_command}")
     if args.dry_run:
         print(prepared.config, end="")
         return 0
-    if not _agreed(prepared.shown_command, is_agreed=args.yes):
+    if not _agreed(is_agreed=args.yes):
         say("nothing was submitted")
         return 1
     return cluster.submit(session, prepared, is_paused=args.paused)
 
 
-def _agreed(command: str, *, is_agreed: bool) -> bool:
-    say(f"The command: {command}")
+def _agreed(*, is_agreed: bool) -> bool:
     return is_agreed or (_answer("Do you want to continue? [y/N]") or "").lower() in AGREED
 
 
@@ -104,6 +105,7 @@ def _show(plan: JobPlan) -> None:
     say("The following sbatch options will be set:")
     for option in plan.options:
         say(f"  {option.text}" + ("" if option.origin in ("flag", "default") else f"  ({option.origin})"))
+    say(f"The command: {plan.line.shown}")
 
 
 def _with_search(asked: Request, args: Namespace) -> Request:
@@ -119,6 +121,8 @@ def _with_sweep(asked: Request, args: Namespace) -> Request:
     count, max_parallel = settings.check_sweep(vars(args))
     current = sweep.current_id(asked.command)
     identity = args.sweep_id
+    if identity is None and args.yes and current:
+        identity = current
     if identity is None:
         question = "Which sweep? Its id, as `wandb sweep` printed it" + (f" [{current}]" if current else "")
         answer = _answer(question)
@@ -128,7 +132,11 @@ def _with_sweep(asked: Request, args: Namespace) -> Request:
     identity = sweep.check_id(identity)
     if count is None:
         size = sweep.runs_of(asked.project.files / sweep.FILE_NAME)
-        answer = _answer("How many runs?" + (f" [{size}: the grid of {sweep.FILE_NAME}]" if size else ""))
+        answer = (
+            ""
+            if args.yes and size
+            else _answer("How many runs?" + (f" [{size}: the grid of {sweep.FILE_NAME}]" if size else ""))
+        )
         if answer is None:
             raise ConfigError("the number of runs is needed: --count N; nothing was submitted")
         count = settings.count_of("--count", answer or str(size or ""))

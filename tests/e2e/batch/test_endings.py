@@ -57,6 +57,20 @@ def test_a_failing_rank_ends_the_job_with_its_code(project: BatchProject) -> Non
     assert "ExitCode=3:0" in project.slurm.command("scontrol", "show", "job", job)
 
 
+@pytest.mark.torch
+def test_a_failing_worker_of_torchrun_is_named_with_its_rank_and_code(project: BatchProject) -> None:
+    """Row of the table: failing rank. torchrun ends with 1, whatever its worker ended with."""
+    project.add_launcher("torchrun")
+    (project.root / "fail.py").write_text(FAILING.replace("SLURM_PROCID", "RANK").replace("exit(3)", "exit(7)"))
+    meeting = "--rdzv_id=${JOBID} --rdzv_backend=c10d --rdzv_endpoint=${MASTER_ADDRESS}:${PORT}"
+    project.command(f"torchrun --nproc_per_node=1 --nnodes=2 {meeting} --max_restarts=0 fail.py")
+    job = project.run("-j", "distributed", "-W", "torchrun", "-N", "2", "-g", "1")
+    state = project.state(job)
+    assert (state["state"], state["exit_code"]) == ("FAILED", 7), project.output(job)
+    assert state["detail"].startswith("rank 1 on node")
+    assert state["detail"].endswith(" failed first, exit code 7")
+
+
 def test_a_missing_launcher_is_a_failure_with_code_127(project: BatchProject) -> None:
     """Row of the table: failing rank (torchrun missing, 127)."""
     project.command("torchrun --standalone main.py")

@@ -188,6 +188,11 @@ def test_a_sweep_is_one_array_whose_agents_have_the_id_and_the_key(project: Batc
     assert sorted(path.name for path in project.outputs.glob("*.out")) == [
         f"sweep_sw_{job}_{n}.out" for n in range(1, 5)
     ]
+    followed = project.det("logs", "-f", job)
+    assert [line for line in followed.stdout.splitlines() if line.startswith("==>")] == [
+        f"==> {job}_{number} <==" for number in range(1, 5)
+    ]
+    assert project.det("status", f"{job}_3").stdout.startswith(f"{job}_3 ")
     shown = project.slurm.command("scontrol", "show", "job", job)
     kept = [path for path in project.scratch.rglob("*") if path.is_file()]
     assert not [path for path in kept if "0123456789abcdef" in path.read_text(errors="replace")]

@@ -80,3 +80,16 @@ def test_words_are_kept_as_written(command: str, words: list[str]) -> None:
 def test_a_quote_without_its_end_is_refused(command: str) -> None:
     with pytest.raises(ConfigError, match="the command has a"):
         shell_words.split(command)
+
+
+def test_a_comment_inside_the_command_is_noted() -> None:
+    found = command_line.plan(JobSettings(), "python main.py # first --lr 1")
+    assert found.notes == ("for bash, all from '#' on is a comment: # first --lr 1",)
+    assert command_line.plan(JobSettings(), "python main.py 'a # b' --tag=#1").notes == ()
+
+
+def test_the_command_is_shown_without_the_program_of_a_rank() -> None:
+    settings = JobSettings(kind="distributed", launcher="lightning", gpus=2)
+    found = command_line.plan(settings, "srun -N 2 python main.py")
+    assert found.text != "srun -N 2 python main.py"
+    assert found.shown == "srun -N 2 python main.py"

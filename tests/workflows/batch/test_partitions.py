@@ -38,3 +38,12 @@ def test_without_a_default_partition_one_has_to_be_named() -> None:
 def test_the_limit_of_a_partition_is_in_seconds() -> None:
     assert partitions.limit(KNOWN, "short,compute") == 300
     assert partitions.limit(KNOWN, None) is None
+
+
+def test_more_nodes_than_a_partition_gives_are_refused() -> None:
+    """Slurm accepts such a job, and never starts it."""
+    known = partitions.parse(
+        "PartitionName=compute Default=YES MaxNodes=UNLIMITED MaxTime=UNLIMITED State=UP TotalNodes=2"
+    )
+    assert partitions.problem(known, None, None, nodes=2) is None
+    assert "needs 9 nodes, and the partition compute gives 2" in str(partitions.problem(known, None, None, nodes=9))

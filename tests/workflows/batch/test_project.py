@@ -47,3 +47,21 @@ def test_the_example_is_valid_and_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="exists already; nothing was written"):
         example.init(tmp_path)
     assert not (folder / example.SUBMITTER).exists()
+
+
+def test_the_root_is_found_from_a_folder_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hpc_files").mkdir()
+    below = tmp_path / "src" / "models"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    assert project.root(None) == tmp_path
+
+
+def test_a_command_file_is_also_looked_for_in_hpc_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = tmp_path / "hpc_files"
+    files.mkdir()
+    (files / "mine.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    assert command_file.find("mine.txt", files) == files / "mine.txt"
+    assert command_file.find(None, files) == files / "experiment_configurations.txt"
+    assert command_file.find("absent.txt", files) == Path("absent.txt")

@@ -85,3 +85,20 @@ def test_tasks_that_differ_from_the_gpus_are_refused() -> None:
     with pytest.raises(ConfigError, match="one task for each GPU of a node, 2 here"):
         sbatch_options.check_tasks(sbatch_options.parse(["--ntasks-per-node=1"]), 2)
     sbatch_options.check_tasks(sbatch_options.parse(["--ntasks-per-node=2"]), 2)
+
+
+@pytest.mark.parametrize(
+    ("typed", "site", "environ", "origin"),
+    [
+        (["--time=banana"], {}, {}, "after --"),
+        ([], {"time": "banana"}, {}, "SITE.yaml"),
+        ([], {}, {"SBATCH_TIMELIMIT": "banana"}, "SBATCH_TIMELIMIT"),
+    ],
+)
+def test_a_time_limit_that_slurm_does_not_understand_is_refused_with_its_origin(
+    typed: list[str], site: dict[str, str | None], environ: dict[str, str], origin: str
+) -> None:
+    own = sbatch_options.of_job(JobSettings(), name="n", output="o", tasks_per_node=1)
+    options = sbatch_options.merge(own, site, typed, environ, "SITE.yaml")
+    with pytest.raises(ConfigError, match=rf"--time=banana \({origin}\) is no time limit"):
+        sbatch_options.check_time(options)

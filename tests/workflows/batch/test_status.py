@@ -50,7 +50,7 @@ def test_a_job_that_slurm_has_forgotten_has_the_state_of_its_files(
     end(record, "25", code=code, signals=signals, ended=ended)
     _, (found,) = status.observe(record, [])
     assert (found.state, found.code) == (state, code)
-    assert found.detail == (f"rank 1 on node2 failed first, exit code {code}" if code else "")
+    assert found.detail == ("rank 1 on node2 failed first, exit code 3" if state == "FAILED" else "")
 
 
 def test_a_state_that_slurm_named_once_is_kept(project: Project) -> None:

@@ -9,6 +9,13 @@ FILE_NAME = "experiment_configurations.txt"
 MAX_BYTES = 1 << 20
 
 
+def find(given: str | None, folder: Path) -> Path:
+    """Returns the command file: as given, relative to the working folder or to ``folder``; else that of ``folder``."""
+    if given is None:
+        return folder / FILE_NAME
+    return folder / given if not Path(given).exists() and (folder / given).exists() else Path(given)
+
+
 def read(path: Path) -> str:
     """Returns the command of a file. Raises ConfigError if the file cannot be used."""
     try:
@@ -16,7 +23,7 @@ def read(path: Path) -> str:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(
-            f"the command file {path} cannot be read: {error.strerror}; --configs names another"
+            f"the command file {path.absolute()} cannot be read: {error.strerror}; --configs names another"
         ) from None
     if len(content) > MAX_BYTES:
         raise ConfigError(f"the command file {path} has more than {MAX_BYTES >> 20} MiB; it holds one command")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from determined.errors import ConfigError
@@ -36,9 +36,28 @@ class CommandLine:
     started: Started
     notes: tuple[str, ...] = ()
 
+    @property
+    def shown(self) -> str:
+        """The command without our program in front of that of a rank."""
+        return self.text.replace(f"{RANK_PROGRAM} ", "")
+
 
 def plan(settings: JobSettings, command: str, sweep_id: str | None = None) -> CommandLine:
     """Returns what a job starts. Raises ConfigError if a distributed job or a sweep cannot run the command."""
+    found = _planned(settings, command, sweep_id)
+    return replace(found, notes=(*found.notes, *comment_note(command)))
+
+
+def comment_note(command: str) -> tuple[str, ...]:
+    """Returns a note about a comment inside the command, which takes all that follows with it."""
+    words = shell_words.split(command)
+    first = next((index for index, word in enumerate(words) if word.startswith("#")), None)
+    if first is None:
+        return ()
+    return (f"for bash, all from {words[first]!r} on is a comment: {' '.join(words[first:])[:80]}",)
+
+
+def _planned(settings: JobSettings, command: str, sweep_id: str | None) -> CommandLine:
     if settings.kind == SWEEP:
         return CommandLine(replace_id(command, sweep_id) if sweep_id else command, "node")
     commands = _simple_commands(shell_words.split(command))

@@ -16,6 +16,7 @@ from determined.environments import BuildFailed, Inputs
 from determined.environments.inputs import files_of
 from determined.errors import ConfigError
 from determined_workflows.batch import slurm_client
+from determined_workflows.batch.job_script import setup_lines
 from determined_workflows.batch.sbatch_options import Option
 from determined_workflows.batch.site_profile import SiteProfile
 
@@ -150,7 +151,7 @@ def _write_builder(builder: Path, build: Build, site: SiteProfile) -> None:
         arguments = shlex.join(map(str, words))
         lines = [
             "#!/bin/bash",
-            *site.setup,
+            *setup_lines(site),
             f"python={shlex.quote(sys.executable)}",
             '[ -x "$python" ] || python=python3',
         ]

@@ -14,7 +14,7 @@ from determined_workflows.batch.project import Project
 
 SCRIPT, RECORD, ENDS, COMMAND = "job.sh", "record.json", "ends", "command.sh"
 _TASK = Path(__file__).parent / "task"
-_ON_NODES = ("run_rank.py", "node_data.py", "wandb_key.py", "free_port.py", "end_job.py")
+_ON_NODES = ("run_rank.py", "run_worker.py", "node_data.py", "wandb_key.py", "free_port.py", "end_job.py")
 MAX_BYTES = 1 << 20
 
 
@@ -77,6 +77,7 @@ def write_programs(folder: Path, script: str, command: str, plan: Mapping[str, A
     (folder / ENDS).mkdir()
     for name in _ON_NODES:
         shutil.copy(_TASK / name, folder / "task" / name)
+    (folder / "task" / "run_worker.py").chmod(0o755)
     (folder / "task" / "job.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
     (folder / COMMAND).write_text(command + "\n", encoding="utf-8")
     (folder / SCRIPT).write_text(script, encoding="utf-8")

@@ -105,8 +105,13 @@ def _node_folder(site: SiteProfile) -> list[str]:
 def _site(site: SiteProfile) -> str:
     if not (site.setup or site.environment):
         return ""
-    lines = [f"# From {site.source}.", *site.setup, *assignments(site.environment)]
+    lines = [f"# From {site.source}.", *setup_lines(site), *assignments(site.environment)]
     return "\n".join(lines) + "\n"
+
+
+def setup_lines(site: SiteProfile) -> list[str]:
+    """Returns the site's lines, one of which that fails ends the job: it would train without its module."""
+    return ["set -e", *site.setup, "set +e"] if site.setup else []
 
 
 def _environment(plan: JobPlan) -> str:
@@ -133,7 +138,7 @@ def _run(plan: JobPlan) -> str:
     rank = 'python3 "${DETENT_RECORD}/task/run_rank.py"'
     lines = [
         'command="$(cat "${DETENT_RECORD}/command.sh")" || exit 1',
-        "printf 'COMMANDS GIVEN: %s\\n' \"${command}\"",
+        f"printf 'COMMANDS GIVEN: %s\\n' {shlex.quote(plan.line.shown)}",
         "# Bash waits for the steps before it obeys a signal.",
         "trap : TERM USR1",
     ]

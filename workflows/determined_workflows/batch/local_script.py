@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from determined_workflows.batch.job_script import DEFAULT_NODE_SCRATCH, assignments, variables
+from determined_workflows.batch.job_script import DEFAULT_NODE_SCRATCH, assignments, setup_lines, variables
 from determined_workflows.batch.project import Project
 from determined_workflows.batch.settings import DISTRIBUTED, JobSettings
 from determined_workflows.batch.site_profile import SiteProfile
@@ -58,7 +58,7 @@ def _site(plan: LocalPlan) -> list[str]:
     site = plan.site
     if not (site.setup or site.environment):
         return []
-    return [f"# From {site.source}.", *site.setup, *assignments(site.environment)]
+    return [f"# From {site.source}.", *setup_lines(site), *assignments(site.environment)]
 
 
 def _environment(plan: LocalPlan) -> list[str]:

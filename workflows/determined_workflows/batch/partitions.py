@@ -16,6 +16,8 @@ class Partition:
     state: str
     max_time: str
     is_default: bool
+    nodes: int | None = None
+    """The most nodes of a job, None if not known."""
 
 
 def parse(text: str) -> list[Partition]:
@@ -26,37 +28,45 @@ def parse(text: str) -> list[Partition]:
         if "PartitionName" in values:
             is_default = values.get("Default") == "YES"
             limit = values.get("MaxTime", "UNLIMITED")
-            found.append(Partition(values["PartitionName"], values.get("State", UP), limit, is_default))
+            counts = [int(values[name]) for name in ("MaxNodes", "TotalNodes") if values.get(name, "").isdigit()]
+            nodes = min(counts, default=None)
+            found.append(Partition(values["PartitionName"], values.get("State", UP), limit, is_default, nodes))
     return found
 
 
-def problem(known: list[Partition], wanted: str | None, time: str | None) -> str | None:
+def problem(known: list[Partition], wanted: str | None, time: str | None, nodes: int = 1) -> str | None:
     """Returns why a job of a partition would not start, None if it can.
 
     Parameters:
         known: the partitions of the cluster.
         wanted: the partition, or several with commas, of which one has to be usable; None for the default.
         time: the limit of the job, None for the partition's.
+        nodes: how many the job needs.
     """
     if wanted is None:
         default = next((each for each in known if each.is_default), None)
         if default is None:
             return f"no partition is the default; name one with --partition: {_names(known)}"
-        return _of(default, time)
+        return _of(default, time, nodes)
     problems = []
     for name in wanted.split(","):
         found = next((each for each in known if each.name == name), None)
-        reason = _absent(known, name) if found is None else _of(found, time)
+        reason = _absent(known, name) if found is None else _of(found, time, nodes)
         if reason is None:
             return None
         problems.append(reason)
     return problems[0]
 
 
-def _of(partition: Partition, time: str | None) -> str | None:
+def _of(partition: Partition, time: str | None, nodes: int) -> str | None:
     if partition.state != UP:
         return (
             f"the partition {partition.name} is {partition.state}: the job would wait until an administrator opens it"
+        )
+    if partition.nodes is not None and nodes > partition.nodes:
+        return (
+            f"the job needs {nodes} nodes, and the partition {partition.name} gives {partition.nodes}: it would never "
+            "start; ask for less with --nodes, or for another partition"
         )
     limit = durations.seconds(partition.max_time)
     if time is None or limit is None:

@@ -54,7 +54,9 @@ def root(given: str | None) -> Path:
     if not folder.is_dir():
         raise ConfigError(f"--project: there is no folder {folder}")
     folder = folder.resolve()
-    return folder.parent if folder.name == FILES_FOLDER else folder
+    if given:
+        return folder.parent if folder.name == FILES_FOLDER else folder
+    return next((each for each in (folder, *folder.parents) if (each / FILES_FOLDER).is_dir()), folder)
 
 
 def find(given: str | None, environ: Mapping[str, str], site_scratch: str | None) -> Project:

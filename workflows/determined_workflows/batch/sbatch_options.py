@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from determined.errors import ConfigError
+from determined_workflows.batch import durations
 from determined_workflows.batch.settings import JobSettings
 
 DEFAULT, FLAG, TYPED = "default", "flag", "after --"
@@ -136,6 +137,19 @@ def parse(words: Sequence[str]) -> list[Option]:
         else:
             raise ConfigError(f'"{word}" is no option; options of sbatch stand behind `--`, such as `-- --qos=high`')
     return [_parsed(group) for group in groups]
+
+
+def check_time(options: Iterable[Option]) -> None:
+    """Raises ConfigError for a time limit that Slurm would not understand."""
+    for option in options:
+        if option.name == "time" and option.value is not None:
+            try:
+                durations.seconds(option.value)
+            except ValueError:
+                raise ConfigError(
+                    f"{option.text} ({option.origin}) is no time limit; use dd-HH:MM:SS, such as 00-01:00:00; nothing "
+                    "was submitted"
+                ) from None
 
 
 def value_of(options: Iterable[Option], name: str) -> str | None:

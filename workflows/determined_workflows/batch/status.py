@@ -121,11 +121,11 @@ def _state(record: JobRecord, id: str, element: int | None, entry: QueuedJob | N
         detail = entry.nodes or "" if entry.state != "PENDING" else entry.reason
         return JobState(id, element, entry.state, detail)
     if entry is not None:
-        return JobState(id, element, entry.state, _failure(end), end["code"] if end else None)
+        return JobState(id, element, entry.state, _failure(end, entry.state), end["code"] if end else None)
     known = _last_state(ends)
     if end is not None:
         state = known or _ended(record, ends, end)
-        return JobState(id, element, state, _failure(end) if state != COMPLETED else "", end["code"])
+        return JobState(id, element, state, _failure(end, state), end["code"])
     if known or record.is_stopped:
         return JobState(id, element, known or CANCELLED)
     if not has_answer:
@@ -144,7 +144,7 @@ def _read_end(ends: Path) -> dict[str, Any] | None:
     found = _json(ends / "job.json")
     if found is not None:
         return found
-    ranks = [rank for path in sorted(ends.glob("rank-*.json")) if (rank := _json(path)) and rank["code"]]
+    ranks = [rank for path in sorted(ends.glob("[rw]*-*.json")) if (rank := _json(path)) and rank["code"]]
     if not ranks:
         return None
     first = min(ranks, key=lambda rank: (bool(rank["signals"]), rank["time"]))
@@ -188,7 +188,10 @@ def _last_state(ends: Path) -> str | None:
         return None
 
 
-def _failure(end: dict[str, Any] | None) -> str:
+def _failure(end: dict[str, Any] | None, state: str) -> str:
+    """Returns which rank failed first; nothing for a job that was ended from outside."""
+    if state in (COMPLETED, CANCELLED, TIMEOUT):
+        return ""
     first = end["first_failure"] if end else None
     if not first:
         return f"exit code {end['code']}" if end and end["code"] else ""

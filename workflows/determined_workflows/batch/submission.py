@@ -90,7 +90,7 @@ def request(
     root = projects.root(flags.get("project"))
     site = site_profile.find(flags.get("site"), root / projects.FILES_FOLDER, environ)
     project = projects.find(flags.get("project"), environ, site.scratch)
-    path = Path(flags["configs"]) if flags.get("configs") else project.files / command_file.FILE_NAME
+    path = command_file.find(flags.get("configs"), project.files)
     command = command_file.read(path)
     sbatch = tuple(flags.get("sbatch_words") or ())
     return Request(settings, project, command, words, sbatch, site, is_built_here=bool(flags.get("build_here")))
@@ -134,6 +134,7 @@ def _draft(asked: Request, environ: Mapping[str, str]) -> _Draft:
     is_per_task = command_line.is_per_task(settings, line)
     tasks = (settings.gpus or 1) if is_per_task else 1
     options = _options(asked, tasks, environ)
+    sbatch_options.check_time(options)
     if settings.kind == DISTRIBUTED and settings.launcher == LIGHTNING and is_per_task:
         sbatch_options.check_tasks(options, tasks)
     return _Draft(line, workdir, data_paths, tasks, options)
@@ -144,7 +145,7 @@ def _check_slurm(asked: Request, options: Sequence[Option]) -> tuple[Mapping[str
     never start, and SlurmError."""
     known = partitions.parse(slurm_client.partitions())
     wanted, time = (sbatch_options.value_of(options, name) for name in ("partition", "time"))
-    problem = partitions.problem(known, wanted, time)
+    problem = partitions.problem(known, wanted, time, asked.settings.nodes)
     if problem:
         raise ConfigError(f"{problem}; nothing was submitted")
     configuration = slurm_client.configuration()
@@ -186,7 +187,7 @@ def submit(prepared: Prepared) -> tuple[JobRecord, str]:
         label=settings.label,
         job_name=sbatch_options.value_of(plan.options, "job-name") or "",
         output=output_pattern(project, settings),
-        command=plan.line.text,
+        command=plan.line.shown,
         words=tuple(asked.words),
         time_seconds=durations.seconds(sbatch_options.value_of(plan.options, "time") or "UNLIMITED"),
         sbatch_words=tuple(asked.typed),

@@ -23,9 +23,9 @@ def first_failure(ends: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def read(folder: str) -> list[dict[str, Any]]:
-    """Returns the ends of all ranks."""
+    """Returns the ends of all ranks, and of the workers of torchrun that failed."""
     ends = []
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "rank-*.json"))):
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "[rw]*-*.json"))):
         with open(path, encoding="utf-8") as file:
             ends.append(json.load(file))
     return ends

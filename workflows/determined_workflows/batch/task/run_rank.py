@@ -83,6 +83,7 @@ class Rank:
         if self._plan["is_general"]:
             environ["WORLD_SIZE"] = environ["NNODES"]
             environ["NODE_RANK"] = environ.get("SLURM_NODEID", "0")
+            environ.setdefault("PYTHON_EXEC", os.path.join(self._folder, "task", "run_worker.py"))
         return environ
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
