@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from determined.errors import ConfigError, NotFound
 from determined_cli.failures import counted
 from determined_cli.main import say
-from determined_workflows.batch import control, job_record, local_run, logs, on_local, site_profile, target_options
+from determined_workflows import site_profile
+from determined_workflows.batch import control, job_record, local_run, logs, on_local, target_options
 from determined_workflows.batch import project as projects
 from determined_workflows.batch import status as job_states
 from determined_workflows.batch.job_record import JobRecord

@@ -28,6 +28,11 @@ _CONFIG = argument(
 )
 _SUBMITTED = (
     _CONFIG,
+    argument(
+        "--site",
+        metavar="FILE",
+        help="with --on slurm, another SITE.yaml than that of the project, of $DET_SITE, or of the site",
+    ),
     argument("-f", "--follow", action="store_true", help="with --on det, follow the log of the first trial"),
     argument("--paused", action="store_true", help="with --on det, create it paused"),
 )

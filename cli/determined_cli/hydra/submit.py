@@ -1,7 +1,9 @@
 """``det hydra run`` and ``det hydra retry``: on the cluster, and the choice of another target."""
 
+import os
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +13,7 @@ from determined_cli.failures import counted
 from determined_cli.hydra import here
 from determined_cli.hydra.check import compose
 from determined_cli.main import say
+from determined_workflows import site_profile
 from determined_workflows.hydra import (
     composition,
     launcher_settings,
@@ -19,6 +22,7 @@ from determined_workflows.hydra import (
     resume,
     run_record,
     run_status,
+    site_settings,
     slurm_queue,
     submission,
 )
@@ -41,6 +45,8 @@ def run(args: Namespace) -> int:
         raise ConfigError(
             f"{found.launcher_target} does not submit to Slurm; leave out hydra/launcher, or use --on local"
         )
+    if args.on == "slurm":
+        found = replace(found, arguments=[*found.arguments, *_site_overrides(args, found)])
     if args.on != "det":
         return here.run(found, args.on, python=args.python, is_dry_run=args.dry_run)
     for warning in launcher_settings.warnings(found.launcher):
@@ -74,12 +80,26 @@ def retry(args: Namespace) -> int:
         say(f"{job.source}: {begins}")
     if where == "det":
         return _continue_on_cluster(args, found)
+    if where == "slurm":
+        given = _site_overrides(args, found.checked)
+        found = replace(found, jobs=[replace(job, arguments=[*job.arguments, *given]) for job in found.jobs])
     return here.retry(found, where, python=args.python, is_dry_run=args.dry_run)
 
 
 def _check_flags(args: Namespace, where: str) -> None:
     if where != "det" and (args.config or args.follow or args.paused):
         raise ConfigError("--config, --follow and --paused need --on det")
+    if where != "slurm" and args.site is not None:
+        raise ConfigError("--site needs --on slurm: only jobs of Slurm use SITE.yaml")
+
+
+def _site_overrides(args: Namespace, found: Composition) -> list[str]:
+    """Returns what the site's profile gives to the launcher, and says so."""
+    site = site_profile.find(args.site, found.working_folder, os.environ)
+    given = site_settings.of(site, found)
+    if given.summary is not None:
+        say(given.summary)
+    return given.overrides
 
 
 def _refuse_if_running(folder: Path, record: Record | None) -> None:

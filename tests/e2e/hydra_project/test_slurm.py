@@ -119,6 +119,35 @@ def test_the_jobs_of_a_run_folder_are_shown_stopped_and_retried_on_slurm(idle: S
     assert "(3 finished)" in det("status", "s")[1]
 
 
+def test_jobs_on_slurm_see_the_lines_variables_and_options_of_the_site(idle: Slurm, tmp_path: Path) -> None:
+    """The lines run in the shell of the job, before those of the project."""
+    environment = ENVIRONMENT | idle.environment | {"VIRTUAL_ENV": sys.prefix, "XDG_CONFIG_HOME": str(tmp_path)}
+
+    def det(*words: str) -> tuple[int, str]:
+        argv = [sys.executable, "-m", "determined_cli", "hydra", *words]
+        done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    assert det("init")[0] == 0
+    train = tmp_path / "train.py"
+    sees = "import os; print(*(os.environ.get(name) for name in ('IN_JOB', 'LINE', 'SITE', 'BOTH')), sep='|')\n    "
+    train.write_text(train.read_text().replace("loss = 0.0\n", f"{sees}loss = 0.0\n"))
+    with (tmp_path / "configs/hydra/launcher/slurm_launcher.yaml").open("a") as file:
+        file.write("qos: null\nsetup: ['export BOTH=$BOTH,project']\n")
+    (tmp_path / "SITE.yaml").write_text("""\
+setup: ['if [ -n "${SLURM_JOB_ID}" ]; then', '  export IN_JOB=yes LINE="it\'\'s \\ $((1 + 1))"', fi]
+sbatch: {comment: of the site, nice: 5, time: 7}
+environment: {SITE: "${IN_JOB} *", BOTH: site}
+""")
+    code, text = det("run", "train.py", "--on", "slurm", "hydra.sweep.dir=s")
+    gives = "gives the jobs of Slurm 3 set-up lines, SITE, BOTH, comment=of the site, nice=5; time: as the project or"
+    assert (code, f"{tmp_path}/SITE.yaml {gives}" in text) == (0, True), text
+    assert "yes|it's \\ 2|${IN_JOB} *|site,project\n" in det("logs", "s")[1]
+    (written,) = (tmp_path / "s" / ".submitit").glob("*/*.sh")
+    options = [line for line in written.read_text().splitlines() if line.startswith("#SBATCH")]
+    assert {"#SBATCH --comment='of the site'", "#SBATCH --nice=5", "#SBATCH --time=10"} <= set(options)
+
+
 def _kill(slurm: Slurm, sweep: Path, number: int) -> None:
     """Kills the training of a job after it has begun."""
     wait_until((sweep / str(number) / "metrics.jsonl").exists, what=f"job {number} trains")

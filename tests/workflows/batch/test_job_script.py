@@ -12,7 +12,7 @@ from determined_workflows.batch import container, job_script, sbatch_options
 from determined_workflows.batch.command_line import RANK_PROGRAM, CommandLine
 from determined_workflows.batch.job_script import JobPlan
 from determined_workflows.batch.settings import JobSettings
-from determined_workflows.batch.site_profile import SiteProfile
+from determined_workflows.site_profile import SiteProfile
 
 
 @pytest.fixture

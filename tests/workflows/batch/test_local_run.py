@@ -18,8 +18,8 @@ from determined_launch.pid_lock import PidLock
 from determined_workflows.batch import job_record, local_run, on_local, settings, status
 from determined_workflows.batch.job_record import JobRecord
 from determined_workflows.batch.project import Project
-from determined_workflows.batch.site_profile import SiteProfile
 from determined_workflows.batch.submission import Request
+from determined_workflows.site_profile import SiteProfile
 
 DISTRIBUTED: dict[str, Any] = {"kind": "distributed", "launcher": "lightning", "gpus": "2"}
 

@@ -11,8 +11,8 @@ from determined.errors import ConfigError
 from determined_workflows.batch import on_cluster, settings
 from determined_workflows.batch.on_cluster import PreparedExperiment
 from determined_workflows.batch.project import Project
-from determined_workflows.batch.site_profile import SiteProfile
 from determined_workflows.batch.submission import Request
+from determined_workflows.site_profile import SiteProfile
 
 TORCHRUN: dict[str, Any] = {"kind": "distributed", "launcher": "torchrun", "nodes": "2", "gpus": "4"}
 AGENT = "wandb agent --count 1 a/b/SWEEP_ID"

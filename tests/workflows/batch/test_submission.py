@@ -11,8 +11,8 @@ from determined.errors import ConfigError
 from determined_workflows.batch import environment_job, job_record, settings, slurm_client, submission
 from determined_workflows.batch.environment_job import Build
 from determined_workflows.batch.project import Project
-from determined_workflows.batch.site_profile import SiteProfile
 from determined_workflows.batch.submission import Prepared, Request
+from determined_workflows.site_profile import SiteProfile
 
 SCONTROL = """\
 #!/bin/bash

@@ -7,7 +7,7 @@ import pytest
 
 from determined.errors import ConfigError
 from determined_workflows.batch import settings, target_options
-from determined_workflows.batch.site_profile import SiteProfile
+from determined_workflows.site_profile import SiteProfile
 
 
 def check(target: str, site: SiteProfile = SiteProfile(), **flags: Any) -> list[str]:

@@ -18,7 +18,7 @@ from determined.errors import ConfigError
 from determined_workflows.batch import slurm_client
 from determined_workflows.batch.job_script import setup_lines
 from determined_workflows.batch.sbatch_options import Option
-from determined_workflows.batch.site_profile import SiteProfile
+from determined_workflows.site_profile import SiteProfile
 
 LINK, FOLDER = "virtual_env", ".virtual_envs"
 LISTS = ("Pipfile", "requirements.txt")

@@ -9,7 +9,7 @@ from determined_workflows.batch.command_line import CommandLine
 from determined_workflows.batch.project import Project
 from determined_workflows.batch.sbatch_options import Option
 from determined_workflows.batch.settings import DISTRIBUTED, JobSettings
-from determined_workflows.batch.site_profile import SiteProfile
+from determined_workflows.site_profile import SiteProfile
 
 DEFAULT_NODE_SCRATCH = "/tmp"
 CLEANING_SECONDS = 60

@@ -8,7 +8,7 @@ from pathlib import Path
 from determined_workflows.batch.job_script import DEFAULT_NODE_SCRATCH, assignments, setup_lines, variables
 from determined_workflows.batch.project import Project
 from determined_workflows.batch.settings import DISTRIBUTED, JobSettings
-from determined_workflows.batch.site_profile import SiteProfile
+from determined_workflows.site_profile import SiteProfile
 
 GRACE_SECONDS = 10
 """Between TERM and KILL for a program that is stopped."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.errors import ConfigError, DeterminedError
+from determined_workflows import site_profile
 from determined_workflows.batch import (
     command_file,
     command_line,
@@ -19,7 +20,6 @@ from determined_workflows.batch import (
     job_script,
     partitions,
     sbatch_options,
-    site_profile,
     slurm_client,
 )
 from determined_workflows.batch import project as projects
@@ -31,7 +31,7 @@ from determined_workflows.batch.job_script import JobPlan
 from determined_workflows.batch.project import Project
 from determined_workflows.batch.sbatch_options import Option
 from determined_workflows.batch.settings import DISTRIBUTED, LIGHTNING, SWEEP, JobSettings, as_record
-from determined_workflows.batch.site_profile import SiteProfile
+from determined_workflows.site_profile import SiteProfile
 
 DEFAULT_KILL_WAIT, DEFAULT_MAX_ARRAY = 30, 1001
 Say = Callable[[str], None]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from determined.errors import ConfigError
 from determined_workflows.batch.settings import SWEEP, JobSettings
-from determined_workflows.batch.site_profile import SiteProfile
+from determined_workflows.site_profile import SiteProfile
 
 SLURM, LOCAL, DET = TARGETS = ("slurm", "local", "det")
 _FLAGS = {

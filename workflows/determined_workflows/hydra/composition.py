@@ -84,6 +84,10 @@ class Composition:
     """``run`` and ``sweep``, if the folder of results begins with a variable, so that a task has another."""
     launcher_target: str | None
     launcher: dict[str, Any] = field(repr=False)
+    launcher_setup: list[str] | None = None
+    """The lines of the launcher's ``setup`` with their interpolations; None if they are not written as a list."""
+    launcher_keys: Mapping[str, str] = field(default_factory=dict)
+    """The keys of the launcher that the project sets, and what sets each: `configuration` or `override`."""
     python: Path = field(default=Path(sys.prefix))
     """The Python environment in which the application was composed."""
     module: str | None = None
@@ -175,6 +179,8 @@ def from_answer(
         moving_folders=answer["moving_folders"],
         launcher_target=answer["launcher_target"],
         launcher=answer["launcher"],
+        launcher_setup=written if isinstance(written := answer.get("launcher_setup"), list) else None,
+        launcher_keys=answer.get("launcher_keys", {}),
         python=Path(answer["python"]),
         module=module,
         import_folders=[

@@ -54,11 +54,15 @@ class Continuation:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is left to do. ``note`` says what the reader could not know, if anything."""
+    """What is left to do. ``note`` says what the reader could not know, if anything.
+
+    ``checked`` is the first job with its continuation, as the launcher of the target composes it.
+    """
 
     jobs: list[Continuation]
     run: RunFolder
     changes: list[str]
+    checked: Composition
     composition: Composition | None = None
     note: str | None = None
 
@@ -94,7 +98,7 @@ def plan(
     composition = _check(target, [*slurm, *arguments], python, run.working_folder)
     note = f"{run.path} is finished ({run_folder.RESULT}); it trains further" if _is_finished(run.path) else None
     job = Continuation(composition, [*slurm, *arguments], run.path, checkpoint)
-    return Plan([job], run, changes, note=note)
+    return Plan([job], run, changes, composition, note=note)
 
 
 def _multirun(
@@ -114,7 +118,8 @@ def _multirun(
     left = [job for job in composition.jobs if not _is_finished(_folder(run, job))]
     if not left:
         raise Conflict(f"every job of {run.path} is finished")
-    jobs = []
+    launcher = [SLURM_LAUNCHER] if is_for_slurm else []
+    jobs, checked = [], composition
     for job in left:
         folder = _folder(run, job)
         checkpoint = run_folder.find_checkpoint(folder, step) if folder.is_dir() else None
@@ -122,19 +127,20 @@ def _multirun(
         place = ["hydra.mode=RUN", f"hydra.run.dir={quoted(str(folder))}", f"hydra.job.num={job.number}"]
         if is_for_slurm:
             place = [
-                SLURM_LAUNCHER,
+                *launcher,
                 f"hydra.sweep.dir={quoted(str(folder.parent))}",
                 f"hydra.sweep.subdir={quoted(folder.name)}",
             ]
         arguments = [*own, *_without_resume(job.overrides), *resume, *changes]
         if job is left[0]:
-            _check(script, [*arguments, *resume_overrides(str(folder), step)], python, run.working_folder)
+            words = [*arguments, *resume_overrides(str(folder), step), *launcher]
+            checked = _check(script, words, python, run.working_folder)
         flag = ["--multirun"] if is_for_slurm else []  # before the overrides, between which argparse takes no flag
         jobs.append(Continuation(composition, [*flag, *arguments, *place], folder, checkpoint, job))
     note = None
     if not writes_results:
         note = f"no job of {run.path} has a {run_folder.RESULT}, so that finished jobs cannot be told: all jobs run"
-    return Plan(jobs, run, changes, composition, note)
+    return Plan(jobs, run, changes, checked, composition, note)
 
 
 def resume_overrides(folder: str, step: int) -> list[str]:

@@ -22,7 +22,7 @@ _FLAGS = frozenset(
     ("contiguous", "exclusive", "hold", "no-requeue", "overcommit", "oversubscribe", "requeue", "unbuffered")
 )
 """Options without a value. The others need one here: ``time`` alone is a command."""
-_OWN_KEYS = {
+OWN_KEYS = {
     "account": "account",
     "comment": "comment",
     "constraint": "constraint",
@@ -41,6 +41,12 @@ _OWN_KEYS = {
     "qos": "qos",
 }
 """Options of Slurm that have a key of their own in the launcher."""
+ALTERNATIVES = (
+    frozenset(("mem", "mem-per-cpu", "mem-per-gpu")),
+    frozenset(("gres", "gpus", "gpus-per-node", "gpus-per-task")),
+    frozenset(("requeue", "no-requeue")),
+)
+"""Options of which a job has one."""
 _SETUP_OPTION = re.compile(r"\s*(?:#SBATCH\s+)?(?:--)?(?P<name>[a-z][a-z-]*)(?:=(?P<value>\S*))?\s*\Z")
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?\Z")
 
@@ -62,17 +68,17 @@ def setup_warnings(lines: Sequence[str]) -> Iterator[str]:
 
 def _right_key(name: str, value: str | None) -> str:
     if name == "time":
-        minutes = _minutes(value or "")
-        return f"timeout_min: {minutes}" if minutes else "timeout_min"
+        limit = minutes(value or "")
+        return f"timeout_min: {limit}" if limit else "timeout_min"
     if name in ("output", "error"):
         return "submitit_folder, the folder of the job's output"
     shown = "true" if value is None else value
-    if name in _OWN_KEYS:
-        return f"{_OWN_KEYS[name]}: {shown}"
+    if name in OWN_KEYS:
+        return f"{OWN_KEYS[name]}: {shown}"
     return f"additional_parameters.{name.replace('-', '_')}: {shown}"
 
 
-def _minutes(text: str) -> int | None:
+def minutes(text: str) -> int | None:
     """Returns the minutes of a time limit of Slurm: ``M``, ``M:S``, ``H:M:S``, ``D-H``, ``D-H:M`` or ``D-H:M:S``."""
     found = _TIME.match(text)
     if not found:

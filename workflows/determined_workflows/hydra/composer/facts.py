@@ -49,6 +49,7 @@ def of_launch(config: Any) -> dict[str, Any]:  # noqa: ANN401  # OmegaConf's
         "moving_folders": [section for section in _SECTIONS if not _is_written(config, ("hydra", section, "dir"))],
         "launcher_target": launcher.get("_target_"),
         "launcher": resolved,
+        "launcher_setup": launcher.get("setup"),
     }
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from determined_workflows.hydra.composer import secrets, yaml_places
 
 Key = tuple[str, ...]
+LAUNCHER: Key = ("hydra", "launcher")
+CONFIGURATION, OVERRIDE = "configuration", "override"
 
 
 class Origins:
@@ -24,11 +26,12 @@ class Origins:
 
         self._by_key: dict[Key, tuple[_Source, str]] = {}
         self._overrides: list[Any] = []
+        self._launcher_keys: set[str] = set()
         compose, load = loader._compose_config_from_defaults_list, loader._load_single_config  # noqa: SLF001  # Hydra offers no other way
         apply: Any = ConfigLoaderImpl._apply_overrides_to_config  # noqa: SLF001
 
         def watched_compose(**arguments: Any) -> Any:  # noqa: ANN401  # Hydra's
-            self._by_key = {}
+            self._by_key, self._launcher_keys = {}, set()
             return compose(**arguments)
 
         def watched_load(default: Any, repo: Any) -> Any:  # noqa: ANN401  # Hydra's
@@ -37,7 +40,7 @@ class Origins:
             return result
 
         def watched_apply(overrides: list[Any], config: Any) -> None:  # noqa: ANN401  # Hydra's
-            self._overrides = [each for each in overrides if not each.is_delete()]
+            self._overrides = list(overrides)
             apply(overrides, config)
 
         loader._compose_config_from_defaults_list = watched_compose  # noqa: SLF001
@@ -48,19 +51,38 @@ class Origins:
         """Returns the origin of each value of the last composition; a list is one value."""
         found = {path: source.origin(path, schema) for path, (source, schema) in self._by_key.items()}
         for override in self._overrides:
+            if override.is_delete():
+                continue
             key = tuple(override.key_or_group.split("."))
             for path in [each for each in found if each[: len(key)] == key]:
                 del found[path]
             found[key] = f"override {secrets.without_in_override(override.input_line)}"
         return found
 
+    def launcher_keys(self) -> dict[str, str]:
+        """Returns the keys of ``hydra.launcher`` that the last composition sets beyond the launcher's own defaults.
+
+        The value says what sets a key: ``CONFIGURATION`` or ``OVERRIDE``; an override may delete it.
+        """
+        found = dict.fromkeys(self._launcher_keys, CONFIGURATION)
+        for override in self._overrides:
+            key = tuple(override.key_or_group.split("."))
+            if key == LAUNCHER and isinstance(override.value(), dict):
+                found |= {str(name): OVERRIDE for name in override.value()}
+            elif key[:2] == LAUNCHER and len(key) > len(LAUNCHER):
+                found[key[2]] = OVERRIDE
+        return found
+
     def _add(self, default: Any, result: Any) -> None:  # noqa: ANN401  # Hydra's
         package = default.package if default.package is not None else result.header["package"]
         above = tuple(filter(None, (package or "").split(".")))
-        if above[:1] != ("hydra",):
-            source = _Source(default.config_path, file_of(result, default.config_path), len(above))
-            for path, schema in _leaves(result.config, ()):
+        is_of_application, is_of_project = above[:1] != ("hydra",), not _is_of_plugin(result)
+        source = _Source(default.config_path, file_of(result, default.config_path), len(above))
+        for path, schema in _leaves(result.config, ()) if is_of_application or is_of_project else ():
+            if is_of_application:
                 self._by_key[path] = source, schema
+            if is_of_project and path[:2] == LAUNCHER and len(path) > len(LAUNCHER):
+                self._launcher_keys.add(path[2])
 
 
 @dataclass(frozen=True)
@@ -85,6 +107,15 @@ def file_of(result: Any, config_path: str) -> str | None:  # noqa: ANN401  # Hyd
         return None
     name = config_path if config_path.endswith((".yaml", ".yml")) else f"{config_path}.yaml"
     return str(Path(folder, name))
+
+
+def _is_of_plugin(result: Any) -> bool:  # noqa: ANN401  # Hydra's ConfigResult
+    """Returns True for a configuration of Hydra or of a plug-in, which names itself when it registers a default.
+
+    A configuration that the program itself stores has the name of the store, ``schema``.
+    """
+    is_stored = str(result.path).startswith("structured:")
+    return result.provider == "hydra" or (is_stored and result.provider != "schema")
 
 
 def _leaves(config: Any, above: Key) -> Iterator[tuple[Key, str]]:  # noqa: ANN401  # a node of OmegaConf

@@ -64,6 +64,7 @@ def _compose(found: app.App, request: dict[str, Any]) -> dict[str, Any]:
     by_key = watched.by_key()
     facts.set_job(config, 0)
     answer |= {"mode": MULTIRUN if is_sweep else RUN, **facts.of_launch(config)}
+    answer["launcher_keys"] = watched.launcher_keys()
     if not is_sweep:
         answer["jobs"] = [facts.of_job(config, by_key, [])]
         return answer

@@ -1,4 +1,4 @@
-"""``SITE.yaml``: what all jobs of a cluster need, written once by whoever knows the cluster.
+"""``SITE.yaml``: what all jobs of a cluster need, written once by whoever knows the cluster; every workflow reads it.
 
 setup: [module load cuda/12]          # lines of bash before the environment and the program
 sbatch: {qos: normal}                 # options of sbatch; the user's own come first
@@ -19,7 +19,7 @@ import yaml
 from determined.errors import ConfigError
 from determined_workflows.runner import yaml_documents
 from determined_workflows.runner.errors import ParamsFileError
-from determined_workflows.runner.yaml_documents import Document
+from determined_workflows.runner.yaml_documents import Document, Place
 
 FILE_NAME = "SITE.yaml"
 VARIABLE = "DET_SITE"
@@ -39,6 +39,13 @@ class SiteProfile:
     scratch: str | None = None
     node_scratch: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False)
+    """Where each option of ``sbatch`` is."""
+
+    def option_error(self, option: str, message: str) -> ConfigError:
+        """Returns an error about an option of ``sbatch`` with its file, line and column."""
+        place = self.places.get(option)
+        return ConfigError(f"{self.source or FILE_NAME}: {message}" if place is None else str(place.error(message)))
 
 
 def find(given: str | None, project_files: Path, environ: Mapping[str, str]) -> SiteProfile:
@@ -83,13 +90,15 @@ def _profile(path: Path, document: Document) -> SiteProfile:
             near = get_close_matches(str(key), KEYS, n=1)
             hint = f'did you mean "{near[0]}"?' if near else f"valid: {', '.join(KEYS)}"
             raise document.place(key).error(f'unknown key "{key}"; {hint}')
+    sbatch, places = _options(document)
     return SiteProfile(
         source=path.absolute(),
         setup=_lines(document),
-        sbatch=_options(document),
+        sbatch=sbatch,
         scratch=_text(document, "scratch"),
         node_scratch=_text(document, "node_scratch"),
         environment=_variables(document),
+        places=places,
     )
 
 
@@ -102,11 +111,12 @@ def _lines(document: Document) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _options(document: Document) -> dict[str, str | None]:
+def _options(document: Document) -> tuple[dict[str, str | None], dict[str, Place]]:
     value = document.data.get("sbatch") or {}
     if not isinstance(value, dict):
         raise document.place("sbatch").error("sbatch is a mapping of options, such as `qos: normal`")
     found: dict[str, str | None] = {}
+    places: dict[str, Place] = {}
     for name, setting in value.items():
         option = str(name).lstrip("-").replace("_", "-")
         if not _OPTION.match(option):
@@ -114,7 +124,8 @@ def _options(document: Document) -> dict[str, str | None]:
         if setting is False:
             continue
         found[option] = None if setting is None or setting is True else _scalar(document, setting, "sbatch", name)
-    return found
+        places[option] = document.place("sbatch", name)
+    return found, places
 
 
 def _variables(document: Document) -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from determined.errors import ConfigError
-from determined_workflows.batch import site_profile
+from determined_workflows import site_profile
 
 TEXT = """\
 setup:
