@@ -1,4 +1,4 @@
-"""Delays the import of parts of torch in the tests' training processes; see ``idle_compiler``."""
+"""Delays the import of torch's compiler in the tests' training processes; see ``idle_compiler``."""
 
 import os
 from pathlib import Path
