@@ -48,6 +48,17 @@ _TOML_PATH = re.compile(r"""(?:^|[{,\s])(?:path|file)\s*=\s*["']([^"']*)["']""")
 _QUOTED = re.compile(r"""["']([A-Za-z0-9][^"']*)["']""")
 
 
+class PathRefused(ConfigError):
+    """A requirement is a path. ``place``: its file, its line and the path."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"{place} is a path, and an environment is shared by other contexts: import the package from the context, "
+            "or install it in startup-hook.sh"
+        )
+        self.place = place
+
+
 @dataclass(frozen=True)
 class Inputs:
     """Everything that an environment depends on, besides the machine.
@@ -150,7 +161,8 @@ def read_inputs(main: str, python: str | None, read: Read) -> Inputs:
         read: returns a file of the context.
 
     Raises:
-        ConfigError: a file is missing, the files are too large or too many, or a requirement is a path of the context.
+        PathRefused: a requirement is a path of the context.
+        ConfigError: a file is missing, or the files are too large or too many.
     """
     kind, beside = _BY_NAME.get(posixpath.basename(main), ("requirements", ()))
     content = read(main)
@@ -228,7 +240,7 @@ def _refuse_path(name: str, line: int, text: str) -> None:
         looks_like_path = "/" in target or target.startswith((".", "file:"))
         is_path = looks_like_path or target.endswith((".whl", ".tar.gz", ".zip")) or not is_named
         if is_path and not is_remote:
-            raise _path_refused(name, line, target)
+            raise PathRefused(f"{name}:{line}: {target}")
 
 
 def _refuse_table_paths(name: str, content: bytes) -> None:
@@ -240,14 +252,7 @@ def _refuse_table_paths(name: str, content: bytes) -> None:
         source = _TOML_PATH.search(text)
         is_source = not name.endswith("pyproject.toml") or section.startswith("tool.uv.sources")
         if source is not None and is_source and "://" not in source[1]:
-            raise _path_refused(name, number, source[1])
-
-
-def _path_refused(name: str, line: int, target: str) -> ConfigError:
-    return ConfigError(
-        f"{name}:{line}: {target} is a path, and an environment is shared by other contexts: import the package from "
-        "the context, or install it in startup-hook.sh"
-    )
+            raise PathRefused(f"{name}:{number}: {source[1]}")
 
 
 def requirements(inputs: Inputs) -> list[Requirement]:

@@ -94,7 +94,7 @@ def test_a_command_file_of_ones_own_is_read_by_bash_on_the_node(project: BatchPr
 
 
 def test_lightning_starts_one_task_for_each_gpu_with_the_appended_arguments(project: BatchProject) -> None:
-    """Rows of the table: appended names; exports under srun; each spelling works; MASTER_PORT."""
+    """Rows of the table: appended names; exports under srun; ``--num-nodes``, ``--job_type``, ``--num_nodes``."""
     project.command("python main.py --gpus 7 --lr 0.1")
     jobs = [
         project.submit("--job_type", "distributed", "-W", "lightning", flag, "2", "--gpus", "2", "-e", "li")

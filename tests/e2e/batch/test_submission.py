@@ -127,6 +127,7 @@ def test_a_job_in_an_image_runs_its_command_in_the_runtime(project: BatchProject
 def test_what_slurm_would_refuse_or_never_start_is_refused_and_nothing_is_left(
     project: BatchProject, flags: tuple[str, ...], sentence: str
 ) -> None:
+    """Rows of the table: an unknown flag; distributed without -W; tasks-per-node ≠ GPUs."""
     before = queued(project)
     refused = project.submitter("-y", *flags)
     assert refused.returncode != 0

@@ -229,6 +229,7 @@ def test_a_sweep_runs_its_agents_on_three_targets(on_three: BatchProject, cluste
 def test_lightnings_general_purpose_form_has_its_variables_without_slurm(
     on_three: BatchProject, cluster: LiveCluster
 ) -> None:
+    """Rows of the table: Lightning on agents or ``--local``; without Slurm ``srun`` is dropped with a line."""
     (on_three.root / "main.py").write_text(RENDEZVOUS)
     on_three.command("python main.py --lr 0.1\n")
     flags = ("-j", "distributed", "-W", "lightning", "-g", "2")
@@ -358,6 +359,7 @@ def test_a_failed_job_on_a_cluster_is_run_again_and_a_running_one_is_canceled(
 
 
 def test_lightnings_form_has_one_process_on_each_machine(project: BatchProject, two_machines: LiveCluster) -> None:
+    """Row of the table: Lightning on agents."""
     (project.root / "main.py").write_text(RENDEZVOUS)
     project.command("python main.py\n")
     flags = ("-j", "distributed", "-W", "lightning", "-N", "2", "-g", "1")

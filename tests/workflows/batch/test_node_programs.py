@@ -1,6 +1,7 @@
 """Small programs of a job: the port, the key, the first failure. They run on Python 3.7 and the standard library."""
 
 import ast
+import json
 import socket
 import sys
 from pathlib import Path
@@ -69,6 +70,19 @@ def end(rank: int, code: int, time: float, *signals: str) -> dict[str, Any]:
 def test_the_first_failed_rank_is_one_that_was_not_stopped(ends: list[dict[str, Any]], rank: int | None) -> None:
     found = end_job.first_failure(ends)
     assert (found["rank"] if found else None) == rank
+
+
+def test_the_code_of_a_job_is_that_of_the_rank_that_failed_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """srun ends with the largest code of its tasks: here that of a rank which was stopped."""
+    monkeypatch.setenv("DETENT_ENDS", str(tmp_path))
+    monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
+    for stored in (end(0, 143, 2, "SIGTERM"), end(1, 3, 1)):
+        (tmp_path / f"rank-0-{stored['rank']}.json").write_text(json.dumps(stored))
+    assert end_job.main(["143"]) == 3
+    assert json.loads((tmp_path / "job.json").read_text())["code"] == 3
+    assert "rank 1 on node1 failed first, exit code 3" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in TASK.glob("*.py") if path.name != "build_environment.py"))

@@ -123,3 +123,22 @@ def project_without_list(project: Project) -> Path:
     folder = project.root.parent / "plain"
     folder.mkdir()
     return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("requirements.txt", "numpy\n-e .\n", "requirements.txt:2: . is a path"),
+        ("requirements.txt", "./wheels/own-1-py3-none-any.whl\n", "requirements.txt:1: ./wheels/own"),
+        ("Pipfile", '[packages]\nown = {path = ".", editable = true}\n', "Pipfile:2: . is a path"),
+    ],
+)
+def test_a_package_of_the_project_itself_is_refused_with_what_to_do_here(
+    project: Project, name: str, text: str, place: str
+) -> None:
+    (project.root / name).write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        environment_job.find(project.root, print)
+    assert str(refused.value).startswith(place)
+    assert "PYTHONPATH below `environment:` of SITE.yaml" in str(refused.value)
+    assert "startup-hook.sh" not in str(refused.value)

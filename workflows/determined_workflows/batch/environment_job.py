@@ -13,7 +13,7 @@ import determined
 import determined_launch
 from determined import environments
 from determined.environments import BuildFailed, Inputs
-from determined.environments.inputs import files_of
+from determined.environments.inputs import PathRefused, files_of
 from determined.errors import ConfigError
 from determined_workflows.batch import slurm_client
 from determined_workflows.batch.job_script import setup_lines
@@ -53,13 +53,24 @@ def find(root: Path, say: Callable[[str], None]) -> Path | Build | None:
     name = next((each for each in LISTS if (root / each).is_file()), None)
     if name is None:
         return None
-    inputs = environments.read_inputs(name, None, files_of(root))
+    inputs = _read_list(root, name)
     folder = root / FOLDER / inputs.key(".".join(map(str, sys.version_info[:3])), sys.base_prefix)
     result = environments.read_result(folder)
     if result is not None and result.is_complete and (folder / environments.VENV).is_dir():
         say("Virtual environment already exists")
         return _linked(root, folder)
     return Build(root, inputs, folder)
+
+
+def _read_list(root: Path, name: str) -> Inputs:
+    try:
+        return environments.read_inputs(name, None, files_of(root))
+    except PathRefused as error:
+        raise ConfigError(
+            f"{error.place} is a path, and an environment is kept by its list of packages: a later change of that "
+            f"folder would not reach it. Remove the line: a program imports the modules beside it, and PYTHONPATH below "
+            f"`environment:` of SITE.yaml names other folders. Or make {root / LINK} yourself: it is used as it is"
+        ) from None
 
 
 def is_own(link: Path) -> bool:
