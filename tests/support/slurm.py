@@ -62,6 +62,18 @@ class Slurm:
         idle = ["sinfo", "--noheader", "--partition=compute", "--states=idle", f"--nodes={node}", "--format=%N"]
         wait_until(lambda: self.command(*idle).strip() == node, what=f"{node} is idle")
 
+    def kill_controller(self) -> None:
+        """Kills slurmctld, which keeps what it has stored, and waits for its end."""
+        path = self.folder / "run" / "slurmctld.pid"
+        pid = int(path.read_text())
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: _has_ended(pid), what="slurmctld has ended")
+        path.unlink()  # its next start would take a process that nobody has waited for as a running one
+
+    def start_controller(self) -> None:
+        """Starts slurmctld again, and waits until its nodes answer."""
+        subprocess.run(["sh", SCRIPT, "up", self.folder], check=True, stdout=subprocess.DEVNULL)
+
     def cancel_all(self) -> None:
         self.command("scancel", "--user=root")
 
@@ -105,6 +117,13 @@ def _end_leftovers(folder: Path) -> None:
         with suppress(OSError):
             if mark in path.read_bytes().split(b"\0"):
                 os.kill(int(path.parent.name), signal.SIGKILL)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def show_logs(args: Namespace) -> int:
         return _follow(record, states, args)
     paths = [(state, logs.path_of(record, state)) for state in states]
     if not any(path for _, path in paths):
-        raise NotFound(f"{record.name} has no output yet; it is {states[0].state} {states[0].detail}".strip())
+        raise NotFound(f"{record.name} has no output; it is {states[0].state} {states[0].detail}".strip())
     for _, path in paths:
         if path is not None:
             if len(paths) > 1:

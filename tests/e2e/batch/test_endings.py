@@ -1,10 +1,13 @@
 """How jobs of ``det batch`` end on a real Slurm: exit codes, data on the nodes, stop, retry, requeue."""
 
 import json
+import os
+import re
 import subprocess
 
 import pytest
 from tests.support.batch_project import BatchProject
+from tests.support.small_disk import small_disk
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -109,6 +112,21 @@ def test_data_is_removed_from_below_the_sites_folder_and_nothing_else_is(project
     job = project.run("-d", "data")
     assert "one" in project.output(job)
     assert [path.name for path in disk.iterdir()] == ["others.txt"]
+
+
+def test_data_that_does_not_fit_on_the_disk_of_a_node_fails_the_job_and_nothing_is_left(project: BatchProject) -> None:
+    (project.scratch_dir / "data").mkdir(parents=True)
+    (project.scratch_dir / "data" / "a.bin").write_bytes(os.urandom(3 << 20))
+    with small_disk(project.folder / "small", "1m") as disk:
+        (project.root / "hpc_files" / "SITE.yaml").write_text(f"node_scratch: {disk.path}\n")
+        job = project.run("-j", "distributed", "-W", "lightning", "-N", "2", "-g", "1", "--data", "data")
+        assert not [path for path in disk.path.rglob("*") if path.is_file()]
+    sentence = f"the disk of this node is full: {disk.path}/detent-{os.getuid()}/{job} has no room for the data"
+    state = project.state(job)
+    assert (state["state"], state["exit_code"]) == ("FAILED", 1)
+    assert re.fullmatch(rf"rank (\d) on node\d failed first, exit code 1: {re.escape(sentence)}", state["detail"])
+    assert not project.seen(job)
+    assert re.search(rf"^det batch: node\d: {re.escape(sentence)}$", project.output(job), re.MULTILINE)
 
 
 def test_data_of_a_cancelled_job_that_ignores_signals_is_removed(project: BatchProject) -> None:

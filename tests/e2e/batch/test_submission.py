@@ -1,15 +1,12 @@
-"""What ``det batch run`` does before a job: environment, checks, and refusals that leave nothing behind."""
+"""What ``det batch run`` does before a job: checks, and refusals that leave nothing behind."""
 
 import json
 import socket
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.batch_project import BatchProject
-from tests.support.package_index import PackageIndex, package_index
 
 pytestmark = [
     pytest.mark.e2e,
@@ -18,79 +15,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def index(project: BatchProject, tmp_path: Path) -> Iterator[PackageIndex]:
-    """Yields an index of packages that jobs of the project use alone."""
-    with package_index(tmp_path / "index") as served:
-        project.variables.update({name: value for name, _, value in (pair.partition("=") for pair in served.variables)})
-        yield served
-
-
 def queued(project: BatchProject) -> str:
     """Returns the jobs that wait or run."""
     return project.slurm.command("squeue", "--noheader", "--format=%i")
-
-
-def test_the_environment_is_built_by_one_job_and_used_by_two_submissions(
-    project: BatchProject, index: PackageIndex
-) -> None:
-    """Rows of the table: venv half built; installer job."""
-    index.add("tinypackage", "1.0")
-    (project.root / "requirements.txt").write_text("tinypackage==1.0\n")
-    project.command("python -c 'import sys, tinypackage; print(sys.prefix)'")
-    argv = ["bash", "job_submitter.sh", "-y"]
-    options = {"cwd": project.root / "hpc_files", "env": project.environment, "text": True}
-    both = [
-        subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload]
-        for _ in range(2)
-    ]
-    answers = [each.communicate(timeout=120) for each in both]
-    for output, messages in answers:
-        assert output.startswith("Submitted batch job"), messages
-        assert "Finished installing virtualenv" in messages
-        job = output.split()[-1]
-        project.wait(job)
-        assert str(project.root / ".virtual_envs") in project.output(job), project.output(job)
-    assert index.asked[next(name for name in index.asked if "tinypackage" in name)] == 1
-    assert (project.root / "virtual_env" / "bin" / "python").exists()
-    assert "Virtual environment already exists" in project.submitter("-y").stderr
-
-
-def test_a_failed_build_shows_the_sentence_of_the_installer_and_counts_as_nothing(
-    project: BatchProject, index: PackageIndex
-) -> None:
-    (project.root / "requirements.txt").write_text("# one\nabsentpackage==99\n")
-    refused = project.submitter("-y")
-    assert refused.returncode == 4, refused.stderr
-    assert 'requirements.txt:2: "absentpackage==99"' in refused.stderr
-    assert "nothing was submitted" in refused.stderr
-    assert not (project.root / "virtual_env").exists()
-    assert not list((project.root / ".virtual_envs").glob("*/venv"))
-    assert not project.outputs.exists()
-
-
-def test_a_pipfile_wins_and_the_sentence_of_pipenv_is_shown(project: BatchProject) -> None:
-    """The program in place of pipenv fails as pipenv does for packages that exclude each other."""
-    sentence = "ERROR: Cannot install -r r.txt because these package versions have conflicting dependencies."
-    project.add_program("pipenv", f"#!/bin/bash\necho 'Locking...'\necho '{sentence}'\nexit 1\n")
-    for name in ("Pipfile", "requirements.txt"):
-        (project.root / name).write_text("")
-    refused = project.submitter("-y")
-    assert refused.returncode == 4, refused.stderr
-    assert "Failed to install virtualenv from Pipfile: " in refused.stderr
-    assert "conflicting dependencies" in refused.stderr
-    assert not list((project.root / ".virtual_envs").glob("*/venv"))
-
-
-def test_an_environment_is_built_on_the_login_node_on_demand(project: BatchProject, index: PackageIndex) -> None:
-    index.add("tinypackage", "1.0")
-    (project.root / "requirements.txt").write_text("tinypackage==1.0\n")
-    project.command("python -c 'import tinypackage; print(tinypackage.version)'")
-    names = ("squeue", "--noheader", "--states=all", "--format=%j")
-    before = project.slurm.command(*names).count("detent-env")
-    job = project.run("--build-here")
-    assert "1.0" in project.output(job)
-    assert project.slurm.command(*names).count("detent-env") == before
 
 
 def test_a_job_in_an_image_runs_its_command_in_the_runtime(project: BatchProject) -> None:

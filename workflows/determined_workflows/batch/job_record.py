@@ -16,6 +16,8 @@ SCRIPT, RECORD, ENDS, COMMAND = "job.sh", "record.json", "ends", "command.sh"
 _TASK = Path(__file__).parent / "task"
 _ON_NODES = ("run_rank.py", "run_worker.py", "node_data.py", "wandb_key.py", "free_port.py", "end_job.py")
 MAX_BYTES = 1 << 20
+STARTED = "started"
+"""File that the script of a job writes first."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,12 @@ def read(folder: Path) -> JobRecord:
 
 def all_of(project: Project) -> list[JobRecord]:
     """Returns the records of a project, the oldest first."""
-    folders = [path.parent for path in project.records.glob(f"*/{RECORD}")]
+    return all_in(project.records)
+
+
+def all_in(records: Path) -> list[JobRecord]:
+    """Returns the records in a folder, the oldest first."""
+    folders = [path.parent for path in records.glob(f"*/{RECORD}")]
     found = []
     for folder in folders:
         try:
@@ -133,6 +140,11 @@ def find(project: Project, target: str | None) -> JobRecord:
     if not begun:
         raise NotFound(f'no submission of {project.root} is "{target}"; `det batch status` lists them')
     return begun[-1]
+
+
+def has_started(record: JobRecord, job: str) -> bool:
+    """Returns True if the script of a job has run, or that of an element of an array such as ``25_3``."""
+    return (record.ends_of(job) / STARTED).exists()
 
 
 def with_job(record: JobRecord, job: str, elements: tuple[int, ...]) -> JobRecord:

@@ -16,9 +16,9 @@ COMPLETED, FAILED, CANCELLED, TIMEOUT, LOST, UNKNOWN = (
     *("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"),
     *("LOST", "UNKNOWN"),
 )
-NODE_FAIL = "NODE_FAIL"
+NODE_FAIL, PENDING = "NODE_FAIL", "PENDING"
 ALIVE = frozenset(
-    ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD", "STAGE_OUT", "STOPPED")
+    (PENDING, "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD", "STAGE_OUT", "STOPPED")
 )
 RETRIED = frozenset(
     (FAILED, CANCELLED, TIMEOUT, LOST, NODE_FAIL, "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE")
@@ -118,7 +118,7 @@ def _state(record: JobRecord, id: str, element: int | None, entry: QueuedJob | N
     ends = record.ends_of(id)
     end = _read_end(ends)
     if entry is not None and (entry.state in ALIVE or end is None):
-        detail = entry.nodes or "" if entry.state != "PENDING" else entry.reason
+        detail = entry.nodes or "" if entry.state != PENDING else entry.reason
         return JobState(id, element, entry.state, detail)
     if entry is not None:
         return JobState(id, element, entry.state, _failure(end, entry.state), end["code"] if end else None)
@@ -134,7 +134,7 @@ def _state(record: JobRecord, id: str, element: int | None, entry: QueuedJob | N
         return JobState(id, element, LOST, "sbatch did not answer, and the job is not in the queue")
     if record.target == "local":
         return JobState(id, element, LOST, "it was killed together with `det batch`, which ran it")
-    if (ends / "started").exists():
+    if job_record.has_started(record, id):
         return JobState(id, element, LOST, "it started, and ended without a record: killed, or its node failed")
     return JobState(id, element, LOST, "it never started: cancelled before its start, or lost by Slurm")
 
@@ -171,7 +171,7 @@ def _ended(record: JobRecord, ends: Path, end: dict[str, Any]) -> str:
 
 def _start(ends: Path) -> list[str]:
     """Returns when a job started, in seconds, and its nodes. Raises OSError."""
-    return (ends / "started").read_text(encoding="utf-8").split()
+    return (ends / job_record.STARTED).read_text(encoding="utf-8").split()
 
 
 def _failed_node(nodes: str, ends: Path) -> str:
