@@ -83,6 +83,7 @@ def test_the_environment_is_built_by_one_job_and_used_by_two_submissions(
     for output, messages in answers:
         assert output.startswith("Submitted batch job"), messages
         assert "Finished installing virtualenv" in messages
+        assert "environments kept for later jobs: 1, " in messages
         job = output.split()[-1]
         project.wait(job)
         assert str(project.root / ".virtual_envs") in project.output(job), project.output(job)

@@ -36,9 +36,7 @@ def lose(project: BatchProject, job: str) -> None:
     wait_until(lambda: not list(sockets.glob(f"*/*_{job}.*")), what="the nodes have ended the lost job")
 
 
-@pytest.mark.parametrize(
-    "is_running", [False, pytest.param(True, marks=pytest.mark.long)], ids=["waiting", "running"]
-)
+@pytest.mark.parametrize("is_running", [False, pytest.param(True, marks=pytest.mark.long)], ids=["waiting", "running"])
 def test_a_job_lost_by_slurmctld_is_lost_and_the_next_owner_of_its_id_is_left_alone(
     project: BatchProject, is_running: bool
 ) -> None:

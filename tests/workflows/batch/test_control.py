@@ -1,5 +1,6 @@
 """``retry`` and ``stop`` against programs in place of Slurm's that record their arguments."""
 
+import json
 import os
 from pathlib import Path
 
@@ -50,6 +51,21 @@ def test_retry_refuses_a_submission_in_which_nothing_failed(programs: Path, tmp_
     with pytest.raises(Conflict, match="has failed: COMPLETED"):
         control.prepare_retry(record)
     assert not [line for line in (programs / "calls").read_text().splitlines() if line.startswith("sbatch")]
+
+
+@pytest.mark.parametrize("gone", ["archive", "environment"])
+def test_retry_names_what_was_removed_since_the_submission(programs: Path, tmp_path: Path, gone: str) -> None:
+    record = record_in(project_in(tmp_path))
+    end(record, "25", code=3)
+    paths = {name: tmp_path / name for name in ("archive", "environment")}
+    for path in paths.values():
+        path.touch()
+    plan = {"data": {"archive": str(paths["archive"])}, "environment": str(paths["environment"])}
+    (record.folder / job_record.PLAN).write_text(json.dumps(plan))
+    assert control.prepare_retry(record).elements == ()
+    paths[gone].unlink()
+    with pytest.raises(ConfigError, match=f"{gone} is gone; submit again: det"):
+        control.prepare_retry(record)
 
 
 def test_stop_cancels_by_nonce_and_name(programs: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,29 @@ def test_the_archive_has_what_was_typed_and_is_packed_once(project: Project) -> 
         assert set(archive.getnames()) == {"data", "data/a.txt", "sets/one", "sets/one/b.txt"}
     os.utime(project.scratch_dir / "data" / "a.txt", (1, 1))
     assert data_archive.pack(project, ("data", "sets/one"), said.append) == first
-    assert said == ["Packing data, sets/one"]
+    size = Path(first.archive).stat().st_size / 1e6
+    assert said == [
+        "Packing data, sets/one",
+        f"packed data kept for later jobs: 1, {size:.1f} MB in {project.archives}",
+    ]
+
+
+def test_packing_removes_the_drafts_of_killed_submissions_and_no_others(project: Project) -> None:
+    project.archives.mkdir(parents=True)
+    names = [f".{letter * 32}.tar.new-{number}" for letter, number in (("a", 1), ("b", 2))]
+    for name in names:
+        (project.archives / name).write_text("half")
+    old = time.time() - data_archive.MAX_DRAFT_SECONDS - 60
+    os.utime(project.archives / names[0], (old, old))
+    data_archive.pack(project, ("data",), print)
+    assert [path.name for path in project.archives.glob(".*.tar.new-*")] == names[1:]
+
+
+def test_removed_archives_are_packed_again(project: Project) -> None:
+    first = data_archive.pack(project, ("data",), print)
+    Path(first.archive).unlink()
+    assert data_archive.pack(project, ("data",), print) == first
+    assert Path(first.archive).is_file()
 
 
 def test_changed_content_is_packed_anew_also_with_its_old_time(project: Project) -> None:

@@ -2,11 +2,13 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from tests.support.recorded_jobs import project_in
 
+from determined import environments
 from determined.errors import ConfigError
 from determined_workflows.batch import environment_job, job_record, settings, slurm_client, submission
 from determined_workflows.batch.environment_job import Build
@@ -123,6 +125,35 @@ def project_without_list(project: Project) -> Path:
     folder = project.root.parent / "plain"
     folder.mkdir()
     return folder
+
+
+def build_of(project: Project) -> Build:
+    (project.root / "requirements.txt").write_text("")
+    found = environment_job.find(project.root, print)
+    assert isinstance(found, Build)
+    return found
+
+
+def test_an_environment_that_another_submission_has_built_meanwhile_is_not_built_again(project: Project) -> None:
+    build = build_of(project)
+    (build.folder / "venv").mkdir(parents=True)
+    result = build.folder / environments.RESULT
+    result.write_text(json.dumps(asdict(environments.Result(True))))
+    assert environment_job.build_by_job(build, (), SiteProfile(), None, print) == build.folder / "venv"
+    assert result.exists()
+
+
+def test_an_environment_whose_folder_was_removed_is_built_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = build_of(project)
+    build.folder.mkdir(parents=True)
+    (build.folder / environments.RESULT).write_text(json.dumps(asdict(environments.Result(True))))
+    seen = []
+    monkeypatch.setattr(environments, "build", lambda *_, **__: seen.append(environments.read_result(build.folder)))
+    assert isinstance(environment_job.find(project.root, print), Build)
+    environment_job.build_here(build, print)
+    assert seen == [None]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from determined.errors import ConfigError, Conflict
+from determined.errors import Conflict
 from determined_workflows.batch import job_record, slurm_client, status, submission
 from determined_workflows.batch.job_record import JobRecord
 
@@ -41,15 +41,14 @@ class Retry:
 
 
 def prepare_retry(record: JobRecord) -> Retry:
-    """Returns what has failed of a submission. Raises Conflict if nothing has or something still runs, and
-    SlurmError."""
+    """Returns what has failed of a submission. Raises Conflict if nothing has, ConfigError if what it needs is
+    gone, and SlurmError."""
     record, states = status.observe(record, slurm_client.queue())
     failed = [each for each in states if each.state in status.RETRIED]
     if not failed:
         kinds = ", ".join(sorted({each.state for each in states}))
         raise Conflict(f"nothing of {record.name} has failed: {kinds}")
-    if not record.script.is_file():
-        raise ConfigError(f"{record.script} is gone; submit again: {' '.join(record.words)}")
+    job_record.check_inputs(record)
     elements = tuple(each.element for each in failed if each.element is not None)
     words = submission.sbatch_words(record, ranges(elements) if elements else None)
     return Retry(record, (*words, *record.sbatch_words, str(record.script)), elements)

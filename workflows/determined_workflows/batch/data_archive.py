@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import tarfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from determined.errors import ConfigError
+from determined_workflows.batch import disk_use
 from determined_workflows.batch.project import Project
 
 INDEX = "contents.json"
 MAX_INDEX_ENTRIES = 200
+MAX_DRAFT_SECONDS = 24 * 3600
+"""A draft that grew within this time may be that of another submission, on another machine."""
 _PIECE = 1 << 20
 
 
@@ -57,12 +61,22 @@ def pack(project: Project, paths: Sequence[str], say: Callable[[str], None]) -> 
         target = folder / f"{digest[:32]}.tar"
         if not target.exists():
             say(f"Packing {', '.join(paths)}")
+            _remove_drafts(folder)
             _write(target, sources)
+            disk_use.announce("packed data", [path.stat().st_size for path in folder.glob("*.tar")], folder, say)
         _write_index(folder, {**index, state: digest})
     except OSError as error:
         reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror
         raise ConfigError(f"--data: {error.filename or folder}: {reason}; nothing was submitted") from None
     return Archive(str(target), digest, tuple(paths))
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Removes what submissions that were killed have left half packed."""
+    for draft in folder.glob(".*.tar.new-*"):
+        with suppress(OSError):
+            if time.time() - draft.stat().st_mtime > MAX_DRAFT_SECONDS:
+                draft.unlink()
 
 
 def _write(target: Path, sources: Sequence[tuple[str, Path]]) -> None:

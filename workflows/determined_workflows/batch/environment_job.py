@@ -15,7 +15,7 @@ from determined import environments
 from determined.environments import BuildFailed, Inputs
 from determined.environments.inputs import PathRefused, files_of
 from determined.errors import ConfigError
-from determined_workflows.batch import slurm_client
+from determined_workflows.batch import disk_use, slurm_client
 from determined_workflows.batch.job_script import setup_lines
 from determined_workflows.batch.sbatch_options import Option
 from determined_workflows.site_profile import SiteProfile
@@ -55,11 +55,24 @@ def find(root: Path, say: Callable[[str], None]) -> Path | Build | None:
         return None
     inputs = _read_list(root, name)
     folder = root / FOLDER / inputs.key(".".join(map(str, sys.version_info[:3])), sys.base_prefix)
-    result = environments.read_result(folder)
-    if result is not None and result.is_complete and (folder / environments.VENV).is_dir():
+    if _is_complete(folder):
         say("Virtual environment already exists")
         return _linked(root, folder)
     return Build(root, inputs, folder)
+
+
+def _is_complete(folder: Path) -> bool:
+    result = environments.read_result(folder)
+    return result is not None and result.is_complete and (folder / environments.VENV).is_dir()
+
+
+def _forget_useless(folder: Path) -> None:
+    """Removes the result of a build that has failed, or whose environment was removed since.
+
+    That of another submission, which has built it a moment ago, stays: its job uses the environment.
+    """
+    if not _is_complete(folder):
+        (folder / environments.RESULT).unlink(missing_ok=True)
 
 
 def _read_list(root: Path, name: str) -> Inputs:
@@ -68,8 +81,8 @@ def _read_list(root: Path, name: str) -> Inputs:
     except PathRefused as error:
         raise ConfigError(
             f"{error.place} is a path, and an environment is kept by its list of packages: a later change of that "
-            f"folder would not reach it. Remove the line: a program imports the modules beside it, and PYTHONPATH below "
-            f"`environment:` of SITE.yaml names other folders. Or make {root / LINK} yourself: it is used as it is"
+            "folder would not reach it. Remove the line: a program imports the modules beside it, and PYTHONPATH "
+            f"below `environment:` of SITE.yaml names other folders. Or make {root / LINK} yourself: it is used as it is"
         ) from None
 
 
@@ -88,12 +101,12 @@ def announced(build: Build, say: Callable[[str], None]) -> Path:
 def build_here(build: Build, say: Callable[[str], None]) -> Path:
     """Builds on this machine. Raises ConfigError with the sentence of the installer."""
     say(f"Installing the virtual environment of {build.inputs.main} on this machine")
+    _forget_useless(build.folder)
     try:
         environments.build(build.inputs, build.root, build.folder, say=lambda _line: None)
     except BuildFailed as error:
         raise _failed(build, str(error)) from None
-    say("Finished installing virtualenv")
-    return _linked(build.root, build.folder)
+    return _finished(build, say)
 
 
 def build_by_job(
@@ -105,8 +118,7 @@ def build_by_job(
     """
     builder = build.folder / "builder"
     _write_builder(builder, build, site)
-    if environments.read_result(build.folder) is not None:  # of a build that has failed
-        (build.folder / environments.RESULT).unlink(missing_ok=True)
+    _forget_useless(build.folder)
     minutes = max(1, min(MAX_BUILD_SECONDS, limit_seconds or MAX_BUILD_SECONDS) // 60)
     log = build.folder / "build.log"
     argv = [f"--job-name=detent-env-{build.folder.name}", "--dependency=singleton", f"--output={log}", "--nodes=1"]
@@ -116,8 +128,15 @@ def build_by_job(
     job = slurm_client.submit([*argv, str(builder / "build.sh")])
     say(f"Submitted batch job {job}")
     _wait(build, job, log)
-    say("Finished installing virtualenv")
     shutil.rmtree(builder, ignore_errors=True)
+    return _finished(build, say)
+
+
+def _finished(build: Build, say: Callable[[str], None]) -> Path:
+    say("Finished installing virtualenv")
+    results = [environments.read_result(folder) for folder in build.folder.parent.iterdir()]
+    sizes = [result.bytes for result in results if result is not None and result.is_complete]
+    disk_use.announce("environments", sizes, build.folder.parent, say)
     return _linked(build.root, build.folder)
 
 

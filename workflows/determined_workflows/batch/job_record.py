@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from determined.errors import NotFound
+from determined.errors import ConfigError, NotFound
 from determined_workflows.batch.project import Project
 
-SCRIPT, RECORD, ENDS, COMMAND = "job.sh", "record.json", "ends", "command.sh"
+SCRIPT, RECORD, ENDS, COMMAND, PLAN = "job.sh", "record.json", "ends", "command.sh", "task/job.json"
 _TASK = Path(__file__).parent / "task"
 _ON_NODES = ("run_rank.py", "run_worker.py", "node_data.py", "wandb_key.py", "free_port.py", "end_job.py")
 MAX_BYTES = 1 << 20
@@ -73,6 +73,18 @@ def new_folder(project: Project, label: str, exp_name: str) -> tuple[Path, str]:
     return project.records / f"{label}_{exp_name}-{nonce}", nonce
 
 
+def check_inputs(record: JobRecord) -> None:
+    """Raises ConfigError if the script, the packed data or the environment of a submission is gone."""
+    try:
+        plan = json.loads((record.folder / PLAN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        plan = {}
+    archive = (plan.get("data") or {}).get("archive")
+    for path in filter(None, (record.script, archive, plan.get("environment"))):
+        if not Path(path).exists():
+            raise ConfigError(f"{path} is gone; submit again: {' '.join(record.words)}")
+
+
 def write_programs(folder: Path, script: str, command: str, plan: Mapping[str, Any]) -> None:
     """Writes the script, the command, and the programs that run on nodes. Raises OSError."""
     (folder / "task").mkdir(parents=True)
@@ -80,7 +92,7 @@ def write_programs(folder: Path, script: str, command: str, plan: Mapping[str, A
     for name in _ON_NODES:
         shutil.copy(_TASK / name, folder / "task" / name)
     (folder / "task" / "run_worker.py").chmod(0o755)
-    (folder / "task" / "job.json").write_text(json.dumps(plan, indent=1), encoding="utf-8")
+    (folder / PLAN).write_text(json.dumps(plan, indent=1), encoding="utf-8")
     (folder / COMMAND).write_text(command + "\n", encoding="utf-8")
     (folder / SCRIPT).write_text(script, encoding="utf-8")
     (folder / SCRIPT).chmod(0o755)

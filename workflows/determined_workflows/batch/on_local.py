@@ -90,6 +90,7 @@ def run(prepared: PreparedHere, say: Say) -> int:
         "data": data,
         "kill_wait": local_script.GRACE_SECONDS,
         "is_general": settings.kind == DISTRIBUTED,
+        "environment": str(plan.environment) if plan.environment else None,
     }
     try:
         (project.scratch_dir / settings.exp_name / "checkpoints").mkdir(parents=True, exist_ok=True)
@@ -128,7 +129,6 @@ def retry(record: JobRecord, say: Say) -> int:
         raise Conflict(f"{record.name} still runs; `det batch stop {record.name}` ends it")
     if not failed:
         raise Conflict(f"nothing of {record.name} has failed: {', '.join(sorted({each.state for each in states}))}")
-    if not record.script.is_file():
-        raise ConfigError(f"{record.script} is gone; submit again: {' '.join(record.words)}")
+    job_record.check_inputs(record)
     elements = tuple(each.element for each in failed if each.element is not None)
     return execute(local_run.with_new_job(record, elements), say)

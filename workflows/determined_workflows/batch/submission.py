@@ -199,7 +199,13 @@ def submit(prepared: Prepared) -> tuple[JobRecord, str]:
         checkpoints.mkdir(parents=True, exist_ok=True)
         is_general = settings.kind == DISTRIBUTED and plan.line.started == "node"
         data = prepared.data.as_record() if prepared.data else None
-        on_node = {"data": data, "kill_wait": prepared.kill_wait, "is_general": is_general}
+        environment = str(plan.environment) if plan.environment else None
+        on_node = {
+            "data": data,
+            "kill_wait": prepared.kill_wait,
+            "is_general": is_general,
+            "environment": environment,
+        }
         job_record.write_programs(plan.record, job_script.text(plan), plan.line.text, on_node)
         elements = tuple(range(1, (asked.count or 0) + 1))
         job_record.store(job_record.with_job(record, "", elements))
