@@ -151,7 +151,7 @@ def read_packages(packages: Sequence[str]) -> Inputs:
     return Inputs("packages", PACKAGES, {PACKAGES: "\n".join(packages).encode()})
 
 
-def read_inputs(main: str, python: str | None, read: Read) -> Inputs:
+def read_inputs(main: str, python: str | None, read: Read, *, folder: str = "the context") -> Inputs:
     """Reads the file that ``environment.venv.requirements`` names and those that it includes.
 
     Parameters:
@@ -159,6 +159,7 @@ def read_inputs(main: str, python: str | None, read: Read) -> Inputs:
             and every other file as requirements of pip.
         python: the wanted version, or None.
         read: returns a file of the context.
+        folder: what messages call the place of the files.
 
     Raises:
         PathRefused: a requirement is a path of the context.
@@ -167,25 +168,24 @@ def read_inputs(main: str, python: str | None, read: Read) -> Inputs:
     kind, beside = _BY_NAME.get(posixpath.basename(main), ("requirements", ()))
     content = read(main)
     if content is None:
-        raise ConfigError(f"{main} is not in the context")
+        raise ConfigError(f"{main} is not in {folder}")
     files: dict[str, bytes] = {}
     _add(files, main, content)
     if kind == "requirements":
-        _include_all(main, files, read)
+        _include_all(main, files, read, folder)
     elif kind != "uv_lock":
         _refuse_table_paths(main, content)
-    folder = posixpath.dirname(main)
     for name in beside:
-        path = posixpath.join(folder, name)
+        path = posixpath.join(posixpath.dirname(main), name)
         found = read(path)
         if found is not None:
             _add(files, path, found)
         elif name in _REQUIRED_BESIDE.get(posixpath.basename(main), ()):
-            raise ConfigError(f"{main} needs {path}, which is not in the context")
+            raise ConfigError(f"{main} needs {path}, which is not in {folder}")
     return Inputs(kind, main, files, python)
 
 
-def _include_all(main: str, files: dict[str, bytes], read: Read) -> None:
+def _include_all(main: str, files: dict[str, bytes], read: Read, folder: str) -> None:
     """Adds the files that ``main`` includes, and those that they include."""
     depths = {main: 1}
     waiting = [main]
@@ -199,14 +199,14 @@ def _include_all(main: str, files: dict[str, bytes], read: Read) -> None:
             target = include[1]
             path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
             if "://" in target or path.startswith(("..", "/")):
-                raise ConfigError(f"{name}:{line}: {target} is not in the context; copy it there")
+                raise ConfigError(f"{name}:{line}: {target} is not in {folder}; copy it there")
             if path in files:
                 continue
             if depths[name] == MAX_DEPTH:
                 raise ConfigError(f"{name}:{line}: more than {MAX_DEPTH} files include each other; put them into one")
             found = read(path)
             if found is None:
-                raise ConfigError(f"{name}:{line}: {path} is not in the context")
+                raise ConfigError(f"{name}:{line}: {path} is not in {folder}")
             _add(files, path, found)
             depths[path] = depths[name] + 1
             waiting.append(path)

@@ -1,5 +1,6 @@
 """The script of a job: readable, valid for bash, and complete."""
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from determined_workflows.batch import container, job_script, sbatch_options
 from determined_workflows.batch.command_line import RANK_PROGRAM, CommandLine
 from determined_workflows.batch.job_script import JobPlan
 from determined_workflows.batch.settings import JobSettings
+from determined_workflows.batch.status import SLURM_STATE
 from determined_workflows.site_profile import SiteProfile
 
 
@@ -59,6 +61,18 @@ def test_lines_of_sbatch_come_before_the_first_command(plan: JobPlan) -> None:
     assert lines[3 : 3 + len(directives)] == directives
     assert '#SBATCH --job-name="a b"' in directives
     assert directives[-2:] == ["#SBATCH --comment=detent:ab12", "#SBATCH --array=1-8%2"]
+
+
+def test_a_job_that_runs_again_forgets_how_it_ended_before(plan: JobPlan) -> None:
+    """Users may queue a job again that has ended by its time limit: ``scontrol requeue``."""
+    ends = plan.record / "ends" / "25"
+    ends.mkdir(parents=True)
+    for name in ("job.json", "rank-0-0.json", SLURM_STATE):
+        (ends / name).touch()
+    begin = job_script.text(plan).partition("# What the program sees")[0]
+    environ = {"PATH": os.environ["PATH"], "SLURM_JOB_ID": "25", "SLURM_JOB_NODELIST": "node1"}
+    subprocess.run(["bash", "-c", begin], env=environ, check=True)
+    assert [path.name for path in ends.iterdir()] == ["started"]
 
 
 def test_a_distributed_job_starts_its_tasks_and_ends_with_the_line_of_the_document(plan: JobPlan) -> None:

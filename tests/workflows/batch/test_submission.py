@@ -173,3 +173,9 @@ def test_a_package_of_the_project_itself_is_refused_with_what_to_do_here(
     assert str(refused.value).startswith(place)
     assert "PYTHONPATH below `environment:` of SITE.yaml" in str(refused.value)
     assert "startup-hook.sh" not in str(refused.value)
+
+
+def test_an_included_list_that_is_missing_is_named_with_the_folder_of_the_project(project: Project) -> None:
+    (project.root / "requirements.txt").write_text("numpy\n-r base.txt\n")
+    with pytest.raises(ConfigError, match=f"^requirements.txt:2: base.txt is not in {project.root}$"):
+        environment_job.find(project.root, print)

@@ -77,12 +77,13 @@ def _forget_useless(folder: Path) -> None:
 
 def _read_list(root: Path, name: str) -> Inputs:
     try:
-        return environments.read_inputs(name, None, files_of(root))
+        return environments.read_inputs(name, None, files_of(root), folder=str(root))
     except PathRefused as error:
         raise ConfigError(
             f"{error.place} is a path, and an environment is kept by its list of packages: a later change of that "
             "folder would not reach it. Remove the line: a program imports the modules beside it, and PYTHONPATH "
-            f"below `environment:` of SITE.yaml names other folders. Or make {root / LINK} yourself: it is used as it is"
+            "below `environment:` of SITE.yaml names other folders. Or make "
+            f"{root / LINK} yourself: it is used as it is"
         ) from None
 
 

@@ -41,7 +41,7 @@ def text(plan: JobPlan) -> str:
         f"export DETENT_RECORD={shlex.quote(str(plan.record))}\n"
         'DETENT_JOB="${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}}"\n'
         'export DETENT_ENDS="${DETENT_RECORD}/ends/${DETENT_JOB:-${SLURM_JOB_ID}}"\n'
-        'mkdir -p "${DETENT_ENDS}" && rm -f "${DETENT_ENDS}"/*.json\n'
+        'mkdir -p "${DETENT_ENDS}" && rm -f "${DETENT_ENDS}"/*.json "${DETENT_ENDS}/slurm_state"\n'
         'echo "$(date +%s) ${SLURM_JOB_NODELIST}" > "${DETENT_ENDS}/started"\n',
         "# What the program sees.\n" + _exports(plan),
         _site(plan.site),
