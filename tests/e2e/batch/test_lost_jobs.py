@@ -44,14 +44,14 @@ def test_a_job_lost_by_slurmctld_is_lost_and_the_next_owner_of_its_id_is_left_al
     project.command("echo ours; sleep 60")
     lost = project.submit(*(() if is_running else ("--", "--hold")))
     if is_running:
-        wait_until(lambda: "ours" in project.output(lost))
+        wait_until(lambda: "\nours\n" in project.output(lost), what="the program runs")
     (record,) = (path.parent.name for path in (project.outputs / ".batch").glob("*/record.json"))
     lose(project, lost)
     foreign = project.slurm.command("sbatch", "--parsable", "--wrap", "sleep 60").strip()
     assert foreign == lost
     state = project.state(lost)
     sentence = "it started, and ended without a record" if is_running else "it never started"
-    assert (state["state"], sentence in state["detail"]) == ("LOST", True)
+    assert (state["state"], sentence in state["detail"]) == ("LOST", True), state
     assert project.det("status").stdout.split()[:3] == [lost, "LOST", record]
     refused = project.det("stop", lost)
     assert refused.returncode == 7, refused.stderr
@@ -67,7 +67,7 @@ def test_the_output_of_a_lost_job_is_not_that_of_a_later_job_with_its_id(project
     (project.slurm.folder / "state" / "job_state.new").mkdir()
     project.command("echo ours; sleep 60")
     lost = project.submit()
-    wait_until(lambda: "ours" in project.output(lost))
+    wait_until(lambda: "\nours\n" in project.output(lost), what="the program runs")
     (record,) = (path.parent.name for path in (project.outputs / ".batch").glob("*/record.json"))
     lose(project, lost)
     project.command("echo theirs")
