@@ -115,7 +115,7 @@ def _ansi_quoted(text: str) -> str:
 
 def _options_of(found: Composition) -> set[str]:
     """Returns the options that the project sets, and those that the launcher always sets."""
-    options = set(_OF_LAUNCHER)
+    options: set[str] = set(_OF_LAUNCHER)
     for key, origin in found.launcher_keys.items():
         # A key without a value in a file asks for nothing; one on the command line asks for no value.
         if key in _OPTION_OF_KEY and (origin == OVERRIDE or found.launcher.get(key) is not None):
