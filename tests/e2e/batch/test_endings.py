@@ -119,12 +119,12 @@ def test_data_that_does_not_fit_on_the_disk_of_a_node_fails_the_job_and_nothing_
     (project.scratch_dir / "data" / "a.bin").write_bytes(os.urandom(3 << 20))
     with small_disk(project.folder / "small", "1m") as disk:
         (project.root / "hpc_files" / "SITE.yaml").write_text(f"node_scratch: {disk.path}\n")
-        job = project.run("-j", "distributed", "-W", "lightning", "-N", "2", "-g", "1", "--data", "data")
+        job = project.run("--data", "data")
         assert not [path for path in disk.path.rglob("*") if path.is_file()]
     sentence = f"the disk of this node is full: {disk.path}/detent-{os.getuid()}/{job} has no room for the data"
     state = project.state(job)
     assert (state["state"], state["exit_code"]) == ("FAILED", 1)
-    assert re.fullmatch(rf"rank (\d) on node\d failed first, exit code 1: {re.escape(sentence)}", state["detail"])
+    assert re.fullmatch(rf"rank 0 on node\d failed first, exit code 1: {re.escape(sentence)}", state["detail"])
     assert not project.seen(job)
     assert re.search(rf"^det batch: node\d: {re.escape(sentence)}$", project.output(job), re.MULTILINE)
 
