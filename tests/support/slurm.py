@@ -59,8 +59,9 @@ class Slurm:
         argv = ["scontrol", "update", f"NodeName={node}", "State=RESUME"]
         # It fails for a node that has come back by itself.
         subprocess.run(argv, env=os.environ | self.environment, check=False, capture_output=True)
-        idle = ["sinfo", "--noheader", "--partition=compute", "--states=idle", f"--nodes={node}", "--format=%N"]
-        wait_until(lambda: self.command(*idle).strip() == node, what=f"{node} is idle")
+        # Steps that ended with the node may still hold some of its CPUs.
+        up = ["sinfo", "--noheader", "--partition=compute", "--states=idle,mixed", f"--nodes={node}", "--format=%N"]
+        wait_until(lambda: self.command(*up).strip() == node, what=f"{node} is up")
 
     def kill_controller(self) -> None:
         """Kills slurmctld, which keeps what it has stored, and waits for its end."""
