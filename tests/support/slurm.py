@@ -16,8 +16,10 @@ from tests.support.waiting import wait_until
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "slurm.sh"
 NODES = 2
-_FIRST_PORTS = range(20017, 32000, 10)
-"""Below the ephemeral ports of the kernel."""
+_PORTS_OF_WORKER = 1000
+_FIRST_PORT = 20017 + _PORTS_OF_WORKER * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+_FIRST_PORTS = range(_FIRST_PORT, _FIRST_PORT + _PORTS_OF_WORKER, 10)
+"""Below the ephemeral ports of the kernel. Each test worker has its own: two may start a Slurm at a time."""
 
 
 @dataclass(frozen=True)
