@@ -7,11 +7,16 @@ works in programs that tests start, however the tests were started.
 import os
 import signal
 
+import hypothesis
 import pytest
 from tests.support.postgresql import FAST, VARIABLE, Server
 from tests.support.time_budget import pytest_runtest_makereport as pytest_runtest_makereport
 
 _server = pytest.StashKey[Server]()
+# Whether a run passes depends on the code alone: neither on the machine's load nor on new examples, which `make test-long`
+# draws (``--hypothesis-profile default``).
+hypothesis.settings.register_profile("same examples", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("same examples")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
