@@ -68,8 +68,9 @@ def show_logs(args: Namespace) -> int:
 
 
 def stop(args: Namespace) -> None:
-    """Cancels what is left of a submission."""
+    """Cancels what is left of a submission, or one element of its array."""
     record = _find(args)
+    _refuse_element(record, args)
     if record.target == target_options.LOCAL:
         local_run.stop(record)
         say(f"stopped {record.name}")
@@ -79,13 +80,14 @@ def stop(args: Namespace) -> None:
 
         say(f"canceled experiment {cluster.stop(record, args)}")
         return
-    for job in control.stop(record):
+    for job in control.stop(record, args.element):
         say(f"cancelled job {job} of {record.name}")
 
 
 def retry(args: Namespace) -> int:
     """Submits again what has failed, where it ran."""
     record = _find(args)
+    _refuse_element(record, args)
     if args.on not in (None, record.target):
         raise ConfigError(
             f"{record.name} ran with --on {record.target}, and is retried there; its flags with --on {args.on} run it "
@@ -104,7 +106,7 @@ def retry(args: Namespace) -> int:
 
         print(f"Continued experiment {cluster.retry(record, args)}", flush=True)
         return 0
-    again = control.prepare_retry(record)
+    again = control.prepare_retry(record, args.element)
     if args.dry_run:
         print(again.shown_command)
         return 0
@@ -150,6 +152,12 @@ def _find(args: Namespace) -> JobRecord:
             raise
         args.element = int(element)
         return job_record.find(project, job)
+
+
+def _refuse_element(record: JobRecord, args: Namespace) -> None:
+    """Raises ConfigError where one element cannot be stopped or retried: the others must not be meant instead."""
+    if args.element is not None and record.target != target_options.SLURM:
+        raise ConfigError(f"with --on {record.target} all runs of {record.name} are stopped and retried; name it alone")
 
 
 def _project(args: Namespace) -> Project:

@@ -17,7 +17,7 @@ AGREED = ("1", "y", "yes")
 
 def init(args: Namespace) -> None:
     """Writes the files of a project."""
-    folder = example.init(projects.root(args.project))
+    folder = example.init(projects.root(args.project or "."))
     say(f"wrote {folder}; `bash job_submitter.sh` in it submits the command of {command_file.FILE_NAME}")
 
 

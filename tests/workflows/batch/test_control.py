@@ -114,3 +114,17 @@ def test_a_machine_without_sbatch_is_told_of_the_other_targets(monkeypatch: pyte
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match=r"no sbatch on this machine.*--on local"):
         slurm_client.require()
+
+
+def test_one_element_is_stopped_and_retried_alone(programs: Path, tmp_path: Path) -> None:
+    record = record_in(project_in(tmp_path), elements=(1, 2, 3))
+    for element in (1, 3):
+        end(record, f"25_{element}", code=1)
+    waiting = f"25_2|25|2|RUNNING|None|node1|detent:{record.nonce}|x"
+    (programs / "queue").write_text(f"{waiting}\n")
+    assert control.stop(record, 2) == ["25_2"]
+    (call,) = calls(programs, "scancel")
+    assert call.endswith(" 25_2")
+    with pytest.raises(Conflict):
+        control.stop(record, 1)
+    assert control.prepare_retry(record, 3).elements == (3,)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from determined.errors import ConfigError, Conflict
+from determined_cli.main import main
 from determined_workflows.batch import command_file, example, project
 
 
@@ -65,3 +66,14 @@ def test_a_command_file_is_also_looked_for_in_hpc_files(tmp_path: Path, monkeypa
     assert command_file.find("mine.txt", files) == files / "mine.txt"
     assert command_file.find(None, files) == files / "experiment_configurations.txt"
     assert command_file.find("absent.txt", files) == Path("absent.txt")
+
+
+def test_init_writes_into_the_working_folder_also_below_another_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = tmp_path / "other"
+    for folder in (tmp_path / "hpc_files", below):
+        folder.mkdir()
+    monkeypatch.chdir(below)
+    assert main(["batch", "init"]) == 0
+    assert (below / "hpc_files" / "job_submitter.sh").exists()

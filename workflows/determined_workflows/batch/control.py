@@ -9,21 +9,24 @@ from determined_workflows.batch import job_record, slurm_client, status, submiss
 from determined_workflows.batch.job_record import JobRecord
 
 
-def stop(record: JobRecord) -> list[str]:
-    """Cancels the jobs of a submission that wait or run, and returns their ids.
+def stop(record: JobRecord, element: int | None = None) -> list[str]:
+    """Cancels the jobs of a submission that wait or run, or one element alone, and returns their ids.
 
     The nonce decides: the id of a job that Slurm has lost may be somebody else's by now. Raises Conflict if nothing is
     left, and SlurmError.
     """
     queue = slurm_client.queue()
-    record, _ = status.observe(record, queue)
+    record, states = status.observe(record, queue)
     alive = [each for each in queue if each.nonce == record.nonce and each.state in status.ALIVE]
     jobs = sorted({each.array_id for each in alive})
+    if element is not None:
+        jobs = [each.id for each in states if each.element == element and each.is_alive and jobs]
     if not jobs:
         raise Conflict(f"nothing of {record.name} waits or runs; `det batch status {record.name}` prints how it ended")
     for job in jobs:
         slurm_client.cancel(job, record.job_name)
-    job_record.store(replace(record, is_stopped=True))
+    if element is None:
+        job_record.store(replace(record, is_stopped=True))
     return jobs
 
 
@@ -40,10 +43,11 @@ class Retry:
         return shlex.join(["sbatch", *self.words])
 
 
-def prepare_retry(record: JobRecord) -> Retry:
-    """Returns what has failed of a submission. Raises Conflict if nothing has, ConfigError if what it needs is
-    gone, and SlurmError."""
+def prepare_retry(record: JobRecord, element: int | None = None) -> Retry:
+    """Returns what has failed of a submission, or one element alone. Raises Conflict if nothing has, ConfigError if
+    what it needs is gone, and SlurmError."""
     record, states = status.observe(record, slurm_client.queue())
+    states = [each for each in states if element in (None, each.element)]
     failed = [each for each in states if each.state in status.RETRIED]
     if not failed:
         kinds = ", ".join(sorted({each.state for each in states}))
