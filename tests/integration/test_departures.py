@@ -117,9 +117,9 @@ async def test_a_trial_saves_before_its_agent_leaves_and_goes_on_elsewhere(tmp_p
 
 
 async def test_nothing_is_placed_on_an_agent_that_leaves_and_the_reason_says_so(tmp_path: Path):
-    async with open_spot(tmp_path, max_agents=1) as spot:
+    async with open_spot(tmp_path, max_agents=1, slots_per_agent=2) as spot:
         experiment = await spot.cluster.create()
-        agent = await spot.agent()
+        agent = await spot.agent(slots=2)
         await run_attempt(agent, experiment)
         await spot.after(86_400)
         await spot.leaves_in(agent, 500)
@@ -127,7 +127,7 @@ async def test_nothing_is_placed_on_an_agent_that_leaves_and_the_reason_says_so(
         waiting = await spot.cluster.create()
         text = await reason(spot.cluster, waiting, "leaves")
         assert text == (
-            f"needs 1 slot; 0 of 1 free in pool 'default'; {agent.id} leaves at 12:08 UTC: spot notice; "
+            f"needs 1 slot; 0 of 2 free in pool 'default'; {agent.id} leaves at 12:08 UTC: spot notice; "
             "the pool is at its maximum of 1 agent"
         )
         why = await spot.cluster.get(f"/detent/experiments/{waiting}/why")
