@@ -43,7 +43,10 @@ IMPORTS_PART = "step(); import torch._dynamo.config as c; print(c.__name__, torc
         (IMPORTS_PART, "torch._dynamo.config True"),
         (TRAINS_AS_RANK, "1.0 False"),
         (RANK + COMPILES, "2.0 True"),
-        (RANK + USES_PARTS, "False defaultdict(<class 'collections.Counter'>, {}) ddp_optimizer\ntorch._dynamo.external_utils"),
+        (
+            RANK + USES_PARTS,
+            "False defaultdict(<class 'collections.Counter'>, {}) ddp_optimizer\ntorch._dynamo.external_utils",
+        ),
     ],
 )
 def test_the_compiler_is_loaded_only_when_it_is_used(code: str, printed: str) -> None:
