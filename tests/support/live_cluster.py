@@ -7,19 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from tests.support import live_processes
 from tests.support.forked_programs import forked, warm_torch
+from tests.support.new_database import new_database
 from tests.support.waiting import wait_until
 from tests.support.warm_fork_server import WARM
 
 from determined.client.session import ONCE, Retry, Session
-from determined_master.db.engine import sqlite_url
-from determined_master.db.migrate import bring_up
 
 T = TypeVar("T")
 CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
@@ -121,7 +119,7 @@ class LiveCluster:
     def start_master(self) -> None:
         if not self.data.exists():
             self.data.mkdir(mode=0o700)
-            (self.data / "master.sqlite").write_bytes(_new_database())
+            (self.data / "master.sqlite").write_bytes(new_database())
         argv = python("determined_master", "--data", str(self.data), "--port", str(self.port), "--announce")
         self.master = Program(argv, self.folder / "master.log", self.environment, forked)
         self.url = self.master.announced("ready: ")
@@ -224,15 +222,6 @@ def live_cluster(folder: Path, *, slots: int = 1, is_warm: bool = False, **setti
         yield cluster
     finally:
         cluster.close()
-
-
-@functools.cache
-def _new_database() -> bytes:
-    """Returns a database that the migrations have built. ``test_up`` covers masters that start without one."""
-    with tempfile.TemporaryDirectory() as folder:
-        created = Path(folder) / "master.sqlite"
-        bring_up(sqlite_url(created))
-        return created.read_bytes()
 
 
 def without_cluster() -> dict[str, str]:
