@@ -241,6 +241,20 @@ async def test_a_trial_without_a_checkpoint_in_two_whole_limits_stops_with_that_
         assert await spot.restarts(experiment) == 0
 
 
+async def test_a_script_that_is_asked_by_a_signal_goes_on_after_any_number_of_whole_limits(tmp_path: Path):
+    """It saves into a folder of its own, so no checkpoint of it is known."""
+    async with open_spot(tmp_path) as spot:
+        experiment = await spot.cluster.create(CONFIG + "pause: {grace: 30}\n")
+        for run in (1, 2, 3):
+            agent = await spot.agent()
+            desired = await run_attempt(agent, experiment, run)
+            await spot.leaves_in(agent, 600, "time limit")
+            await spot.after(560)
+            await leave(spot.cluster, agent, desired)
+        await run_attempt(await spot.agent(), experiment, 4)
+        assert await spot.restarts(experiment) == 0
+
+
 async def has_ended(cluster: Cluster, experiment: int) -> bool:
     return await cluster.state(experiment) == "STATE_ERROR"
 

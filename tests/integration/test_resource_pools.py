@@ -156,3 +156,9 @@ async def test_a_trial_beyond_a_pool_is_accepted_with_a_warning_without_launch_e
 def test_pools_are_read_from_the_environment_as_json(tmp_path: Path):
     environment = {"DET_MASTER_RESOURCE_POOLS": '[{"pool_name": "default", "max_slots_per_user": 4}]'}
     assert read_settings(["--data", str(tmp_path)], environment).pools["default"].max_slots_per_user == 4
+
+
+def test_the_checkpoint_storage_is_read_from_the_environment_as_json(tmp_path: Path):
+    environment = {"DET_MASTER_CHECKPOINT_STORAGE": '{"type": "shared_fs", "host_path": "/scratch/checkpoints"}'}
+    settings = read_settings(["--data", str(tmp_path)], environment)
+    assert settings.storage_default == {"type": "shared_fs", "host_path": "/scratch/checkpoints"}
