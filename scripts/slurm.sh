@@ -6,14 +6,15 @@
 # holds configuration, keys, sockets, logs and pids; `down` cancels the jobs, ends the daemons and removes FOLDER.
 # SLURM_NODES (2) nodes; SLURM_PORT (26817) is the controller's port, those of the nodes follow. Each node claims 256 CPUs and
 # eight GPUs, so that jobs written for a large cluster are placed; the GPUs are copies of /dev/null. Partitions: compute (the
-# default), short (limit of five minutes), down.
+# default), short (limit of five minutes), down; grace and nograce, whose jobs give way to those of high, after 20 s or at once.
 # SLURM_MACHINES: network namespaces for the nodes, each `NAMESPACE=ADDRESS=HOSTNAME`; SLURM_ADDRESS (127.0.0.1) is the address
 # at which they reach the controller. SLURM_NODE_TIMEOUT (60): seconds after which a node that does not answer is down.
+# SLURM_ACCOUNTING=1: with slurmdbd, and preemption by quality of service in place of partitions; see slurm_accounting.sh.
 set -eu
 usage() { echo "usage: slurm.sh up|down FOLDER" >&2; exit 2; }
 [ $# = 2 ] || usage
 verb=$1
-nodes=${SLURM_NODES:-2} port=${SLURM_PORT:-26817} address=${SLURM_ADDRESS:-127.0.0.1} node_timeout=${SLURM_NODE_TIMEOUT:-60}
+nodes=${SLURM_NODES:-2} port=${SLURM_PORT:-26817} address=${SLURM_ADDRESS:-127.0.0.1} node_timeout=${SLURM_NODE_TIMEOUT:-60} accounting=${SLURM_ACCOUNTING:-}
 [ "$(id -u)" = 0 ] || { echo "slurm: only root can start one" >&2; exit 1; }
 [ "$verb" = down ] || mkdir -p "$2"
 [ -d "$2" ] || exit 0
@@ -73,6 +74,15 @@ start_munge() {
 write_configuration() {
     host=$(hostname -s) local_only="CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"
     [ "$address" = 127.0.0.1 ] || local_only=""  # the controller would listen on the address of its name
+    preemption=preempt/partition_prio storage=AccountingStorageType=accounting_storage/none
+    if [ -n "$accounting" ]; then
+        preemption=preempt/qos
+        storage="AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=$((port + 9))
+AccountingStoragePass=$folder/munge/socket
+AccountingStorageEnforce=associations,limits,qos"
+    fi
     cat >"$folder/slurm.conf" <<END
 ClusterName=detent-test
 SlurmctldHost=$host($address)
@@ -90,6 +100,8 @@ MpiDefault=none
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+PreemptType=$preemption
+PreemptMode=CANCEL
 GresTypes=gpu
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=0,batch_sched_delay=0,requeue_delay=0
@@ -108,15 +120,19 @@ SlurmctldPidFile=$folder/run/slurmctld.pid
 SlurmdPidFile=$folder/run/slurmd.%n.pid
 SlurmctldLogFile=$folder/log/slurmctld.log
 SlurmdLogFile=$folder/log/slurmd.%n.log
-AccountingStorageType=accounting_storage/none
+$storage
 JobCompType=jobcomp/filetxt
 JobCompLoc=$folder/log/jobs.txt
 END
     each_node write_node
     cat >>"$folder/slurm.conf" <<END
-PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=short Nodes=ALL MaxTime=5 State=UP
-PartitionName=down Nodes=ALL MaxTime=INFINITE State=DOWN
+PartitionName=DEFAULT Nodes=ALL MaxTime=INFINITE State=UP PreemptMode=OFF
+PartitionName=compute Default=YES
+PartitionName=short MaxTime=5
+PartitionName=down State=DOWN
+PartitionName=grace PreemptMode=CANCEL GraceTime=20
+PartitionName=nograce PreemptMode=CANCEL
+PartitionName=high PriorityTier=10
 END
     # Slurm takes character devices alone for GPUs.
     gpu=0
@@ -177,6 +193,7 @@ up() {
     mkdir -p "$folder/run" "$folder/log" "$folder/munge" "$folder/state" "$folder/spool"
     start_munge
     [ -e "$folder/slurm.conf" ] || write_configuration
+    [ -z "$accounting" ] || sh "$(dirname "$0")/slurm_accounting.sh" start "$folder" "$((port + 9))"
     runs "$folder/run/slurmctld.pid" || slurmctld >"$folder/log/slurmctld.out" 2>&1 </dev/null
     each_node start_node
     tries=0
@@ -186,6 +203,7 @@ up() {
         [ "$tries" -lt 300 ] || { echo "slurm: the nodes did not become idle" >&2; tail -n 20 "$folder"/log/* >&2; exit 1; }
         sleep 0.1
     done
+    [ -z "$accounting" ] || sh "$(dirname "$0")/slurm_accounting.sh" fill "$folder" "$((port + 9))"
     echo "$SLURM_CONF"
 }
 
