@@ -102,6 +102,7 @@ e2e: $(E2E_NEEDS) ## real master, agents, tasks, browser; the official client (m
 
 test-long: install install-launchers $(VENV)/frameworks debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
 	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
+	@sh scripts/install_test_tools.sh long
 	$(PYTEST) -m long tests
 	$(PYTEST) --hypothesis-profile default $$(git grep -l '^from hypothesis' tests)
 	$(PYTEST) --postgresql tests/integration tests/master tests/statements
