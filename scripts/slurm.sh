@@ -6,7 +6,7 @@
 # holds configuration, keys, sockets, logs and pids; `down` cancels the jobs, ends the daemons and removes FOLDER.
 # SLURM_NODES (2) nodes; SLURM_PORT (26817) is the controller's port, those of the nodes follow. Each node claims 256 CPUs and
 # eight GPUs, so that jobs written for a large cluster are placed; the GPUs are copies of /dev/null. Partitions: compute (the
-# default), short (limit of five minutes), down.
+# default), short (limit of five minutes), down; grace and nograce, whose jobs give way to those of high, after 20 s or at once.
 # SLURM_MACHINES: network namespaces for the nodes, each `NAMESPACE=ADDRESS=HOSTNAME`; SLURM_ADDRESS (127.0.0.1) is the address
 # at which they reach the controller. SLURM_NODE_TIMEOUT (60): seconds after which a node that does not answer is down.
 set -eu
@@ -90,6 +90,8 @@ MpiDefault=none
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 GresTypes=gpu
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=0,batch_sched_delay=0,requeue_delay=0
@@ -114,9 +116,13 @@ JobCompLoc=$folder/log/jobs.txt
 END
     each_node write_node
     cat >>"$folder/slurm.conf" <<END
-PartitionName=compute Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=short Nodes=ALL MaxTime=5 State=UP
-PartitionName=down Nodes=ALL MaxTime=INFINITE State=DOWN
+PartitionName=DEFAULT Nodes=ALL MaxTime=INFINITE State=UP PreemptMode=OFF
+PartitionName=compute Default=YES
+PartitionName=short MaxTime=5
+PartitionName=down State=DOWN
+PartitionName=grace PreemptMode=CANCEL GraceTime=20
+PartitionName=nograce PreemptMode=CANCEL
+PartitionName=high PriorityTier=10
 END
     # Slurm takes character devices alone for GPUs.
     gpu=0
