@@ -37,9 +37,9 @@ class ProviderSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    type: Literal["command", "local"]
+    type: Literal["command", "local", "slurm"]
     """``command``: by the commands ``launch`` and ``terminate``; ``local``: agents are processes on the master's
-    machine."""
+    machine; ``slurm``: agents run in jobs of Slurm."""
     max_agents: int = Field(ge=1, le=1000)
     """Maximum number of agents that exist at a time; those that start or end count."""
     min_agents: int = Field(default=0, ge=0, le=1000)
@@ -62,6 +62,17 @@ class ProviderSettings(BaseModel):
     if it listens on all addresses."""
     tasks_as_me: bool = False
     """``local``: accept that tasks run as the master's own user, as with ``det-agent --tasks-as-me``."""
+    sbatch: dict[str, str | int | bool] = {}
+    """``slurm``: options of the jobs, by sbatch's long names without hyphens, such as ``partition`` and
+    ``gpus-per-node``. ``true``: the option has no value."""
+    site: str = ""
+    """``slurm``: path of a ``SITE.yaml`` with set-up lines, options and variables of all jobs, as ``det batch`` reads
+    it."""
+    nodes: int = Field(default=1, ge=1, le=1000)
+    """``slurm``: number of nodes of each job, with an agent on each; they start together."""
+    share_account: bool = False
+    """``slurm``: accept work of all users of the cluster, although its jobs run as, and are charged to, the account
+    that started the master."""
 
     @field_validator("launch", "terminate")
     @classmethod
@@ -83,12 +94,21 @@ class ProviderSettings(BaseModel):
         for name in ("launch", "terminate"):
             if self.type == "command" and not any(getattr(self, name)[:1]):
                 raise ValueError(f"a provider of type command needs {name}, the words of a command")
-            if self.type == "local" and getattr(self, name):
+            if self.type != "command" and getattr(self, name):
                 raise ValueError(f"{name} belongs to providers of type command; remove it")
         if self.type == "command" and self.tasks_as_me:
             raise ValueError("tasks_as_me belongs to providers of type local; the launch command says it to det-agent")
+        if self.type == "slurm" and self.tasks_as_me:
+            raise ValueError("tasks_as_me belongs to providers of type local; jobs of Slurm run as the master's user")
         if self.type == "local" and self.master_url:
-            raise ValueError("master_url belongs to providers of type command; remove it")
+            raise ValueError("master_url belongs to providers of type command and slurm; remove it")
+        for name in ("sbatch", "site", "share_account"):
+            if self.type != "slurm" and getattr(self, name):
+                raise ValueError(f"{name} belongs to providers of type slurm; remove it")
+        if self.type != "slurm" and self.nodes > 1:
+            raise ValueError("nodes belongs to providers of type slurm; remove it")
+        if self.max_agents % self.nodes:
+            raise ValueError(f"max_agents ({self.max_agents}) is no multiple of nodes ({self.nodes})")
         if self.min_agents > self.max_agents:
             raise ValueError(f"min_agents ({self.min_agents}) is larger than max_agents ({self.max_agents})")
         return self

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from determined_master.pool_settings import ProviderSettings
 from determined_master.providers.command_provider import CommandProvider
 from determined_master.providers.local_provider import LocalProvider
 from determined_master.providers.master_address import MasterAddress
-from determined_master.providers.provider import Instance, LaunchFailed, Provider, ReleaseFailed
+from determined_master.providers.provider import Instance, LaunchFailed, ObservedState, Provider, ReleaseFailed
 
 ADDRESS = MasterAddress("127.0.0.1", 1, None)
 SECRET = "the-join-token"
@@ -128,7 +128,7 @@ async def start_agent(providing: Providing, provider: Provider, name: str) -> in
 async def test_an_agent_exists_from_its_order_to_its_release_and_the_others_stay(providing: Providing):
     provider = providing.make()
     first, second = await start_agent(providing, provider, "a"), await start_agent(providing, provider, "b")
-    assert await provider.gone([providing.instance("a"), providing.instance("b")]) == {}
+    assert await gone_of(provider, [providing.instance("a"), providing.instance("b")]) == {}
     await provider.release(providing.instance("a"))
     await eventually(lambda: not is_alive(first))
     assert is_alive(second)
@@ -147,8 +147,7 @@ async def test_releasing_an_agent_that_does_not_exist_is_no_error(providing: Pro
 async def test_the_next_master_finds_an_agent_and_ends_it(providing: Providing):
     pid = await start_agent(providing, providing.make(), "a")
     later = providing.make()
-    await later.adopt([providing.instance("a")])
-    assert await later.gone([providing.instance("a")]) == {}
+    assert await gone_of(later, [providing.instance("a")]) == {}
     await later.release(providing.instance("a"))
     await eventually(lambda: not is_alive(pid))
 
@@ -168,7 +167,13 @@ async def test_a_failed_launch_reports_the_reason(providing: Providing):
 
 
 async def gone(provider: Provider, instance: Instance) -> str | None:
-    return (await provider.gone([instance])).get(instance.agent_id)
+    return (await gone_of(provider, [instance])).get(instance.agent_id)
+
+
+async def gone_of(provider: Provider, instances: Sequence[Instance]) -> dict[str, str]:
+    """Returns the instances that the provider sees as ended, each with the reason."""
+    seen = await provider.observe(instances)
+    return {name: each.reason for name, each in seen.items() if each.state is ObservedState.GONE}
 
 
 async def test_a_local_agent_that_ends_by_itself_is_noticed_by_any_master(locally: Providing):
@@ -195,7 +200,7 @@ async def test_a_local_agent_gets_the_umask_of_the_user_and_none_of_our_variable
 async def test_a_local_agent_that_no_row_names_is_ended(locally: Providing):
     """Such an agent was started after the backup that the database was restored from."""
     known, stray = [await start_agent(locally, locally.make(), name) for name in ("known", "stray")]
-    await locally.make().adopt([locally.instance("known")])
+    await locally.make().observe([locally.instance("known")])
     await eventually(lambda: not is_alive(stray))
     assert is_alive(known)
 

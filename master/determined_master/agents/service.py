@@ -10,7 +10,8 @@ from typing import Protocol
 from determined.link.isolation import Isolation
 from determined.link.messages import Hello, ReportedContainer, SlotStatus
 from determined_master import notifications
-from determined_master.agents import clock_skew, repository
+from determined_master.agents import clock_skew, departure, repository
+from determined_master.agents.departure import Departure
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AgentSlotRow
@@ -293,6 +294,22 @@ class Agents:
                 session, agent_id, f"slot_{slot_id}_{'enabled' if enabled else 'disabled'}", principal.username
             )
             notify(session, notifications.SCHEDULE)
+
+    async def set_departure(self, session: WriteSession, agent_id: str, found: Departure) -> None:
+        """Stores what an agent runs in, and when and why it will end by itself; nothing if the agent is not there."""
+        row = await repository.find(session, agent_id)
+        if row is None or row.lost or not departure.differs(row, found):
+            return
+        if not departure.is_about(row.leaves_at, found.leaves_at):
+            await self._record(session, agent_id, "departure_known", events.SYSTEM, departure.in_words(found))
+            notify(session, notifications.DEPARTURES)
+        values = {"origin": found.origin, "leaves_at": found.leaves_at, "leaves_why": found.why}
+        await repository.change(session, agent_id, **values)
+
+    async def set_leaving(self, session: WriteSession, agent_id: str, *, leaving: bool) -> None:
+        """Closes an agent for new work because it ends soon, or opens it again because it does not."""
+        await repository.change(session, agent_id, leaving=leaving)
+        notify(session, notifications.SCHEDULE)
 
     async def retire(self, session: WriteSession, agent_id: str, *, why: str) -> None:
         """Takes an agent out of its pool for good because its provider ends it; nothing if it has not registered."""

@@ -4,21 +4,23 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 from determined.link.isolation import Isolation
 from determined.states import InstanceState
+from determined_master.agents import repository as agent_rows
 from determined_master.allocations import agent_containers_repository
-from determined_master.db.models import InstanceRow
+from determined_master.db.models import AgentRow, InstanceRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.offloading import BackgroundThread
-from determined_master.pool_settings import PoolSettings, ProviderSettings
+from determined_master.pool_settings import PoolSettings
 from determined_master.providers import instances, repository
 from determined_master.providers.decision import Decision, InstanceView, Limits, ProviderView, decide
 from determined_master.providers.instances import Instances
+from determined_master.providers.observing import Observing
 from determined_master.providers.provider import Instance, LaunchFailed, Provider, ReleaseFailed
 from determined_master.scheduling.view import PoolView
 
@@ -89,16 +91,14 @@ class ProviderLoop:
         """What providers are doing, by agent."""
         self.has_work = True
         """False once no pool has a provider and no agent of one is left: nothing changes that but a new start."""
-        self._is_adopted = False
         self._items = Isolation("providers", logger)
+        self._observing = Observing(database, providers, changes, self._items)
 
     async def tick(self) -> float | None:
         """Returns the seconds until it has to look again even if nothing changes."""
         if self._is_draining() or not self.has_work:
             return None
-        if not self._is_adopted:
-            await self._adopt()
-        await self._observe()
+        await self._observing.look(self._operations.keys())
         async with self._database.read() as session:
             rows = await repository.live(session)
             views = await self._views(session, rows)
@@ -122,51 +122,14 @@ class ProviderLoop:
     async def _apply(self, pool: str, limits: Limits, decision: Decision) -> None:
         for agent_id in decision.given_up:
             await self._changes.not_started(agent_id, _late(limits), may_exist=True)
+        for agent_id in decision.withdrawn:
+            await self._changes.withdraw(agent_id, "nothing needs it any more")
         for agent_id in decision.releases:
             await self._changes.end(agent_id, _idle(limits), is_idle=True)
         provider = self._pools[pool].provider if pool in self._pools else None
         if decision.launches and provider is not None:
             for instance in await self._changes.order(pool, provider, decision.launches):
                 self._begin(instance.agent_id, self._launch(instance))
-
-    async def _adopt(self) -> None:
-        async with self._database.read() as session:
-            found = self._by_type(await repository.live(session))
-        for kind, provider in self._providers.items():
-            await provider.adopt(found[kind])
-        self._is_adopted = True
-
-    def _by_type(self, rows: Sequence[InstanceRow]) -> dict[str, list[Instance]]:
-        """Returns the instances by the type of their provider, without those whose stored settings are not valid."""
-        found: dict[str, list[Instance]] = defaultdict(list)
-        for row in rows:
-            with self._items.attempt("instance", row.agent_id):
-                instance = _instance(row)
-                found[instance.settings.type].append(instance)
-        return found
-
-    async def _observe(self) -> None:
-        """Records which agents have registered, and which are gone."""
-        async with self._database.read() as session:
-            rows = [row for row in await repository.live(session) if row.state is not InstanceState.ENDING]
-            present = await instances.present(session, rows)
-        gone = await self._gone([row for row in rows if row.agent_id not in self._operations])
-        for row in rows:
-            name, is_starting = row.agent_id, row.state is InstanceState.STARTING
-            if is_starting and present.get(name):
-                await self._changes.started(name)
-            elif is_starting and name in gone:
-                await self._changes.not_started(name, gone[name], may_exist=True)
-            elif not is_starting and name in gone:
-                await self._changes.end(name, gone[name], is_idle=False)
-            elif not is_starting and name not in present:
-                await self._changes.end(name, "it did not reconnect in time", is_idle=False)
-
-    async def _gone(self, rows: Sequence[InstanceRow]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for kind, some in self._by_type(rows).items():
-            found |= await self._providers[kind].gone(some)
-        return found
 
     async def _views(self, session: ReadSession, rows: Sequence[InstanceRow]) -> dict[str, ProviderView]:
         """Returns the view of each pool that has a provider, or had one and still has agents of it."""
@@ -175,14 +138,16 @@ class ProviderLoop:
             of_pool[row.pool].append(row)
         names = {name for name, pool in self._pools.items() if pool.provider is not None}
         self._times.keep({row.agent_id for row in rows})
-        busy = await agent_containers_repository.agents_with_containers(session, [row.agent_id for row in rows])
-        present = await instances.present(session, rows)
-        idle = {name for name, is_connected in present.items() if is_connected and name not in busy}
+        names_of_agents = [name for row in rows for name in instances.agents_of_row(row)]
+        busy = await agent_containers_repository.agents_with_containers(session, names_of_agents)
+        present = instances.present(await agent_rows.present(session), rows)
+        idle = {name for name, agents in present.items() if _are_idle(agents, busy)}
+        leaving = {name for name, agents in present.items() if any(agent.leaving for agent in agents)}
         views = {}
         for name in sorted(names | of_pool.keys()):
             pool = self._pools.get(name)
             failures = (await repository.failures(session, name)).count
-            found = tuple(self._instance_view(row, idle) for row in of_pool[name])
+            found = tuple(self._instance_view(row, idle, leaving) for row in of_pool[name])
             views[name] = ProviderView(
                 _limits(pool), PoolView(name, (), ()), found, failures, self._seconds_to_retry(name, failures)
             )
@@ -196,14 +161,18 @@ class ProviderLoop:
         agents, room = pool.provider.max_agents, pool.max_aux_containers_per_agent or 0
         return await self._queue_of(name, slots=agents * pool.provider.slots_per_agent, room=agents * room)
 
-    def _instance_view(self, row: InstanceRow, idle: set[str]) -> InstanceView:
+    def _instance_view(self, row: InstanceRow, idle: set[str], leaving: set[str]) -> InstanceView:
         now, name, times = self._monotonic(), row.agent_id, self._times
+        view = InstanceView(name, row.state, is_leaving=name in leaving, nodes=row.provider.get("nodes", 1))
         if row.state is InstanceState.STARTING:
-            return InstanceView(name, row.state, starting_seconds=now - times.starting.setdefault(name, now))
+            if name in self._observing.queued:
+                times.starting.pop(name, None)
+                return replace(view, is_queued=True)
+            return replace(view, starting_seconds=now - times.starting.setdefault(name, now))
         if row.state is InstanceState.RUNNING and name in idle:
-            return InstanceView(name, row.state, idle_seconds=now - times.idle.setdefault(name, now))
+            return replace(view, idle_seconds=now - times.idle.setdefault(name, now))
         times.idle.pop(name, None)
-        return InstanceView(name, row.state)
+        return view
 
     def _seconds_to_retry(self, pool: str, failures: int) -> float:
         backoff, now = self._launches[pool], self._monotonic()
@@ -214,7 +183,7 @@ class ProviderLoop:
         return max(0.0, backoff.retry_at - now)
 
     def _look_again(self, rows: Sequence[InstanceRow]) -> float | None:
-        states = {row.state for row in rows if row.provider.get("type") == "local"}
+        states = {row.state for row in rows if row.provider.get("type") != "command"}
         if InstanceState.STARTING in states:
             return START_LOOK_SECONDS
         return LOOK_SECONDS if InstanceState.RUNNING in states else None
@@ -224,7 +193,7 @@ class ProviderLoop:
         async with self._database.read() as session:
             ending = [row for row in await repository.live(session) if row.state is InstanceState.ENDING]
         now, waits = self._monotonic(), []
-        for instance in (each for some in self._by_type(ending).values() for each in some):
+        for instance in (each for some in self._observing.by_type(ending).values() for each in some):
             left = self._ends[instance.agent_id].retry_at - now
             if instance.agent_id in self._operations:
                 waits.append(START_LOOK_SECONDS)
@@ -274,6 +243,7 @@ def _limits(pool: PoolSettings | None) -> Limits:
         min_agents=provider.min_agents,
         max_agents=provider.max_agents,
         slots_per_agent=provider.slots_per_agent,
+        nodes=provider.nodes,
         zero_slot_room=pool.max_aux_containers_per_agent or 0,
         idle_timeout=provider.idle_timeout,
         start_timeout=provider.start_timeout,
@@ -291,5 +261,6 @@ def _late(limits: Limits) -> str:
     return f"it did not register within {limits.start_timeout:g} s" if limits.max_agents else _REMOVED
 
 
-def _instance(row: InstanceRow) -> Instance:
-    return Instance(row.agent_id, row.pool, ProviderSettings.model_validate(row.provider))
+def _are_idle(agents: Sequence[AgentRow], busy: Collection[str]) -> bool:
+    """Returns True if all agents of an instance are connected and hold no container."""
+    return all(agent.disconnected_at is None and agent.id not in busy for agent in agents)

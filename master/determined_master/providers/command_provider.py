@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from determined_master.providers.master_address import MasterAddress
-from determined_master.providers.provider import Instance, LaunchFailed, ReleaseFailed
+from determined_master.providers.provider import Instance, LaunchFailed, Observation, ReleaseFailed
 
 MAX_OUTPUT_BYTES = 16_384
 """End of a command's output that is kept. All of it is read, or the command would block."""
@@ -47,12 +47,9 @@ class CommandProvider:
         if code:
             raise ReleaseFailed(f"the terminate command failed ({_how(code)}){last_line}")
 
-    async def gone(self, instances: Sequence[Instance]) -> Mapping[str, str]:
+    async def observe(self, instances: Sequence[Instance]) -> Mapping[str, Observation]:
         """Nothing is known of machines that commands have started."""
         return {}
-
-    async def adopt(self, instances: Sequence[Instance]) -> None:
-        pass
 
     async def _run(self, instance: Instance, words: Sequence[str]) -> tuple[int, str]:
         """Returns the exit code and the end of a sentence with the last line of the output. Raises TimeoutError."""

@@ -14,14 +14,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 from determined_launch import pid_lock
 from determined_master.providers.master_address import MasterAddress
-from determined_master.providers.provider import Instance, LaunchFailed, ReleaseFailed
+from determined_master.providers.provider import (
+    Instance,
+    LaunchFailed,
+    Observation,
+    ObservedState,
+    ReleaseFailed,
+)
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -64,7 +70,7 @@ class LocalProvider:
         # Its own: the ends of many agents must not hold up what else the master does in threads.
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="local-agents")
         self._now = now
-        self._adopted_at = now()
+        self._adopted_at: float | None = None
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         """Agents that this master started."""
 
@@ -77,21 +83,24 @@ class LocalProvider:
     async def release(self, instance: Instance) -> None:
         await self._in_thread(self._end, instance.agent_id)
 
-    async def gone(self, instances: Sequence[Instance]) -> Mapping[str, str]:
-        found = {}
-        for each in instances:
-            process = self._processes.get(each.agent_id)
-            if process is not None:
-                code = process.poll()
-                if code is not None:
-                    found[each.agent_id] = self._how(each.agent_id, code)
-            elif self._is_abandoned(each.agent_id):
-                found[each.agent_id] = f"its process is gone{self._last_line(each.agent_id)}"
-        return found
+    async def observe(self, instances: Sequence[Instance]) -> Mapping[str, Observation]:
+        if self._adopted_at is None:
+            self._adopted_at = self._now()
+            await self._end_strays({each.agent_id for each in instances})
+        return {each.agent_id: self._observation(each.agent_id) for each in instances}
 
-    async def adopt(self, instances: Sequence[Instance]) -> None:
-        known = {each.agent_id for each in instances}
-        self._adopted_at = self._now()
+    def _observation(self, agent_id: str) -> Observation:
+        process = self._processes.get(agent_id)
+        if process is not None:
+            code = process.poll()
+            if code is not None:
+                return Observation(ObservedState.GONE, self._how(agent_id, code))
+        elif self._is_abandoned(agent_id):
+            return Observation(ObservedState.GONE, f"its process is gone{self._last_line(agent_id)}")
+        return Observation(ObservedState.RUNNING)
+
+    async def _end_strays(self, known: Collection[str]) -> None:
+        """Ends the agents of an earlier master that no row names, such as those that started after a backup."""
         if not self._folder.is_dir():
             return
         for path in sorted(self._folder.iterdir()):
@@ -107,7 +116,8 @@ class LocalProvider:
     def _is_abandoned(self, agent_id: str) -> bool:
         """Returns True if the agent of an earlier master has ended. One without a lock file may still be starting."""
         lock = self._lock(agent_id)
-        has_time = not lock.exists() and self._now() - self._adopted_at < ADOPTION_SECONDS
+        adopted_at = self._adopted_at if self._adopted_at is not None else self._now()
+        has_time = not lock.exists() and self._now() - adopted_at < ADOPTION_SECONDS
         return not has_time and pid_lock.holder(lock) is None
 
     def _lock(self, agent_id: str) -> Path:

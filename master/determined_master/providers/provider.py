@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from determined_master.pool_settings import ProviderSettings
@@ -9,11 +11,51 @@ from determined_master.pool_settings import ProviderSettings
 
 @dataclass(frozen=True)
 class Instance:
-    """One agent of a provider. ``settings`` are those with which it was started."""
+    """What a provider starts and ends at a time: an agent, or the agents of several nodes. ``settings`` are those with
+    which it was started."""
 
     agent_id: str
+    """Its name; that of its agent, or of several agents the part before the number."""
     pool: str
     settings: ProviderSettings
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The ids of its agents, one for each node."""
+        return agents_of(self.agent_id, self.settings.nodes)
+
+
+def agents_of(name: str, nodes: int) -> tuple[str, ...]:
+    """Returns the ids of the agents of an instance.
+
+    >>> agents_of("gpu-1f", 1), agents_of("gpu-1f", 2)
+    (('gpu-1f',), ('gpu-1f-0', 'gpu-1f-1'))
+    """
+    return (name,) if nodes == 1 else tuple(f"{name}-{number}" for number in range(nodes))
+
+
+class ObservedState(StrEnum):
+    """State of an agent as its provider sees it; an agent of the state ``gone`` is ended at once."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a provider knows of one agent. Times are UTC, by the master's clock."""
+
+    state: ObservedState
+    reason: str = ""
+    """Of a queued one why it waits, of one that will leave why, of one that is gone why it ended: a clause such as
+    ``Slurm job 550 was cancelled outside Detent``."""
+    leaves_at: datetime | None = None
+    """When a running one will end by itself; None if that is not known."""
+    start_estimate: datetime | None = None
+    """When a queued one will probably start; None if that is not known."""
+    origin: str = ""
+    """What people call what the agent runs in, such as ``Slurm job 550``; empty if it has no other name."""
 
 
 class LaunchFailed(Exception):
@@ -46,11 +88,11 @@ class Provider(Protocol):
         succeeds for an agent that is not there. Raises ReleaseFailed."""
         ...
 
-    async def gone(self, instances: Sequence[Instance]) -> Mapping[str, str]:
-        """Returns those of the agents that the provider knows to have ended by themselves, each with the reason."""
-        ...
+    async def observe(self, instances: Sequence[Instance]) -> Mapping[str, Observation]:
+        """Looks at all agents of the provider that have not ended, those that start or end included; returns by id what
+        it knows of them. Agents of which it knows nothing are missing.
 
-    async def adopt(self, instances: Sequence[Instance]) -> None:
-        """Takes over the agents that an earlier master started, and ends those that are not among ``instances``.
-        Called once, before all other methods."""
+        Returns within milliseconds: a provider whose look takes time looks beside, and returns what it saw last. The
+        first call also ends the agents of an earlier master that are not among ``instances``; later ones may.
+        """
         ...

@@ -106,6 +106,15 @@ async def move(
     return True
 
 
+async def set_waiting(session: WriteSession, row: InstanceRow, waiting: str, start_estimate: datetime | None) -> None:
+    """Stores why an instance waits in a queue outside the cluster, and until when probably."""
+    if (row.waiting, row.start_estimate) == (waiting, start_estimate):
+        return
+    row.waiting, row.start_estimate = waiting, start_estimate
+    await session.flush()
+    _announce(session, row.pool)
+
+
 async def set_end_failure(session: WriteSession, clock: Clock, row: InstanceRow, reason: str) -> None:
     """Stores why an instance could not be ended; recorded when the reason is another one than before."""
     if row.end_failure == reason:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy import ForeignKey, Index, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from determined.states import InstanceState
@@ -28,6 +28,14 @@ class AgentRow(Base):
     """True if the reconnect window has expired."""
     clock_skew: Mapped[int] = mapped_column(default=0, server_default="0")
     """Seconds by which its clock is ahead of the master's; negative if it is behind, 0 if they agree."""
+    origin: Mapped[str] = mapped_column(Text, default="", server_default="")
+    """What people call what it runs in, such as ``Slurm job 550``; empty if it has no other name than its id."""
+    leaves_at: Mapped[datetime | None]
+    """When it will end by itself, as its provider says; None if that is not known."""
+    leaves_why: Mapped[str] = mapped_column(Text, default="", server_default="")
+    """Why it will end then: the end of a sentence."""
+    leaving: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """True if nothing new is placed on it because it ends soon."""
 
 
 class AgentSlotRow(Base):
@@ -65,3 +73,7 @@ class InstanceRow(Base):
     """Why it did not start."""
     end_failure: Mapped[str] = mapped_column(Text, default="", server_default="")
     """Why its provider could not end it the last time."""
+    waiting: Mapped[str] = mapped_column(Text, default="", server_default="")
+    """Why it waits in a queue outside the cluster, such as Slurm's; empty if it does not."""
+    start_estimate: Mapped[datetime | None]
+    """When it will probably start there; None if that is not known."""

@@ -63,6 +63,8 @@ class AllocationRow(Base):
     kill_requested_at: Mapped[datetime | None]
     agent_disabled: Mapped[bool] = mapped_column(default=False, server_default=false())
     """True if it was killed because its agent, or a slot of it, was disabled."""
+    agent_left: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """True if it was asked to leave, or ended, because one of its agents leaves at a known time."""
     ended_at: Mapped[datetime | None]
     exit_reason: Mapped[ExitReason | None] = mapped_column(StateText(ExitReason))
     exit_code: Mapped[int | None]

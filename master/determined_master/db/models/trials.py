@@ -37,6 +37,8 @@ class TrialRow(Base):
     restarts: Mapped[int] = mapped_column(default=0)
     system_failures: Mapped[int] = mapped_column(default=0)
     """Number of consecutive system failures; reset by a report. Determines the back-off."""
+    limits_without_checkpoint: Mapped[int] = mapped_column(default=0, server_default=text("0"))
+    """Number of attempts in a row that had an agent's whole time, ended with it and saved no checkpoint."""
     retry_at: Mapped[datetime | None]
     run_id: Mapped[int] = mapped_column(default=0)
     """Number of attempts; also the newest allocation's run number."""
