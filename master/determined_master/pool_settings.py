@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from determined.config.findings import nearest
+from determined_master import slurm_options
 from determined_master.task_container_defaults import TaskContainerDefaults
 
 DEFAULT_PRIORITY = 42
@@ -70,6 +71,9 @@ class ProviderSettings(BaseModel):
     it."""
     nodes: int = Field(default=1, ge=1, le=1000)
     """``slurm``: number of nodes of each job, with an agent on each; they start together."""
+    folder: str = ""
+    """``slurm``: folder for the files of the jobs, which the nodes see at the same path. Default: ``detent/slurm`` in
+    ``XDG_DATA_HOME``, in the home of the account that started the master."""
     share_account: bool = False
     """``slurm``: accept work of all users of the cluster, although its jobs run as, and are charged to, the account
     that started the master."""
@@ -88,6 +92,14 @@ class ProviderSettings(BaseModel):
                 raise ValueError(f'unknown placeholder "{{{name}}}"; {hint}')
         return words
 
+    @field_validator("sbatch")
+    @classmethod
+    def _check_sbatch(cls, options: dict[str, str | int | bool]) -> dict[str, str | int | bool]:
+        problems = [text for name, value in options.items() if (text := slurm_options.problem(name, value))]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return options
+
     @model_validator(mode="after")
     def _check_type(self) -> Self:
         """Raises ValueError for what the type needs and does not have, or has and does not use."""
@@ -102,7 +114,7 @@ class ProviderSettings(BaseModel):
             raise ValueError("tasks_as_me belongs to providers of type local; jobs of Slurm run as the master's user")
         if self.type == "local" and self.master_url:
             raise ValueError("master_url belongs to providers of type command and slurm; remove it")
-        for name in ("sbatch", "site", "share_account"):
+        for name in ("sbatch", "site", "folder", "share_account"):
             if self.type != "slurm" and getattr(self, name):
                 raise ValueError(f"{name} belongs to providers of type slurm; remove it")
         if self.type != "slurm" and self.nodes > 1:

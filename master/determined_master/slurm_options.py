@@ -31,23 +31,46 @@ REFUSED = {
 """Options that Detent sets or relies on, and why."""
 
 _LETTERS = {
-    **{"A": "account", "a": "array", "b": "begin", "C": "constraint", "c": "cpus-per-task", "d": "dependency"},
-    **{"D": "chdir", "e": "error", "F": "nodefile", "G": "gpus", "H": "hold", "i": "input", "J": "job-name"},
-    **{"k": "no-kill", "L": "licenses", "M": "clusters", "m": "distribution", "N": "nodes", "n": "ntasks"},
-    **{"o": "output", "O": "overcommit", "p": "partition", "q": "qos", "s": "oversubscribe", "S": "core-spec"},
-    **{"t": "time", "W": "wait", "w": "nodelist", "x": "exclude"},
+    "A": "account",
+    "a": "array",
+    "b": "begin",
+    "C": "constraint",
+    "c": "cpus-per-task",
+    "d": "dependency",
+    "D": "chdir",
+    "e": "error",
+    "F": "nodefile",
+    "G": "gpus",
+    "H": "hold",
+    "i": "input",
+    "J": "job-name",
+    "k": "no-kill",
+    "L": "licenses",
+    "M": "clusters",
+    "m": "distribution",
+    "N": "nodes",
+    "n": "ntasks",
+    "o": "output",
+    "O": "overcommit",
+    "p": "partition",
+    "q": "qos",
+    "s": "oversubscribe",
+    "S": "core-spec",
+    "t": "time",
+    "W": "wait",
+    "w": "nodelist",
+    "x": "exclude",
 }
-KNOWN = frozenset(
-    """account acctg-freq batch bb bbf begin chdir cluster-constraint constraint container container-id contiguous
-    core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution exclude
-    exclusive export export-file extra extra-node-info get-user-env gpu-bind gpu-freq gpus gpus-per-node
-    gpus-per-socket gpus-per-task gres gres-flags hint hold ignore-pbs input kill-on-invalid-dep licenses mail-type
-    mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice no-kill nodefile nodelist
-    ntasks-per-core ntasks-per-gpu ntasks-per-socket oom-kill-step overcommit oversubscribe power prefer priority
-    profile propagate qos quiet reboot reservation resv-ports segment sockets-per-node spread-job stepmgr switches
-    thread-spec threads-per-core time time-min tmp tres-bind tres-per-task use-min-nodes verbose wait-all-nodes
-    wckey partition consolidate-segments""".split()
-)
+_NAMES = """account acctg-freq batch bb bbf begin chdir cluster-constraint constraint container container-id contiguous
+core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency distribution exclude
+exclusive export export-file extra extra-node-info get-user-env gpu-bind gpu-freq gpus gpus-per-node
+gpus-per-socket gpus-per-task gres gres-flags hint hold ignore-pbs input kill-on-invalid-dep licenses mail-type
+mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice no-kill nodefile nodelist
+ntasks-per-core ntasks-per-gpu ntasks-per-socket oom-kill-step overcommit oversubscribe power prefer priority
+profile propagate qos quiet reboot reservation resv-ports segment sockets-per-node spread-job stepmgr switches
+thread-spec threads-per-core time time-min tmp tres-bind tres-per-task use-min-nodes verbose wait-all-nodes
+wckey partition consolidate-segments"""
+KNOWN = frozenset(_NAMES.split())
 """The others, of Slurm 22.05 and later versions; it is complete so that a prefix of a refused one is refused too."""
 
 GPU_OPTIONS = ("gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task")

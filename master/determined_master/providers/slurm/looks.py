@@ -1,9 +1,10 @@
 """Looks at Slurm's queue beside everything else: one ``squeue`` for all pools at a time, whose answer is kept."""
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -60,7 +61,7 @@ class Looks:
     async def fresh(self) -> Look:
         """Returns an answer to a question that is asked after this call. Raises SlurmError."""
         self.begin()
-        waiting = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[Look] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         self._wake.set()
         return await waiting
@@ -78,28 +79,19 @@ class Looks:
             waiting, self._waiting = self._waiting, []
             self._wake.clear()
             try:
-                look = await self._look()
+                _answer(waiting, await self._look())
             except SlurmError as error:
                 self._complain(error)
-                for each in waiting:
-                    if not each.done():
-                        each.set_exception(error)
-            except BaseException as error:
-                for each in waiting:
-                    if not each.done():
-                        each.set_exception(NoAnswer("the master stops"))
-                if not isinstance(error, Exception):
-                    raise
+                _answer(waiting, error)
+            except Exception:
                 logger.exception("a look at Slurm's queue failed")
-            else:
-                for each in waiting:
-                    if not each.done():
-                        each.set_result(look)
-            try:
+                _answer(waiting, NoAnswer("the master cannot read Slurm's queue; its log says why"))
+            except asyncio.CancelledError:
+                _answer(waiting, NoAnswer("the master stops"))
+                raise
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(BUSY_SECONDS if self._is_busy() else IDLE_SECONDS):
                     await self._wake.wait()
-            except TimeoutError:
-                pass
 
     async def _look(self) -> Look:
         began, at = self._monotonic(), self._now()
@@ -116,3 +108,13 @@ class Looks:
         if not self._is_away:
             self._is_away = True
             logger.warning("cannot look at Slurm's queue, so nothing is known of its jobs for now: %s", error)
+
+
+def _answer(waiting: Iterable[asyncio.Future[Look]], answer: Look | SlurmError) -> None:
+    for each in waiting:
+        if each.done():
+            continue
+        if isinstance(answer, Look):
+            each.set_result(answer)
+        else:
+            each.set_exception(answer)

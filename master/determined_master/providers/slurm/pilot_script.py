@@ -78,7 +78,7 @@ def _agent(pilot: Pilot) -> str:
         "# The agent ends with its job, and leaves nothing on the node.",
         'export DET_SLURM_JOB_ID="${SLURM_JOB_ID}" DET_AGENT_PILOT=true',
         f"export DET_AGENT_END_WITHOUT_MASTER_SECONDS={pilot.without_master_seconds:g}",
-        f'export DET_PILOT_FOLDER="${{SLURM_TMPDIR:-{scratch}/detent-${{UID}}}}/pilots"',
+        f'export DET_PILOT_FOLDER="${{SLURM_TMPDIR:-{scratch}}}/detent-${{UID}}"',
     ]
     name = shlex.quote(pilot.agent_id)
     if pilot.nodes == 1:
@@ -86,7 +86,7 @@ def _agent(pilot: Pilot) -> str:
         return "\n".join(lines) + "\n"
     shape = f"--nodes={pilot.nodes} --ntasks={pilot.nodes} --ntasks-per-node=1"
     # One agent that ends does not end the others; TERM waits until the agent handles it.
-    run = 'trap "" TERM; exec "$@" --id "${DET_PILOT}-${SLURM_NODEID}" --data "${DET_PILOT_FOLDER}/${DET_PILOT}-${SLURM_NODEID}"'
+    run = 'trap "" TERM; id="${DET_PILOT}-${SLURM_NODEID}"; exec "$@" --id "${id}" --data "${DET_PILOT_FOLDER}/${id}"'
     lines += [
         "# Since 22.05 srun does not take --cpus-per-task from sbatch; with --export=NONE it would pass no variables.",
         f'export SRUN_CPUS_PER_TASK="${{SLURM_CPUS_PER_TASK:-1}}" SLURM_EXPORT_ENV=ALL DET_PILOT={name}',

@@ -28,9 +28,12 @@ NO_LIMIT = timedelta(days=180)
 """Slurm gives a year to a job of a partition without a limit."""
 
 FINAL = frozenset(
-    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED SPECIAL_EXIT TIMEOUT".split()
+    (
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
+        *("REVOKED", "SPECIAL_EXIT", "TIMEOUT"),
+    )
 )
-WAITING = frozenset("PENDING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD".split())
+WAITING = frozenset(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"))
 COMPLETING = "COMPLETING"
 
 _REASONS = {
@@ -92,7 +95,7 @@ class SlurmJob:
 
 
 def parse(output: bytes, prefix: str) -> list[SlurmJob]:
-    """Returns the jobs whose comment begins with ``prefix``. Widths count bytes; others' comments may be in any form."""
+    """Returns the jobs whose comment begins with ``prefix``. Widths count bytes, as Slurm does."""
     found = []
     for line in output.split(b"\n"):
         values, place = {}, 0

@@ -104,9 +104,9 @@ class SlurmProvider:
                 self._launching[name] = self._monotonic()
 
     async def release(self, instance: Instance) -> None:
-        self._released.add(instance.agent_id)
         try:
             look = await self._looks.fresh()
+            self._released.add(instance.agent_id)
             job = look.jobs.get(self._comment(instance.agent_id))
             if job is not None and job.is_live:
                 await self._client.cancel(job.id, job.comment)
@@ -128,19 +128,12 @@ class SlurmProvider:
             self._checking = asyncio.create_task(self._check_pools(slurm), name="checks the pools of Slurm")
         return dict(self._observations)
 
-    async def adopt(self, instances: Sequence[Instance]) -> None:
-        await self.observe(instances)
-
-    async def gone(self, instances: Sequence[Instance]) -> Mapping[str, str]:
-        seen = await self.observe(instances)
-        return {name: each.reason for name, each in seen.items() if is_gone(each)}
-
     async def close(self) -> None:
         """Stops looking. The pilots stay."""
         await self._looks.close()
 
     def _has_pilots(self) -> bool:
-        return bool(self._known or self._launching)
+        return bool(self._launching or (self._known or {}).keys() - self._released)
 
     def _forget(self) -> None:
         """Forgets the pilots that have left the observer's list."""
@@ -282,7 +275,8 @@ class SlurmProvider:
         prefix = self._prefix()
         for comment, job in look.jobs.items():
             name = comment.removeprefix(prefix)
-            if job.is_live and name not in (self._known or {}) and name not in self._launching:
+            needed = ((self._known or {}).keys() | self._launching.keys()) - self._released
+            if job.is_live and name not in needed:
                 logger.warning("%s is a pilot that nobody needs; it is cancelled", job.name)
                 try:
                     await self._client.cancel(job.id, comment)
