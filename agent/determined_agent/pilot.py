@@ -88,7 +88,7 @@ def device_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def prepare_folder(data: Path) -> None:
-    """Makes the folder above the data folder of a pilot, and removes what pilots left in it that Slurm killed. Blocking.
+    """Makes the folder above the data folder of a pilot, and removes what killed pilots left in it. Blocking.
 
     Raises DeterminedError if it belongs to somebody else: it may lie in a folder where everybody can make it.
     """

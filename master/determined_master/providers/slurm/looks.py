@@ -38,6 +38,7 @@ class Looks:
         on_look: Callable[[Look], Awaitable[None]],
         is_busy: Callable[[], bool],
         *,
+        busy_seconds: float = BUSY_SECONDS,
         now: Callable[[], datetime] = SystemClock().now,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -46,6 +47,7 @@ class Looks:
         self._prefix = prefix
         self._on_look = on_look
         self._is_busy = is_busy
+        self._busy_seconds = busy_seconds
         self._now = now
         self._monotonic = monotonic
         self._waiting: list[asyncio.Future[Look]] = []
@@ -75,7 +77,7 @@ class Looks:
     async def _run(self) -> None:
         while True:
             if self._waiting:
-                await asyncio.sleep(TOGETHER_SECONDS)
+                await asyncio.sleep(min(TOGETHER_SECONDS, self._busy_seconds))
             waiting, self._waiting = self._waiting, []
             self._wake.clear()
             try:
@@ -90,7 +92,7 @@ class Looks:
                 _answer(waiting, NoAnswer("the master stops"))
                 raise
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(BUSY_SECONDS if self._is_busy() else IDLE_SECONDS):
+                async with asyncio.timeout(self._busy_seconds if self._is_busy() else IDLE_SECONDS):
                     await self._wake.wait()
 
     async def _look(self) -> Look:

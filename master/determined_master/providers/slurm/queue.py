@@ -148,7 +148,7 @@ def reason_in_words(reason: str) -> str:
 
 
 def _cause(job: SlurmJob, last_line: str) -> str:
-    nodes = job.nodes or "its node"
+    nodes = job.nodes or "(unknown)"
     match job.state:
         case "CANCELLED":
             return f"{job.name} was cancelled outside Detent"
@@ -157,7 +157,8 @@ def _cause(job: SlurmJob, last_line: str) -> str:
         case "PREEMPTED":
             return f"{job.name} was preempted by Slurm"
         case "NODE_FAIL" | "BOOT_FAIL":
-            return f"node {nodes} failed ({job.name})" if "," not in nodes else f"a node of {nodes} failed ({job.name})"
+            one = f"a node of {nodes}" if "," in nodes or "[" in nodes else f"node {nodes}"
+            return f"{one} failed ({job.name})"
         case "OUT_OF_MEMORY":
             return f"{job.name} used more memory than it may; raise mem of the pool's sbatch options"
     how = _how(job.exit_status)

@@ -27,7 +27,7 @@ from determined_master.providers.provider import (
 )
 from determined_master.providers.slurm import pilot_script, queue
 from determined_master.providers.slurm.client import NoAnswer, SlurmClient, SlurmError
-from determined_master.providers.slurm.looks import Look, Looks
+from determined_master.providers.slurm.looks import BUSY_SECONDS, Look, Looks
 from determined_master.providers.slurm.pilot_files import OUTPUT, PilotFiles, default_folder
 from determined_master.providers.slurm.pilot_script import Pilot
 from determined_workflows import site_profile
@@ -62,11 +62,20 @@ class SlurmProvider:
         program: Sequence[str] = PROGRAM,
         client: SlurmClient | None = None,
         on_change: Callable[[], None] = lambda: None,
+        look_seconds: float = BUSY_SECONDS,
         now: Callable[[], datetime] = SystemClock().now,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``environment``: that of the master. ``cluster_id`` is known once the master runs. ``umask`` is that of the
-        tasks; -1 for the master's. ``on_change`` is called when an observation has changed."""
+        """Creates the provider.
+
+        Parameters:
+            environment: that of the master.
+            cluster_id: returns the cluster's id, once the master runs.
+            umask: that of the tasks; -1 for the master's.
+            program: the command of ``det-agent``.
+            on_change: called when an observation has changed.
+            look_seconds: time between two looks at the queue while there are pilots.
+        """
         self._address = address
         self._token_file = token_file
         self._environment = dict(environment)
@@ -77,7 +86,15 @@ class SlurmProvider:
         self._client = client or SlurmClient(environment)
         self._monotonic = monotonic
         self.on_change = on_change
-        self._looks = Looks(self._client, self._prefix, self._on_look, self._has_pilots, now=now, monotonic=monotonic)
+        self.looks = Looks(
+            self._client,
+            self._prefix,
+            self._on_look,
+            self._has_pilots,
+            busy_seconds=look_seconds,
+            now=now,
+            monotonic=monotonic,
+        )
         self._known: dict[str, Instance] | None = None
         """The instances of the last observation; None before the first."""
         self._launching: dict[str, float | None] = {}
@@ -85,9 +102,10 @@ class SlurmProvider:
         self._observations: dict[str, Observation] = {}
         self._released: set[str] = set()
         self._absent: dict[str, int] = {}
+        self._newest = Look()
+        self._asking_partitions = asyncio.Lock()
         self._partitions: tuple[float, list[partitions.Partition]] | None = None
-        self._reported: set[str] = set()
-        """Pools whose options were checked."""
+        self._checking: asyncio.Task[None] | None = None
 
     async def want(self, instance: Instance) -> None:
         name = instance.agent_id
@@ -105,7 +123,7 @@ class SlurmProvider:
 
     async def release(self, instance: Instance) -> None:
         try:
-            look = await self._looks.fresh()
+            look = await self.looks.fresh()
             self._released.add(instance.agent_id)
             job = look.jobs.get(self._comment(instance.agent_id))
             if job is not None and job.is_live:
@@ -117,20 +135,22 @@ class SlurmProvider:
             await asyncio.to_thread(self._files(instance.settings).remove, instance.agent_id)
 
     async def observe(self, instances: Sequence[Instance]) -> Mapping[str, Observation]:
-        """Returns what the last look has shown, and keeps looking."""
         is_first = self._known is None
         self._known = {each.agent_id: each for each in instances}
         self._forget()
         slurm = [name for name, pool in self._pools.items() if pool.provider and pool.provider.type == "slurm"]
         if instances or slurm:
-            self._looks.begin()
+            self.looks.begin()
         if is_first and slurm:
             self._checking = asyncio.create_task(self._check_pools(slurm), name="checks the pools of Slurm")
+        for name in self._known.keys() - self._observations.keys():
+            if (job := self._newest.jobs.get(self._comment(name))) is not None:
+                await self._see(name, job, self._newest)
         return dict(self._observations)
 
     async def close(self) -> None:
         """Stops looking. The pilots stay."""
-        await self._looks.close()
+        await self.looks.close()
 
     def _has_pilots(self) -> bool:
         return bool(self._launching or (self._known or {}).keys() - self._released)
@@ -156,7 +176,7 @@ class SlurmProvider:
         for _ in range(MAX_SUBMISSIONS):
             job_id = await self._client.submit(words, script)
             try:
-                look = await self._looks.fresh()
+                look = await self.looks.fresh()
             except SlurmError:
                 return  # the next looks say whether it exists
             if comment in look.jobs:
@@ -186,10 +206,11 @@ class SlurmProvider:
         return site, options
 
     async def _known_partitions(self) -> list[partitions.Partition]:
-        now = self._monotonic()
-        if self._partitions is None or now - self._partitions[0] > PARTITIONS_SECONDS:
-            self._partitions = (now, partitions.parse(await self._client.partitions()))
-        return self._partitions[1]
+        async with self._asking_partitions:
+            now = self._monotonic()
+            if self._partitions is None or now - self._partitions[0] > PARTITIONS_SECONDS:
+                self._partitions = (now, partitions.parse(await self._client.partitions()))
+            return self._partitions[1]
 
     def _write(self, instance: Instance, site: SiteProfile, options: Mapping[str, str | None]) -> Path:
         """Writes the files of a pilot and returns its script. Blocking."""
@@ -238,27 +259,32 @@ class SlurmProvider:
                 logger.warning("pool %s cannot start agents: %s", name, error)
 
     async def _on_look(self, look: Look) -> None:
+        self._newest = look
         if self._known is None:
             return
         before = dict(self._observations)
-        for name, instance in list(self._known.items()):
+        for name in list(self._known):
             job = look.jobs.get(self._comment(name))
             if job is None:
                 self._note_absent(name, look)
-                continue
-            self._absent.pop(name, None)
-            line = ""
-            if job.state in ("COMPLETED", "FAILED"):
-                if is_gone(before.get(name)):
-                    continue
-                line = await asyncio.to_thread(self._files(instance.settings).last_line, name)
-            seen = queue.observation(job, look.at, last_line=line)
-            if job.state == "CANCELLED" and name in self._released:
-                seen = replace(seen, reason=f"{job.name} was cancelled")
-            self._observations[name] = _steady(before.get(name), seen)
+            else:
+                await self._see(name, job, look)
         await self._cancel_orphans(look)
         if self._observations != before:
             self.on_change()
+
+    async def _see(self, name: str, job: queue.SlurmJob, look: Look) -> None:
+        self._absent.pop(name, None)
+        before, line = self._observations.get(name), ""
+        if job.state in ("COMPLETED", "FAILED"):
+            if is_gone(before):
+                return
+            instance = (self._known or {})[name]
+            line = await asyncio.to_thread(self._files(instance.settings).last_line, name)
+        seen = queue.observation(job, look.at, last_line=line)
+        if job.state == "CANCELLED" and name in self._released:
+            seen = replace(seen, reason=f"{job.name} was cancelled")
+        self._observations[name] = _steady(before, seen)
 
     def _note_absent(self, name: str, look: Look) -> None:
         submitted = self._launching.get(name, 0.0)
