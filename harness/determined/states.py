@@ -250,6 +250,7 @@ class ExitReason(str, Enum):
     OUT_OF_RESTARTS = "out_of_restarts"
     RETRIES_CANCELED = "retries_canceled"  # a log policy matched a line of the attempt that failed
     INVALID_HP = "invalid_hp"
+    NO_CHECKPOINT = "no_checkpoint"  # its attempts ended with their agents, and saved nothing in their whole time
     IMPOSSIBLE = "impossible"  # no agent of the pool can ever hold it
     SEARCHER_STOPPED = "searcher_stopped"
 
@@ -276,6 +277,7 @@ _PHRASES = {
     ExitReason.RETRIES_CANCELED: "restarts canceled by a log policy",
     ExitReason.INVALID_HP: "invalid hyperparameters",
     ExitReason.IMPOSSIBLE: "cannot be scheduled",
+    ExitReason.NO_CHECKPOINT: "saved no checkpoint before its agents left",
     ExitReason.SEARCHER_STOPPED: "stopped by the search",
 }
 

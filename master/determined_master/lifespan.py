@@ -18,6 +18,7 @@ from determined_master.loops import schedule as schedules
 from determined_master.loops.checkpoint_removal import CheckpointRemoval
 from determined_master.loops.deadlines import Deadlines
 from determined_master.loops.deletion import Deletion
+from determined_master.loops.departures import DepartureLoop
 from determined_master.loops.environment_builds import EnvironmentBuilds
 from determined_master.loops.job_followers import JobFollowers
 from determined_master.loops.loop import run
@@ -96,6 +97,7 @@ async def _writer(services: Services) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _loops(services: Services) -> AsyncIterator[None]:
     deadlines = Deadlines(services.database, services.clock, services.managers)
+    departures = DepartureLoop(services.database, services.clock, services.agents, services.allocations)
     deletion = Deletion(services)
     retention = Retention(services)
     removal = CheckpointRemoval(services)
@@ -122,6 +124,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         ("schedule", (notifications.SCHEDULE,), schedule.tick),
         ("deadlines", (notifications.ALLOCATIONS,), deadlines.tick),
         ("agents", (notifications.AGENTS,), services.agents.sweep),
+        ("departures", (notifications.DEPARTURES,), departures.tick),
         ("deletion", (notifications.DELETE,), deletion.tick),
         ("retention", (notifications.RETENTION,), retention.tick),
         ("checkpoint removal", (notifications.RETENTION, notifications.TASKS), removal.tick),

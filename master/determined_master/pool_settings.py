@@ -16,6 +16,22 @@ PLACEHOLDERS = ("pool", "agent_id", "slots", "master", "token_file")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 
 
+_TYPES_OF = {
+    "launch": ("command",),
+    "terminate": ("command",),
+    "notice_file": ("command",),
+    "notice_command": ("command",),
+    "tasks_as_me": ("local",),
+    "master_url": ("command", "slurm"),
+    "sbatch": ("slurm",),
+    "site": ("slurm",),
+    "nodes": ("slurm",),
+    "folder": ("slurm",),
+    "share_account": ("slurm",),
+}
+"""The types of providers that use a setting; all types use the others."""
+
+
 class SchedulerSettings(BaseModel):
     """How a pool shares its slots between jobs."""
 
@@ -58,6 +74,12 @@ class ProviderSettings(BaseModel):
     ``{master}`` and ``{token_file}`` are replaced."""
     terminate: tuple[str, ...] = ()
     """Command that ends one agent, with the same names; repeated until its exit code is 0."""
+    notice_file: str = ""
+    """``command``: path of a file with notices of agents that will end, such as spot machines; see *Resource pools*."""
+    notice_command: tuple[str, ...] = ()
+    """``command``: command that prints such notices, as a list of words; ``{pool}`` is replaced."""
+    notice_interval: float = Field(default=5.0, ge=0.1, le=1e6)
+    """Time between two looks at the notices."""
     master_url: str = ""
     """Address at which the agents reach this master; default: the one at which it listens, with the name of its machine
     if it listens on all addresses."""
@@ -78,7 +100,7 @@ class ProviderSettings(BaseModel):
     """``slurm``: accept work of all users of the cluster, although its jobs run as, and are charged to, the account
     that started the master."""
 
-    @field_validator("launch", "terminate")
+    @field_validator("launch", "terminate", "notice_command")
     @classmethod
     def _check_placeholders(cls, words: tuple[str, ...]) -> tuple[str, ...]:
         for name in (name for word in words for name in _PLACEHOLDER.findall(word)):
@@ -103,22 +125,13 @@ class ProviderSettings(BaseModel):
     @model_validator(mode="after")
     def _check_type(self) -> Self:
         """Raises ValueError for what the type needs and does not have, or has and does not use."""
+        for name, types in _TYPES_OF.items():
+            if self.type not in types and getattr(self, name) != type(self).model_fields[name].default:
+                advice = "the launch command says it to det-agent" if name == "tasks_as_me" else "remove it"
+                raise ValueError(f"{name} belongs to providers of type {' and '.join(types)}; {advice}")
         for name in ("launch", "terminate"):
             if self.type == "command" and not any(getattr(self, name)[:1]):
                 raise ValueError(f"a provider of type command needs {name}, the words of a command")
-            if self.type != "command" and getattr(self, name):
-                raise ValueError(f"{name} belongs to providers of type command; remove it")
-        if self.type == "command" and self.tasks_as_me:
-            raise ValueError("tasks_as_me belongs to providers of type local; the launch command says it to det-agent")
-        if self.type == "slurm" and self.tasks_as_me:
-            raise ValueError("tasks_as_me belongs to providers of type local; jobs of Slurm run as the master's user")
-        if self.type == "local" and self.master_url:
-            raise ValueError("master_url belongs to providers of type command and slurm; remove it")
-        for name in ("sbatch", "site", "folder", "share_account"):
-            if self.type != "slurm" and getattr(self, name):
-                raise ValueError(f"{name} belongs to providers of type slurm; remove it")
-        if self.type != "slurm" and self.nodes > 1:
-            raise ValueError("nodes belongs to providers of type slurm; remove it")
         if self.max_agents % self.nodes:
             raise ValueError(f"max_agents ({self.max_agents}) is no multiple of nodes ({self.nodes})")
         if self.min_agents > self.max_agents:

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-FAILED = frozenset({"errored", "out_of_restarts", "retries_canceled", "impossible", "system", "agent_lost"})
+FAILED = frozenset(
+    {"errored", "out_of_restarts", "retries_canceled", "impossible", "no_checkpoint", "system", "agent_lost"}
+)
 """Exit reasons that count as a failure of the trial."""
 CANCELED = frozenset({"user_canceled", "killed"})
 """Exit reasons of trials that people ended."""

@@ -134,12 +134,18 @@ class Allocations:
             notify(session, notifications.allocation(allocation_id))
 
     async def terminate(
-        self, session: WriteSession, row: AllocationRow, *, why: str, leaves_for: str | None = None
+        self,
+        session: WriteSession,
+        row: AllocationRow,
+        *,
+        why: str,
+        leaves_for: str | None = None,
+        ends_at: datetime | None = None,
     ) -> bool:
         """Preempts it if it is ready, kills it if it has only started, and ends it at once if it holds nothing.
 
-        ``why`` is shown to the owner. ``leaves_for``: the allocation that gets its slots. Returns True if preemption
-        was requested by this call.
+        ``why`` is shown to the owner. ``leaves_for``: the allocation that gets its slots. ``ends_at``: when its agent
+        ends, if it does. Returns True if preemption was requested by this call.
         """
         if leaves_for is not None:
             await repository.change(session, row, preempted_for=leaves_for)
@@ -150,20 +156,24 @@ class Allocations:
         elif row.preempt_requested_at is None and row.state.is_live:
             await repository.change(session, row, preempt_requested_at=self._clock.now(), message=why)
             await self._record(session, row.id, "preemption_requested")
-            await self._announce_deadline(session, row, why)
+            await self._announce_deadline(session, row, why, ends_at)
             notify(session, notifications.allocation(row.id), notifications.ALLOCATIONS)
             return True
         return False
 
-    async def _announce_deadline(self, session: WriteSession, row: AllocationRow, why: str) -> None:
+    async def _announce_deadline(
+        self, session: WriteSession, row: AllocationRow, why: str, ends_at: datetime | None
+    ) -> None:
         """Writes into the log of its task when it will be killed if it does not leave."""
         # Rows of earlier versions may hold any number.
         seconds = min(max(row.preemption_timeout, 0), MAX_PREEMPTION_TIMEOUT_SECONDS)
         now = self._clock.now()
+        at, limit = now + timedelta(seconds=seconds), f"preemption_timeout: {seconds} s"
+        if ends_at is not None and ends_at < at:
+            at, limit = ends_at, "its agent ends then"
         text = (
             f"preemption was requested ({why}): the attempt should save a checkpoint and exit; it is killed if it "
-            f"is still running at {now + timedelta(seconds=seconds):%Y-%m-%d %H:%M:%S} UTC "
-            f"(preemption_timeout: {seconds} s)"
+            f"is still running at {at:%Y-%m-%d %H:%M:%S} UTC ({limit})"
         )
         await logs.say(session, row.task_id, row.id, text, now, "INFO")
 

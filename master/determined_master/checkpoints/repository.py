@@ -23,6 +23,12 @@ from determined_master.events.state_machine import StateMachine
 MACHINE = StateMachine("checkpoint", CheckpointRow, CheckpointRow.uuid, ALLOWED)
 
 
+async def has_saved(session: ReadSession, task_id: str, allocation_id: str) -> bool:
+    """Returns True if an attempt of a task has reported a checkpoint, also one that was deleted since."""
+    is_its = (CheckpointRow.task_id == task_id, CheckpointRow.allocation_id == allocation_id)
+    return (await session.scalars(select(CheckpointRow.uuid).where(*is_its).limit(1))).first() is not None
+
+
 async def find(session: ReadSession, uuid: str) -> CheckpointRow | None:
     return await session.get(CheckpointRow, uuid)
 

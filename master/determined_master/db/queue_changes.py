@@ -46,7 +46,7 @@ FED: Mapping[str, Fed] = {
     ),
     "containers": _fed("agents", "state agent_id slot_ids"),
     "slot_holds": _fed("agents", "agent_id slot_id released_at"),
-    "agents": _fed("agents", "pool enabled draining leaving disconnected_at lost"),
+    "agents": _fed("agents", "pool enabled draining leaving leaves_at leaves_why disconnected_at lost"),
     "agent_slots": _fed("agents", "enabled status status_reason"),
     "jobs": _fed("jobs", "priority weight position max_slots", inserts=False),  # a new job has no allocation yet
     "instances": _fed("pools", "pool state requested_at started_at failure end_failure waiting start_estimate"),

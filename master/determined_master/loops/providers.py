@@ -183,10 +183,11 @@ class ProviderLoop:
         return max(0.0, backoff.retry_at - now)
 
     def _look_again(self, rows: Sequence[InstanceRow]) -> float | None:
-        states = {row.state for row in rows if row.provider.get("type") != "command"}
-        if InstanceState.STARTING in states:
+        seen = [row for row in rows if _is_observed(row)]
+        if any(row.state is InstanceState.STARTING for row in seen):
             return START_LOOK_SECONDS
-        return LOOK_SECONDS if InstanceState.RUNNING in states else None
+        of_notices = [row.provider["notice_interval"] for row in seen if row.provider["type"] == "command"]
+        return min([LOOK_SECONDS, *of_notices]) if seen else None
 
     async def _end_all(self) -> float | None:
         """Orders the end of the agents that have to end. Returns the seconds until one is tried again."""
@@ -259,6 +260,12 @@ def _idle(limits: Limits) -> str:
 
 def _late(limits: Limits) -> str:
     return f"it did not register within {limits.start_timeout:g} s" if limits.max_agents else _REMOVED
+
+
+def _is_observed(row: InstanceRow) -> bool:
+    """Returns True if its provider may know something of it that it has not said when it was started or ended."""
+    has_notices = row.provider.get("notice_file") or row.provider.get("notice_command")
+    return row.state is not InstanceState.ENDING and bool(row.provider.get("type") != "command" or has_notices)
 
 
 def _are_idle(agents: Sequence[AgentRow], busy: Collection[str]) -> bool:

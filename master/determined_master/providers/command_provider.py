@@ -5,12 +5,21 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+from determined_master.providers import notices
+from determined_master.providers.look import Look
 from determined_master.providers.master_address import MasterAddress
-from determined_master.providers.provider import Instance, LaunchFailed, Observation, ReleaseFailed
+from determined_master.providers.provider import (
+    Instance,
+    LaunchFailed,
+    Observation,
+    ObservedState,
+    ReleaseFailed,
+)
 
-MAX_OUTPUT_BYTES = 16_384
+MAX_OUTPUT_BYTES = notices.MAX_BYTES
 """End of a command's output that is kept. All of it is read, or the command would block."""
 
 PIPE_BYTES = 1 << 20
@@ -24,35 +33,62 @@ class CommandProvider:
         # Settings of the master may hold the passwords of its database and its users.
         self._environment = {name: value for name, value in environment.items() if not name.startswith("DET_")}
         self._secret = secret
+        self._looks: dict[str, Look[Mapping[str, Observation]]] = {}
+        """By pool."""
 
     async def want(self, instance: Instance) -> None:
         try:
-            code, last_line = await self._run(instance, instance.settings.launch)
+            code, output = await self._run(instance, instance.settings.launch)
         except TimeoutError as error:
             text = f"the launch command did not end within {instance.settings.command_timeout:g} s and was killed"
             raise LaunchFailed(text, may_exist=True) from error
         except OSError as error:
             raise LaunchFailed(f"cannot run the launch command: {error}") from error
         if code:
-            raise LaunchFailed(f"the launch command failed ({_how(code)}){last_line}")
+            raise LaunchFailed(f"the launch command failed ({_how(code)}){self._last_line(output)}")
 
     async def release(self, instance: Instance) -> None:
         try:
-            code, last_line = await self._run(instance, instance.settings.terminate)
+            code, output = await self._run(instance, instance.settings.terminate)
         except TimeoutError as error:
             text = f"the terminate command did not end within {instance.settings.command_timeout:g} s and was killed"
             raise ReleaseFailed(text) from error
         except OSError as error:
             raise ReleaseFailed(f"cannot run the terminate command: {error}") from error
         if code:
-            raise ReleaseFailed(f"the terminate command failed ({_how(code)}){last_line}")
+            raise ReleaseFailed(f"the terminate command failed ({_how(code)}){self._last_line(output)}")
 
     async def observe(self, instances: Sequence[Instance]) -> Mapping[str, Observation]:
-        """Nothing is known of machines that commands have started."""
-        return {}
+        """Returns what the notices of the pools say; they are read beside."""
+        by_pool: dict[str, Mapping[str, Observation] | None] = {}
+        for pool, instance in {each.pool: each for each in instances}.items():
+            settings = instance.settings
+            if settings.notice_file or settings.notice_command:
+                look = self._looks.setdefault(pool, Look(partial(self._notices, instance)))
+                by_pool[pool] = look.latest(settings.notice_interval)
+        stays = Observation(ObservedState.RUNNING)
+        return {
+            each.agent_id: said.get(each.agent_id, stays)
+            for each in instances
+            if (said := by_pool.get(each.pool)) is not None
+        }
 
-    async def _run(self, instance: Instance, words: Sequence[str]) -> tuple[int, str]:
-        """Returns the exit code and the end of a sentence with the last line of the output. Raises TimeoutError."""
+    async def _notices(self, instance: Instance) -> Mapping[str, Observation]:
+        """Reads the notices of a pool. Raises NoticeError, OSError and TimeoutError."""
+        settings = instance.settings
+        found: dict[str, Observation] = {}
+        if settings.notice_file:
+            text = await asyncio.to_thread(notices.read_file, Path(settings.notice_file))
+            found |= notices.parse(text, settings.notice_file)
+        if settings.notice_command:
+            code, output = await self._run(instance, settings.notice_command)
+            if code:
+                raise notices.NoticeError(f"the notice command failed ({_how(code)}){self._last_line(output)}")
+            found |= notices.parse(output.decode(errors="replace"), "output of the notice command")
+        return found
+
+    async def _run(self, instance: Instance, words: Sequence[str]) -> tuple[int, bytearray]:
+        """Returns the exit code and the end of the output. Raises OSError and TimeoutError."""
         values = {
             "pool": instance.pool,
             "agent_id": instance.agent_id,
@@ -79,9 +115,10 @@ class CommandProvider:
                 await process.wait()
                 raise
             output.read()
-        return code, self._last_line(output.kept)
+        return code, output.kept
 
     def _last_line(self, output: bytearray) -> str:
+        """Returns the last line as the end of a sentence, without the join token."""
         text = output.decode(errors="replace").replace(self._secret, "***")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return ": " + "".join(c for c in lines[-1][-500:] if c.isprintable()) if lines else ""

@@ -18,6 +18,9 @@ class PresentAgent(NamedTuple):
     pool: str
     enabled: bool
     draining: bool
+    leaving: bool
+    leaves_at: datetime | None
+    leaves_why: str
     disconnected_at: datetime | None
 
 
@@ -78,7 +81,8 @@ _PRESENT_IN = Prepared(
     select(AgentRow.id).where(AgentRow.pool == bindparam("pool"), AgentRow.lost.is_(False)).order_by(AgentRow.id)
 )
 _AGENTS = Prepared(
-    select(AgentRow.id, AgentRow.pool, AgentRow.enabled, AgentRow.draining, AgentRow.disconnected_at)
+    select(AgentRow.id, AgentRow.pool, AgentRow.enabled, AgentRow.draining, AgentRow.leaving)
+    .add_columns(AgentRow.leaves_at, AgentRow.leaves_why, AgentRow.disconnected_at)
     .where(AgentRow.lost.is_(False), AgentRow.id.in_(bindparam("agent_ids", expanding=True)))
     .order_by(AgentRow.id)
 )

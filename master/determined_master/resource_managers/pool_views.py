@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Literal
 
 from determined.states import InstanceState, TaskKind
 from determined_master.agents import repository as agent_rows
@@ -22,6 +21,7 @@ from determined_master.resource_managers.pool_queries import PresentAgent, Prese
 from determined_master.scheduling.plan import Part
 from determined_master.scheduling.view import (
     AgentView,
+    Condition,
     Constraints,
     Launches,
     PoolView,
@@ -76,14 +76,17 @@ async def _provided(session: ReadSession, pool: str, provider: ProviderSettings)
     failed = await instance_rows.failures(session, pool)
     launches = Launches(
         max_agents=provider.max_agents,
-        existing=len(rows),
-        starting=len(starting),
+        existing=len(rows) * provider.nodes,
+        starting=len(starting) * provider.nodes,
         starting_since=starting[0].requested_at if starting else None,
+        waiting=starting[0].waiting if starting else "",
+        start_estimate=starting[0].start_estimate if starting else None,
         failures=failed.count,
         failure=failed.last,
         stuck=next((row.end_failure for row in rows if row.end_failure), ""),
     )
-    return ProviderShape(provider.slots_per_agent, max(0, provider.max_agents - running), launches)
+    can_start = max(0, provider.max_agents - running * provider.nodes)
+    return ProviderShape(provider.slots_per_agent, can_start, launches)
 
 
 async def capacity(session: ReadSession, pool: str) -> Capacity:
@@ -128,7 +131,7 @@ def _agent(row: PresentAgent, slots: Sequence[PresentSlot], held: set[tuple[str,
         id=row.id,
         free=tuple(s.slot_id for s in unheld if s.enabled and s.status in is_usable),
         total=len(slots),
-        placeable=row.enabled and row.disconnected_at is None,
+        placeable=row.enabled and not row.leaving and row.disconnected_at is None,
         zero_slot_room=room,
         unusable=tuple(
             f"slot {s.slot_id} of {s.agent_id}: {s.status_reason}"
@@ -138,6 +141,7 @@ def _agent(row: PresentAgent, slots: Sequence[PresentSlot], held: set[tuple[str,
         is_connected=row.disconnected_at is None,
         disabled=tuple(s.slot_id for s in slots if not s.enabled),
         condition=_condition(row),
+        leaves=f"at {row.leaves_at:%H:%M} UTC: {row.leaves_why}" if row.leaving and row.leaves_at is not None else "",
     )
 
 
@@ -168,9 +172,11 @@ def seconds_left(row: Progress, now: datetime) -> float | None:
     return max(0.0, elapsed * steps_left / (steps - (start or 0)))
 
 
-def _condition(row: PresentAgent) -> Literal["enabled", "disabled", "draining", "disconnected"]:
+def _condition(row: PresentAgent) -> Condition:
     if row.disconnected_at is not None:
         return "disconnected"
+    if row.leaving:
+        return "leaving"
     return "enabled" if row.enabled else "draining" if row.draining else "disabled"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from determined_master.scheduling.draft import Draft
 from determined_master.scheduling.fitting import is_room
-from determined_master.scheduling.view import RequestView
+from determined_master.scheduling.view import AgentView, RequestView
 
 if TYPE_CHECKING:
     from determined_master.scheduling.pool_state import PoolState
@@ -36,6 +36,8 @@ class Summary:
     """Slots of all agents."""
     absent: int
     """Number of agents that are disabled or disconnected."""
+    leaving: tuple[str, ...]
+    """When and why agents end by themselves on which nothing is placed any more."""
     unusable: tuple[str, ...]
     """Why slots of the other agents cannot be assigned."""
     reserved: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -56,10 +58,11 @@ class Summary:
                 for request, queue in sorted(draft.stuck, key=lambda pair: pair[0].order)
             ),
             total=sum(agent.total for agent in agents),
-            absent=sum(not agent.placeable for agent in agents),
+            absent=sum(not agent.placeable and agent.condition != "leaving" for agent in agents),
+            leaving=tuple(f"{a.id} leaves {a.leaves}" for a in sorted(agents, key=_id) if a.condition == "leaving"),
             unusable=tuple(
                 reason
-                for agent in sorted((a for a in agents if a.placeable and a.unusable), key=lambda a: a.id)
+                for agent in sorted((a for a in agents if a.placeable and a.unusable), key=_id)
                 for reason in agent.unusable
             ),
             reserved={r: _leaving_for(draft, r) for r in draft.reserved},
@@ -87,6 +90,10 @@ def reason(state: PoolState, summary: Summary, request: RequestView, ahead: int 
     if slots == 0:
         return _no_room(state, summary, request)
     return _no_slots(state, summary, request, state.queue.count_before(request.order) if ahead is None else ahead)
+
+
+def _id(agent: AgentView) -> str:
+    return agent.id
 
 
 def blocker(state: PoolState, summary: Summary, request: RequestView) -> Stuck | None:
@@ -150,8 +157,9 @@ def _no_room(state: PoolState, summary: Summary, request: RequestView) -> str:
             return f"its agent {pinned} is not connected"
         return f"agent {only.id} runs the maximum number of containers without slots (max_zero_slot_containers)"
     absent = summary.absent
-    if absent == len(state.agents):
-        return f"every agent of pool {state.name!r} is disabled or disconnected{_launches(state)}"
+    if absent + len(summary.leaving) == len(state.agents):
+        condition = "disabled or disconnected" if absent else "leaving"
+        return f"every agent of pool {state.name!r} is {condition}{_more_like(summary.leaving)}{_launches(state)}"
     text = f"every agent of pool {state.name!r} runs the maximum number of containers without slots "
     text += "(max_zero_slot_containers)" + (f"; {absent} disabled or disconnected" if absent else "")
     return text + _launches(state)
@@ -173,10 +181,14 @@ def _no_slots(state: PoolState, summary: Summary, request: RequestView, ahead: i
     excluded = frozenset[str]().union(*(c.excluded_agents for c in constraints)) & state.agents.keys()
     if excluded:
         text += f"; {', '.join(sorted(excluded))} excluded by its log policies"
-    unusable = summary.unusable
-    if unusable:
-        text += f"; {unusable[0]}" + (f" ({len(unusable) - 1} more like it)" if len(unusable) > 1 else "")
-    return text + _launches(state)
+    return text + _more_like(summary.leaving) + _more_like(summary.unusable) + _launches(state)
+
+
+def _more_like(sentences: Sequence[str]) -> str:
+    """Returns the first sentence and how many others there are, to be appended to a reason."""
+    if not sentences:
+        return ""
+    return f"; {sentences[0]}" + (f" ({len(sentences) - 1} more like it)" if len(sentences) > 1 else "")
 
 
 def _launches(state: PoolState) -> str:
@@ -188,6 +200,9 @@ def _launches(state: PoolState) -> str:
     if found.starting and found.starting_since is not None:
         agents = "an agent is" if found.starting == 1 else f"{found.starting} agents are"
         text += f"; {agents} starting (since {found.starting_since:%Y-%m-%dT%H:%M:%SZ})"
+        text += f": {found.waiting}" if found.waiting else ""
+        if found.start_estimate is not None:
+            text += f", start estimated for {found.start_estimate:%Y-%m-%d %H:%M} UTC"
     if found.failures:
         count = "" if found.failures == 1 else f" {found.failures} times in a row"
         text += f"; the launch of an agent failed{count}: {found.failure}"

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from determined_master.scheduling.plan import Part, frozen
 
 NO_LIMIT = 1 << 30
+Condition = Literal["enabled", "disabled", "draining", "leaving", "disconnected"]
+"""``leaving``: the agent ends by itself soon, so that nothing is placed on it."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,10 @@ class AgentView:
     is_connected: bool = True
     disabled: tuple[int, ...] = ()
     """Slots that are disabled one by one, held or not. Slots of a disabled agent are not listed for that."""
-    condition: Literal["enabled", "disabled", "draining", "disconnected"] = "enabled"
+    condition: Condition = "enabled"
     """Why it is not placeable."""
+    leaves: str = ""
+    """Of one that is leaving when and why, for people: ``at 12:30 UTC: time limit of Slurm job 550``."""
 
     @property
     def capacity(self) -> int:
@@ -193,6 +197,10 @@ class Launches:
     starting: int = 0
     starting_since: datetime | None = None
     """When the start of the first of them was ordered."""
+    waiting: str = ""
+    """Why the first of them waits in a queue outside the cluster, if it does."""
+    start_estimate: datetime | None = None
+    """When it will probably start."""
     failures: int = 0
     """Launches that failed since the last agent registered."""
     failure: str = ""

@@ -131,7 +131,7 @@ def _starts_in(other: PoolView, request: RequestView) -> bool:
 def _agents_to_enable(scheduler: Scheduler, request: RequestView) -> Iterator[str]:
     for agent_id in sorted(scheduler.pool.agents):
         agent = scheduler.edit().agent(agent_id)
-        if not agent.placeable and agent.is_connected:
+        if agent.condition in ("disabled", "draining"):
             enabled = replace(agent, placeable=True, condition="enabled")
             if _starts_with(scheduler, request, agent, enabled):
                 yield agent_id

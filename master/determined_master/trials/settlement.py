@@ -17,10 +17,11 @@ from determined_master.db.models import AllocationRow, ContainerRow, ExperimentR
 from determined_master.db.session import WriteSession, notify
 from determined_master.events.state_machine import Event
 from determined_master.logs import repository as logs
-from determined_master.trials import due_queries, repository
+from determined_master.trials import due_queries, repository, whole_limits
 from determined_master.trials.log_policies import LogPolicies, Verdict, not_restarted
 from determined_master.trials.search_event_repository import add_closed, add_event
 from determined_master.trials.states import AttemptEnd, TrialOutcome, decide
+from determined_master.trials.whole_limits import WholeLimits
 
 _BY_POLICIES = (ExitReason.RETRIES_CANCELED, ExitReason.IMPOSSIBLE)
 """Ends for which log policies give the reason."""
@@ -46,7 +47,10 @@ class Settlement:
         if is_newest:
             attempt = row.restarts + 1
             verdict = await self._policies.verdict(session, ended, experiment)
-            outcome = await self._apply(session, row, experiment, reason, verdict)
+            limits = await whole_limits.after(session, row, ended)
+            outcome = await self._apply(session, row, experiment, reason, verdict, limits)
+            if outcome.reason is ExitReason.NO_CHECKPOINT:
+                cause = limits.cause
             if cause is not None and verdict.why and outcome.reason in _BY_POLICIES:
                 cause = not_restarted(cause, masked(verdict.why, secret_values(experiment.config)))
             if cause is not None and not is_invalid:
@@ -81,7 +85,13 @@ class Settlement:
             notify(session, notifications.SEARCH, *(notifications.logs(t.task_id) for t in trials))
 
     async def _apply(
-        self, session: WriteSession, row: TrialRow, experiment: ExperimentRow, reason: ExitReason, verdict: Verdict
+        self,
+        session: WriteSession,
+        row: TrialRow,
+        experiment: ExperimentRow,
+        reason: ExitReason,
+        verdict: Verdict,
+        limits: WholeLimits,
     ) -> TrialOutcome:
         outcome = decide(
             AttemptEnd(
@@ -92,10 +102,13 @@ class Settlement:
                 invalid_hp=row.invalid_hp,
                 system_failures=row.system_failures,
                 cancels_retries=verdict.cancels_retries,
+                limits_without_checkpoint=limits.count,
                 has_agent_left=verdict.has_agent_left,
             )
         )
         values: dict[str, Any] = {"restarts": outcome.restarts, "system_failures": outcome.system_failures}
+        if limits.count != row.limits_without_checkpoint:
+            values["limits_without_checkpoint"] = limits.count
         if outcome.state is None:
             retry_at = self._clock.now() + timedelta(seconds=outcome.backoff) if outcome.backoff else None
             await repository.change(session, row, retry_at=retry_at, **values)

@@ -64,6 +64,8 @@ class AttemptEnd:
     system_failures: int = 0
     cancels_retries: bool = False
     """True if a log policy forbids a restart after a failure."""
+    limits_without_checkpoint: int = 0
+    """Number of attempts in a row, with this one, that had an agent's whole time, ended with it and saved nothing."""
     has_agent_left: bool = True
     """False if log policies exclude so many agents that the rest of the pool can never hold another attempt."""
 
@@ -79,6 +81,8 @@ class TrialOutcome:
     system_failures: int = 0
     backoff: float = 0.0
 
+
+MAX_LIMITS_WITHOUT_CHECKPOINT = 2
 
 _STOPPED = {
     S.STOPPING_COMPLETED: (S.COMPLETED, ExitReason.SEARCHER_STOPPED),
@@ -99,6 +103,9 @@ def decide(end: AttemptEnd) -> TrialOutcome:
         return TrialOutcome(S.ERROR, ExitReason.IMPOSSIBLE, end.restarts)
     if end.invalid_hp:
         return TrialOutcome(S.COMPLETED, ExitReason.INVALID_HP, end.restarts)
+    is_active = end.state is S.ACTIVE
+    if is_active and end.limits_without_checkpoint >= MAX_LIMITS_WITHOUT_CHECKPOINT:
+        return TrialOutcome(S.ERROR, ExitReason.NO_CHECKPOINT, end.restarts)
     if end.reason.is_system_failure:
         failures = end.system_failures + 1
         return TrialOutcome(None, None, end.restarts, failures, backoff_seconds(failures))

@@ -6,6 +6,7 @@ const PHRASES: Record<string, string> = {
   retries_canceled: "restarts canceled by a log policy",
   invalid_hp: "invalid hyperparameters",
   impossible: "cannot be scheduled",
+  no_checkpoint: "saved no checkpoint before its agents left",
   searcher_stopped: "stopped by the search",
 };
 
