@@ -156,7 +156,7 @@ def task(entrypoint: str) -> DesiredContainer:
 
 
 def states(master: FakeLinkMaster) -> set[str]:
-    return {str(each.state) for report in master.reports for each in report.containers}
+    return {each.state.value for report in master.reports for each in report.containers}
 
 
 @pytest.mark.budget(15, "starts an agent as a process")
