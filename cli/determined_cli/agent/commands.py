@@ -2,6 +2,7 @@
 
 import sys
 from argparse import Namespace
+from datetime import UTC, datetime
 from typing import Any
 
 from determined.client import agents
@@ -57,9 +58,19 @@ def list_agents(args: Namespace) -> None:
     for agent in found:
         if agent.get("warning"):
             say(f"warning: {agent['warning']}")
+        if args.format == "table" and agent.get("leavesAt"):
+            say(_departure(agent, datetime.now(UTC)))
     if args.format == "table" and (not rows or sys.stdout.isatty()):
         token = data_folder.default() / "agent-token"
         say(add_agent.hint(session.master, token if token.exists() else "agent-token"))
+
+
+def _departure(agent: dict[str, Any], now: datetime) -> str:
+    """Returns when and why an agent ends by itself."""
+    at = datetime.fromisoformat(agent["leavesAt"])
+    minutes = max(0, round((at - now).total_seconds() / 60))
+    closed = ", nothing new is placed on it" if agent.get("leaving") else ""
+    return f"agent {agent['id']} leaves in {minutes} min ({at:%H:%M} UTC): {agent['leavesWhy']}{closed}"
 
 
 def _number(key: str) -> int:

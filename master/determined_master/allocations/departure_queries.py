@@ -79,7 +79,7 @@ async def last_saves(session: ReadSession, task_ids: Collection[str]) -> dict[st
 
 
 async def longest_save(session: ReadSession) -> float | None:
-    """Returns the longest time in seconds that a save took, of all experiments that have a trial which has not ended."""
+    """Returns the longest time in seconds that a save took, of all experiments with a trial that has not ended."""
     live = select(TrialRow.experiment_id).where(TrialRow.state.in_([state for state in TrialState if state.is_live]))
     query = select(func.max(_DURATION)).join(TrialRow, TrialRow.task_id == AllocationRow.task_id)
     micros = await session.scalar(query.where(TrialRow.experiment_id.in_(live), *_WERE_SAVED))

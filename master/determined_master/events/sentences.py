@@ -185,6 +185,7 @@ _SENTENCES: Mapping[tuple[str, str], Callable[[str, str, Payload], str]] = {
         f"{attempt(target)} is being killed" + (f": {said['message']}" if said.get("message") else "")
     ),
     ("allocation", "ended"): _ended,
+    ("agent", "departure_known"): lambda _actor, target, said: f"agent {target}: {said.get('reason')}",
     ("agent", "ordered"): lambda _actor, target, said: f"pool {said.get('pool')} starts agent {target}",
     ("agent", "started"): _provided("has started"),
     ("agent", "not_started"): _provided("did not start"),

@@ -33,6 +33,7 @@ const LOOKS: Record<string, Look> = {
   // States of agents and slots.
   CONNECTED: { word: "connected", icon: "dot", tone: "live" },
   NOT_CONNECTED: { word: "not connected", icon: "close", tone: "bad" },
+  LEAVING: { word: "leaving", icon: "half", tone: "waiting" },
   DRAINING: { word: "draining", icon: "half", tone: "waiting" },
   DISABLED: { word: "disabled", icon: "square", tone: "stopped" },
   IN_USE: { word: "in use", icon: "play", tone: "live" },

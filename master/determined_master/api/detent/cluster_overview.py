@@ -1,6 +1,7 @@
 """Overview of the cluster: holders of slots, the queue with reasons, past allocations and usage."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -15,10 +16,11 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.api.dependencies import Anyone, ClockDep, Read, SettingsDep
 from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
-from determined_master.db.models import AgentSlotRow, AllocationRow
+from determined_master.db.models import AgentSlotRow, AllocationRow, InstanceRow
 from determined_master.db.session import ReadSession
 from determined_master.pool_settings import PoolSettings
 from determined_master.providers import repository as instances
+from determined_master.providers.instances import agents_of_row
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 
@@ -65,13 +67,20 @@ class OverviewAgent(Wire):
     draining: bool
     warning: str
     """Sentence about a clock that differs from the master's; empty if there is nothing to warn about."""
+    origin: str
+    """What it runs in, such as ``Slurm job 550``; empty if it has no other name than its id."""
+    leaving: bool
+    """True if nothing new is placed on it, because it ends by itself soon."""
+    leaves_at: Time | None
+    leaves_why: str
     slots: list[OverviewSlot]
 
 
 class OverviewPool(Wire):
-    """A resource pool. ``provider``: what starts and ends its agents (``command`` or ``local``); empty if only people
-    do. ``starting`` and ``ending``: agents of the provider that have not registered yet or are being ended.
-    ``problem``: why its last launch failed or an agent cannot be ended; empty if neither is so."""
+    """A resource pool. ``provider``: what starts and ends its agents (``command``, ``local`` or ``slurm``); empty if
+    only people do. ``starting`` and ``ending``: agents of the provider that have not registered yet or are being ended.
+    ``problem``: why its last launch failed or an agent cannot be ended; empty if neither is so. ``waiting``: why the
+    first agent that starts waits in a queue outside the cluster, and ``start_estimate`` until when."""
 
     name: str
     provider: str
@@ -81,6 +90,8 @@ class OverviewPool(Wire):
     running: int
     ending: int
     problem: str
+    waiting: str
+    start_estimate: Time | None
 
 
 class QueueEntry(Holder):
@@ -167,6 +178,10 @@ async def get_cluster_overview(
             enabled=row.enabled,
             draining=row.draining,
             warning=clock_skew.warning(row.id, row.clock_skew),
+            origin=row.origin,
+            leaving=row.leaving,
+            leaves_at=row.leaves_at,
+            leaves_why=row.leaves_why,
             slots=slots[row.id],
         )
         for row in await agent_rows.present(session)
@@ -235,16 +250,23 @@ async def _pool(session: ReadSession, pool: PoolSettings) -> OverviewPool:
     rows = await instances.live(session, pool.pool_name)
     failed = await instances.failures(session, pool.pool_name) if provider else instances.Failures()
     stuck = next((row.end_failure for row in rows if row.end_failure), "")
+    first = next((row for row in rows if row.state is InstanceState.STARTING and row.waiting), None)
     return OverviewPool(
         name=pool.pool_name,
         provider=provider.type if provider else "",
         min_agents=provider.min_agents if provider else 0,
         max_agents=provider.max_agents if provider else 0,
-        starting=sum(row.state is InstanceState.STARTING for row in rows),
-        running=sum(row.state is InstanceState.RUNNING for row in rows),
-        ending=sum(row.state is InstanceState.ENDING for row in rows),
+        starting=_agents(rows, InstanceState.STARTING),
+        running=_agents(rows, InstanceState.RUNNING),
+        ending=_agents(rows, InstanceState.ENDING),
         problem=stuck or failed.last,
+        waiting=first.waiting if first else "",
+        start_estimate=first.start_estimate if first else None,
     )
+
+
+def _agents(rows: Sequence[InstanceRow], state: InstanceState) -> int:
+    return sum(len(agents_of_row(row)) for row in rows if row.state is state)
 
 
 async def _named(session: ReadSession, task_ids: set[str]) -> dict[str, dict[str, Any]]:

@@ -27,6 +27,10 @@ class ContainerShown(Wire):
     container_id: str
     rank: int
     agent_id: str
+    origin: str
+    """What its agent runs in, such as ``Slurm job 550``; empty if that has no other name than the agent's."""
+    host: str
+    """Name of the agent's machine."""
     address: str
     slots: list[int]
     runtime: str
@@ -78,6 +82,8 @@ class Attempts(Wire):
 class _Place(NamedTuple):
     runtime: str
     image: str
+    origin: str
+    host: str
 
 
 async def attempts_of(session: ReadSession, trial: TrialRow) -> list[Attempt]:
@@ -99,13 +105,15 @@ async def _places(session: ReadSession, trial: TrialRow, containers: Sequence[Co
     config = (await experiment_rows.get(session, trial.experiment_id)).config
     images = by_device((config.get("environment") or {}).get("image"))
     agents = {row.agent_id for row in containers}
-    runtimes = {name: agent.container_runtime for name in agents if (agent := await agent_rows.find(session, name))}
+    known = {name: agent for name in agents if (agent := await agent_rows.find(session, name))}
     kinds = {(slot.agent_id, slot.slot_id): slot.type for slot in await agent_rows.slots(session, agent_ids=agents)}
     found = {}
     for row in containers:
-        runtime = runtimes.get(row.agent_id, "")
+        agent = known.get(row.agent_id)
+        runtime = agent.container_runtime if agent else ""
         kind = kinds.get((row.agent_id, row.slot_ids[0]), "cpu") if row.slot_ids else "cpu"
-        found[row.id] = _Place(runtime, "" if runtime in ("", "process") else str(images.get(kind) or ""))
+        image = "" if runtime in ("", "process") else str(images.get(kind) or "")
+        found[row.id] = _Place(runtime, image, agent.origin if agent else "", agent.hostname if agent else "")
     return found
 
 
@@ -143,6 +151,8 @@ def _container(row: ContainerRow, place: _Place) -> ContainerShown:
         container_id=row.id,
         rank=row.rank,
         agent_id=row.agent_id,
+        origin=place.origin,
+        host=place.host,
         address=row.address,
         slots=row.slot_ids,
         runtime=place.runtime,

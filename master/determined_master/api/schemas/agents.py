@@ -50,6 +50,14 @@ class Agent(Wire):
     """Version that clients of the older product expect; ``/detent/cluster/overview`` has the agent's own."""
     warning: str = ""
     """Of this product: a sentence about a clock that differs from the master's."""
+    origin: str = ""
+    """Of this product: what it runs in, such as ``Slurm job 550``."""
+    leaving: bool = False
+    """Of this product: nothing new is placed on it, because it ends by itself soon."""
+    leaves_at: Time | None = None
+    """Of this product: when it ends by itself, if that is known."""
+    leaves_why: str = ""
+    """Of this product: why it ends then."""
 
 
 class AgentAnswer(Wire):
@@ -115,6 +123,10 @@ def agent(row: AgentRow, slots: Sequence[AgentSlotRow], running: Sequence[tuple[
         slots=shown,
         version=WIRE_VERSION,
         warning=clock_skew.warning(row.id, row.clock_skew),
+        origin=row.origin,
+        leaving=row.leaving,
+        leaves_at=row.leaves_at,
+        leaves_why=row.leaves_why,
     )
 
 

@@ -29,6 +29,10 @@ const AGENT: OverviewAgent = {
   enabled: true,
   draining: false,
   warning: "",
+  origin: "",
+  leaving: false,
+  leavesAt: null,
+  leavesWhy: "",
   slots: [
     { id: 0, type: "cuda", brand: "", enabled: true, draining: false, status: "free", reason: "", held: holder },
     {
@@ -75,6 +79,14 @@ describe("a machine", () => {
     const warning = "the clock of agent gpu-1 is 3 h 0 min ahead of the master's";
     await card({ warning });
     expect(screen.getByText(warning)).toBeVisible();
+  });
+
+  it("shows when and why it leaves, and that nothing new is placed on it", async () => {
+    const leavesAt = new Date(Date.parse(CREATED) + 3_600_000).toISOString();
+    await card({ origin: "Slurm job 550", leaving: true, leavesAt, leavesWhy: "time limit of Slurm job 550" });
+    expect(screen.getByText("leaving")).toBeVisible();
+    expect(screen.getByText(/, Slurm job 550$/)).toBeVisible();
+    expect(screen.getByText(/^Leaves in .*: time limit of Slurm job 550$/)).toBeVisible();
   });
 
   it("shows which slots cannot be used, and why", async () => {

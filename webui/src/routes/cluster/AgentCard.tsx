@@ -32,13 +32,7 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
     invalidates: [["cluster"]],
   });
   const why = user.admin ? undefined : "Only an admin can do this";
-  const state = agent.connected
-    ? agent.enabled
-      ? "CONNECTED"
-      : agent.draining
-        ? "DRAINING"
-        : "DISABLED"
-    : "NOT_CONNECTED";
+  const state = stateOf(agent);
   const inUse = agent.slots.filter(({ held }) => held).length;
   return (
     <section className={layout.card} aria-label={`Agent ${agent.id}`}>
@@ -77,7 +71,9 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
       </div>
       <p className={clsx(typography.soft, typography.small)}>
         {escapeControl(agent.hostname)}, pool {escapeControl(agent.pool)}, {agent.version}
+        {agent.origin && `, ${escapeControl(agent.origin)}`}
       </p>
+      {agent.leavesAt && <Departure at={agent.leavesAt} why={agent.leavesWhy} leaving={agent.leaving} />}
       {agent.warning && <p className={typography.warning}>{escapeControl(agent.warning)}</p>}
       <div className={layout.row}>
         <span className={styles.use} role="img" aria-label={`${inUse} of ${agent.slots.length} slots in use`}>
@@ -104,6 +100,21 @@ export function AgentCard({ agent }: { agent: OverviewAgent }) {
         />
       )}
     </section>
+  );
+}
+
+function stateOf({ connected, leaving, enabled, draining }: OverviewAgent): string {
+  if (!connected) return "NOT_CONNECTED";
+  if (leaving) return "LEAVING";
+  return enabled ? "CONNECTED" : draining ? "DRAINING" : "DISABLED";
+}
+
+function Departure({ at, why, leaving }: { at: string; why: string; leaving: boolean }) {
+  const now = useNow();
+  return (
+    <p className={leaving ? typography.warning : clsx(typography.soft, typography.small)}>
+      Leaves in {duration(Date.parse(at) - now)}: {escapeControl(why)}
+    </p>
   );
 }
 

@@ -12,6 +12,8 @@ const POOL: OverviewPool = {
   running: 1,
   ending: 0,
   problem: "",
+  waiting: "",
+  startEstimate: null,
 };
 
 it("names the provider of a pool, its bounds and its present activity", () => {
@@ -21,6 +23,12 @@ it("names the provider of a pool, its bounds and its present activity", () => {
     "Pool gpu: command provider, 0 to 4 agents; 1 running, 2 starting, 1 ending",
   );
   expect(screen.getByRole("alert")).toHaveTextContent("the launch command failed (exit 3): no quota left");
+});
+
+it("shows why the next machine waits in Slurm's queue, and until when", () => {
+  const waiting = "Slurm job 550 waits for resources (Resources)";
+  render(<Providers pools={[{ ...POOL, starting: 1, waiting, startEstimate: "2026-11-27T12:30:00Z" }]} />);
+  expect(screen.getByText(/Slurm job 550 waits for resources/)).toHaveTextContent(/; start estimated for .*2026/);
 });
 
 it("shows nothing if no pool has a provider", () => {

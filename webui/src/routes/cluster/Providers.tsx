@@ -1,3 +1,4 @@
+import { exact } from "@/format/dateTime";
 import { escapeControl } from "@/format/escapeControl";
 import type { OverviewPool } from "@/services/cluster";
 import typography from "@/styles/typography.module.css";
@@ -11,6 +12,12 @@ export function Providers({ pools }: { pools: OverviewPool[] }) {
       {provided.map((pool) => (
         <li key={pool.name}>
           Pool {pool.name}: {pool.provider} provider, {pool.minAgents} to {pool.maxAgents} agents; {activity(pool)}
+          {pool.waiting && (
+            <div className={typography.small}>
+              {escapeControl(pool.waiting)}
+              {pool.startEstimate && `; start estimated for ${exact(Date.parse(pool.startEstimate))}`}
+            </div>
+          )}
           {pool.problem && (
             <div className={typography.small} role="alert">
               {escapeControl(pool.problem)}

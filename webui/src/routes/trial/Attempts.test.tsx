@@ -10,6 +10,8 @@ function attemptIn(runtime: string, image: string) {
     containerId: "c",
     rank: 0,
     agentId: "node-1",
+    origin: "",
+    host: "node-1",
     address: "10.0.0.1",
     slots: [0],
     runtime,
@@ -54,6 +56,16 @@ it("shows no image of a process", async () => {
   await pass();
   expect(screen.getByText("node-1")).toBeInTheDocument();
   expect(screen.queryByRole("columnheader", { name: "Image" })).toBeNull();
+});
+
+it("shows the Slurm job and the node of an attempt", async () => {
+  stopClock();
+  const attempt = attemptIn("process", "");
+  const container = { ...attempt.containers[0]!, origin: "Slurm job 550", host: "node3" };
+  fakeMaster({ "GET /detent/trials/9/attempts": { attempts: [{ ...attempt, containers: [container] }] } });
+  drawn(<Attempts trial={trialOf(9)} />);
+  await pass();
+  expect(screen.getByRole("table")).toHaveTextContent("Slurm job 550 on node3");
 });
 
 it("links to the run of Weights & Biases that the log names", async () => {

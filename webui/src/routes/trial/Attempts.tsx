@@ -98,7 +98,11 @@ function One({ attempt, base }: { attempt: Attempt; base: string }) {
             <tr key={container.containerId}>
               <td data-label="Rank">{container.rank}</td>
               <td data-label="Agent">
-                {container.agentId} <span className={typography.soft}>{container.address}</span>
+                {container.agentId}{" "}
+                <span className={typography.soft}>
+                  {container.origin ? `${escapeControl(container.origin)} on ${escapeControl(container.host)}` : ""}{" "}
+                  {container.address}
+                </span>
               </td>
               <td data-label="Slots">{container.slots.join(", ") || "none"}</td>
               {inContainers && (
