@@ -232,6 +232,8 @@ class Daemon:
 
     def _start(self, desired: DesiredContainer) -> None:
         assert desired.spec is not None
+        if self._exit_hold is not None and self._exit_hold.is_job_ending:
+            return  # the master learns of the end soon, and places it elsewhere
         record = {
             "container_id": desired.container_id,
             "allocation_id": desired.allocation_id,

@@ -35,6 +35,10 @@ class ExitHold:
         self.held = 0
         """Number of tasks whose exit is not reported."""
 
+    @property
+    def is_job_ending(self) -> bool:
+        return self._job_ends.is_set()
+
     def job_ends(self) -> None:
         """Holds all exits from now on."""
         self._job_ends.set()

@@ -41,7 +41,7 @@ from determined_master.logs.repository import warn as warn_in_log
 from determined_master.logs.store import LogStore
 from determined_master.logs.turns import Turns
 from determined_master.metrics.store import MetricStore
-from determined_master.notifications import Notifications
+from determined_master.notifications import PROVIDERS, Notifications
 from determined_master.offloading import Offloader
 from determined_master.passwords import Passwords
 from determined_master.providers.command_provider import CommandProvider
@@ -180,7 +180,7 @@ def build(
     managers = ResourceManagers(dict.fromkeys(settings.pools, agent_manager), agent_manager)
     address = MasterAddress(settings.host, settings.port, settings.tls_cert)
     identity = Identity()
-    providers = _providers(settings, address, secrets, umask, identity, clock)
+    providers = _providers(settings, address, secrets, umask, identity, clock, notifications)
     trials = Trials(
         clock,
         managers,
@@ -240,7 +240,13 @@ def build(
 
 
 def _providers(
-    settings: Settings, address: MasterAddress, secrets: Secrets, umask: int, identity: Identity, clock: Clock
+    settings: Settings,
+    address: MasterAddress,
+    secrets: Secrets,
+    umask: int,
+    identity: Identity,
+    clock: Clock,
+    notifications: Notifications,
 ) -> dict[str, Provider]:
     """Returns the provider of each type."""
     variables = environment()
@@ -255,6 +261,7 @@ def _providers(
             settings.pools,
             lambda: identity.cluster_id,
             umask=umask,
+            on_change=lambda: notifications.publish((PROVIDERS,)),
             now=clock.now,
         ),
     }

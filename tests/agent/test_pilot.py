@@ -187,9 +187,12 @@ async def test_a_pilot_that_is_told_to_end_goes_on_until_its_task_has_ended(tmp_
         seen = len(master.reports)
         await eventually(lambda: len(master.reports) > seen + 3)
         assert process.returncode is None
+        late = task("true")
+        await master.set_desired(desired, late)
         gate.touch()
         assert await process.wait() == 0
         assert "TERMINATED" not in states(master)
+        assert {each.container_id for report in master.reports for each in report.containers} == {desired.container_id}
 
 
 @pytest.mark.budget(15, "starts an agent as a process")

@@ -49,7 +49,7 @@ class FakeSlurm:
         draft.replace(self.folder / "queue.json")
 
     def set(self, **values: object) -> None:
-        """Sets how the programs behave: ``held`` (jobs wait), ``fails`` (a program's name and its error), ``hangs``
+        """Sets how the programs behave: ``held`` (jobs do not run: True, or the state that they have), ``fails`` (a program's name and its error), ``hangs``
         (a program's name), ``loses`` (number of submissions that are forgotten), ``partitions``."""
         with locked(self.folder):
             self.write(self.read() | values)
@@ -143,6 +143,8 @@ def _sbatch(folder: Path, queue: dict, words: list[str]) -> int:
                 start_new_session=True,
             )
         job |= {"State": "RUNNING", "Reason": "None", "NodeList": "node1", "pid": str(process.pid)}
+    elif isinstance(queue["held"], str):
+        job["State"] = queue["held"]
     queue["jobs"][job_id] = job
     print(job_id)
     return 0

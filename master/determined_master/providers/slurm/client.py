@@ -11,6 +11,8 @@ from determined_master.providers.slurm.queue import FORMAT
 
 TIMEOUT_SECONDS = 10.0
 """slurmctld's own time-out is 20 s and more, in which each client hangs."""
+MAX_CHANGES = 8
+"""Number of submissions and cancellations at a time: slurmctld serves all users of its cluster."""
 _AWAY = ("Unable to contact slurm controller", "Connection refused", "Connection timed out", "communication failure")
 _OF_SLURM = ("SBATCH_", "SQUEUE_", "SCANCEL_", "SLURM_", "SLURMD_", "SRUN_", "PMI", "DET_")
 """Variables that change what the clients do, or that tell a program that it runs in a job, and our own secrets."""
@@ -33,11 +35,13 @@ class SlurmClient:
         # Columns with times are local times.
         self._plain = self._environment | {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
         self._timeout = timeout
+        self._changes = asyncio.Semaphore(MAX_CHANGES)
 
     async def submit(self, options: Sequence[str], script: Path) -> str:
         """Submits a job and returns its id."""
         words = ["sbatch", "--parsable", "--no-requeue", *options, str(script)]
-        answer = (await self._run(words, self._environment)).decode(errors="replace").split()
+        async with self._changes:
+            answer = (await self._run(words, self._environment)).decode(errors="replace").split()
         if not answer:
             raise SlurmError("sbatch printed no job id")
         return answer[-1].split(";")[0]
@@ -49,7 +53,8 @@ class SlurmClient:
 
     async def cancel(self, job_id: str, name: str) -> None:
         """Cancels a job if it has this name: its id may have gone to somebody else's job."""
-        await self._run(["scancel", f"--name={name}", job_id], self._plain)
+        async with self._changes:
+            await self._run(["scancel", f"--name={name}", job_id], self._plain)
 
     async def partitions(self) -> str:
         """Returns the partitions, one a line."""

@@ -48,6 +48,7 @@ _REASONS = {
     "JobLaunchFailure": "it could not be started on its nodes",
     "Licenses": "waits for a licence",
     "NodeDown": "a node that it needs is down",
+    "PartitionConfig": "its partition cannot give what the pool asks for",
     "PartitionDown": "its partition is down",
     "PartitionInactive": "its partition is inactive",
     "PartitionNodeLimit": "it needs more nodes than its partition gives",
