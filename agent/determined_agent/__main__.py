@@ -25,9 +25,11 @@ from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
 from determined_agent.logging import configure
 from determined_agent.mount_probe import can_mount, can_mount_as_root
+from determined_agent.pilot import LOOK_SECONDS, ExitHold, prepare_folder
 from determined_agent.run_folder_cleanup import RunFolderCleanup
 from determined_agent.runtime import Runtime, make_runtime
 from determined_agent.settings import Settings, read_settings
+from determined_agent.tree_removal import remove_tree
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +44,14 @@ def main() -> int:
         configure(settings.log_level, as_json=settings.log_format == "json")
         check_user(settings)
         umask = os.umask(PRIVATE_UMASK)
+        if settings.pilot:
+            prepare_folder(settings.data)
         _close_folder(settings.data)
-        return asyncio.run(run(settings, umask))
+        try:
+            return asyncio.run(run(settings, umask))
+        finally:
+            if settings.pilot:
+                remove_tree(settings.data)
     except Refused as problem:
         print(f"det-agent: {problem.message}", file=sys.stderr)
         return EXIT_REFUSED
@@ -74,7 +82,12 @@ async def run(settings: Settings, umask: int) -> int:
     memory.name(settings.id or memory.agent_id or socket.gethostname())
     token = _read_token(settings.token_file)
     slots = await asyncio.to_thread(
-        lambda: find_slots(settings.slots, slot_type=settings.slot_type, data=settings.data)
+        lambda: find_slots(
+            settings.slots,
+            slot_type=settings.slot_type,
+            data=settings.data,
+            job=settings.job_devices if settings.pilot else None,
+        )
     )
     monitor = await asyncio.to_thread(
         lambda: SlotMonitor(
@@ -87,7 +100,8 @@ async def run(settings: Settings, umask: int) -> int:
     runtime = make_runtime(
         settings, memory.agent_id, slots, token, umask, monitor, cluster_folders=lambda: memory.cluster_folders
     )
-    daemon = Daemon(settings, token, memory, slots, runtime.driver, runtime.hooks)
+    exit_hold = ExitHold() if settings.pilot else None
+    daemon = Daemon(settings, token, memory, slots, runtime.driver, runtime.hooks, exit_hold=exit_hold)
     daemon.adopt()
     connection = Connection(settings.master, lambda: token, daemon, settings.trust)
     link = asyncio.create_task(connection.run())
@@ -95,7 +109,7 @@ async def run(settings: Settings, umask: int) -> int:
     cleaning = asyncio.create_task(RunFolderCleanup(memory, lambda: daemon.container_ids, settings).run())
     cleaning_images = asyncio.create_task(runtime.clean_up())
     watching = asyncio.create_task(monitor.run(daemon))
-    ending = asyncio.create_task(told_to_end.wait())
+    ending = asyncio.create_task(_until_end(told_to_end, daemon, exit_hold))
     background = [link, ending, warming, cleaning, cleaning_images, watching]
     if (seconds := settings.end_without_master_seconds) is not None:
         alone = asyncio.create_task(connection.stays_away(seconds, lambda: daemon.has_tasks))
@@ -113,6 +127,19 @@ async def run(settings: Settings, umask: int) -> int:
         await asyncio.gather(*background, return_exceptions=True)
         await daemon.close()
         await runtime.close()
+
+
+async def _until_end(told: asyncio.Event, daemon: Daemon, exit_hold: ExitHold | None) -> None:
+    """Returns when the agent is to end. A pilot waits for its tasks, which nobody would adopt: its job ends with it."""
+    await told.wait()
+    if exit_hold is None:
+        return
+    logger.info("the job of this agent ends")
+    exit_hold.job_ends()
+    while True:
+        if not daemon.has_processes:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _warm(runtime: Runtime, known: Callable[[], Set[str]]) -> None:

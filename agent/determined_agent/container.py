@@ -49,6 +49,7 @@ class Container:
         shipper: OutputShipper,
         on_change: Callable[[bool], None],
         send_reports: Callable[[], Awaitable[object]],
+        may_report: Callable[[Ended], Awaitable[None]] | None = None,
         mask: Callable[[str], str] = str,
     ) -> None:
         """Creates the container.
@@ -62,6 +63,7 @@ class Container:
             shipper: sends its output.
             on_change: called after each change; True if somebody waits for it.
             send_reports: sends the reports that the task left when it ended.
+            may_report: returns when an end that nobody asked for may be reported; default: at once.
             mask: replaces in a line of the task what others must not read.
         """
         self.container_id = folder.path.name
@@ -76,6 +78,7 @@ class Container:
         self._draft = self._new_draft()
         self._is_ready = folder.order.exists() and self._knows_rendezvous()
         self._send_reports = send_reports
+        self._may_report = may_report
         self._mask = mask
         self._preparing: asyncio.Task[Launch] | None = None
         self._ids = {"container_id": self.container_id, "allocation_id": record["allocation_id"]}
@@ -138,6 +141,8 @@ class Container:
     async def _live(self) -> None:
         if self.exit is None:
             ended = await self._until_end()
+            if self._may_report is not None and not self._is_stopping:
+                await self._may_report(ended)
             try:
                 await self._send_reports()
             except Exception:

@@ -34,6 +34,7 @@ from determined_agent.http import HttpClient
 from determined_agent.known_secrets import mask_of
 from determined_agent.leftover_reports import send_leftover_reports
 from determined_agent.output import OutputShipper
+from determined_agent.pilot import ExitHold
 from determined_agent.settings import Settings
 from determined_agent.tree_removal import remove_tree
 from determined_launch.out_of_space import is_out_of_space
@@ -57,8 +58,10 @@ class Daemon:
         driver: Driver,
         hooks: Sequence[Hook],
         boot: Boot = boot_command,
+        exit_hold: ExitHold | None = None,
     ) -> None:
         self._settings = settings
+        self._exit_hold = exit_hold
         self._client = HttpClient(settings.master, token, trust=settings.trust, is_shared=True)
         """For the output of all containers."""
         self._memory = memory
@@ -128,6 +131,12 @@ class Daemon:
     def has_tasks(self) -> bool:
         """Returns True while a container has not ended."""
         return any(not container.state.is_terminal for container in self._containers.values())
+
+    @property
+    def has_processes(self) -> bool:
+        """Returns True while a task runs; one whose exit is held back does not."""
+        lives = sum(not container.state.is_terminal for container in self._containers.values())
+        return lives > (self._exit_hold.held if self._exit_hold is not None else 0)
 
     def set_slot_statuses(self, statuses: list[SlotStatus]) -> None:
         """Reports the slots that are not free."""
@@ -223,6 +232,8 @@ class Daemon:
 
     def _start(self, desired: DesiredContainer) -> None:
         assert desired.spec is not None
+        if self._exit_hold is not None and self._exit_hold.is_job_ending:
+            return  # the master learns of the end soon, and places it elsewhere
         record = {
             "container_id": desired.container_id,
             "allocation_id": desired.allocation_id,
@@ -310,6 +321,7 @@ class Daemon:
             shipper=shipper,
             on_change=self._note,
             mask=mask,
+            may_report=None if self._exit_hold is None else self._exit_hold.wait,
             send_reports=lambda: send_leftover_reports(
                 folder, record["spec"]["environment"], self._settings.master, self._settings.trust
             ),

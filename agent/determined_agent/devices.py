@@ -11,6 +11,7 @@ from determined.errors import DeterminedError
 from determined.link.messages import SlotFacts
 from determined_agent.accelerators import amd, nvidia
 from determined_agent.accelerators.device import Ask, Device, ask
+from determined_agent.accelerators.job_devices import devices_of_job
 from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 
@@ -23,7 +24,12 @@ _READERS = {"cuda": nvidia.read_devices, "rocm": amd.read_devices}
 
 
 def find_slots(
-    cpu_slots: int | None, *, slot_type: SlotType = "auto", data: Path | None = None, ask: Ask = ask
+    cpu_slots: int | None,
+    *,
+    slot_type: SlotType = "auto",
+    data: Path | None = None,
+    job: Mapping[str, str] | None = None,
+    ask: Ask = ask,
 ) -> list[SlotFacts]:
     """Returns the slots of this machine. Blocking.
 
@@ -31,6 +37,7 @@ def find_slots(
         cpu_slots: number of CPU slots to offer instead of anything that is found.
         slot_type: what to look for; ``auto``: accelerators, else one CPU slot.
         data: folder that keeps the number of each device, so that a device keeps it when another one is gone.
+        job: variables with which the job that the agent runs in names its devices; None outside a job.
         ask: runs a vendor's program.
 
     Raises:
@@ -44,6 +51,7 @@ def find_slots(
     problems: list[str] = []
     for kind in wanted:
         devices, problem = _READERS[kind](ask)
+        devices = devices if job is None else devices_of_job(devices, job)
         if devices:
             return _numbered(devices, data)
         problems += [problem] if problem else []

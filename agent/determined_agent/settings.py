@@ -17,6 +17,7 @@ from determined.config import settings_file
 from determined.config.settings_file import SettingsFile
 from determined.config.validation_words import in_words
 from determined.errors import ConfigError, UntrustedCertificate
+from determined_agent import pilot
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 PROXY_VARIABLES = frozenset((*_PROXIES, *(name.upper() for name in _PROXIES)))
@@ -48,6 +49,8 @@ _KEPT = frozenset(
     )
 )
 _USER = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
+_FOUND = frozenset(("base_environment", "job_devices"))
+"""Settings that nobody sets: they are found in the environment."""
 _KEPT_PREFIXES = ("LC_", "NVIDIA_", "NCCL_", "HSA_", "MIOPEN_")
 
 MAX_SEGMENTS = 8192
@@ -150,8 +153,14 @@ class Settings(BaseModel):
     """Level of the agent's own log: debug, info, warning or error."""
     log_format: Literal["text", "json"] = "text"
     """Form of its lines: for people, or one JSON object a line."""
+    pilot: bool = False
+    """The agent runs in a job of Slurm, which ends it. A provider of type ``slurm`` sets it."""
+    setup_environment: Path | None = None
+    """File with the variables after the set-up lines of the job, which a provider of type ``slurm`` writes."""
     base_environment: dict[str, str] = Field(default_factory=dict)
     """Variables of the agent's own environment that tasks inherit."""
+    job_devices: dict[str, str] = Field(default_factory=dict)
+    """Variables with which the job of a pilot names its devices."""
 
     @property
     def trust(self) -> Trust:
@@ -184,7 +193,7 @@ class Settings(BaseModel):
             raise ValueError(error.message) from error
         return file
 
-    @field_validator("data", "task_python", "token_file")
+    @field_validator("data", "task_python", "token_file", "setup_environment")
     @classmethod
     def _whole(cls, path: Path | None) -> Path | None:
         # Not resolved: a link to a Python makes it part of a virtual environment.
@@ -253,7 +262,7 @@ def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Setti
     given = {name: value for name, value in vars(_parser().parse_args(arguments)).items() if value is not None}
     config = given.pop("config", None) or environ.get("DET_AGENT_CONFIG")
     values: dict[str, Any] = {"data": _default_data(environ)}
-    file = settings_file.read(Path(config), Settings.model_fields.keys() - {"base_environment"}) if config else None
+    file = settings_file.read(Path(config), Settings.model_fields.keys() - _FOUND) if config else None
     values |= file.values if file else {}
     above = _read_environment(environ) | given | {"base_environment": base_environment(environ)}
     problems = list(file.problems) if file else []
@@ -267,7 +276,15 @@ def read_settings(arguments: Sequence[str], environ: Mapping[str, str]) -> Setti
         problems += [_problem(each, file, above) for each in error.errors()]
     if settings is None or problems:
         raise ConfigError("; ".join(problems))
-    return settings
+    return _of_pilot(settings, environ) if settings.pilot else settings
+
+
+def _of_pilot(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    variables = pilot.task_variables(settings.base_environment, environ, settings.setup_environment)
+    if settings.slots is not None:
+        variables["CUDA_VISIBLE_DEVICES"] = ""  # its slots are CPUs, whatever the node has
+    found = {"base_environment": variables, "job_devices": pilot.device_variables(environ)}
+    return settings.model_copy(update=found)
 
 
 def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) -> str:  # noqa: ANN401  # a dictionary of pydantic
@@ -336,7 +353,7 @@ def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     shared = {"master": "DET_MASTER", "master_cert_file": FILE_VARIABLE, "master_cert_name": NAME_VARIABLE}
     values: dict[str, Any] = {name: environ[each] for name, each in shared.items() if environ.get(each)}
     for name in Settings.model_fields:
-        if name != "base_environment" and (value := environ.get(f"DET_AGENT_{name.upper()}")):
+        if name not in _FOUND and (value := environ.get(f"DET_AGENT_{name.upper()}")):
             values[name] = value
     return values
 

@@ -140,7 +140,7 @@ async def _loops(services: Services) -> AsyncIterator[None]:
         for name, topics, tick in loops:
             await stack.enter_async_context(_running(name, partial(run, name, services.notifications, topics, tick)))
         stack.push_async_callback(providers.close)
-        cluster = (notifications.SCHEDULE, notifications.CLUSTER)
+        cluster = (notifications.SCHEDULE, notifications.CLUSTER, notifications.PROVIDERS)
         provide = partial(
             run,
             "providers",

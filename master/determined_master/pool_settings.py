@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from determined.config.findings import nearest
+from determined_master import slurm_options
 from determined_master.task_container_defaults import TaskContainerDefaults
 
 DEFAULT_PRIORITY = 42
@@ -25,6 +26,7 @@ _TYPES_OF = {
     "sbatch": ("slurm",),
     "site": ("slurm",),
     "nodes": ("slurm",),
+    "folder": ("slurm",),
     "share_account": ("slurm",),
 }
 """The types of providers that use a setting; all types use the others."""
@@ -91,6 +93,9 @@ class ProviderSettings(BaseModel):
     it."""
     nodes: int = Field(default=1, ge=1, le=1000)
     """``slurm``: number of nodes of each job, with an agent on each; they start together."""
+    folder: str = ""
+    """``slurm``: folder for the files of the jobs, which the nodes see at the same path. Default: ``detent/slurm`` in
+    ``XDG_DATA_HOME``, in the home of the account that started the master."""
     share_account: bool = False
     """``slurm``: accept work of all users of the cluster, although its jobs run as, and are charged to, the account
     that started the master."""
@@ -108,6 +113,14 @@ class ProviderSettings(BaseModel):
                 )
                 raise ValueError(f'unknown placeholder "{{{name}}}"; {hint}')
         return words
+
+    @field_validator("sbatch")
+    @classmethod
+    def _check_sbatch(cls, options: dict[str, str | int | bool]) -> dict[str, str | int | bool]:
+        problems = [text for name, value in options.items() if (text := slurm_options.problem(name, value))]
+        if problems:
+            raise ValueError("; ".join(problems))
+        return options
 
     @model_validator(mode="after")
     def _check_type(self) -> Self:

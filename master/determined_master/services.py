@@ -41,7 +41,7 @@ from determined_master.logs.repository import warn as warn_in_log
 from determined_master.logs.store import LogStore
 from determined_master.logs.turns import Turns
 from determined_master.metrics.store import MetricStore
-from determined_master.notifications import Notifications
+from determined_master.notifications import PROVIDERS, Notifications
 from determined_master.offloading import Offloader
 from determined_master.passwords import Passwords
 from determined_master.providers.command_provider import CommandProvider
@@ -49,6 +49,7 @@ from determined_master.providers.instances import Instances
 from determined_master.providers.local_provider import LocalProvider
 from determined_master.providers.master_address import MasterAddress
 from determined_master.providers.provider import Provider
+from determined_master.providers.slurm.slurm_provider import SlurmProvider
 from determined_master.resource_managers.agent_manager import AgentManager
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.secrets import Secrets
@@ -178,7 +179,8 @@ def build(
     )
     managers = ResourceManagers(dict.fromkeys(settings.pools, agent_manager), agent_manager)
     address = MasterAddress(settings.host, settings.port, settings.tls_cert)
-    providers = _providers(settings, address, secrets, umask)
+    identity = Identity()
+    providers = _providers(settings, address, secrets, umask, identity, clock, notifications)
     trials = Trials(
         clock,
         managers,
@@ -232,15 +234,34 @@ def build(
         access=access,
         rendezvous=RendezvousWait(database, clock, notifications, allocations, access, lambda: registry.master_seen_at),
         lease=lease,
+        identity=identity,
         draining=draining,
     )
 
 
-def _providers(settings: Settings, address: MasterAddress, secrets: Secrets, umask: int) -> dict[str, Provider]:
+def _providers(
+    settings: Settings,
+    address: MasterAddress,
+    secrets: Secrets,
+    umask: int,
+    identity: Identity,
+    clock: Clock,
+    notifications: Notifications,
+) -> dict[str, Provider]:
     """Returns the provider of each type."""
     variables = environment()
     token_file = settings.data / AGENT_TOKEN
     return {
         "command": CommandProvider(address, token_file, variables, secrets.join_token),
         "local": LocalProvider(settings.data, address, variables, umask=umask),
+        "slurm": SlurmProvider(
+            address,
+            token_file,
+            variables,
+            settings.pools,
+            lambda: identity.cluster_id,
+            umask=umask,
+            on_change=lambda: notifications.publish((PROVIDERS,)),
+            now=clock.now,
+        ),
     }

@@ -5,20 +5,31 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.support import live_processes, stub_agent
+from tests.support.slurm import Slurm, running_slurm
+from tests.support.slurm_programs import FakeSlurm
 from tests.support.waiting import eventually
 
 from determined_launch import pid_lock
-from determined_master.pool_settings import ProviderSettings
+from determined_master.pool_settings import PoolSettings, ProviderSettings
 from determined_master.providers.command_provider import CommandProvider
 from determined_master.providers.local_provider import LocalProvider
 from determined_master.providers.master_address import MasterAddress
-from determined_master.providers.provider import Instance, LaunchFailed, ObservedState, Provider, ReleaseFailed
+from determined_master.providers.provider import (
+    Instance,
+    LaunchFailed,
+    Observation,
+    ObservedState,
+    Provider,
+    ReleaseFailed,
+)
+from determined_master.providers.slurm.slurm_provider import SlurmProvider
 
 ADDRESS = MasterAddress("127.0.0.1", 1, None)
 SECRET = "the-join-token"
@@ -47,6 +58,8 @@ class Providing:
     new: Callable[[], Provider]
     settings: ProviderSettings
     pid_of: Callable[[str], int | None]
+    tell_end: Callable[[str], None] | None = None
+    """Makes it known that an agent ends in an hour; None where agents never end by themselves at a known time."""
     created: list[Provider] = field(default_factory=list)
 
     def make(self) -> Provider:
@@ -60,6 +73,8 @@ class Providing:
         for provider in self.created:
             for name in ("a", "b", "known", "stray"):
                 await provider.release(self.instance(name))
+            if isinstance(provider, SlurmProvider):
+                await provider.close()
 
     def instance(self, name: str, pool: str = "p") -> Instance:
         return Instance(name, pool, self.settings)
@@ -76,13 +91,19 @@ def command(folder: Path) -> Providing:
         max_agents=2,
         launch=(*run, str(folder / "launch.py"), str(agents), "{agent_id}", "{pool}"),
         terminate=(*run, str(folder / "terminate.py"), str(agents), "{agent_id}"),
+        notice_file=str(folder / "notices"),
+        notice_interval=0.1,
     )
 
     def pid_of(name: str) -> int | None:
         file = agents / name
         return int(file.read_text()) if file.exists() and file.read_text() else None
 
-    return Providing(folder, lambda: commands(folder), settings, pid_of)
+    def tell_end(name: str) -> None:
+        at = datetime.now(UTC) + timedelta(hours=1)
+        (folder / "notices").write_text(f"{name} leaves {at.isoformat()} spot notice\n")
+
+    return Providing(folder, lambda: commands(folder), settings, pid_of, tell_end)
 
 
 def commands(folder: Path) -> CommandProvider:
@@ -100,11 +121,73 @@ def local(folder: Path) -> Providing:
     )
 
 
-@pytest.fixture(params=[command, local], ids=["command", "local"])
-async def providing(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Providing]:
+def slurm(folder: Path) -> Providing:
+    """Recording programs in the place of Slurm's run the pilots."""
+    queue = FakeSlurm(folder / "slurm")
+    shared = {"folder": str(folder / "shared"), "master_url": "http://127.0.0.1:1"}
+    settings = ProviderSettings(type="slurm", max_agents=2, **shared)
+    (folder / "agent-token").write_text(SECRET)
+    program = (sys.executable, "-P", stub_agent.__file__)
+
+    def new() -> SlurmProvider:
+        token, pools = folder / "agent-token", {"p": PoolSettings(pool_name="p", provider=settings)}
+        return SlurmProvider(
+            *(ADDRESS, token, queue.environment, pools, lambda: "cluster"), program=program, look_seconds=0.1
+        )
+
+    def pid_of(name: str) -> int | None:
+        return pid_lock.holder(folder / "slurm" / "tmp" / f"detent-{os.getuid()}" / name / "agent.lock")
+
+    def tell_end(name: str) -> None:
+        (job,) = (number for number, job in queue.jobs.items() if job["Comment"] == f"detent:cluster:{name}")
+        queue.change(job, TimeLeft="1:00:00")
+
+    return Providing(folder, new, settings, pid_of, tell_end)
+
+
+def real_slurm(folder: Path) -> Providing:
+    """Slurm itself runs the pilots."""
+    running = Slurm(Path(os.environ["SLURM_CONF"]).parent)
+    shared = {"folder": str(folder / "shared"), "master_url": "http://127.0.0.1:1"}
+    settings = ProviderSettings(type="slurm", max_agents=2, **shared)
+    (folder / "agent-token").write_text(SECRET)
+    (folder / "SITE.yaml").write_text(f"node_scratch: {folder}/scratch\n")
+    settings = settings.model_copy(update={"site": str(folder / "SITE.yaml")})
+    program = (sys.executable, "-P", stub_agent.__file__)
+
+    def new() -> SlurmProvider:
+        token, pools = folder / "agent-token", {"p": PoolSettings(pool_name="p", provider=settings)}
+        return SlurmProvider(*(ADDRESS, token, os.environ, pools, lambda: "real"), program=program, look_seconds=0.5)
+
+    def pid_of(name: str) -> int | None:
+        return pid_lock.holder(folder / "scratch" / f"detent-{os.getuid()}" / name / "agent.lock")
+
+    def tell_end(name: str) -> None:
+        job = running.command("squeue", "--noheader", f"--name=detent:real:{name}", "--format=%i").strip()
+        running.command("scontrol", "update", f"JobId={job}", "TimeLimit=60")
+
+    return Providing(folder, new, settings, pid_of, tell_end)
+
+
+@pytest.fixture(
+    params=[command, local, slurm, pytest.param(real_slurm, marks=[pytest.mark.long, pytest.mark.budget(30, "Slurm")])],
+    ids=["command", "local", "slurm", "real-slurm"],
+)
+async def providing(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Providing]:
+    if request.param is real_slurm:
+        monkeypatch.setenv("SLURM_CONF", request.getfixturevalue("slurm_of_tests").environment["SLURM_CONF"])
     created = request.param(tmp_path)
     yield created
     await created.close()
+
+
+@pytest.fixture(scope="module")
+def slurm_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    """Yields a real Slurm."""
+    with running_slurm(tmp_path_factory.mktemp("s")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -164,6 +247,25 @@ async def test_a_failed_launch_reports_the_reason(providing: Providing):
 
     assert (await failure()).endswith("(exit 1): no slots here")
     await provider.release(instance)
+
+
+async def test_an_agent_that_ends_at_a_known_time_says_when_and_why(providing: Providing):
+    provider, instance = providing.make(), providing.instance("a")
+    await start_agent(providing, provider, "a")
+
+    async def departure() -> Observation | None:
+        seen = (await provider.observe([instance])).get("a")
+        return seen if seen is not None and seen.leaves_at is not None else None
+
+    assert await departure() is None
+    if providing.tell_end is None:
+        return
+    providing.tell_end("a")
+    seen = await eventually(departure)
+    assert seen is not None
+    assert seen.leaves_at is not None
+    assert (seen.state, bool(seen.reason)) == (ObservedState.RUNNING, True)
+    assert timedelta(minutes=58) < seen.leaves_at - datetime.now(UTC) <= timedelta(minutes=61)
 
 
 async def gone(provider: Provider, instance: Instance) -> str | None:

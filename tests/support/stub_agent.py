@@ -11,5 +11,6 @@ if __name__ == "__main__":
     folder = Path(sys.argv[sys.argv.index("--data") + 1])
     if "broken" in sys.argv[sys.argv.index("--pool") + 1]:
         sys.exit("no slots here")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with PidLock(folder / "agent.lock"):
         signal.sigwait([signal.SIGTERM])

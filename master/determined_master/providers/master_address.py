@@ -16,6 +16,16 @@ class MasterAddress:
         self._certificate = certificate
 
     @property
+    def certificate(self) -> Path | None:
+        """The file with the certificate that the master serves with; None without TLS."""
+        return self._certificate
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if only programs on this machine reach the master."""
+        return self._host in ("localhost", "::1") or self._host.startswith("127.")
+
+    @property
     def local(self) -> str:
         """The address for agents on this machine."""
         return self._url(("::1" if self._host == "::" else "127.0.0.1") if self._host in _ALL else self._host)

@@ -1,0 +1,36 @@
+"""Trials on pilots of a real Slurm: paused, and cut by the time limit, with the bits of a run without either."""
+
+import pytest
+from tests.support.live_models import MODELS
+from tests.support.live_trials import create
+from tests.support.slurm_pool import slurm_pool
+
+pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("slurm")]
+
+
+@pytest.mark.budget(60, "starts a pilot and trains twice on it")
+def test_a_trial_paused_on_a_pilot_resumes_on_it_with_the_same_bits(slurm, tmp_path, same_as_straight):
+    with slurm_pool(tmp_path / "c", slurm) as cluster:
+        experiment = create(cluster, MODELS["digits"], tmp_path, gates=("train-17",))
+        experiment.at_gate("train-17")
+        job = cluster.running_job()
+        experiment.pause()
+        experiment.do("activate")
+        same_as_straight(experiment, "digits")
+        assert list(cluster.jobs) == [job]
+        attempts = cluster.attempts(experiment)
+        assert [each["containers"][0]["origin"] for each in attempts] == [f"Slurm job {job}"] * 2
+
+
+@pytest.mark.budget(120, "Slurm's shortest time limit is a minute")
+def test_a_trial_saves_before_the_time_limit_and_goes_on_in_the_next_pilot(slurm, tmp_path, same_as_straight):
+    with slurm_pool(tmp_path / "c", slurm, sbatch={"time": "1"}) as cluster:
+        experiment = create(cluster, MODELS["digits"], tmp_path, gates=("train-17",))
+        experiment.at_gate("train-17")
+        first = cluster.running_job()
+        agent = cluster.session.get("/api/v1/agents")["agents"][0]
+        assert f"time limit of Slurm job {first}" in str(agent)
+        same_as_straight(experiment, "digits")
+        assert len(cluster.jobs) == 2
+        assert cluster.restarts(experiment) == 0
+        assert "time limit of Slurm job" in cluster.end_of(experiment)
