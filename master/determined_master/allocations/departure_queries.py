@@ -7,8 +7,10 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, func, or_, select, tuple_, type_coerce
 
 from determined.states import ExitReason, TaskKind, TrialState
-from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, TaskRow, TrialRow
+from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, ExperimentRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession
+
+_GRACE = ExperimentRow.config["pause"]["grace"].as_float()
 
 
 class KnownDeparture(NamedTuple):
@@ -30,6 +32,8 @@ class OnLeavingAgent(NamedTuple):
     preemption_timeout: int
     preempt_requested_at: datetime | None
     kill_requested_at: datetime | None
+    grace_seconds: float | None
+    """``pause.grace`` of its experiment: what a script may take that is asked by a signal."""
 
 
 async def agents(session: ReadSession) -> list[KnownDeparture]:
@@ -59,9 +63,11 @@ async def on_agents(session: ReadSession, agent_ids: Sequence[str]) -> list[OnLe
         select(ContainerRow.allocation_id, ContainerRow.agent_id, AllocationRow.task_id, TaskRow.kind)
         .add_columns(TrialRow.experiment_id, AllocationRow.preemption_timeout)
         .add_columns(AllocationRow.preempt_requested_at, AllocationRow.kill_requested_at)
+        .add_columns(_GRACE)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .outerjoin(TrialRow, TrialRow.task_id == AllocationRow.task_id)
+        .outerjoin(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
         .where(ContainerRow.agent_id.in_(agent_ids), ContainerRow.is_live())
         .order_by(ContainerRow.allocation_id, ContainerRow.agent_id)
     )
@@ -79,11 +85,14 @@ async def last_saves(session: ReadSession, task_ids: Collection[str]) -> dict[st
 
 
 async def longest_save(session: ReadSession) -> float | None:
-    """Returns the longest time in seconds that a save took, of all experiments with a trial that has not ended."""
+    """Returns the longest time in seconds that a save took, or that a script may take for it (``pause.grace``), of all
+    experiments with a trial that has not ended."""
     live = select(TrialRow.experiment_id).where(TrialRow.state.in_([state for state in TrialState if state.is_live]))
     query = select(func.max(_DURATION)).join(TrialRow, TrialRow.task_id == AllocationRow.task_id)
     micros = await session.scalar(query.where(TrialRow.experiment_id.in_(live), *_WERE_SAVED))
-    return None if micros is None else float(micros) / 1e6
+    grace = await session.scalar(select(func.max(_GRACE)).where(ExperimentRow.id.in_(live)))
+    known = [*([] if micros is None else [float(micros) / 1e6]), *([] if grace is None else [float(grace)])]
+    return max(known, default=None)
 
 
 def _micros(column: ColumnElement[datetime | None]) -> ColumnElement[int]:

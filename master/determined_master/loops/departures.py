@@ -97,13 +97,18 @@ async def _occupants(session: ReadSession, agents: Mapping[str, LeavingAgent]) -
             each.allocation_id,
             first_to_leave([agents[container.agent_id] for container in found[each.allocation_id]]).agent_id,
             each.preemption_timeout,
-            saves.get(each.task_id, of_experiment.get(each.experiment_id or 0)),
+            _at_least(each.grace_seconds, saves.get(each.task_id, of_experiment.get(each.experiment_id or 0))),
             can_save=each.kind is TaskKind.TRIAL,
             is_asked=each.preempt_requested_at is not None,
             is_ending=each.kill_requested_at is not None,
         )
         for each in firsts
     )
+
+
+def _at_least(grace: float | None, measured: float | None) -> float | None:
+    """Returns the time that a save takes: for a script that is asked by a signal, the whole of its grace."""
+    return measured if grace is None else max(grace, measured or 0.0)
 
 
 def _when(agent: KnownDeparture) -> str:
