@@ -18,6 +18,7 @@ class KnownDeparture(NamedTuple):
     registered_at: datetime
     leaves_at: datetime | None
     leaves_why: str
+    has_time_limit: bool
     leaving: bool
 
 
@@ -36,10 +37,16 @@ class OnLeavingAgent(NamedTuple):
     """``pause.grace`` of its experiment: what a script may take that is asked by a signal."""
 
 
+_DEPARTURE = (
+    *(AgentRow.id, AgentRow.registered_at, AgentRow.leaves_at),
+    *(AgentRow.leaves_why, AgentRow.has_time_limit, AgentRow.leaving),
+)
+
+
 async def agents(session: ReadSession) -> list[KnownDeparture]:
     """Returns the agents of which it is known when they leave, or that are closed because it was."""
     query = (
-        select(AgentRow.id, AgentRow.registered_at, AgentRow.leaves_at, AgentRow.leaves_why, AgentRow.leaving)
+        select(*_DEPARTURE)
         .where(AgentRow.lost.is_(False), or_(AgentRow.leaves_at.is_not(None), AgentRow.leaving.is_(True)))
         .order_by(AgentRow.id)
     )
@@ -49,7 +56,7 @@ async def agents(session: ReadSession) -> list[KnownDeparture]:
 async def of_attempt(session: ReadSession, allocation_id: str) -> list[KnownDeparture]:
     """Returns the agents of an attempt, also those that are gone."""
     query = (
-        select(AgentRow.id, AgentRow.registered_at, AgentRow.leaves_at, AgentRow.leaves_why, AgentRow.leaving)
+        select(*_DEPARTURE)
         .join(ContainerRow, ContainerRow.agent_id == AgentRow.id)
         .where(ContainerRow.allocation_id == allocation_id)
         .order_by(AgentRow.leaves_at)

@@ -50,7 +50,10 @@ class DepartureLoop:
     async def _view(self, session: ReadSession, known: list[KnownDeparture]) -> DepartureView:
         agents = {
             each.agent_id: LeavingAgent(
-                each.agent_id, each.leaves_at, (each.leaves_at - each.registered_at).total_seconds(), each.leaving
+                each.agent_id,
+                each.leaves_at,
+                (each.leaves_at - each.registered_at).total_seconds() if each.has_time_limit else None,
+                each.leaving,
             )
             for each in known
             if each.leaves_at is not None

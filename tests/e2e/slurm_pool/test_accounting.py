@@ -35,7 +35,10 @@ def test_a_trial_saves_in_the_grace_time_of_its_quality_of_service(slurm, tmp_pa
         experiment, job = started(cluster, tmp_path, held=(), gates=("train-17",))
         take_the_node(slurm, cluster, job)
         assert f"Slurm job {job} is preempted by Slurm" in cluster.end_of(experiment)
-        assert steps_of_last_checkpoint(experiment) == 18, (cluster.end_of(experiment), experiment.log[-40:])
+        assert steps_of_last_checkpoint(experiment) == 18, (
+            cluster.end_of(experiment),
+            print("LOG", *experiment.log[-40:], sep="\n"),
+        )
         same_as_straight(experiment, "digits")
         assert cluster.restarts(experiment) == 0
 
