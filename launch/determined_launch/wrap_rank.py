@@ -17,6 +17,7 @@ from determined_launch import (
     environment,
     exit_records,
     out_of_memory,
+    pause_signal,
     process,
     stack_dumps,
     step_counter,
@@ -89,6 +90,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         pumps = _start_pumps(child, rank, last, keeper)
         status = child.wait()
     ended = time.time()
+    if status and pause_signal.is_sent(environ):
+        # a failure would make the launcher end the ranks that still save
+        print(f"[rank={rank}] ended with code {process.exit_code(status)} after the pause signal", flush=True)
+        status = 0
     # recorded before the rest of the output arrives, so that the layer sees a dead worker immediately
     for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
         _join(pumps, patience)

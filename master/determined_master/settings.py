@@ -157,7 +157,7 @@ class Settings(BaseModel):
             raise ValueError(f"cannot use {self.tls_cert} with {self.tls_key}: {why}") from error
         return self
 
-    @field_validator("resource_pools", "scheduler", "task_container_defaults", mode="before")
+    @field_validator("resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", mode="before")
     @classmethod
     def _read_json(cls, value: object) -> object:
         """In environment variables they are JSON, as their names have several levels."""

@@ -21,7 +21,7 @@ def upgrade() -> None:
     op.add_column("instances", _text("waiting"))
     op.add_column("instances", sa.Column("start_estimate", sa.BigInteger(), nullable=True))
     op.add_column("allocations", sa.Column("agent_left", sa.Boolean(), nullable=False, server_default=sa.false()))
-    column = sa.Column("limits_without_checkpoint", sa.Integer(), nullable=False, server_default=sa.text("0"))
+    column = sa.Column("limits_without_checkpoint", sa.BigInteger(), nullable=False, server_default=sa.text("0"))
     op.add_column("trials", column)
 
 

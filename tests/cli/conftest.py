@@ -40,7 +40,7 @@ class FakeMaster:
     """
 
     url: str = ""
-    answers: dict[str, Any] = field(default_factory=dict)
+    answers: dict[str, Any] = field(default_factory=lambda: {"GET /api/v1/resource-pools": {"resourcePools": []}})
     requests: list[Request] = field(default_factory=list)
 
     def requests_to(self, line: str) -> list[Request]:

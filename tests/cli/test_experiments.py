@@ -107,6 +107,18 @@ def test_describe_shows_how_long_an_experiment_waited_and_ran(master: FakeMaster
         assert part in outcome.out
 
 
+@pytest.mark.parametrize("words", [("e", "list"), ("e", "describe", "7")])
+def test_experiments_of_a_pool_of_slurm_are_shown_with_the_account_that_pays(
+    master: FakeMaster, det: Det, words: tuple[str, ...]
+) -> None:
+    pools = [{"name": "default", "account": "ann (Slurm account ml)"}, {"name": "other", "account": "ann"}]
+    master.answers["GET /api/v1/resource-pools"] = {"resourcePools": pools}
+    line = "pool default: its jobs run as, and are charged to, ann (Slurm account ml)\n"
+    assert det(*words).err.count(line) == 1
+    assert "pool other" not in det(*words).err
+    assert line not in det(*words, "--json").err
+
+
 def test_describe_names_the_wandb_runs_of_a_few_trials_but_not_of_many(master: FakeMaster, det: Det) -> None:
     assert "W&B run of trial 9: https://wandb.ai/a/runs/1\n" in det("e", "describe", "7").out
     trials = [{"id": number, "state": "STATE_ERROR", "hparams": {}} for number in range(9)]

@@ -207,6 +207,15 @@ def test_agent_list_prints_the_warnings_of_agents(fake: FakeMaster, det: Det) ->
     assert det("agent", "list").err == "warning: the clock of agent box is 3 h behind\n"
 
 
+def test_agent_list_says_when_and_why_an_agent_leaves(fake: FakeMaster, det: Det) -> None:
+    at = datetime.now(UTC) + timedelta(minutes=4)
+    agent = {"id": "pilot-1", "leavesAt": at.isoformat(), "leavesWhy": "time limit of Slurm job 550", "leaving": True}
+    fake.answers["GET /api/v1/agents"] = {"agents": [agent, {"id": "box", "leavesAt": None}]}
+    said = f"agent pilot-1 leaves in 4 min ({at:%H:%M} UTC): time limit of Slurm job 550, nothing new is placed on it\n"
+    assert det("agent", "list").err == said
+    assert det("agent", "list", "--json").err == ""
+
+
 def test_an_empty_list_names_the_flag_that_shows_all_users(fake: FakeMaster, det: Det) -> None:
     fake.answers["GET /api/v1/experiments"] = {"experiments": [], "pagination": {"total": 0}}
     fake.answers["POST /api/v1/experiments-search"] = {"experiments": [], "pagination": {"total": 0}}

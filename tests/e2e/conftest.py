@@ -41,7 +41,7 @@ def moments(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
-    with live_cluster(tmp_path_factory.mktemp("shared"), slots=2) as cluster:
+    with live_cluster(tmp_path_factory.mktemp("shared"), slots=2, is_warm=True) as cluster:
         yield cluster
 
 

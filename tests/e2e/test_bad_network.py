@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torch]
 def test_a_trial_whose_every_third_answer_is_lost_ends_with_the_same_bits(tmp_path, same_as_straight, moments):
     """Requests are processed but their answers are lost, so each is sent again."""
     with live_cluster(tmp_path / "cluster", slots=0) as cluster, proxy(cluster.port, lose_every=3) as bad:
-        cluster.start_agent(master=bad.url)
+        cluster.start_agent(master=bad.url, is_warm=True)
         batch = moments.randrange(2, 38)
         experiment = create(cluster, MODELS["digits"], tmp_path, gates=(f"train-{batch}",))
         experiment.at_gate(f"train-{batch}")
@@ -33,13 +33,13 @@ def test_a_trial_of_an_agent_cut_off_beyond_its_window_continues_elsewhere(tmp_p
     reconnects."""
     settings = {"agent_reconnect_wait": 0.5, "heartbeat_seconds": 0.3}
     with live_cluster(tmp_path / "cluster", slots=0, **settings) as cluster, proxy(cluster.port) as cable:
-        cluster.start_agent("agent-1", master=cable.url)
+        cluster.start_agent("agent-1", master=cable.url, is_warm=True)
         experiment = create(cluster, MODELS["digits"], tmp_path, held=("train-17",))
         experiment.at_gate("train-17")
         old = experiment.worker
         variables = live_processes.environ_of(old)
         cable.go_dark()
-        cluster.start_agent("agent-2")
+        cluster.start_agent("agent-2", is_warm=True)
         wait_until(lambda: experiment.progress["runId"] == 2, what="the second attempt")
         assert old in experiment.processes  # its agent cannot receive the order to end it
         with Session(cluster.url, allocation_token=variables["DET_SESSION_TOKEN"], retry=ONCE) as session:

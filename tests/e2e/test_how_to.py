@@ -49,8 +49,9 @@ IN_OTHER_FILES = {
     "grid-runner",
     "hydra",
     "slurm-job-scripts",
+    "pausing-scripts",
 }
-"""Covered by ``test_tutorial.py``, ``test_hydra.py``, ``batch/test_page.py``, ``containers/test_page.py``,
+"""Covered by ``test_tutorial.py``, ``test_hydra.py``, ``test_pause_signal.py``, ``batch/test_page.py``, ``containers/test_page.py``,
 ``tests/workflows/runner/test_page.py`` and, in a browser, ``web/test_web_page.py``."""
 
 

@@ -63,7 +63,7 @@ def test_a_trial_paused_inside_a_validation_resumes_with_the_same_bits(
 
 def test_a_trial_paused_during_start_up_resumes_with_the_same_bits(cluster, tmp_path, same_as_straight):
     """The trial class is under construction: nothing is trained yet and nothing is lost."""
-    experiment = create(cluster, MODELS["digits"], tmp_path, held=("init",))
+    experiment = create(cluster, MODELS["digits"], tmp_path, held=("init",), is_warm=False)
     experiment.at_gate("init")
     experiment.do("pause")
     experiment.open_gate("init")

@@ -56,7 +56,7 @@ class Reader:
         return subprocess.run(["det", *words], env=self._environ, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("steps", [3000, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("steps", [1500, pytest.param(10_000, marks=pytest.mark.long)])
 def test_the_tutorial_works_as_written(tmp_path: Path, environ: dict[str, str], steps: int) -> None:
     """Uses fewer steps than the page, except in the long test."""
     reader = Reader(environ, trial=2)

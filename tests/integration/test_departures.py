@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.integration.test_preemption import is_preempted, leave, run_attempt
 from tests.integration.test_providers import instances, pools, reason
 from tests.support.clock import FixedClock
@@ -116,9 +117,9 @@ async def test_a_trial_saves_before_its_agent_leaves_and_goes_on_elsewhere(tmp_p
 
 
 async def test_nothing_is_placed_on_an_agent_that_leaves_and_the_reason_says_so(tmp_path: Path):
-    async with open_spot(tmp_path, max_agents=1) as spot:
+    async with open_spot(tmp_path, max_agents=1, slots_per_agent=2) as spot:
         experiment = await spot.cluster.create()
-        agent = await spot.agent()
+        agent = await spot.agent(slots=2)
         await run_attempt(agent, experiment)
         await spot.after(86_400)
         await spot.leaves_in(agent, 500)
@@ -126,7 +127,7 @@ async def test_nothing_is_placed_on_an_agent_that_leaves_and_the_reason_says_so(
         waiting = await spot.cluster.create()
         text = await reason(spot.cluster, waiting, "leaves")
         assert text == (
-            f"needs 1 slot; 0 of 1 free in pool 'default'; {agent.id} leaves at 12:08 UTC: spot notice; "
+            f"needs 1 slot; 0 of 2 free in pool 'default'; {agent.id} leaves at 12:08 UTC: spot notice; "
             "the pool is at its maximum of 1 agent"
         )
         why = await spot.cluster.get(f"/detent/experiments/{waiting}/why")
@@ -240,6 +241,20 @@ async def test_a_trial_without_a_checkpoint_in_two_whole_limits_stops_with_that_
         assert await spot.restarts(experiment) == 0
 
 
+async def test_a_script_that_is_asked_by_a_signal_goes_on_after_any_number_of_whole_limits(tmp_path: Path):
+    """It saves into a folder of its own, so no checkpoint of it is known."""
+    async with open_spot(tmp_path) as spot:
+        experiment = await spot.cluster.create(CONFIG + "pause: {grace: 30}\n")
+        for run in (1, 2, 3):
+            agent = await spot.agent()
+            desired = await run_attempt(agent, experiment, run)
+            await spot.leaves_in(agent, 600, "time limit")
+            await spot.after(560)
+            await leave(spot.cluster, agent, desired)
+        await run_attempt(await spot.agent(), experiment, 4)
+        assert await spot.restarts(experiment) == 0
+
+
 async def has_ended(cluster: Cluster, experiment: int) -> bool:
     return await cluster.state(experiment) == "STATE_ERROR"
 
@@ -249,6 +264,7 @@ async def test_an_agent_that_its_provider_says_is_gone_ends_with_that_reason(tmp
         experiment = await spot.cluster.create()
         agent = await spot.agent()
         await run_attempt(agent, experiment)
+        await spot.after(60)
         await spot.says(agent, "gone the machine was preempted")
         text = f"agent {agent.id} was ended by its provider: the machine was preempted"
 
@@ -257,3 +273,53 @@ async def test_an_agent_that_its_provider_says_is_gone_ends_with_that_reason(tmp
 
         await eventually(is_logged)
         assert await spot.restarts(experiment) == 0
+        waiting = await reason(spot.cluster, experiment, "starting")
+        assert "failed" not in waiting
+
+
+async def test_agents_that_end_at_once_are_started_one_at_a_time_and_the_pool_says_why(tmp_path: Path):
+    async with open_spot(tmp_path) as spot:
+        await spot.cluster.create()
+        agent = await spot.agent()
+        await spot.says(agent, "gone its disk is full")
+        waiting = await spot.cluster.create()
+        text = await reason(spot.cluster, waiting, "failed")
+        assert "the launch of an agent failed: it ended within 20 s of its start: its disk is full" in text
+        (pool,) = (await spot.cluster.get("/detent/cluster/overview"))["pools"]
+        assert pool["problem"] == "it ended within 20 s of its start: its disk is full"
+
+
+async def test_a_notice_that_cannot_be_read_is_logged_with_its_line_and_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async with open_spot(tmp_path) as spot:
+        await spot.cluster.create()
+        agent = await spot.agent()
+        await spot.leaves_in(agent, 86_400)
+        spot.notices.write_text(f"# from the cloud\n{agent.id} leaves tomorrow\n")
+        said = f'{spot.notices}:2: "tomorrow" is no time with a time zone, such as 2026-11-27T12:30:00Z'
+        await eventually(lambda: said in caplog.messages)
+        (shown,) = (await spot.cluster.get("/api/v1/agents"))["agents"]
+        assert (shown["leavesAt"], shown["leavesWhy"], shown["leaving"]) == (
+            "2026-11-28T12:00:00.000000Z",
+            "spot notice",
+            False,
+        )
+
+
+async def test_a_notice_command_is_run_without_a_shell_and_its_failure_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    notices = tmp_path / "said"
+    command = ["sh", "-c", f"cat {notices} || (echo no credentials >&2; exit 4)", "{pool}"]
+    async with open_spot(tmp_path, notice_command=command) as spot:
+        await spot.cluster.create()
+        agent = await spot.agent()
+        await eventually(lambda: "the notice command failed (exit 4): no credentials" in caplog.messages)
+        notices.write_text(f"{agent.id} leaves 2026-11-28T12:00:00+02:00 maintenance\n")
+
+        async def leaves_at() -> str:
+            (shown,) = (await spot.cluster.get("/api/v1/agents"))["agents"]
+            return str(shown["leavesAt"] or "")
+
+        assert await eventually(leaves_at) == "2026-11-28T10:00:00.000000Z"

@@ -74,7 +74,9 @@ async def test_a_pool_that_is_gone_from_the_settings_keeps_its_jobs_and_explains
         ({"resource_pools": [{"pool_name": "a"}]}, 'default_pool is "default", which is none of resource_pools: a'),
         ({"resource_pools": [{"pool_name": "default", "sheduler": {}}]}, "sheduler"),
         ({"scheduler": {"type": "round_robin"}}, "'priority' or 'fair_share'"),
-        (provider(type="slurm"), "'command' or 'local'"),
+        (provider(type="pbs"), "'command', 'local' or 'slurm'"),
+        (provider(type="slurm"), "launch belongs to providers of type command; remove it"),
+        (provider(nodes=2), "nodes belongs to providers of type slurm; remove it"),
         (provider(max_agents=0), "max_agents"),
         (provider(min_agents=3), r"min_agents \(3\) is larger than max_agents \(2\)"),
         (provider(launch=[]), "a provider of type command needs launch"),
@@ -154,3 +156,9 @@ async def test_a_trial_beyond_a_pool_is_accepted_with_a_warning_without_launch_e
 def test_pools_are_read_from_the_environment_as_json(tmp_path: Path):
     environment = {"DET_MASTER_RESOURCE_POOLS": '[{"pool_name": "default", "max_slots_per_user": 4}]'}
     assert read_settings(["--data", str(tmp_path)], environment).pools["default"].max_slots_per_user == 4
+
+
+def test_the_checkpoint_storage_is_read_from_the_environment_as_json(tmp_path: Path):
+    environment = {"DET_MASTER_CHECKPOINT_STORAGE": '{"type": "shared_fs", "host_path": "/scratch/checkpoints"}'}
+    settings = read_settings(["--data", str(tmp_path)], environment)
+    assert settings.storage_default == {"type": "shared_fs", "host_path": "/scratch/checkpoints"}

@@ -25,18 +25,18 @@ def views(draw: st.DrawFn) -> DepartureView:
     agents = tuple(
         LeavingAgent(
             f"agent-{number}",
-            NOW + timedelta(seconds=draw(st.floats(-100.0, 10_000.0))),
-            draw(seconds),
+            NOW + timedelta(seconds=draw(st.floats(-20.0, 900.0))),
+            draw(st.sampled_from([0.0, 60.0, 600.0, 3600.0, 86_400.0])),
             draw(st.booleans()),
         )
         for number in range(draw(st.integers(0, 4)))
     )
-    saves = st.none() | st.floats(0.0, 5000.0)
+    saves = st.none() | st.floats(0.0, 1000.0)
     occupants = tuple(
         Occupant(
             f"{number}.1",
             draw(st.sampled_from(agents)).agent_id,
-            draw(st.floats(1.0, 7200.0)),
+            draw(st.floats(1.0, 1500.0)),
             draw(saves),
             draw(st.booleans()),
             draw(st.booleans()),

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from tests.support.live_cluster import LiveCluster, live_cluster
-from tests.support.ready_masters import ready_masters
 from tests.support.waiting import wait_until
 
 from determined_master.searcher.actions import Create, CreateMore, LotDue
@@ -67,44 +66,43 @@ def kill_and_start(cluster: LiveCluster, unfinished: str) -> None:
 @pytest.mark.parametrize("number", [COUNT, pytest.param(MANY, marks=pytest.mark.long)], ids=["sample", "all"])
 def test_a_search_is_created_paused_moved_and_stopped_over_kills_of_the_master(cluster: LiveCluster, number: int):
     within = 60 + number / 100
-    with ready_masters(cluster.environment) as cluster.spawn_master:
-        cluster.session.post("/api/v1/experiments", {"config": CONFIG.format(count=number), "activate": True})
-        for _ in range(2):
-            cluster.kill_master()
-            assert 0 < count(cluster, "trials") < number, "the kill came too late"
-            cluster.start_master()
-        wait_until(lambda: count(cluster, "trials") == number, within=within, what="all trials")
-        created = stored(cluster, "SELECT request_id, seed FROM trials ORDER BY id")
-        assert created == expected(cluster)
+    cluster.session.post("/api/v1/experiments", {"config": CONFIG.format(count=number), "activate": True})
+    for _ in range(2):
+        cluster.kill_master()
+        assert 0 < count(cluster, "trials") < number, "the kill came too late"
+        cluster.start_master()
+    wait_until(lambda: count(cluster, "trials") == number, within=within, what="all trials")
+    created = stored(cluster, "SELECT request_id, seed FROM trials ORDER BY id")
+    assert created == expected(cluster)
 
-        waiting = "allocations WHERE state = 'PENDING'"
-        wait_until(lambda: count(cluster, waiting) == number, within=within, what="an attempt of each trial")
-        ((job,),) = stored(cluster, "SELECT job_id FROM experiments WHERE id = 1")
-        cluster.session.post("/api/v1/job-queues", {"updates": [{"jobId": job, "resourcePool": "big", "priority": 60}]})
-        kill_and_start(cluster, f"{waiting} AND pool = 'default'")
-        moved = f"{waiting} AND pool = 'big' AND priority = 60"
-        wait_until(lambda: count(cluster, moved) == number, within=within, what="all attempts in the other pool")
-        assert count(cluster, waiting) == number
+    waiting = "allocations WHERE state = 'PENDING'"
+    wait_until(lambda: count(cluster, waiting) == number, within=within, what="an attempt of each trial")
+    ((job,),) = stored(cluster, "SELECT job_id FROM experiments WHERE id = 1")
+    cluster.session.post("/api/v1/job-queues", {"updates": [{"jobId": job, "resourcePool": "big", "priority": 60}]})
+    kill_and_start(cluster, f"{waiting} AND pool = 'default'")
+    moved = f"{waiting} AND pool = 'big' AND priority = 60"
+    wait_until(lambda: count(cluster, moved) == number, within=within, what="all attempts in the other pool")
+    assert count(cluster, waiting) == number
 
-        cluster.session.post(f"{PATH}/pause")
-        kill_and_start(cluster, "trials WHERE state = 'ACTIVE'")
-        wait_until(lambda: count(cluster, "trials WHERE state = 'PAUSED'") == number, within=within, what="the pause")
-        assert count(cluster, waiting) == 0
+    cluster.session.post(f"{PATH}/pause")
+    kill_and_start(cluster, "trials WHERE state = 'ACTIVE'")
+    wait_until(lambda: count(cluster, "trials WHERE state = 'PAUSED'") == number, within=within, what="the pause")
+    assert count(cluster, waiting) == 0
 
-        cluster.session.post(f"{PATH}/activate")
-        wait_until(lambda: count(cluster, waiting) == number, within=within, what="another attempt of each trial")
-        cluster.session.post(f"{PATH}/kill")
-        kill_and_start(cluster, "trials WHERE state = 'ACTIVE'")
-        over = "experiments WHERE state = 'CANCELED'"
-        wait_until(lambda: count(cluster, over) == 1, within=within, what="the end of the experiment")
-        assert count(cluster, "trials WHERE state = 'CANCELED'") == number
-        assert count(cluster, waiting) == 0
+    cluster.session.post(f"{PATH}/activate")
+    wait_until(lambda: count(cluster, waiting) == number, within=within, what="another attempt of each trial")
+    cluster.session.post(f"{PATH}/kill")
+    kill_and_start(cluster, "trials WHERE state = 'ACTIVE'")
+    over = "experiments WHERE state = 'CANCELED'"
+    wait_until(lambda: count(cluster, over) == 1, within=within, what="the end of the experiment")
+    assert count(cluster, "trials WHERE state = 'CANCELED'") == number
+    assert count(cluster, waiting) == 0
 
-        cluster.session.post("/api/v1/experiments/continue", {"id": 1})
-        kill_and_start(cluster, "trials WHERE state = 'CANCELED'")
-        wait_until(lambda: count(cluster, waiting) == number, within=within, what="a new attempt of each trial")
-        # Each trial was continued once, exists once and waits once.
-        again = "events WHERE target_type = 'trial' AND json_extract(payload, '$.from') = 'CANCELED'"
-        assert count(cluster, again) == number
-        assert stored(cluster, "SELECT request_id, seed FROM trials ORDER BY id") == created
-        assert count(cluster, "(SELECT task_id FROM allocations WHERE state = 'PENDING' GROUP BY task_id)") == number
+    cluster.session.post("/api/v1/experiments/continue", {"id": 1})
+    kill_and_start(cluster, "trials WHERE state = 'CANCELED'")
+    wait_until(lambda: count(cluster, waiting) == number, within=within, what="a new attempt of each trial")
+    # Each trial was continued once, exists once and waits once.
+    again = "events WHERE target_type = 'trial' AND json_extract(payload, '$.from') = 'CANCELED'"
+    assert count(cluster, again) == number
+    assert stored(cluster, "SELECT request_id, seed FROM trials ORDER BY id") == created
+    assert count(cluster, "(SELECT task_id FROM allocations WHERE state = 'PENDING' GROUP BY task_id)") == number

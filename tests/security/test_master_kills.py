@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from tests.support import metric_reporter
 from tests.support.live_cluster import LiveCluster, Program, live_cluster
-from tests.support.ready_masters import ready_masters
 from tests.support.waiting import wait_until
 
 from determined_master.secrets import Secrets
@@ -67,24 +66,23 @@ def test_every_answered_report_is_stored_once_over_kills_of_the_master(
     cluster: LiveCluster, tmp_path: Path, kills: int
 ):
     moments = random.Random(SEED)
-    with ready_masters(cluster.environment) as cluster.spawn_master:
-        reporters = start_reporters(cluster, tmp_path)
-        try:
-            for _ in range(kills):
-                before = sum(len(answered(tmp_path, number)) for number in reporters)
-                wanted = before + moments.randrange(CLIENTS, MAX_REPORTS_BETWEEN_KILLS)
-                wait_until(lambda n=wanted: sum(len(answered(tmp_path, each)) for each in reporters) >= n)
-                cluster.kill_master()
-                cluster.start_master()
-            total = sum(len(answered(tmp_path, number)) for number in reporters) + CLIENTS
-            wait_until(lambda: sum(len(answered(tmp_path, each)) for each in reporters) >= total)
-            (tmp_path / "stop").touch()
-            codes = {reporter.process.wait(90) for reporter in reporters.values()}
-        finally:
-            for reporter in reporters.values():
-                reporter.end(signal.SIGKILL)
-        assert codes == {0}, [reporter.log.read_text()[-500:] for reporter in reporters.values()]
-        check(cluster, tmp_path, reporters, kills)
+    reporters = start_reporters(cluster, tmp_path)
+    try:
+        for _ in range(kills):
+            before = sum(len(answered(tmp_path, number)) for number in reporters)
+            wanted = before + moments.randrange(CLIENTS, MAX_REPORTS_BETWEEN_KILLS)
+            wait_until(lambda n=wanted: sum(len(answered(tmp_path, each)) for each in reporters) >= n)
+            cluster.kill_master()
+            cluster.start_master()
+        total = sum(len(answered(tmp_path, number)) for number in reporters) + CLIENTS
+        wait_until(lambda: sum(len(answered(tmp_path, each)) for each in reporters) >= total)
+        (tmp_path / "stop").touch()
+        codes = {reporter.process.wait(90) for reporter in reporters.values()}
+    finally:
+        for reporter in reporters.values():
+            reporter.end(signal.SIGKILL)
+    assert codes == {0}, [reporter.log.read_text()[-500:] for reporter in reporters.values()]
+    check(cluster, tmp_path, reporters, kills)
 
 
 def check(cluster: LiveCluster, folder: Path, reporters: dict[int, Program], kills: int) -> None:

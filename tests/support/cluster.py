@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from tests.support.new_database import new_database
 from tests.support.postgresql import VARIABLE, fresh_database
 from tests.support.waiting import eventually
 
@@ -149,6 +150,8 @@ async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any
     template = _templates[0] if is_new and is_usual and _templates else None
     if template is not None:
         shutil.copy(template.database, data / "master.sqlite")
+    elif is_new:
+        (data / "master.sqlite").write_bytes(new_database())
     master = build(Settings(**values), clock)
     app = create_app(master)
     async with lifespan(app):

@@ -7,17 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from tests.support import live_processes
+from tests.support.forked_programs import forked, warm_torch
+from tests.support.new_database import new_database
 from tests.support.waiting import wait_until
+from tests.support.warm_fork_server import WARM
 
 from determined.client.session import ONCE, Retry, Session
-from determined_master.db.engine import sqlite_url
-from determined_master.db.migrate import bring_up
 
 T = TypeVar("T")
 CLIENT_SALT = "GubPEmmotfiK9TMD6Zdw"
@@ -109,7 +109,6 @@ class LiveCluster:
         self.master: Program | None = None
         self.agents: dict[str, Program] = {}
         self._agents_started: dict[str, Callable[[], Program]] = {}
-        self.spawn_master: Spawn = spawned
         self.session = Session("http://127.0.0.1:1")
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -120,9 +119,9 @@ class LiveCluster:
     def start_master(self) -> None:
         if not self.data.exists():
             self.data.mkdir(mode=0o700)
-            (self.data / "master.sqlite").write_bytes(_new_database())
+            (self.data / "master.sqlite").write_bytes(new_database())
         argv = python("determined_master", "--data", str(self.data), "--port", str(self.port), "--announce")
-        self.master = Program(argv, self.folder / "master.log", self.environment, self.spawn_master)
+        self.master = Program(argv, self.folder / "master.log", self.environment, forked)
         self.url = self.master.announced("ready: ")
         if self.session.master != self.url:
             self.session.close()
@@ -136,6 +135,7 @@ class LiveCluster:
         slots: int = 1,
         master: str = "",
         wait: bool = True,
+        is_warm: bool = False,
         prefix: Sequence[str] = (),
         arguments: Sequence[str] = (),
         host_paths: Sequence[Path] = (),
@@ -144,6 +144,7 @@ class LiveCluster:
 
         Parameters:
             master: address that agent and tasks use, if not the master's own.
+            is_warm: trials start with torch imported; see ``warm_fork_server.py``.
             prefix: words before its command, to run it on another machine.
             arguments: further settings.
             host_paths: folders that its containers may mount.
@@ -153,8 +154,13 @@ class LiveCluster:
         )
         argv += ["--tasks-as-me", "--data", str(self.folder / name), "--id", name, "--slots", str(slots), *arguments]
         variables = {"DET_AGENT_ALLOWED_HOST_PATHS": ",".join(map(str, host_paths))} if host_paths else {}
+        variables |= {WARM: warm_torch()} if is_warm else {}
         self._agents_started[name] = functools.partial(
-            Program, [*prefix, *argv], self.folder / f"{name}.log", self.environment | variables
+            Program,
+            [*prefix, *argv],
+            self.folder / f"{name}.log",
+            self.environment | variables,
+            spawned if prefix else forked,
         )
         return self.restart_agent(name, wait=wait)
 
@@ -206,25 +212,16 @@ class LiveCluster:
 
 
 @contextlib.contextmanager
-def live_cluster(folder: Path, *, slots: int = 1, **settings: Any) -> Iterator[LiveCluster]:
+def live_cluster(folder: Path, *, slots: int = 1, is_warm: bool = False, **settings: Any) -> Iterator[LiveCluster]:
     """Yields a master, with one agent unless ``slots`` is 0."""
     cluster = LiveCluster(folder, **settings)
     try:
         cluster.start_master()
         if slots:
-            cluster.start_agent(slots=slots)
+            cluster.start_agent(slots=slots, is_warm=is_warm)
         yield cluster
     finally:
         cluster.close()
-
-
-@functools.cache
-def _new_database() -> bytes:
-    """Returns a database that the migrations have built. ``test_up`` covers masters that start without one."""
-    with tempfile.TemporaryDirectory() as folder:
-        created = Path(folder) / "master.sqlite"
-        bring_up(sqlite_url(created))
-        return created.read_bytes()
 
 
 def without_cluster() -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from tests.support.compiler import IDLE_COMPILER
+from tests.support.warm_fork_server import WARM
 
 ROOT = Path(__file__).parents[2]
 E2E = ROOT / "tests" / "e2e"
@@ -26,10 +27,17 @@ class Model:
     steps: int
     validation_steps: tuple[int, ...]
 
-    def configured(self, gates: Path | None = None, *, variables: Sequence[str] = (), **changes: Any) -> str:
-        """Returns the configuration as YAML. ``gates``: the folder in which a test closes gates."""
+    def configured(
+        self, gates: Path | None = None, *, variables: Sequence[str] = (), is_warm: bool = True, **changes: Any
+    ) -> str:
+        """Returns the configuration as YAML.
+
+        ``gates``: the folder in which a test closes gates. ``is_warm``: on an agent with torch, see
+        ``warm_fork_server.py``, the trial does not import it again.
+        """
         own = self.config.get("environment", {}).get("environment_variables", [])
-        every = [*own, *ONE_THREAD, f"PYTHONPATH={IDLE_COMPILER}", *([f"GATES={gates}"] if gates else []), *variables]
+        every = [*own, *ONE_THREAD, f"PYTHONPATH={IDLE_COMPILER}", *([f"{WARM}=1"] if is_warm else [])]
+        every += [*([f"GATES={gates}"] if gates else []), *variables]
         config = self.config | {"environment": {"environment_variables": every}} | changes
         return yaml.safe_dump(config, sort_keys=False)
 

@@ -17,6 +17,7 @@ from determined_cli.experiment.best_trial import print_best_of_goals, print_best
 from determined_cli.experiment.hyperparameters import with_hyperparameters
 from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
 from determined_cli.main import say
+from determined_cli.pool_accounts import say_payers
 from determined_cli.row_selection import chosen_columns, select
 from determined_cli.states import displayed, shown
 
@@ -90,6 +91,7 @@ def list_experiments(args: Namespace) -> None:
     if is_part:
         say(f"showing {part}; omit --limit to show all")
     render.show(args.format, chosen, rows)
+    say_payers(session, args, rows)
     if args.format == "table":
         _say_notes(rows)
         if not rows and not args.all:
@@ -137,6 +139,7 @@ def describe(args: Namespace) -> None:
         render.show_object(args.format, [each for each, _ in described])
     else:
         _show_described(args, described)
+        say_payers(session, args, [each for each, _ in described])
 
 
 def _describe(session: Session, experiment_id: int, args: Namespace) -> tuple[dict[str, Any], str]:

@@ -10,6 +10,7 @@ from determined.errors import BadRequest
 from determined_cli import connection, render
 from determined_cli.failures import counted
 from determined_cli.main import say
+from determined_cli.pool_accounts import say_payers
 from determined_cli.row_selection import select
 
 COLUMNS = (
@@ -40,6 +41,7 @@ def list_jobs(args: Namespace) -> None:
     rows = [
         {
             **render.snake({key: each[key] for key in ("jobId", "entityId", "name", "priority", "weight", "username")}),
+            "resource_pool": each.get("resourcePool"),
             "place": number,
             "type": str(each["type"]).removeprefix("TYPE_").lower(),
             "slots": f"{each['allocatedSlots']}/{each['requestedSlots']}",
@@ -49,6 +51,7 @@ def list_jobs(args: Namespace) -> None:
         for number, each in enumerate(jobs.queue(session, args.resource_pool or ""), 1)
     ]
     render.show(args.format, *select(args, COLUMNS, rows))
+    say_payers(session, args, rows)
 
 
 def update(args: Namespace) -> None:

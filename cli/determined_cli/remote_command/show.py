@@ -8,6 +8,7 @@ import yaml
 from determined.client import commands, users
 from determined_cli import connection, render
 from determined_cli.main import say
+from determined_cli.pool_accounts import say_payers
 from determined_cli.row_selection import select
 from determined_cli.states import shown
 
@@ -39,6 +40,7 @@ def list_commands(args: Namespace) -> None:
         query["users"] = [users.me(session)["username"]]
     rows = [_row(each) for each in commands.list_all(session, **query)]
     render.show(args.format, *select(args, COLUMNS, rows))
+    say_payers(session, args, rows)
 
 
 def describe(args: Namespace) -> None:
@@ -54,6 +56,7 @@ def describe(args: Namespace) -> None:
         if number:
             print()
         render.show_fields(FIELDS, _row(each))
+    say_payers(session, args, map(_row, found))
 
 
 def config(args: Namespace) -> None:

@@ -15,10 +15,22 @@ VERBS = (
         "determined_cli.up.local_cluster:run_up",
         (
             argument("--config", metavar="FILE", help="settings of the master (master.yaml)"),
-            argument("--host", help="address to listen on (default: 127.0.0.1)"),
+            argument(
+                "--host", help="address to listen on (default: 127.0.0.1); with --pool also a network interface, as ib0"
+            ),
             argument("--port", type=int, help="port to listen on, 0 for any free one (default: 8080)"),
             _DATA,
-            argument("--slots", type=int, metavar="N", help="number of slots (default: one per accelerator, else 1)"),
+            argument(
+                "--pool",
+                metavar="slurm[:PARTITION]",
+                help="no agent on this machine, which is a login node: agents are jobs of Slurm",
+            ),
+            argument(
+                "--slots",
+                type=int,
+                metavar="N",
+                help="number of slots (default: one per accelerator, else 1), or with --pool of each job (default: 1)",
+            ),
             argument("--task-python", metavar="PYTHON", help="Python interpreter for tasks (default: the current one)"),
             argument(
                 "--container-runtime",
@@ -36,7 +48,7 @@ VERBS = (
             argument("--no-browser", action="store_true", help="print the link to the web page, do not open it"),
             argument("--quiet-link", action="store_true", help=SUPPRESS),
         ),
-        examples=("det up", "det up --port 0 --data /tmp/try --slots 2"),
+        examples=("det up", "det up --port 0 --data /tmp/try --slots 2", "det up --pool slurm:gpu --host ib0"),
     ),
     Command(
         "down",

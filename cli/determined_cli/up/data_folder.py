@@ -47,13 +47,19 @@ def file_system(folder: Path, mounts: str | None = None) -> str:
     return kind
 
 
-def check_file_system(folder: Path, mounts: str | None = None) -> None:
-    """Raises UnfitFolder on network and user-space file systems: SQLite's locks do not hold there."""
+def check_file_system(folder: Path, mounts: str | None = None, *, database_url: str = "") -> None:
+    """Raises UnfitFolder on network and user-space file systems: SQLite's locks do not hold there.
+
+    ``database_url``: that of the settings; a database of PostgreSQL is elsewhere.
+    """
+    if database_url.startswith("postgresql"):
+        return
     kind = file_system(folder, mounts)
     if kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse"):
         raise UnfitFolder(
-            f"{folder} is on {kind}, where SQLite cannot lock files reliably, so a crash may lose data; "
-            f"use a local folder: det up --data /var/tmp/detent-{os.getuid()}"
+            f"{folder} is on {kind}, where SQLite cannot lock files reliably, so a crash may lose data. Use a local "
+            f"folder, det up --data /var/tmp/detent-{os.getuid()}, and det-master backup for a copy on {kind}; or a "
+            "database of PostgreSQL (database_url in --config)"
         )
 
 

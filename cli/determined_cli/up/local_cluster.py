@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,9 +19,10 @@ from determined.client.session import ONCE, Session
 from determined.client.sign_in import hashed
 from determined.errors import ApiError, DeterminedError
 from determined_cli import add_agent, browser
-from determined_cli.up import data_folder
+from determined_cli.up import data_folder, slurm_pool
 from determined_cli.up.graceful_shutdown import drain, end_tasks
 from determined_cli.up.log_rotation import rotate
+from determined_cli.up.slurm_pool import SlurmPool
 from determined_cli.up.supervisor import Child, python
 from determined_launch.atomic_file import write_atomic
 
@@ -46,9 +48,16 @@ def run_up(args: argparse.Namespace) -> int:
     if args.detach:
         return _detached(args, folder)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    data_folder.check_file_system(folder.resolve())
+    own = slurm_pool.settings_of(args.config, os.environ)
+    data_folder.check_file_system(folder.resolve(), database_url=str(own.get("database_url") or ""))
+    pool = slurm_pool.of(args, os.environ) if args.pool else None
+    if pool is not None:
+        args.host = pool.host
+        if pool.checkpoints is not None:
+            pool.checkpoints.mkdir(parents=True, exist_ok=True, mode=0o700)
     with data_folder.held(folder):
-        return LocalCluster(args, folder).run()
+        variables = {} if pool is None else pool.variables() | slurm_pool.certificate(folder, pool.host, own)
+        return LocalCluster(args, folder, pool, variables).run()
 
 
 def run_down(args: argparse.Namespace) -> int:
@@ -93,8 +102,16 @@ def _master_options(args: argparse.Namespace) -> list[str]:
 class LocalCluster:
     """One run of the supervisor, from the lock to the end of its children."""
 
-    def __init__(self, args: argparse.Namespace, folder: Path) -> None:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        folder: Path,
+        pool: SlurmPool | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """``pool``: jobs of Slurm instead of an agent here. ``variables``: further settings of the master."""
         self._args = args
+        self._pool = pool
         self._folder = folder
         self._signals = 0
         self._wake = threading.Event()
@@ -106,7 +123,7 @@ class LocalCluster:
         command = python(
             "determined_master", "--data", str(folder), *_master_options(args), "--one-machine", "--announce"
         )
-        self._master = Child("master", command, logs / "master.log", announced=True)
+        self._master = Child("master", command, logs / "master.log", announced=True, variables=variables or {})
         self._agent: Child | None = None
         self._rotate_at = 0.0
 
@@ -115,11 +132,14 @@ class LocalCluster:
             signal.signal(number, self._on_signal)
         try:
             self._start_master()
-            self._start_agent()
+            if self._pool is None:
+                self._start_agent()
             if not self._signals:
                 auth_store.set_default_master(self.url)
                 print(f"ready: {self.url}", flush=True)
                 say(f"logged in as admin; the password is in {self._folder / 'password'}; Ctrl-C ends it")
+                for line in self._pool.lines() if self._pool is not None else ():
+                    say(line)
                 if not self._args.quiet_link:
                     _offer_link(self._args, self.url, self._folder)
                     say(_how_to_add_an_agent(self._public_url, self._folder))
@@ -145,6 +165,8 @@ class LocalCluster:
             raise StartFailed(f"the master did not start: {_last_line(self._master.log)}; its log: {self._master.log}")
         if (host := urlsplit(url).hostname) not in add_agent.LOOPBACK:
             say(f"warning: listening on {host}: every user who can log in can run code as {_me()}")
+            if self._pool is not None:
+                say(f"who can connect: every machine that reaches {url}, with a password or a token of this cluster")
         self._public_url = add_agent.reachable(url)
         self.url = re.sub(r"//0\.0\.0\.0:", "//127.0.0.1:", url)
         # A restarted master keeps its port; of two options the last one counts.
@@ -256,6 +278,9 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
         argv += ["--task-python", args.task_python]
     if args.container_runtime:
         argv += ["--container-runtime", args.container_runtime]
+    pool = slurm_pool.of(args, os.environ) if args.pool else None  # its problems are said here, not in a log
+    if args.pool:
+        argv += ["--pool", args.pool]
     argv.append("--quiet-link")  # its output goes to a file, which must not contain a sign-in link
     log = folder / "logs" / "up.log"
     with data_folder.open_log(log) as errors:
@@ -267,6 +292,8 @@ def _detached(args: argparse.Namespace, folder: Path) -> int:
     if url is None:
         raise StartFailed(f"det up did not start: {_last_line(log)}")
     print(f"ready: {url}", flush=True)
+    for line in pool.lines() if pool is not None else ():
+        say(line)
     _offer_link(args, url, folder)
     public = url if args.host != "0.0.0.0" else add_agent.reachable(url.replace("//127.0.0.1:", "//0.0.0.0:", 1))
     say(_how_to_add_an_agent(public, folder))

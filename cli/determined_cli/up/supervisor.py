@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,8 @@ class Child:
     argv: Sequence[str]
     log: Path
     announced: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables beside those of this process."""
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     was_ready: bool = False
@@ -55,6 +57,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if self.announced else log,
                 stderr=log,
+                env={**os.environ, **self.variables},
                 start_new_session=True,
                 preexec_fn=_die_with_parent(os.getpid()),
             )

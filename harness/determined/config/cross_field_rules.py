@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeGuard
 
-from determined.config import searcher_rules
+from determined.config import pause, searcher_rules
 from determined.config.diagnostics import Path, render_path
 from determined.config.experiment import DEAD_FIELDS, DEFAULT_POLICIES
 from determined.config.findings import Finding
@@ -268,5 +268,6 @@ _RULES = (
     _metric_goals,
     _sources,
     searcher_rules.check,
+    pause.check,
     _dead,
 )

@@ -9,6 +9,7 @@ from determined.config import patterns
 from determined.config.environment import Environment
 from determined.config.launch import Health, Launch
 from determined.config.model import Count, Entrypoint, Length, Model, OneLength, kind_of, wrong
+from determined.config.pause import Pause
 from determined.config.resources import Resources
 from determined.config.searcher import AnySearcher
 from determined.config.storage import AbsolutePath, AnyStorage
@@ -176,6 +177,7 @@ class ExperimentConfig(Model):
     log_policies: list[LogPolicy] = list(DEFAULT_POLICIES)
     retention_policy: Retention = Retention()
     preemption_timeout: Annotated[int, Field(ge=0, le=MAX_PREEMPTION_TIMEOUT_SECONDS)] | None = None
+    pause: Pause | None = None
     integrations: Integrations | None = None
     slurm: Slurm = Slurm()
     pbs: Pbs = Pbs()

@@ -22,7 +22,7 @@ def _seconds(value: object) -> object:
     return float(value)
 
 
-_Seconds = Annotated[float, BeforeValidator(_seconds)]
+Seconds = Annotated[float, BeforeValidator(_seconds)]
 
 
 class Health(Model):
@@ -34,8 +34,8 @@ class Health(Model):
     """
 
     nan: Literal["warn", "stop"] = "warn"
-    silent_after: Annotated[_Seconds, Field(ge=0)] = 1800.0
-    hang_timeout: Annotated[_Seconds | None, Field(gt=0)] = None
+    silent_after: Annotated[Seconds, Field(ge=0)] = 1800.0
+    hang_timeout: Annotated[Seconds | None, Field(gt=0)] = None
 
 
 class Launch(Model):
@@ -45,5 +45,5 @@ class Launch(Model):
     ``remote_shell`` selects our own remote shell or a real ssh for launchers that need one.
     """
 
-    hang_timeout: Annotated[_Seconds | None, Field(gt=0)] = None
+    hang_timeout: Annotated[Seconds | None, Field(gt=0)] = None
     remote_shell: Literal["channel", "ssh"] = "channel"

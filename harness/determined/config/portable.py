@@ -15,6 +15,7 @@ OURS: dict[str, Any] = {
     "health": Health().to_json(),
     "launch": Launch().to_json(),
     "legacy_launcher": None,
+    "pause": None,
     "retention_policy": Retention().to_json(),
 }
 """Sections that Determined lacks, or leaves out if they are empty, with their defaults."""

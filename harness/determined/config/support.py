@@ -20,6 +20,7 @@ class Unsupported:
     path: Path
     instead: str
     applies: Test = bool
+    when: str = "yet"
 
 
 def _is_not_environment(value: object) -> bool:
@@ -36,6 +37,7 @@ _INSTEAD_OF_POD = (
     "use environment.image, environment_variables, add_capabilities and drop_capabilities, resources.shm_size and "
     "devices, and bind_mounts"
 )
+_OF_A_POOL = "in an experiment: options of Slurm belong to the pool"
 WARNED = (
     Unsupported(("checkpoint_storage", "checkpoint_path"), 'use "storage_path"'),
     Unsupported(("checkpoint_storage", "tensorboard_path"), "metrics are drawn on the web page"),
@@ -43,7 +45,14 @@ WARNED = (
     Unsupported(("profiling", "end_after_batch"), "profiling lasts from the start to the end of the trial"),
     Unsupported(("retention_policy", "log_retention_days"), "logs are kept until the experiment is deleted"),
     Unsupported(("integrations",), "there are no webhooks and no Pachyderm data sets"),
-    Unsupported(("slurm",), "there is no Slurm resource manager"),
+    *(
+        Unsupported(("slurm", name), instead, when=_OF_A_POOL)
+        for name, instead in (
+            ("slots_per_node", 'the provider of a pool of type slurm has "slots_per_agent"'),
+            ("gpu_type", 'the provider of a pool of type slurm has "sbatch: {gpus-per-node: TYPE:NUMBER}"'),
+            ("sbatch_args", 'the provider of a pool of type slurm has "sbatch: {LONG-OPTION: VALUE}"'),
+        )
+    ),
     Unsupported(("pbs",), "there is no PBS resource manager"),
 )
 
@@ -95,7 +104,7 @@ def check(own: Mapping[str, Any], merged: Mapping[str, Any], *, has_containers: 
 
 def _warnings(own: Mapping[str, Any], rows: Iterable[Unsupported], has_containers: bool) -> Iterator[Finding]:
     without: tuple[Unsupported, ...] = () if has_containers else WARNED_WITHOUT_CONTAINERS
-    for row, when in [*((row, "yet") for row in rows), *((row, "without containers") for row in without)]:
+    for row, when in [*((row, row.when) for row in rows), *((row, "without containers") for row in without)]:
         value = _value_at(own, row.path)
         if value is not None and row.applies(value):
             message = f'"{render_path(row.path)}" has no effect {when}'

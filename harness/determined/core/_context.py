@@ -28,7 +28,7 @@ from determined.core._train import DummyTrainContext, EarlyExitReason, TrainCont
 from determined.errors import InvalidHP
 from determined.storage.base import from_config
 from determined.storage.directory import DirectoryStorage
-from determined_launch import environment
+from determined_launch import environment, pause_signal
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ def init(
     environ = environment.current()
     info = read(environ)
     _steps.use(environ)
-    if hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
+    if _may_take_sigusr1(environ) and threading.current_thread() is threading.main_thread():
         with contextlib.suppress(ValueError, OSError, AttributeError):  # stderr of some test runners is no file
             faulthandler.register(signal.SIGUSR1, chain=False)
     context = (
@@ -125,7 +125,8 @@ def init(
         else _managed(info, distributed, checkpoint_storage, preempt_mode, environ)
     )
     try:
-        yield context
+        with pause_signal.saves_without_signal(environ):
+            yield context
     except InvalidHP as error:
         if context.distributed.rank == 0:
             logger.error("invalid hyperparameters: %s", error)
@@ -136,6 +137,11 @@ def init(
         context.close(deliver=False)
         raise
     context.close()
+
+
+def _may_take_sigusr1(environ: Mapping[str, str]) -> bool:
+    """Returns False where the signal is the script's: its handler may have been set before the Core API is opened."""
+    return hasattr(signal, "SIGUSR1") and environ.get(environment.PAUSE_SIGNAL) != "SIGUSR1"
 
 
 def _local(

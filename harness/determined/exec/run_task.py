@@ -14,6 +14,7 @@ from typing import Any
 from determined.client import allocations
 from determined.client.session import Session
 from determined.errors import DeterminedError
+from determined.exec import pausable
 from determined.storage import from_config
 from determined.storage.bucket_access import bucket_of
 from determined_launch import environment, process, rendezvous
@@ -23,7 +24,7 @@ _TRIAL_CLASS = re.compile(r"^[a-zA-Z0-9_.]+:[a-zA-Z0-9_.]+$")
 
 
 def main() -> int:
-    """Runs the entrypoint. Returns only if the entrypoint cannot be started."""
+    """Runs the entrypoint. Returns only if it cannot be started, or at its end with ``pause``."""
     environ = environment.current()
     try:
         facts = TaskFacts.from_environment(environ)
@@ -31,10 +32,14 @@ def main() -> int:
         if not _probe(environ):
             return 1
         entrypoint = json.loads(environment.value_of(environ, environment.ENTRYPOINT_JSON) or "null")
-        argv = build(entrypoint, peers, _python(environ), _config(environ).get("legacy_launcher"))
+        config = _config(environ)
+        argv = build(entrypoint, peers, _python(environ), config.get("legacy_launcher"))
     except DeterminedError as error:
         print(f"determined: {error}", file=sys.stderr, flush=True)
         return 1
+    pause = None if facts is None or is_trial_class(entrypoint) else pausable.Pause.of(config)
+    if facts is not None and pause is not None:
+        return pausable.run(argv, environ, pause, facts, has_peers=peers.nodes > 1)
     try:
         os.execvpe(argv[0], argv, environ)
     except OSError as error:
@@ -52,11 +57,16 @@ def build(entrypoint: object, peers: RendezvousFacts, python: str, wanted: str |
         return [str(word) for word in entrypoint]
     if not isinstance(entrypoint, str) or not entrypoint.strip():
         raise DeterminedError("the experiment configuration has no entrypoint")
-    if not _TRIAL_CLASS.match(entrypoint):
+    if not is_trial_class(entrypoint):
         return ["sh", "-c", entrypoint]
     argv = _legacy(entrypoint, peers, python, wanted)
     print(f"determined: entrypoint {entrypoint} runs as: {' '.join(argv)}", flush=True)
     return argv
+
+
+def is_trial_class(entrypoint: object) -> bool:
+    """Returns True for ``module:Class``, which learns of a pause from the master by itself."""
+    return isinstance(entrypoint, str) and _TRIAL_CLASS.match(entrypoint) is not None
 
 
 def _legacy(trial: str, peers: RendezvousFacts, python: str, wanted: str | None) -> list[str]:

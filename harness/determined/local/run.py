@@ -160,6 +160,8 @@ def _remarks(config: ExperimentConfig, planned: plan.Plan, workdir: Path, given_
         lines.append(f"slots_per_trial is {slots}; a local run uses one process (--slots {slots} runs {slots})")
     if (workdir / "startup-hook.sh").exists():
         lines.append("startup-hook.sh is not run in a local run")
+    if config.pause is not None and not planned.is_trial:
+        lines.append(f"pause: nothing asks a local run to leave; try the script with kill -{config.pause.signal[3:]}")
     return lines
 
 

@@ -27,6 +27,7 @@ from determined_master.scheduling.view import Constraints, TaskGroup
 from determined_master.settings import Settings
 from determined_master.tasks import environment_check, repository
 from determined_master.tasks.service import NewTask, Tasks
+from determined_master.users import pool_account
 from determined_master.users import repository as users
 from determined_master.users.authorization import Authorization
 
@@ -102,6 +103,7 @@ class Commands:
         )
         warnings = [*checked.warnings, *await self._size(config)]
         async with self._database.write() as session:
+            await pool_account.check(session, principal, self._settings.pools[config["resources"]["resource_pool"]])
             workspace = await users.get_workspace(session, submitted.workspace_id or DEFAULT_WORKSPACE)
             new = NewTask(
                 kind=TaskKind.COMMAND,

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from determined_master.providers import notices
-from determined_master.providers.look import Look
+from determined_master.providers.background_look import BackgroundLook
 from determined_master.providers.master_address import MasterAddress
 from determined_master.providers.provider import (
     Instance,
@@ -33,7 +33,7 @@ class CommandProvider:
         # Settings of the master may hold the passwords of its database and its users.
         self._environment = {name: value for name, value in environment.items() if not name.startswith("DET_")}
         self._secret = secret
-        self._looks: dict[str, Look[Mapping[str, Observation]]] = {}
+        self._looks: dict[str, BackgroundLook[Mapping[str, Observation]]] = {}
         """By pool."""
 
     async def want(self, instance: Instance) -> None:
@@ -64,7 +64,7 @@ class CommandProvider:
         for pool, instance in {each.pool: each for each in instances}.items():
             settings = instance.settings
             if settings.notice_file or settings.notice_command:
-                look = self._looks.setdefault(pool, Look(partial(self._notices, instance)))
+                look = self._looks.setdefault(pool, BackgroundLook(partial(self._notices, instance)))
                 by_pool[pool] = look.latest(settings.notice_interval)
         stays = Observation(ObservedState.RUNNING)
         return {

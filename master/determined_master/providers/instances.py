@@ -3,7 +3,7 @@
 import logging
 import secrets
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from determined.states import InstanceState
 from determined_master.agents import repository as agent_rows
@@ -19,6 +19,8 @@ from determined_master.providers.provider import Instance, Observation, Observed
 
 logger = logging.getLogger(__name__)
 
+EARLY = timedelta(seconds=20)
+"""An agent that ends by itself within this time after its registration was of no use."""
 _NAME_LENGTH = 40
 """Characters of the pool's name that the name of an agent begins with; events hold 64."""
 
@@ -88,6 +90,18 @@ class Instances:
                 return
             await self._retire(session, row, reason)
             await repository.move(session, self._clock, row, InstanceState.ENDING, "released", reason)
+
+    async def gone(self, agent_id: str, reason: str) -> None:
+        """Records that an agent which ran ended by itself. One that did so at once counts as a failed launch: the next
+        one would probably do the same."""
+        async with self._database.write() as session:
+            row = await repository.get(session, agent_id)
+            if row.state is not InstanceState.RUNNING:
+                return
+            await self._retire(session, row, reason)
+            is_early = row.started_at is not None and self._clock.now() - row.started_at < EARLY
+            failure = f"it ended within {EARLY.total_seconds():g} s of its start: {reason}" if is_early else ""
+            await repository.move(session, self._clock, row, InstanceState.ENDING, "released", reason, failure=failure)
 
     async def ended(self, agent_id: str) -> None:
         async with self._database.write() as session:

@@ -72,7 +72,7 @@ class Observing:
 
     async def _on_running(self, row: InstanceRow, agents: Sequence[AgentRow] | None, seen: Observation | None) -> None:
         if seen is not None and seen.state is ObservedState.GONE:
-            await self._changes.end(row.agent_id, seen.reason, is_idle=False)
+            await self._changes.gone(row.agent_id, seen.reason)
         elif agents is None:
             await self._changes.end(row.agent_id, "it did not reconnect in time", is_idle=False)
         elif seen is not None and any(departure.differs(agent, departure_of(seen)) for agent in agents):

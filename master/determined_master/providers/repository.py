@@ -16,6 +16,7 @@ from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
+from determined_master.providers.provider import agents_of
 from determined_master.providers.states import ALLOWED
 
 MACHINE = StateMachine("agent", InstanceRow, InstanceRow.agent_id, ALLOWED)
@@ -45,10 +46,17 @@ async def find(session: ReadSession, agent_id: str) -> InstanceRow | None:
 async def ended(session: ReadSession, agent_id: str) -> str | None:
     """Returns why an agent that its provider has ended, or is ending, did not start: the end of a sentence, empty if it
     had started. None for every other agent."""
-    row = await find(session, agent_id)
+    row = await find(session, agent_id) or await _of_several(session, agent_id)
     if row is None or row.state in (InstanceState.STARTING, InstanceState.RUNNING):
         return None
     return f": {row.failure}" if row.failure else ""
+
+
+async def _of_several(session: ReadSession, agent_id: str) -> InstanceRow | None:
+    """Returns the instance of an agent that is one of several."""
+    name, _, number = agent_id.rpartition("-")
+    row = await find(session, name) if number.isdecimal() else None
+    return row if row is not None and agent_id in agents_of(name, row.provider.get("nodes", 1)) else None
 
 
 async def get(session: ReadSession, agent_id: str) -> InstanceRow:
@@ -59,9 +67,10 @@ async def get(session: ReadSession, agent_id: str) -> InstanceRow:
 
 
 async def failures(session: ReadSession, pool: str) -> Failures:
-    """Returns how often a launch failed since the last agent of the pool registered, and why the last time."""
+    """Returns how often a launch failed since the last agent of the pool registered and stayed for a while, and why
+    the last time."""
     last_start = select(func.max(InstanceRow.requested_at)).where(
-        InstanceRow.pool == pool, InstanceRow.started_at.is_not(None)
+        InstanceRow.pool == pool, InstanceRow.started_at.is_not(None), InstanceRow.failure == ""
     )
     since: datetime = (await session.scalar(last_start)) or EARLIEST
     query = (
@@ -69,7 +78,6 @@ async def failures(session: ReadSession, pool: str) -> Failures:
         .where(
             InstanceRow.pool == pool,
             InstanceRow.requested_at > since,
-            InstanceRow.started_at.is_(None),
             InstanceRow.state.in_([InstanceState.ENDING, InstanceState.ENDED]),
             InstanceRow.failure != "",
         )

@@ -47,7 +47,8 @@ class Settlement:
         if is_newest:
             attempt = row.restarts + 1
             verdict = await self._policies.verdict(session, ended, experiment)
-            limits = await whole_limits.after(session, row, ended)
+            asked_by_signal = experiment.config.get("pause") is not None
+            limits = await whole_limits.after(session, row, ended, saves_by_itself=asked_by_signal)
             outcome = await self._apply(session, row, experiment, reason, verdict, limits)
             if outcome.reason is ExitReason.NO_CHECKPOINT:
                 cause = limits.cause

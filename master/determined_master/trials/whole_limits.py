@@ -42,9 +42,17 @@ give the agents more time'
         )
 
 
-async def after(session: ReadSession, row: TrialRow, ended: AllocationRow) -> WholeLimits:
-    """Returns the count after an attempt of the trial has ended."""
+async def after(
+    session: ReadSession, row: TrialRow, ended: AllocationRow, *, saves_by_itself: bool = False
+) -> WholeLimits:
+    """Returns the count after an attempt of the trial has ended.
+
+    ``saves_by_itself``: its script was asked by a signal (``pause``); what it saves is not known here, so an attempt
+    that left in time has saved.
+    """
     before = row.limits_without_checkpoint
+    if saves_by_itself and ended.exit_reason is ExitReason.PREEMPTED:
+        return WholeLimits()
     has_left = ended.agent_left or ended.exit_reason is ExitReason.AGENT_LOST
     if ended.exit_reason is ExitReason.COMPLETED or not (has_left or before):
         return WholeLimits(before)

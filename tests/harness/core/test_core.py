@@ -10,8 +10,8 @@ from tests.support.waiting import wait_until
 
 import determined as det
 from determined import core
+from determined.client import preemption_watch
 from determined.client.session import Session
-from determined.core import _preempt
 from determined.errors import BadRequest
 
 
@@ -86,7 +86,7 @@ def test_a_report_of_a_fenced_attempt_calls_on_gone(master):
 
 
 def test_a_process_that_ends_at_once_does_not_ask_for_preemption(master, monkeypatch):
-    monkeypatch.setattr(_preempt, "FIRST_ASK_SECONDS", 3600.0)
+    monkeypatch.setattr(preemption_watch, "FIRST_ASK_SECONDS", 3600.0)
     with core.init():
         pass
     assert not [path for _, path, *_ in master.calls if "preemption" in path]
@@ -96,7 +96,7 @@ def test_a_process_that_ends_at_once_does_not_ask_for_preemption(master, monkeyp
 
 
 def test_preemption_is_noticed_without_a_call_of_should_preempt(master):
-    watcher = _preempt.Watcher(Session(master.url), "7.t.1", on_gone=pytest.fail)
+    watcher = preemption_watch.Watcher(Session(master.url), "7.t.1", on_gone=pytest.fail)
     watcher.start()
     master.preempt.set()
     wait_until(lambda: watcher.preempted)

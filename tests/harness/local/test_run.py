@@ -41,6 +41,7 @@ def run(
     data: Path | None = None,
     slots: int | None = None,
     python: str | None = None,
+    more: str = "",
 ) -> int:
     (context / "train.py").write_text(script)
     environ = {
@@ -49,7 +50,7 @@ def run(
         "HOME": os.environ.get("HOME", "/"),
         "XDG_DATA_HOME": str(data or context.resolve().parent / "data"),
     }
-    text = CONFIG.format(entrypoint=entrypoint)
+    text = CONFIG.format(entrypoint=entrypoint) + more
     return run_local(
         text, name="c.yaml", context=context, test_mode=test_mode, environ=environ, slots=slots, python=python
     )
@@ -280,6 +281,13 @@ def test_a_local_run_leaves_out_the_files_that_detignore_names(
     assert "ctx/train.py:1: FileNotFoundError" in err
     assert ".detignore leaves secret.txt out of the context (line 1: secret.txt)" in err
     assert "startup-hook.sh is not run in a local run" in err
+
+
+def test_a_local_run_says_that_nothing_asks_its_script_to_leave(
+    context: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(context, "", more="\npause: {signal: TERM}\n") == 0
+    assert "pause: nothing asks a local run to leave; try the script with kill -TERM" in capfd.readouterr().err
 
 
 def test_an_invalid_configuration_or_folder_starts_no_local_run(context: Path) -> None:

@@ -20,12 +20,34 @@ TRAINS = "step(); print(weight.tolist(), 'torch._dynamo.convert_frame' in sys.mo
 COMPILES = """step()
 double = torch.compile(lambda x: 2 * x, backend="eager", fullgraph=True)
 print(double(torch.ones(1)).item(), 'torch._dynamo.convert_frame' in sys.modules)"""
+RANK = """step()
+import torch.distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+model(torch.ones(1, 2)).sum().backward()
+dist.destroy_process_group()
+"""
+TRAINS_AS_RANK = RANK + "print(model.module.bias.grad.item(), 'torch._dynamo.convert_frame' in sys.modules)"
+USES_PARTS = """import torch._dynamo.external_utils as external
+before = external.is_compiling()
+print(before, torch._dynamo.utils.counters, torch._dynamo.utils.get_optimize_ddp_mode())
+print(sys.modules["torch._dynamo.external_utils"].is_compiling.__module__)"""
 IMPORTS_PART = "step(); import torch._dynamo.config as c; print(c.__name__, torch._dynamo.config is c)"
 
 
 @pytest.mark.parametrize(
     ("code", "printed"),
-    [(TRAINS, "[0.0, 0.0] False"), (COMPILES, "2.0 True"), (IMPORTS_PART, "torch._dynamo.config True")],
+    [
+        (TRAINS, "[0.0, 0.0] False"),
+        (COMPILES, "2.0 True"),
+        (IMPORTS_PART, "torch._dynamo.config True"),
+        (TRAINS_AS_RANK, "1.0 False"),
+        (RANK + COMPILES, "2.0 True"),
+        (
+            RANK + USES_PARTS,
+            "False defaultdict(<class 'collections.Counter'>, {}) ddp_optimizer\ntorch._dynamo.external_utils",
+        ),
+    ],
 )
 def test_the_compiler_is_loaded_only_when_it_is_used(code: str, printed: str) -> None:
     environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(IDLE_COMPILER)}

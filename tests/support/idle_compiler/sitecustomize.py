@@ -1,10 +1,12 @@
 """Delays the import of torch's compiler until it is used. Python imports this module if the folder is on its path.
 
-The first optimizer of a process imports the compiler only to disable it. That takes one or two seconds at each start of
-a training process, and the tests start hundreds. This module answers that call itself; every other attribute loads the
-compiler.
+The first optimizer of a process imports the compiler only to disable it, a group of processes only to clear its caches,
+DistributedDataParallel only to read one of its settings, and deepspeed only to ask whether it compiles. That takes one
+second at each start of a training process, and the tests start hundreds. These modules answer such calls themselves;
+every other attribute loads the compiler.
 """
 
+import importlib
 import importlib.machinery
 import sys
 from types import ModuleType
@@ -12,20 +14,36 @@ from types import ModuleType
 COMPILER = "torch._dynamo"
 
 
+def disable(fn=None, *_, **__):
+    return (lambda fn: fn) if fn is None else fn
+
+
+def is_compiling():
+    import torch
+
+    return torch.compiler.is_compiling()
+
+
+ANSWERS = {
+    COMPILER: {"disable": disable, "graph_break": lambda: None},
+    f"{COMPILER}.external_utils": {"is_compiling": is_compiling},
+    f"{COMPILER}.trace_rules": {"clear_lru_cache": lambda: None},
+    f"{COMPILER}.utils": {"get_optimize_ddp_mode": lambda: "ddp_optimizer"},
+}
+"""What the compiler and its parts answer before they are loaded, as they do when nothing is being compiled."""
+
+
 class Idle(ModuleType):
-    """The compiler before it is loaded. The same object becomes the real module."""
-
-    def disable(self, fn=None, *_, **__):
-        return (lambda fn: fn) if fn is None else fn
-
-    def graph_break(self, *_, **__):
-        """Does nothing, since nothing is being compiled."""
+    """The compiler or a part of it before it is loaded."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        wake(self)
-        return getattr(self, name)
+        part = f"{self.__name__}.{name}"
+        if part in ANSWERS and is_idle():
+            return importlib.import_module(part)
+        wake()
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 class Sleeper:
@@ -38,16 +56,17 @@ class Sleeper:
         return Idle(spec.name)
 
     def exec_module(self, module):
-        """Does nothing: ``wake`` executes the module."""
+        """Only adds the answers: ``wake`` executes the module."""
+        vars(module).update(ANSWERS[module.__name__])
 
 
 class Finder:
     """The first entry of ``sys.meta_path``."""
 
     def find_spec(self, name, path=None, target=None):
-        if name.startswith(f"{COMPILER}."):
-            wake(sys.modules[COMPILER])
-        if name != COMPILER:
+        if name not in ANSWERS or not (name == COMPILER or is_idle()):
+            if name.startswith(f"{COMPILER}."):
+                wake()
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is not None:
@@ -55,10 +74,22 @@ class Finder:
         return spec
 
 
-def wake(module):
-    if type(module) is Idle:
-        module.__class__ = ModuleType
-        module.__spec__.loader.load(module)
+def is_idle():
+    return type(sys.modules.get(COMPILER)) is Idle
+
+
+def wake():
+    """Loads the compiler. Its module object stays the same; parts of it are imported again."""
+    if not is_idle():
+        return
+    module = sys.modules[COMPILER]
+    module.__class__ = ModuleType
+    for name in ANSWERS[COMPILER]:
+        delattr(module, name)
+    for name in ANSWERS:
+        if name != COMPILER and sys.modules.pop(name, None) is not None:
+            vars(module).pop(name.rpartition(".")[2], None)
+    module.__spec__.loader.load(module)
 
 
 sys.meta_path.insert(0, Finder())

@@ -23,6 +23,7 @@ from determined_master.providers import repository as instances
 from determined_master.providers.instances import agents_of_row
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
+from determined_master.users import pool_account
 
 router = APIRouter(prefix="/detent/cluster", tags=["detent"])
 
@@ -80,9 +81,11 @@ class OverviewPool(Wire):
     """A resource pool. ``provider``: what starts and ends its agents (``command``, ``local`` or ``slurm``); empty if
     only people do. ``starting`` and ``ending``: agents of the provider that have not registered yet or are being ended.
     ``problem``: why its last launch failed or an agent cannot be ended; empty if neither is so. ``waiting``: why the
-    first agent that starts waits in a queue outside the cluster, and ``start_estimate`` until when."""
+    first agent that starts waits in a queue outside the cluster, and ``start_estimate`` until when. ``account``: the
+    one that is charged for its work; empty if that is nobody's."""
 
     name: str
+    account: str
     provider: str
     min_agents: int
     max_agents: int
@@ -253,6 +256,7 @@ async def _pool(session: ReadSession, pool: PoolSettings) -> OverviewPool:
     first = next((row for row in rows if row.state is InstanceState.STARTING and row.waiting), None)
     return OverviewPool(
         name=pool.pool_name,
+        account=pool_account.payer(pool),
         provider=provider.type if provider else "",
         min_agents=provider.min_agents if provider else 0,
         max_agents=provider.max_agents if provider else 0,

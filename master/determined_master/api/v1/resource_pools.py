@@ -10,6 +10,7 @@ from determined_master.api.schemas.base import BoundedInt, Pagination, Wire
 from determined_master.pool_settings import PoolSettings
 from determined_master.resource_managers.manager import Capacity
 from determined_master.settings import Settings
+from determined_master.users import pool_account
 
 router = APIRouter(tags=["cluster"])
 _EMPTY = (
@@ -83,6 +84,7 @@ def _pool(pool: PoolSettings, capacity: Capacity, settings: Settings) -> dict[st
         "schedulerFittingPolicy": f"FITTING_POLICY_{fitting.upper()}",
         "location": "on-prem",
         "resourceManagerMetadata": {},
+        "account": pool_account.payer(pool),
         "details": details,
         "stats": {"queuedCount": capacity.queued, "scheduledCount": capacity.scheduled},
     }

@@ -32,6 +32,7 @@ from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
 from determined_master.trials.repository import EndedTrial
 from determined_master.trials.service import Trials
+from determined_master.users import pool_account
 from determined_master.users.authorization import Authorization
 
 FIXED_CODE = "E211"
@@ -132,6 +133,7 @@ class Continuer:
     async def _continuable(self, session: ReadSession, experiment_id: int, principal: Principal) -> ExperimentRow:
         row = await repository.get(session, experiment_id)
         await self._authorization.check_change(session, principal, row.user_id, f"experiment {row.id}")
+        await pool_account.check(session, principal, self._settings.pools.get(row.pool))
         check_allowed("continue", row)
         if row.searcher_type in IN_TASK:
             raise PreconditionFailed(
@@ -171,6 +173,7 @@ class Continuer:
             for trial in await trial_rows.by_ids(session, [trial.trial_id for trial in trials]):
                 await trial_rows.change(session, trial, hparams=hparams)
         resources = config["resources"]
+        await pool_account.check(session, principal, self._settings.pools.get(resources["resource_pool"]))
         job = await jobs.get(session, row.job_id)
         default = self._settings.priority_in(resources["resource_pool"])
         is_admin = self._authorization.may_improve(principal)

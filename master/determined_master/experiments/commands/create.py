@@ -36,6 +36,7 @@ from determined_master.settings import Settings
 from determined_master.tasks import environment_check
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials
+from determined_master.users import pool_account
 from determined_master.users import repository as users
 
 
@@ -126,6 +127,7 @@ class Creator:
         if not config.get("entrypoint"):
             raise BadRequest("the configuration has no entrypoint")
         fill_in(config, self._settings)
+        await self._check_account(config, principal)
         await self._check_parent(submission)
         await self.check_environment(submission, found, config)
         if submission.validate_only:
@@ -186,6 +188,13 @@ class Creator:
             return replace(submission, config=text)
         except StillMasked as error:
             raise BadRequest(f"{error.path} is masked, and experiment {parent.id} has no value for it") from error
+
+    async def _check_account(self, config: Mapping[str, Any], principal: Principal) -> None:
+        """Raises Forbidden for a pool whose account does not pay for this user."""
+        pool = self._settings.pools.get(config["resources"]["resource_pool"])
+        if pool_account.payer(pool):
+            async with self._database.read() as session:
+                await pool_account.check(session, principal, pool)
 
     async def _check_parent(self, submission: Submission) -> None:
         """Raises NotFound for a parent that does not exist. Forking is allowed to every user."""

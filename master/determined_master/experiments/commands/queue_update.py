@@ -21,6 +21,7 @@ from determined_master.principal import Principal
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.settings import Settings
 from determined_master.tasks import repository as tasks
+from determined_master.users import pool_account
 from determined_master.users.authorization import Authorization
 
 MAX_ATTEMPTS = 10
@@ -78,6 +79,8 @@ class QueueUpdates:
                 continue
             try:
                 await self.authorization.check_change(session, principal, owner, f"job {row.id}")
+                if change.pool and change.pool != row.pool:
+                    await pool_account.check(session, principal, self.settings.pools.get(change.pool))
             except ApiError as error:
                 refused[index] = error
                 continue

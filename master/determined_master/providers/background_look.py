@@ -10,7 +10,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
-class Look(Generic[T]):
+class BackgroundLook(Generic[T]):
     def __init__(self, work: Callable[[], Awaitable[T]], now: Callable[[], float] = time.monotonic) -> None:
         """``work`` looks; what it raises is logged, and the last answer stays."""
         self._work = work
