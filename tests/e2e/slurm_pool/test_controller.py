@@ -40,11 +40,12 @@ def test_a_pilot_that_slurmctld_loses_is_replaced_and_the_other_owner_of_its_id_
         slurm.kill_controller()
         state.rmdir()
         slurm.start_controller()
-        assert job not in cluster.jobs
-        sockets = slurm.folder / "spool"
-        wait_until(lambda: not list(sockets.glob(f"*/*_{job}.*")), what="the nodes have ended the lost job")
+        if moment == "running":
+            sockets = slurm.folder / "spool"
+            wait_until(lambda: not list(sockets.glob(f"*/*_{job}.*")), what="the nodes have ended the lost job")
         foreign = slurm.command("sbatch", "--parsable", "--wrap", "sleep 600").strip()
-        assert foreign == job
+        # One that was just submitted is submitted again at once, and may get its id before others do.
+        assert moment == "submitted" or foreign == job
         experiment.open_gate("step-0-2")
         experiment.ended(within=120)
         assert cluster.restarts(experiment) == 0
@@ -68,7 +69,7 @@ def test_a_slurm_that_is_away_for_two_minutes_ends_nothing_and_blocks_nothing(sl
             time.sleep(0.5)
         answers.sort()
         assert answers[len(answers) * 9 // 10] < MAX_ANSWER_SECONDS
-        assert experiment.state == waiting.state == "ACTIVE"
+        assert (experiment.state, waiting.state) == ("RUNNING", "QUEUED")
         assert cluster.connected()
         assert "Slurm does not answer" in cluster.pool()["problem"]
         slurm.start_controller()

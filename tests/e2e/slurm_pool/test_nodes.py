@@ -37,13 +37,15 @@ def gang(cluster, tmp_path, **changes):
 
 def test_a_gang_of_two_nodes_is_one_job_that_pauses_resumes_and_ends_as_a_whole(slurm, nodes, tmp_path):
     with slurm_pool(tmp_path / "c", slurm, host=gateway_of(nodes[0]), nodes=2, idle_timeout=3.0) as cluster:
-        experiment = gang(cluster, tmp_path, gates=("train-17",))
+        experiment = gang(cluster, tmp_path, held=("train-17",))
         experiment.at_gate("train-17")
         (job,) = cluster.jobs
         names = sorted(cluster.connected())
         assert [name.rpartition("-")[2] for name in names] == ["0", "1"]
         assert len({name.rpartition("-")[0] for name in names}) == 1
-        experiment.pause()
+        experiment.do("pause")
+        experiment.open_gate("train-17")
+        experiment.left()
         experiment.do("activate")
         experiment.ended()
         experiment.result()
@@ -74,8 +76,8 @@ def test_agents_in_steps_live_through_the_grace_time_and_report_no_exit_of_it(sl
         experiment.at_gate("train-17")
         job = cluster.running_job()
         slurm.command("sbatch", "-p", "high", "--exclusive", "--nodes=2", "--wrap", "sleep 5")
-        wait_until(lambda: cluster.jobs[job][0] == "PREEMPTED", within=60, what="the job is preempted")
-        assert f"Slurm job {job}" in cluster.end_of(experiment)
+        wait_until(lambda: job not in cluster.live_jobs, within=60, what="the job has ended")
+        assert f"Slurm job {job} was preempted by Slurm" in cluster.end_of(experiment)
         experiment.open_gate("train-17")
         experiment.ended()
         experiment.result()

@@ -154,7 +154,8 @@ def reason_in_words(reason: str) -> str:
 
 def _cause(job: SlurmJob, last_line: str) -> str:
     nodes = job.nodes or "(unknown)"
-    match job.state:
+    # The agents of several nodes end in the grace time of a preemption, once their tasks have.
+    match "PREEMPTED" if job.is_preempted and job.state in ("COMPLETED", "FAILED") else job.state:
         case "CANCELLED":
             return f"{job.name} was cancelled outside Detent"
         case "TIMEOUT" | "DEADLINE":

@@ -202,7 +202,8 @@ class SlurmProvider:
             await self._known_partitions(), options.get("partition"), options.get("time"), settings.nodes
         )
         if problem:
-            raise SlurmError(problem)
+            # Its options are those of a command line.
+            raise SlurmError(problem.replace("--", "the pool's "))
         return site, options
 
     async def _known_partitions(self) -> list[partitions.Partition]:
@@ -248,13 +249,16 @@ class SlurmProvider:
         return self._prefix() + agent_id
 
     async def _check_pools(self, names: Sequence[str]) -> None:
-        """Says in the master's log what is wrong with the options of a pool, before the first pilot is needed."""
+        """Says in the master's log what is wrong with the options of a pool, before the first pilot is needed; removes
+        the files of pilots that ended long ago."""
         for name in names:
             provider = self._pools[name].provider
+            if provider is None:
+                continue
             try:
-                if provider is not None:
-                    self._require_reachable(provider)
-                    await self._checked(provider)
+                await asyncio.to_thread(self._files(provider).remove_old, set(self._known or ()))
+                self._require_reachable(provider)
+                await self._checked(provider)
             except (SlurmError, DeterminedError, OSError) as error:
                 logger.warning("pool %s cannot start agents: %s", name, error)
 

@@ -99,6 +99,7 @@ def test_a_queued_job_says_in_words_why_it_waits(reason, words):
         ("OUT_OF_MEMORY", {}, "Slurm job 550 used more memory than it may; raise mem of the pool's sbatch options"),
         ("FAILED", {"exit_code": "768"}, "the agent of Slurm job 550 ended (exit 3): why"),
         ("FAILED", {"exit_code": "15"}, "the agent of Slurm job 550 ended (signal SIGTERM): why"),
+        ("COMPLETED", {"PreemptTime": "2026-05-01T11:59:00"}, "Slurm job 550 was preempted by Slurm"),
         ("COMPLETED", {"exit_code": "0"}, "the agent of Slurm job 550 ended (exit 0): why"),
     ],
 )

@@ -1,6 +1,7 @@
 """Pilots from their submission to their end, with recording programs in the place of Slurm's."""
 
 import asyncio
+import os
 import stat
 import time
 
@@ -180,6 +181,18 @@ async def test_the_options_of_a_pool_are_checked_when_it_starts(pilots, slurm, c
     slurm.set(partitions=[["main", "YES", "UNLIMITED", "DOWN"]])
     await pilots.make().observe([])
     await eventually(lambda: "pool p cannot start agents: the partition main is DOWN" in caplog.text)
+
+
+async def test_the_files_of_pilots_that_ended_long_ago_are_removed_when_the_master_starts(pilots):
+    folders = {name: pilots.folder / "shared/c/pilots" / name for name in ("known", "old", "new")}
+    for name, folder in folders.items():
+        folder.mkdir(parents=True)
+        if name != "new":
+            os.utime(folder, (0, 0))
+    await pilots.make().observe([pilots.instance("known")])
+    await eventually(lambda: not folders["old"].exists())
+    assert folders["known"].exists()
+    assert folders["new"].exists()
 
 
 async def test_a_missing_sbatch_and_a_refusal_of_slurm_are_said(pilots, slurm, tmp_path):
