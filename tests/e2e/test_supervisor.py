@@ -10,6 +10,7 @@ from tests.support import live_processes
 from tests.support.live_cluster import LiveCluster, Program, log_in, python
 from tests.support.live_models import MODELS, SCRIPT
 from tests.support.live_trials import create
+from tests.support.new_database import put_database
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(60, "waits for hung programs")]
@@ -46,6 +47,7 @@ class UpCluster(LiveCluster):
 @pytest.fixture
 def up_cluster(tmp_path):
     cluster = UpCluster(tmp_path / "up")
+    put_database(cluster.data)
     cluster.up()
     with contextlib.closing(cluster):
         yield cluster
