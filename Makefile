@@ -16,7 +16,7 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup -q
 UNIT_NEEDS = install debian azurite installers mlrunner webui-types
 E2E_NEEDS = install install-launchers $(VENV)/frameworks debian official container-engine webui docs
 # What masters do with rows, on PostgreSQL too; make test-long runs all of these folders on it.
-ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py experiments.py gangs.py metrics.py)
+ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py experiment_index.py experiments.py gangs.py metrics.py)
 # Whatever the shell says: Python compiles a module once, not in each of the thousands of processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
 
