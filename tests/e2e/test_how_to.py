@@ -49,6 +49,7 @@ IN_OTHER_FILES = {
     "grid-runner",
     "hydra",
     "slurm-job-scripts",
+    "slurm-pool",
     "pausing-scripts",
 }
 """Covered by ``test_tutorial.py``, ``test_hydra.py``, ``test_pause_signal.py``, ``batch/test_page.py``, ``containers/test_page.py``,

@@ -72,7 +72,6 @@ def test_a_cluster_on_a_login_node_listens_by_tls_and_says_who_connects_and_who_
 @pytest.mark.long
 @pytest.mark.budget(120, "trains in a job of a real Slurm")
 def test_a_plain_script_in_a_job_of_slurm_is_paused_by_a_signal_and_continues(slurm: Slurm, tmp_path: Path):
-    pytest.importorskip("determined_master.providers.slurm.slurm_provider")
     environ = reader_environment(tmp_path) | slurm.environment
     for step in steps(PAGE):
         if step.name and step.name.startswith("loop/"):
