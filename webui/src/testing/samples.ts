@@ -140,6 +140,7 @@ export function sessionOf(change: Partial<Session> = {}): Session {
     version: "1.0",
     build: "",
     clusterName: "lab",
+    payers: {},
     now: new Date().toISOString(),
     ...change,
   };

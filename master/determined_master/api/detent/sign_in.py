@@ -22,6 +22,7 @@ from determined_master.api.schemas import page as schemas
 from determined_master.api.schemas.base import Empty
 from determined_master.api.schemas.users import user as shown
 from determined_master.db.models import UserRow
+from determined_master.users import pool_account
 from determined_master.users import repository as user_rows
 from determined_master.users.service import Users
 
@@ -89,6 +90,7 @@ async def get_session(
         version=__version__,
         build=page.build if page else "",
         cluster_name=settings.cluster_name,
+        payers={name: account for name, pool in settings.pools.items() if (account := pool_account.payer(pool))},
         now=clock.now(),
     )
 

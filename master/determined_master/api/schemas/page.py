@@ -68,4 +68,6 @@ class PageSession(Wire):
     version: str
     build: str
     cluster_name: str
+    payers: dict[str, str]
+    """By pool the account that is charged for its work; pools whose work is charged to nobody are missing."""
     now: Time

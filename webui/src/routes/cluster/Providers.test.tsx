@@ -12,6 +12,7 @@ const POOL: OverviewPool = {
   running: 1,
   ending: 0,
   problem: "",
+  account: "",
   waiting: "",
   startEstimate: null,
 };
@@ -23,6 +24,13 @@ it("names the provider of a pool, its bounds and its present activity", () => {
     "Pool gpu: command provider, 0 to 4 agents; 1 running, 2 starting, 1 ending",
   );
   expect(screen.getByRole("alert")).toHaveTextContent("the launch command failed (exit 3): no quota left");
+});
+
+it("names the account that is charged for the jobs of a pool on Slurm", () => {
+  render(<Providers pools={[{ ...POOL, provider: "slurm", account: "ana (Slurm account vision)" }]} />);
+  expect(screen.getByRole("listitem")).toHaveTextContent(
+    "; its agents run as, and are charged to, ana (Slurm account vision)",
+  );
 });
 
 it("shows why the next machine waits in Slurm's queue, and until when", () => {

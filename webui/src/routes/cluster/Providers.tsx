@@ -12,6 +12,7 @@ export function Providers({ pools }: { pools: OverviewPool[] }) {
       {provided.map((pool) => (
         <li key={pool.name}>
           Pool {pool.name}: {pool.provider} provider, {pool.minAgents} to {pool.maxAgents} agents; {activity(pool)}
+          {pool.account && `; its agents run as, and are charged to, ${escapeControl(pool.account)}`}
           {pool.waiting && (
             <div className={typography.small}>
               {escapeControl(pool.waiting)}

@@ -34,7 +34,8 @@ function waiting(jobId: string, change: Partial<QueueEntry> = {}): QueueEntry {
 
 async function shown(entries: QueueEntry[]) {
   fakeStreams();
-  const master = fakeMaster({ [MOVE]: {}, "GET /detent/session": sessionOf() });
+  const session = sessionOf({ payers: { slurm: "lea (Slurm account vision)" } });
+  const master = fakeMaster({ [MOVE]: {}, "GET /detent/session": session });
   drawn(
     <SessionGate>
       <Queue entries={entries} />
@@ -48,6 +49,12 @@ const handle = (name: string) => screen.getByRole("button", { name: `Move ${name
 
 describe("the queue", () => {
   beforeEach(() => stopClock());
+
+  it("names who is charged for a job, where somebody is", async () => {
+    await shown([waiting("a", { pool: "slurm" }), waiting("b")]);
+    expect(screen.getAllByText(/charged to/)).toHaveLength(1);
+    expect(screen.getByText("charged to lea (Slurm account vision)")).toBeVisible();
+  });
 
   it("moves a job one place by the arrow keys", async () => {
     const { moves } = await shown([waiting("a"), waiting("b"), waiting("c")]);

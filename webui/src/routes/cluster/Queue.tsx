@@ -18,7 +18,7 @@ const STEPS: Record<string, -1 | 1> = { ArrowUp: -1, ArrowDown: 1 };
  * Tasks that hold slots or wait for them, in order, with the waiting reasons. Owners and admins can move waiting ones.
  */
 export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
-  const { user } = useSession();
+  const { user, payers } = useSession();
   const [dragged, setDragged] = useState<QueueEntry | null>(null);
   const { mutate: move } = useApiMutation({ mutationFn: moveJob, invalidates: [["cluster"]] });
   const apply = (change: QueueMove | null) => {
@@ -104,7 +104,14 @@ export function Queue({ entries }: { entries: readonly QueueEntry[] }) {
                   <td data-label="Priority" className={layout.numberCell}>
                     {entry.priority}
                   </td>
-                  <td data-label="User">{escapeControl(entry.username)}</td>
+                  <td data-label="User">
+                    {escapeControl(entry.username)}
+                    {payers[entry.pool] && (
+                      <div className={clsx(typography.soft, typography.small)}>
+                        charged to {escapeControl(payers[entry.pool]!)}
+                      </div>
+                    )}
+                  </td>
                   <td data-label="Since">
                     <TimeText at={entry.since} />
                   </td>

@@ -1,33 +1,48 @@
 import { screen, within } from "@testing-library/react";
 import { expect, it } from "vitest";
+import { SessionGate } from "@/app/session";
 import { drawn, pass, stopClock } from "@/testing/drawn";
 import { fakeCanvas } from "@/testing/fakeCanvas";
 import { fakeMaster } from "@/testing/fakeMaster";
-import { CREATED, experimentOf, lineOf, statusOf, trialOf } from "@/testing/samples";
+import { fakeStreams } from "@/testing/fakeStream";
+import { CREATED, experimentOf, lineOf, sessionOf, statusOf, trialOf } from "@/testing/samples";
 import type { MetricId } from "@/services/trials";
 import { Overview } from "./Overview";
 
 it("shows when an experiment was submitted, how long it waited and how long it ran", async () => {
   stopClock();
-  fakeMaster({ "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] } });
+  fakeStreams();
+  fakeMaster({
+    "GET /detent/session": sessionOf({ payers: { slurm: "lea" } }),
+    "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] },
+  });
   const status = statusOf({
     state: "STATE_PAUSED",
     submittedAt: "2026-11-21T09:00:00Z",
     waitedSeconds: 600,
     ranSeconds: 3600,
   });
-  drawn(<Overview experiment={experimentOf()} status={status} />);
+  drawn(
+    <SessionGate>
+      <Overview experiment={experimentOf({ resourcePool: "slurm" })} status={status} />
+    </SessionGate>,
+  );
   await pass();
   const about = within(screen.getByRole("region", { name: "About" }));
   const fact = (name: string) => about.getByText(name).nextElementSibling?.textContent;
   expect(fact("Submitted")).toContain("2026-11-21");
   expect(fact("Waited")).toBe("10 min 00 s");
   expect(fact("Ran")).toBe("1 h 00 min");
+  expect(fact("Pool")).toBe("slurm, charged to lea");
 });
 
 it("shows why a trial failed, on which attempt, and links to the place in the log", async () => {
   stopClock();
-  fakeMaster({ "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] } });
+  fakeStreams();
+  fakeMaster({
+    "GET /detent/session": sessionOf({ payers: { slurm: "lea" } }),
+    "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] },
+  });
   const failure = {
     trialId: 9,
     runId: 3,
@@ -51,7 +66,11 @@ it("shows why a trial failed, on which attempt, and links to the place in the lo
     note: null,
     failure,
   } as const;
-  drawn(<Overview experiment={experimentOf()} status={statusOf({ state: "STATE_ERROR", failure, trials: [trial] })} />);
+  drawn(
+    <SessionGate>
+      <Overview experiment={experimentOf()} status={statusOf({ state: "STATE_ERROR", failure, trials: [trial] })} />
+    </SessionGate>,
+  );
   await pass();
   expect(screen.getByText(/ValueError: bad shape/).textContent).toContain(
     "Trial 9 failed on attempt 2 of 2: rank 3 on node-2: ValueError: bad shape (exit code 1)",
@@ -63,8 +82,10 @@ it("shows why a trial failed, on which attempt, and links to the place in the lo
 
 it("shows the build of a trial's environment, and the last line of the installer", async () => {
   stopClock();
+  fakeStreams();
   fakeCanvas();
   fakeMaster({
+    "GET /detent/session": sessionOf({ payers: { slurm: "lea" } }),
     "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] },
     "GET /detent/experiments/7/why": { waiting: 0, first: null },
   });
@@ -84,7 +105,11 @@ it("shows the build of a trial's environment, and the last line of the installer
     failure: null,
   } as const;
   const status = statusOf({ state: "STATE_BUILDING_ENVIRONMENT", trials: [trial] });
-  drawn(<Overview experiment={experimentOf()} status={status} />);
+  drawn(
+    <SessionGate>
+      <Overview experiment={experimentOf()} status={status} />
+    </SessionGate>,
+  );
   await pass();
   expect(screen.getByText(/waits for its environment/).textContent).toBe(
     "Trial 9 waits for its environment: einops on agent gpu-1: Collecting einops · whole log: det task logs 3f6f",
@@ -93,8 +118,10 @@ it("shows the build of a trial's environment, and the last line of the installer
 
 it("begins with the results, their hyperparameters and the end of the log; the timeline follows", async () => {
   stopClock();
+  fakeStreams();
   fakeCanvas();
   fakeMaster({
+    "GET /detent/session": sessionOf({ payers: { slurm: "lea" } }),
     "GET /detent/experiments/7/timeline": { now: CREATED, segments: [], marks: [] },
     "GET /api/v1/experiments/7/trials": { trials: [trialOf(9)] },
     "GET /detent/experiments/7/metric-names": {
@@ -127,7 +154,9 @@ it("begins with the results, their hyperparameters and the end of the log; the t
     }),
   });
   const { container } = drawn(
-    <Overview experiment={experimentOf({ bestTrialId: 9 })} status={statusOf({ state: "STATE_COMPLETED" })} />,
+    <SessionGate>
+      <Overview experiment={experimentOf({ bestTrialId: 9 })} status={statusOf({ state: "STATE_COMPLETED" })} />
+    </SessionGate>,
   );
   await pass();
   await pass();

@@ -1,5 +1,6 @@
 import { clsx } from "clsx";
 import { useQuery } from "@tanstack/react-query";
+import { useSession } from "@/app/session";
 import { Link } from "react-router";
 import { lazy } from "@/app/lazy";
 import { CopyText } from "@/components/base/CopyText";
@@ -30,6 +31,8 @@ const SearcherCurve = lazy<TabProps>(
 /** Overview: results and hyperparameters, last log lines, time line, details. */
 export function Overview({ experiment, status }: { experiment: Experiment; status: ExperimentStatus }) {
   const { data: timeline } = useQuery(timelineQuery(experiment.id));
+  const { payers } = useSession();
+  const pool = experiment.resourcePool ?? "";
   const waiting = status.trials.filter((trial) => trial.waiting);
   const failed = status.failure && status.trials.find((trial) => trial.trialId === status.failure?.trialId);
   // A search is represented by its best trial.
@@ -91,7 +94,10 @@ export function Overview({ experiment, status }: { experiment: Experiment; statu
               </>
             )}
             <dt>Pool</dt>
-            <dd>{experiment.resourcePool}</dd>
+            <dd>
+              {pool}
+              {payers[pool] && `, charged to ${escapeControl(payers[pool]!)}`}
+            </dd>
             <dt>Checkpoints</dt>
             <dd>
               {experiment.checkpointCount}, {bytes(Number(experiment.checkpointSize))}
