@@ -58,7 +58,9 @@ def test_the_master_listens_on_the_address_of_a_named_interface():
 
 @pytest.mark.parametrize("host", [None, "127.0.0.1", "localhost", "::1", "lo"])
 def test_a_loopback_address_is_refused_with_those_that_the_nodes_reach(host: str | None):
-    with pytest.raises(Unfit, match=r"cannot reach \S+\. Listen on .*: --host 10\.0\.0\.7 \(eth0\); --host 10\.1\.0\.7"):
+    with pytest.raises(
+        Unfit, match=r"cannot reach \S+\. Listen on .*: --host 10\.0\.0\.7 \(eth0\); --host 10\.1\.0\.7"
+    ):
         pool(host=host)
 
 

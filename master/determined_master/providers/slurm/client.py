@@ -16,6 +16,8 @@ MAX_CHANGES = 8
 _AWAY = ("Unable to contact slurm controller", "Connection refused", "Connection timed out", "communication failure")
 _OF_SLURM = ("SBATCH_", "SQUEUE_", "SCANCEL_", "SLURM_", "SLURMD_", "SRUN_", "PMI", "DET_")
 """Variables that change what the clients do, or that tell a program that it runs in a job, and our own secrets."""
+_OF_MACHINE = ("TMPDIR", "XDG_RUNTIME_DIR", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+"""Variables that are true on the master's machine alone."""
 
 
 class SlurmError(Exception):

@@ -128,8 +128,7 @@ def observation(job: SlurmJob, now: datetime, *, last_line: str = "") -> Observa
     if job.state in WAITING:
         words = f"{job.name}: {reason_in_words(job.reason)}"
         return Observation(ObservedState.QUEUED, words, start_estimate=job.start, origin=job.name)
-    if job.state == COMPLETING:
-        return Observation(ObservedState.RUNNING, f"{job.name} ends", now, origin=job.name)
+    # One that is COMPLETING says its cause when its last process has ended.
     if job.is_preempted:
         return Observation(ObservedState.RUNNING, f"{job.name} is preempted by Slurm", job.end or now, origin=job.name)
     if job.seconds_left is None or job.seconds_left > NO_LIMIT.total_seconds():

@@ -54,9 +54,9 @@ def test_a_preempted_job_leaves_at_the_end_that_slurm_has_moved():
     assert found.leaves_at == NOW + timedelta(seconds=20)
 
 
-def test_a_job_that_completes_leaves_now():
-    found = seen(State="COMPLETING", TimeLeft="1:00:00")
-    assert (found.state, found.leaves_at) == (ObservedState.RUNNING, NOW)
+def test_a_job_that_completes_is_not_gone_before_slurm_says_why():
+    found = seen(State="COMPLETING", TimeLeft="UNLIMITED")
+    assert (found.state, found.leaves_at) == (ObservedState.RUNNING, None)
 
 
 @pytest.mark.parametrize(

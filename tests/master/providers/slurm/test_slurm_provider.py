@@ -183,6 +183,18 @@ async def test_the_options_of_a_pool_are_checked_when_it_starts(pilots, slurm, c
     await eventually(lambda: "pool p cannot start agents: the partition main is DOWN" in caplog.text)
 
 
+async def test_a_pilot_gets_the_masters_environment_without_secrets_slurm_and_what_is_true_there_alone(pilots, slurm):
+    ours = {"DET_MASTER_INITIAL_USER_PASSWORD": "secret", "SBATCH_ACCOUNT": "x", "SLURM_NTASKS": "4", "TMPDIR": "/mine"}
+    client = SlurmClient(slurm.environment | ours | {"CUDA_VISIBLE_DEVICES": "0", "LANG": "C", "PYTHONPATH": "/p"})
+    provider = pilots.make(client=client, program=("sh", "-c", "env", "agent"))
+    await provider.want(pilots.instance())
+    log = pilots.folder / "shared/c/pilots/a/pilot.log"
+    found = await eventually(lambda: "PYTHONPATH=/p" in log.read_text() and log.read_text())
+    names = {line.partition("=")[0] for line in found.splitlines()}
+    assert "LANG" in names
+    assert not names & (ours.keys() | {"CUDA_VISIBLE_DEVICES"})
+
+
 async def test_the_files_of_pilots_that_ended_long_ago_are_removed_when_the_master_starts(pilots):
     folders = {name: pilots.folder / "shared/c/pilots" / name for name in ("known", "old", "new")}
     for name, folder in folders.items():
