@@ -32,7 +32,9 @@ class SlurmClient:
     def __init__(self, environment: Mapping[str, str], *, timeout: float = TIMEOUT_SECONDS) -> None:
         """``environment``: that of the master, which pilots get without the variables of Detent and Slurm."""
         self._environment = {
-            name: value for name, value in environment.items() if name == "SLURM_CONF" or not name.startswith(_OF_SLURM)
+            name: value
+            for name, value in environment.items()
+            if name == "SLURM_CONF" or not (name.startswith(_OF_SLURM) or name in _OF_MACHINE)
         }
         # Columns with times are local times.
         self._plain = self._environment | {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
