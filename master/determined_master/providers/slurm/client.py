@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from determined_master.providers.slurm.queue import FORMAT
@@ -39,6 +41,7 @@ class SlurmClient:
         # Columns with times are local times.
         self._plain = self._environment | {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
         self._timeout = timeout
+        self._threads = ThreadPoolExecutor(MAX_CHANGES + 2, thread_name_prefix="slurm")
         self._changes = asyncio.Semaphore(MAX_CHANGES)
 
     async def submit(self, options: Sequence[str], script: Path) -> str:
@@ -66,33 +69,40 @@ class SlurmClient:
         return (await self._run(words, self._plain)).decode(errors="replace")
 
     async def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=dict(environment),
-                cwd="/",
-                start_new_session=True,
-            )
+            process = await loop.run_in_executor(self._threads, _started, words, environment)
         except FileNotFoundError:
             raise SlurmError(f"there is no {words[0]} on the master's machine, so it cannot submit to Slurm") from None
         except OSError as error:
             raise SlurmError(f"cannot run {words[0]}: {error.strerror}") from error
+        reading = loop.run_in_executor(self._threads, process.communicate)
         try:
             async with asyncio.timeout(self._timeout):
-                output, errors = await process.communicate()
+                output, errors = await asyncio.shield(reading)
         except TimeoutError:
             raise NoAnswer(f"Slurm does not answer: {words[0]} took longer than {self._timeout:g} s") from None
         finally:
-            if process.returncode is None:
+            if not reading.done():
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
         if process.returncode == 0:
             return output
         raise _failure(words[0], errors.decode(errors="replace"))
+
+
+def _started(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Starts a program. Blocking, but for less time than the event loop's own start, which copies the master's memory
+    map."""
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(environment),
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def _failure(program: str, errors: str) -> SlurmError:
