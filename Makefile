@@ -16,7 +16,7 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadgroup -q
 UNIT_NEEDS = install debian azurite installers mlrunner webui-types
 E2E_NEEDS = install install-launchers $(VENV)/frameworks debian official container-engine webui docs
 # What masters do with rows, on PostgreSQL too; make test-long runs all of these folders on it.
-ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py experiments.py gangs.py metrics.py)
+ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py experiment_index.py experiments.py gangs.py metrics.py)
 # Whatever the shell says: Python compiles a module once, not in each of the thousands of processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -102,6 +102,7 @@ e2e: $(E2E_NEEDS) ## real master, agents, tasks, browser; the official client (m
 
 test-long: install install-launchers $(VENV)/frameworks debian official azurite installers mlrunner container-engine webui docs ## longer forms of what make test shows; before an issue is resolved
 	@[ "$$(id -u)" != 0 ] || sh scripts/launchers_image.sh $(VENV) detent-test:launchers
+	@sh scripts/install_test_tools.sh long
 	$(PYTEST) -m long tests
 	$(PYTEST) --hypothesis-profile default $$(git grep -l '^from hypothesis' tests)
 	$(PYTEST) --postgresql tests/integration tests/master tests/statements

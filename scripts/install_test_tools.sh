@@ -1,6 +1,7 @@
 #!/bin/sh
 # What tests need of Debian beside Python: machines made of network namespaces and a real sshd for the launchers'
 # end-to-end tests, a reverse proxy, a database server, Slurm, and the shells whose completion is tested. No service is started.
+# Usage: install_test_tools.sh [long]; long: also Slurm's accounting, which only long tests need.
 set -eu
 missing=
 command -v ip >/dev/null || missing="$missing iproute2"
@@ -9,6 +10,10 @@ command -v sshd >/dev/null || [ -x /usr/sbin/sshd ] || missing="$missing openssh
 [ -n "$(ls /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || missing="$missing postgresql"
 command -v slurmctld >/dev/null || missing="$missing slurm-wlm"
 command -v munged >/dev/null || missing="$missing munge"
+if [ "${1:-}" = long ]; then
+    command -v slurmdbd >/dev/null || missing="$missing slurmdbd"
+    command -v mariadbd >/dev/null || missing="$missing mariadb-server"
+fi
 for shell in zsh fish; do
     command -v "$shell" >/dev/null || missing="$missing $shell"
 done

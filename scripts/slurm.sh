@@ -9,11 +9,12 @@
 # default), short (limit of five minutes), down; grace and nograce, whose jobs give way to those of high, after 20 s or at once.
 # SLURM_MACHINES: network namespaces for the nodes, each `NAMESPACE=ADDRESS=HOSTNAME`; SLURM_ADDRESS (127.0.0.1) is the address
 # at which they reach the controller. SLURM_NODE_TIMEOUT (60): seconds after which a node that does not answer is down.
+# SLURM_ACCOUNTING=1: with slurmdbd, and preemption by quality of service in place of partitions; see slurm_accounting.sh.
 set -eu
 usage() { echo "usage: slurm.sh up|down FOLDER" >&2; exit 2; }
 [ $# = 2 ] || usage
 verb=$1
-nodes=${SLURM_NODES:-2} port=${SLURM_PORT:-26817} address=${SLURM_ADDRESS:-127.0.0.1} node_timeout=${SLURM_NODE_TIMEOUT:-60}
+nodes=${SLURM_NODES:-2} port=${SLURM_PORT:-26817} address=${SLURM_ADDRESS:-127.0.0.1} node_timeout=${SLURM_NODE_TIMEOUT:-60} accounting=${SLURM_ACCOUNTING:-}
 [ "$(id -u)" = 0 ] || { echo "slurm: only root can start one" >&2; exit 1; }
 [ "$verb" = down ] || mkdir -p "$2"
 [ -d "$2" ] || exit 0
@@ -73,6 +74,15 @@ start_munge() {
 write_configuration() {
     host=$(hostname -s) local_only="CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"
     [ "$address" = 127.0.0.1 ] || local_only=""  # the controller would listen on the address of its name
+    preemption=preempt/partition_prio storage=AccountingStorageType=accounting_storage/none
+    if [ -n "$accounting" ]; then
+        preemption=preempt/qos
+        storage="AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort=$((port + 9))
+AccountingStoragePass=$folder/munge/socket
+AccountingStorageEnforce=associations,limits,qos"
+    fi
     cat >"$folder/slurm.conf" <<END
 ClusterName=detent-test
 SlurmctldHost=$host($address)
@@ -90,7 +100,7 @@ MpiDefault=none
 SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-PreemptType=preempt/partition_prio
+PreemptType=$preemption
 PreemptMode=CANCEL
 GresTypes=gpu
 SchedulerType=sched/backfill
@@ -110,7 +120,7 @@ SlurmctldPidFile=$folder/run/slurmctld.pid
 SlurmdPidFile=$folder/run/slurmd.%n.pid
 SlurmctldLogFile=$folder/log/slurmctld.log
 SlurmdLogFile=$folder/log/slurmd.%n.log
-AccountingStorageType=accounting_storage/none
+$storage
 JobCompType=jobcomp/filetxt
 JobCompLoc=$folder/log/jobs.txt
 END
@@ -183,6 +193,7 @@ up() {
     mkdir -p "$folder/run" "$folder/log" "$folder/munge" "$folder/state" "$folder/spool"
     start_munge
     [ -e "$folder/slurm.conf" ] || write_configuration
+    [ -z "$accounting" ] || sh "$(dirname "$0")/slurm_accounting.sh" start "$folder" "$((port + 9))"
     runs "$folder/run/slurmctld.pid" || slurmctld >"$folder/log/slurmctld.out" 2>&1 </dev/null
     each_node start_node
     tries=0
@@ -192,6 +203,7 @@ up() {
         [ "$tries" -lt 300 ] || { echo "slurm: the nodes did not become idle" >&2; tail -n 20 "$folder"/log/* >&2; exit 1; }
         sleep 0.1
     done
+    [ -z "$accounting" ] || sh "$(dirname "$0")/slurm_accounting.sh" fill "$folder" "$((port + 9))"
     echo "$SLURM_CONF"
 }
 

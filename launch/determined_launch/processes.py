@@ -8,6 +8,7 @@ import time
 
 from determined_launch import process_table
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -15,6 +16,12 @@ def adopt_orphans() -> None:
     """Makes this process the parent of orphaned descendants, so that they can be found."""
     with contextlib.suppress(OSError, AttributeError):  # only Linux has it
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent() -> None:
+    """Lets the kernel kill this process when the one that started it has ended, also where that was killed."""
+    with contextlib.suppress(OSError, AttributeError):  # only Linux has it
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def kill_below(root: int, *, within: float = 5.0) -> None:

@@ -17,6 +17,7 @@ def upgrade() -> None:
     op.add_column("agents", _text("origin"))
     op.add_column("agents", sa.Column("leaves_at", sa.BigInteger(), nullable=True))
     op.add_column("agents", _text("leaves_why"))
+    op.add_column("agents", sa.Column("has_time_limit", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("agents", sa.Column("leaving", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("instances", _text("waiting"))
     op.add_column("instances", sa.Column("start_estimate", sa.BigInteger(), nullable=True))
@@ -32,6 +33,7 @@ def downgrade() -> None:
         ("instances", "start_estimate"),
         ("instances", "waiting"),
         ("agents", "leaving"),
+        ("agents", "has_time_limit"),
         ("agents", "leaves_why"),
         ("agents", "leaves_at"),
         ("agents", "origin"),

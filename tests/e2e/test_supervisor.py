@@ -10,9 +10,15 @@ from tests.support import live_processes
 from tests.support.live_cluster import LiveCluster, Program, log_in, python
 from tests.support.live_models import MODELS, SCRIPT
 from tests.support.live_trials import create
+from tests.support.new_database import put_database
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(60, "waits for hung programs")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.torch,
+    pytest.mark.xdist_group("supervisor"),
+    pytest.mark.budget(60, "waits for hung programs"),
+]
 
 
 class UpCluster(LiveCluster):
@@ -43,11 +49,25 @@ class UpCluster(LiveCluster):
         return pids
 
 
-@pytest.fixture
-def up_cluster(tmp_path):
-    cluster = UpCluster(tmp_path / "up")
+@contextlib.contextmanager
+def started(folder):
+    cluster = UpCluster(folder)
+    put_database(cluster.data)
     cluster.up()
     with contextlib.closing(cluster):
+        yield cluster
+
+
+@pytest.fixture
+def up_cluster(tmp_path):
+    with started(tmp_path / "up") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def running_cluster(tmp_path_factory):
+    """Yields a cluster for tests after which master, agent and supervisor run on."""
+    with started(tmp_path_factory.mktemp("running") / "up") as cluster:
         yield cluster
 
 
@@ -66,11 +86,11 @@ def test_a_task_survives_the_kill_and_restart_of_det_up(up_cluster, tmp_path, sa
 
 
 @pytest.mark.parametrize("name", ["determined_master", "determined_agent"])
-def test_the_supervisor_restarts_a_service_that_died(up_cluster, name):
-    old = up_cluster.services()[name]
+def test_the_supervisor_restarts_a_service_that_died(running_cluster, name):
+    old = running_cluster.services()[name]
     os.kill(old, signal.SIGKILL)
-    wait_until(lambda: up_cluster.services().get(name, old) != old, what=f"another {name}")
-    wait_until(lambda: up_cluster.connected(), what="the agent is connected")
+    wait_until(lambda: running_cluster.services().get(name, old) != old, what=f"another {name}")
+    wait_until(lambda: running_cluster.connected(), what="the agent is connected")
 
 
 def test_a_task_survives_the_orderly_end_and_restart_of_det_up(up_cluster, tmp_path, same_as_straight, moments):
@@ -86,11 +106,11 @@ def test_a_task_survives_the_orderly_end_and_restart_of_det_up(up_cluster, tmp_p
     assert not [report for report in experiment.reports("training") if report["archived"]]
 
 
-def test_a_second_det_up_on_the_same_folder_is_refused(up_cluster):
-    argv = python("determined_cli", "up", "--data", str(up_cluster.data), "--port", "0")
-    second = Program(argv, up_cluster.folder / "second.log", up_cluster.environment)
+def test_a_second_det_up_on_the_same_folder_is_refused(running_cluster):
+    argv = python("determined_cli", "up", "--data", str(running_cluster.data), "--port", "0")
+    second = Program(argv, running_cluster.folder / "second.log", running_cluster.environment)
     assert second.process.wait(60) == 7
-    assert str(up_cluster.supervisor.pid) in second.log.read_text()
+    assert str(running_cluster.supervisor.pid) in second.log.read_text()
 
 
 @pytest.mark.parametrize("verb", [("down", "--now"), pytest.param(("down",), marks=pytest.mark.long)])
@@ -129,8 +149,8 @@ def test_down_after_a_killed_supervisor_ends_the_leftover_processes(up_cluster, 
     assert not [pid for pid in running if live_processes.environ_of(pid)]
 
 
-def test_a_log_that_has_grown_is_rotated(up_cluster):
-    log = up_cluster.data / "logs" / "agent.log"
+def test_a_log_that_has_grown_is_rotated(running_cluster):
+    log = running_cluster.data / "logs" / "agent.log"
     with log.open("ab") as file:
         file.truncate(20 << 20)
     wait_until(lambda: (log.parent / "agent.log.1").exists() and log.stat().st_size < 1 << 20, what="a rotated log")

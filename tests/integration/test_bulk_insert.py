@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, insert, select, text
 from sqlalchemy.exc import DBAPIError
+from tests.support.new_database import new_database
 from tests.support.postgresql import Server, fresh_database
 
 from determined_master.database_url import normalized
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.engine import make_group_engine, report_failures, sqlite_url
-from determined_master.db.migrate import bring_up
 from determined_master.db.models import LogRow, MetricRow
 from determined_master.db.nul import keep_symbol
 from determined_master.errors import StorageUnavailable
@@ -38,9 +38,8 @@ TEXTS = ["", "plain", "tab\tnew\nline\r", "\\N", "\\", "a\0b", "é 漢 😀", '"
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
-        address = sqlite_url(tmp_path / "db")
-        bring_up(address)
-        return address
+        (tmp_path / "db").write_bytes(new_database())
+        return sqlite_url(tmp_path / "db")
     server: Server = request.getfixturevalue("postgresql")
     return normalized(fresh_database(server.url))
 

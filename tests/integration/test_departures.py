@@ -255,6 +255,20 @@ async def test_a_script_that_is_asked_by_a_signal_goes_on_after_any_number_of_wh
         assert await spot.restarts(experiment) == 0
 
 
+async def test_a_script_that_is_asked_by_a_signal_has_the_whole_of_its_grace_before_its_agent_leaves(tmp_path: Path):
+    async with open_spot(tmp_path) as spot:
+        experiment = await spot.cluster.create(CONFIG + "pause: {grace: 15m}\n")
+        agent = await spot.agent()
+        desired = await run_attempt(agent, experiment)
+        await spot.after(86_400)
+        await spot.leaves_in(agent, 3600)
+        await spot.after(3600 - 900 - 60 - 10)
+        assert not await is_preempted(spot.cluster, desired)
+        await spot.after(10)
+        assert await is_preempted(spot.cluster, desired)
+        assert await spot.is_closed(agent)
+
+
 async def has_ended(cluster: Cluster, experiment: int) -> bool:
     return await cluster.state(experiment) == "STATE_ERROR"
 

@@ -9,10 +9,10 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import event, update
 from starlette.routing import Route
-from tests.integration.test_task_search import OWN, container
 from tests.support.checkpoints import checkpoint_uuid
 from tests.support.cluster import CONFIG, Cluster, FakeAgent
 from tests.support.makers import add_experiment, add_project
+from tests.support.search_runner import OWN, container
 
 from determined.states import CheckpointState
 from determined_master.db.kept_connection import KeptConnection

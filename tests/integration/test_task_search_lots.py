@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
-from tests.integration.test_task_search import OWN, Runner, begin_search, create_action
 from tests.support.cluster import Cluster, open_cluster
+from tests.support.search_runner import OWN, Runner, begin_search, create_action
 from tests.support.waiting import eventually
 from tests.support.write_holds import MAX_HOLD_SECONDS, write_holds
 

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 from tests.integration.test_bulk_insert import LINES, NOW
+from tests.support.new_database import new_database
 
 from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.engine import make_group_engine, sqlite_url
-from determined_master.db.migrate import bring_up
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "inserts very many rows")]
 
 
 @pytest.mark.parametrize(("count", "statements"), [(1, 1), (15, 1), (16, 1), (17, 2), (256, 1), (300, 4)])
 def test_rows_are_inserted_by_few_statements(tmp_path: Path, count: int, statements: int):
-    bring_up(sqlite_url(tmp_path / "db"))
+    (tmp_path / "db").write_bytes(new_database())
     engine = make_group_engine(sqlite_url(tmp_path / "db"))
     executed: list[str] = []
     event.listen(engine, "before_cursor_execute", lambda _c, _cursor, text, *_: executed.append(text))

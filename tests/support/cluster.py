@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from tests.support.compiled_statements import share_statements
 from tests.support.new_database import new_database
 from tests.support.postgresql import VARIABLE, fresh_database
 from tests.support.waiting import eventually
@@ -153,6 +154,7 @@ async def open_cluster(folder: Path, clock: Clock | None = None, **settings: Any
     elif is_new:
         (data / "master.sqlite").write_bytes(new_database())
     master = build(Settings(**values), clock)
+    share_statements(master.database)
     app = create_app(master)
     async with lifespan(app):
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.support.live_cluster import without_cluster
+from tests.support.new_database import put_database
 
 _UP = "det up --detach"
 
@@ -22,6 +23,7 @@ def reader_environment(home: Path) -> dict[str, str]:
 
 
 def start_cluster(environ: dict[str, str], *, slots: int = 1) -> None:
+    put_database(Path(environ["XDG_DATA_HOME"]) / "detent")
     command = on_any_port(f"{_UP} --slots {slots}")
     subprocess.run(command.split(), env=environ, check=True, capture_output=True)
 

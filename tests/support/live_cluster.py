@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from tests.support import live_processes
 from tests.support.forked_programs import forked, warm_torch
-from tests.support.new_database import new_database
+from tests.support.new_database import put_database
 from tests.support.waiting import wait_until
 from tests.support.warm_fork_server import WARM
 
@@ -118,8 +118,7 @@ class LiveCluster:
 
     def start_master(self) -> None:
         if not self.data.exists():
-            self.data.mkdir(mode=0o700)
-            (self.data / "master.sqlite").write_bytes(new_database())
+            put_database(self.data)
         argv = python("determined_master", "--data", str(self.data), "--port", str(self.port), "--announce")
         self.master = Program(argv, self.folder / "master.log", self.environment, forked)
         self.url = self.master.announced("ready: ")

@@ -15,3 +15,9 @@ def new_database() -> bytes:
         created = Path(folder) / "master.sqlite"
         bring_up(sqlite_url(created))
         return created.read_bytes()
+
+
+def put_database(data: Path) -> None:
+    """Creates a master's data folder with a new database."""
+    data.mkdir(mode=0o700, parents=True)
+    (data / "master.sqlite").write_bytes(new_database())

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from tests.support import ordinary_user
 from tests.support.live_cluster import without_cluster
+from tests.support.new_database import put_database
 from tests.support.recording_proxy import recording
 from tests.support.waiting import wait_until
 
@@ -147,8 +148,10 @@ def official_cluster(
     """Yields a ``det up`` in a folder of its own, and ends it. ``host_paths``: folders that containers may mount."""
     folder = Path(tempfile.mkdtemp(prefix="detent-official-"))
     folder.chmod(0o755)
+    put_database(folder / "data")
     if as_ordinary_user:
-        os.chown(folder, ordinary_user.USER, ordinary_user.GROUP)
+        for path in (folder, folder / "data", folder / "data" / "master.sqlite"):
+            os.chown(path, ordinary_user.USER, ordinary_user.GROUP)
     home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment = without_cluster() | home
     if host_paths:

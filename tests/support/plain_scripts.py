@@ -11,6 +11,18 @@ from tests.support.waiting import wait_until
 from determined.client import submissions
 from determined.context import pack
 
+STEPS = 40
+LOOP = f"""
+step=$(cat "$SAVES/state" 2>/dev/null || echo 0)
+trap 'echo $step > "$SAVES/state"; exit 7' USR1
+while [ "$step" -lt {STEPS} ]; do
+    step=$((step + 1))
+    echo $step >> "$SAVES/steps"
+    sleep 0.1
+done
+"""
+"""A loop for bash that continues where it was, and ends with code 7 after it has saved."""
+
 
 class PlainScript(Experiment):
     """An experiment whose script saves into a folder of its own, which it finds as ``$SAVES``."""
@@ -23,6 +35,11 @@ class PlainScript(Experiment):
         """Returns the lines of a file of the script's folder; none while it does not exist."""
         path = self.saves / name
         return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def steps(self) -> list[int]:
+        """Returns the steps that ``LOOP`` has begun, in order."""
+        return [int(line) for line in self.lines("steps")]
 
     def has_lines(self, name: str, count: int, *, within: float = 60.0) -> None:
         wait_until(lambda: len(self.lines(name)) >= count, within=within, what=f"{count} lines of {name}")

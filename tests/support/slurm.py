@@ -86,13 +86,14 @@ class Slurm:
 
 @contextmanager
 def running_slurm(
-    folder: Path, machines: Sequence[Machine] = (), *, node_timeout: int | None = None
+    folder: Path, machines: Sequence[Machine] = (), *, node_timeout: int | None = None, with_accounting: bool = False
 ) -> Iterator[Slurm]:
     """Starts a Slurm whose state lies in a new folder, and ends it.
 
     Parameters:
         machines: the nodes, made with ``gateway=True``.
         node_timeout: seconds after which a node that does not answer is down.
+        with_accounting: with slurmdbd, and preemption by quality of service.
     """
     if os.geteuid() != 0:
         pytest.skip("starting Slurm needs root")
@@ -103,6 +104,10 @@ def running_slurm(
         words = [f"{machine.namespace}={machine.address}={machine.hostname}" for machine in machines]
         # A word behind the last one, because `cut` prints a line without its delimiter as a whole.
         environment |= {"SLURM_MACHINES": " ".join([*words, ""]), "SLURM_ADDRESS": gateway_of(machines[0])}
+    if with_accounting:
+        if shutil.which("slurmdbd") is None or shutil.which("mariadbd") is None:
+            pytest.skip("Slurm's accounting is not installed (make test-long adds it)")
+        environment["SLURM_ACCOUNTING"] = "1"
     if node_timeout is not None:
         environment["SLURM_NODE_TIMEOUT"] = str(node_timeout)
     try:

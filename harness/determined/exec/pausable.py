@@ -49,7 +49,8 @@ def run(argv: Sequence[str], environ: Mapping[str, str], pause: Pause, facts: Ta
     environ = {**environ, environment.PAUSE_SIGNAL: pause.signal}
     with process.SignalForwarder() as signals:
         try:
-            child = subprocess.Popen(list(argv), env=environ)
+            # The script ends with its shim, as one that has taken the place of this process does.
+            child = subprocess.Popen(list(argv), env=environ, preexec_fn=processes.end_with_parent)
         except OSError as error:
             return process.start_failure(argv, error)
         signals.send_to(child.send_signal)

@@ -16,11 +16,14 @@ class Departure:
     leaves_at: datetime | None = None
     why: str = ""
     """A clause such as ``time limit of Slurm job 550``."""
+    has_time_limit: bool = False
+    """True if that was known from its start."""
 
 
 def differs(row: AgentRow, found: Departure) -> bool:
     """Returns True if the row says something else."""
-    return (row.origin, row.leaves_why) != (found.origin, found.why) or not is_about(row.leaves_at, found.leaves_at)
+    known, now = (row.origin, row.leaves_why, row.has_time_limit), (found.origin, found.why, found.has_time_limit)
+    return known != now or not is_about(row.leaves_at, found.leaves_at)
 
 
 def is_about(one: datetime | None, other: datetime | None) -> bool:

@@ -304,7 +304,7 @@ class Agents:
             await self._record(session, agent_id, "departure_known", events.SYSTEM, departure.in_words(found))
             notify(session, notifications.DEPARTURES)
         values = {"origin": found.origin, "leaves_at": found.leaves_at, "leaves_why": found.why}
-        await repository.change(session, agent_id, **values)
+        await repository.change(session, agent_id, **values, has_time_limit=found.has_time_limit)
 
     async def set_leaving(self, session: WriteSession, agent_id: str, *, leaving: bool) -> None:
         """Closes an agent for new work because it ends soon, or opens it again because it does not."""

@@ -7,8 +7,10 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, func, or_, select, tuple_, type_coerce
 
 from determined.states import ExitReason, TaskKind, TrialState
-from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, TaskRow, TrialRow
+from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, ExperimentRow, TaskRow, TrialRow
 from determined_master.db.session import ReadSession
+
+_GRACE = ExperimentRow.config["pause"]["grace"].as_float()
 
 
 class KnownDeparture(NamedTuple):
@@ -16,6 +18,7 @@ class KnownDeparture(NamedTuple):
     registered_at: datetime
     leaves_at: datetime | None
     leaves_why: str
+    has_time_limit: bool
     leaving: bool
 
 
@@ -30,12 +33,20 @@ class OnLeavingAgent(NamedTuple):
     preemption_timeout: int
     preempt_requested_at: datetime | None
     kill_requested_at: datetime | None
+    grace_seconds: float | None
+    """``pause.grace`` of its experiment: what a script may take that is asked by a signal."""
+
+
+_DEPARTURE = (
+    *(AgentRow.id, AgentRow.registered_at, AgentRow.leaves_at),
+    *(AgentRow.leaves_why, AgentRow.has_time_limit, AgentRow.leaving),
+)
 
 
 async def agents(session: ReadSession) -> list[KnownDeparture]:
     """Returns the agents of which it is known when they leave, or that are closed because it was."""
     query = (
-        select(AgentRow.id, AgentRow.registered_at, AgentRow.leaves_at, AgentRow.leaves_why, AgentRow.leaving)
+        select(*_DEPARTURE)
         .where(AgentRow.lost.is_(False), or_(AgentRow.leaves_at.is_not(None), AgentRow.leaving.is_(True)))
         .order_by(AgentRow.id)
     )
@@ -45,7 +56,7 @@ async def agents(session: ReadSession) -> list[KnownDeparture]:
 async def of_attempt(session: ReadSession, allocation_id: str) -> list[KnownDeparture]:
     """Returns the agents of an attempt, also those that are gone."""
     query = (
-        select(AgentRow.id, AgentRow.registered_at, AgentRow.leaves_at, AgentRow.leaves_why, AgentRow.leaving)
+        select(*_DEPARTURE)
         .join(ContainerRow, ContainerRow.agent_id == AgentRow.id)
         .where(ContainerRow.allocation_id == allocation_id)
         .order_by(AgentRow.leaves_at)
@@ -59,9 +70,11 @@ async def on_agents(session: ReadSession, agent_ids: Sequence[str]) -> list[OnLe
         select(ContainerRow.allocation_id, ContainerRow.agent_id, AllocationRow.task_id, TaskRow.kind)
         .add_columns(TrialRow.experiment_id, AllocationRow.preemption_timeout)
         .add_columns(AllocationRow.preempt_requested_at, AllocationRow.kill_requested_at)
+        .add_columns(_GRACE)
         .join(AllocationRow, AllocationRow.id == ContainerRow.allocation_id)
         .join(TaskRow, TaskRow.id == AllocationRow.task_id)
         .outerjoin(TrialRow, TrialRow.task_id == AllocationRow.task_id)
+        .outerjoin(ExperimentRow, ExperimentRow.id == TrialRow.experiment_id)
         .where(ContainerRow.agent_id.in_(agent_ids), ContainerRow.is_live())
         .order_by(ContainerRow.allocation_id, ContainerRow.agent_id)
     )
@@ -79,11 +92,14 @@ async def last_saves(session: ReadSession, task_ids: Collection[str]) -> dict[st
 
 
 async def longest_save(session: ReadSession) -> float | None:
-    """Returns the longest time in seconds that a save took, of all experiments with a trial that has not ended."""
+    """Returns the longest time in seconds that a save took, or that a script may take for it (``pause.grace``), of all
+    experiments with a trial that has not ended."""
     live = select(TrialRow.experiment_id).where(TrialRow.state.in_([state for state in TrialState if state.is_live]))
     query = select(func.max(_DURATION)).join(TrialRow, TrialRow.task_id == AllocationRow.task_id)
     micros = await session.scalar(query.where(TrialRow.experiment_id.in_(live), *_WERE_SAVED))
-    return None if micros is None else float(micros) / 1e6
+    grace = await session.scalar(select(func.max(_GRACE)).where(ExperimentRow.id.in_(live)))
+    known = [*([] if micros is None else [float(micros) / 1e6]), *([] if grace is None else [float(grace)])]
+    return max(known, default=None)
 
 
 def _micros(column: ColumnElement[datetime | None]) -> ColumnElement[int]:

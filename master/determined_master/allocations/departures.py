@@ -4,6 +4,7 @@ Some time before, an agent is closed: nothing new is placed on it. Its trials ar
 save takes is left. What still runs just before the agent ends is ended, so that no work is lost that nobody knows of.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,16 +16,17 @@ SAVE_RESERVE_SECONDS = 60.0
 UNMEASURED_SAVE_SECONDS = 600.0
 """Time for the first save of a trial of an experiment in which none was measured."""
 MAX_SHARE = 1 / 3
-"""Part of the whole time of an agent that may be spent on saving."""
+"""Part of the time limit of an agent that may be spent on saving."""
 
 
 @dataclass(frozen=True)
 class LeavingAgent:
-    """An agent that ends at ``leaves_at``. ``whole_seconds``: from its registration to that time."""
+    """An agent that ends at ``leaves_at``. ``limit_seconds``: from its registration to that time; None if nobody knew
+    of it from the start, as of a preemption: then all that is left may be spent on saving."""
 
     agent_id: str
     leaves_at: datetime
-    whole_seconds: float
+    limit_seconds: float | None
     is_closed: bool = False
 
 
@@ -107,12 +109,12 @@ def saving_seconds(agent: LeavingAgent, seconds_to_save: float | None, preemptio
     >>> saving_seconds(day, 30.0, 3600.0), saving_seconds(day, None, 3600.0), saving_seconds(day, None, 120.0)
     (90.0, 600.0, 120.0)
     """
-    return min(_reserved(seconds_to_save), preemption_timeout, agent.whole_seconds * MAX_SHARE)
+    return min(_reserved(seconds_to_save), preemption_timeout, _share(agent))
 
 
 def closing_seconds(agent: LeavingAgent, longest_save: float | None) -> float:
     """Returns how long before its end an agent is closed: nothing may come that would need more time to save."""
-    return min(max(_reserved(longest_save), UNMEASURED_SAVE_SECONDS), agent.whole_seconds * MAX_SHARE)
+    return min(max(_reserved(longest_save), UNMEASURED_SAVE_SECONDS), _share(agent))
 
 
 def first_to_leave(agents: Sequence[LeavingAgent]) -> LeavingAgent:
@@ -122,6 +124,10 @@ def first_to_leave(agents: Sequence[LeavingAgent]) -> LeavingAgent:
 
 def _reserved(seconds_to_save: float | None) -> float:
     return UNMEASURED_SAVE_SECONDS if seconds_to_save is None else seconds_to_save + SAVE_RESERVE_SECONDS
+
+
+def _share(agent: LeavingAgent) -> float:
+    return math.inf if agent.limit_seconds is None else agent.limit_seconds * MAX_SHARE
 
 
 def _before(agent: LeavingAgent, seconds: float) -> datetime:

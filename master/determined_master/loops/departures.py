@@ -50,7 +50,10 @@ class DepartureLoop:
     async def _view(self, session: ReadSession, known: list[KnownDeparture]) -> DepartureView:
         agents = {
             each.agent_id: LeavingAgent(
-                each.agent_id, each.leaves_at, (each.leaves_at - each.registered_at).total_seconds(), each.leaving
+                each.agent_id,
+                each.leaves_at,
+                (each.leaves_at - each.registered_at).total_seconds() if each.has_time_limit else None,
+                each.leaving,
             )
             for each in known
             if each.leaves_at is not None
@@ -97,13 +100,18 @@ async def _occupants(session: ReadSession, agents: Mapping[str, LeavingAgent]) -
             each.allocation_id,
             first_to_leave([agents[container.agent_id] for container in found[each.allocation_id]]).agent_id,
             each.preemption_timeout,
-            saves.get(each.task_id, of_experiment.get(each.experiment_id or 0)),
+            _at_least(each.grace_seconds, saves.get(each.task_id, of_experiment.get(each.experiment_id or 0))),
             can_save=each.kind is TaskKind.TRIAL,
             is_asked=each.preempt_requested_at is not None,
             is_ending=each.kill_requested_at is not None,
         )
         for each in firsts
     )
+
+
+def _at_least(grace: float | None, measured: float | None) -> float | None:
+    """Returns the time that a save takes: for a script that is asked by a signal, the whole of its grace."""
+    return measured if grace is None else max(grace, measured or 0.0)
 
 
 def _when(agent: KnownDeparture) -> str:

@@ -134,7 +134,12 @@ def waits_for(seen: Observation) -> tuple[str, datetime | None]:
 
 
 def departure_of(seen: Observation) -> Departure:
-    return Departure(seen.origin, seen.leaves_at, seen.reason if seen.leaves_at is not None else "")
+    return Departure(
+        seen.origin,
+        seen.leaves_at,
+        seen.reason if seen.leaves_at is not None else "",
+        has_time_limit=seen.has_time_limit,
+    )
 
 
 def agents_of_row(row: InstanceRow) -> tuple[str, ...]:

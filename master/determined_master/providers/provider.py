@@ -52,6 +52,9 @@ class Observation:
     ``Slurm job 550 was cancelled outside Detent``."""
     leaves_at: datetime | None = None
     """When a running one will end by itself; None if that is not known."""
+    has_time_limit: bool = False
+    """True if it leaves then by a limit that was known from its start; False for a notice or a preemption, which leaves
+    no more than the time until then."""
     start_estimate: datetime | None = None
     """When a queued one will probably start; None if that is not known."""
     origin: str = ""

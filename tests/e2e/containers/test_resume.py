@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support import live_processes
+from tests.support import live_processes, plain_scripts
 from tests.support.container_engine import need_engine
 from tests.support.waiting import wait_until
 
@@ -118,3 +118,16 @@ def test_the_next_agent_removes_a_container_without_a_record(boxes):
     assert boxes.containers
     boxes.start_containers()
     boxes.no_container_left()
+
+
+@pytest.mark.long
+def test_a_plain_script_in_a_container_is_paused_by_a_signal_and_continues(boxes, tmp_path):
+    saves = str(tmp_path / "saves")
+    mounts = [{"host_path": saves, "container_path": saves}]
+    script = plain_scripts.create(boxes, tmp_path, {"loop.sh": plain_scripts.LOOP}, "bash loop.sh", bind_mounts=mounts)
+    script.has_lines("steps", 3)
+    script.pause()
+    boxes.no_container_left()
+    script.do("activate")
+    script.ended()
+    assert script.steps == list(range(1, plain_scripts.STEPS + 1))

@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support.compiler import python_path
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "hydra"
 EXPERIMENT = "+experiment=train_mLSTM7B_slimpajama6b.yaml"
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "SLURM", "HYDRA"))}
+KEPT = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "SLURM", "HYDRA"))}
+ENVIRONMENT = {**KEPT, "PYTHONPATH": python_path()}
 
 
 def script(

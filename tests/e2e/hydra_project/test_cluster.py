@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.e2e.hydra_project.project import EXAMPLE, copied, result, train
+from tests.support.compiler import IDLE_COMPILER
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
 
@@ -23,6 +24,7 @@ def test_a_paused_trial_ends_with_the_loss_of_plain_python(cluster: LiveCluster,
     config = yaml.safe_load((EXAMPLE / "det.yaml").read_text())
     script, _, _ = config["entrypoint"].partition(" +experiment")
     config |= {"entrypoint": " ".join([script, *overrides, "checkpointing.every_n_steps=1000"])}
+    config["environment"] = {"environment_variables": [f"PYTHONPATH={IDLE_COMPILER}"]}
     packed = pack(copied(tmp_path / "example"))
     body = {"config": yaml.safe_dump(config), "configName": "det.yaml", "activate": True}
     answer = submissions.create(cluster.session, body, packed)

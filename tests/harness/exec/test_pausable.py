@@ -194,6 +194,15 @@ def test_a_script_that_failed_because_its_peers_have_left_has_not_failed(master,
     assert boot.acknowledged == 1
 
 
+def test_a_script_ends_with_the_process_that_started_it(master, tmp_path):
+    with Boot(master, tmp_path, "echo $$ > pid; touch ready; while :; do sleep 0.05; done") as boot:
+        wait_until((tmp_path / "ready").exists)
+        boot.process.kill()
+        boot.end()
+        pid = int((tmp_path / "pid").read_text())
+        wait_until(lambda: (left := process_table.find(pid)) is None or not left.is_alive, within=5)
+
+
 def test_the_script_reads_the_name_of_the_signal_in_its_environment(master, tmp_path):
     with Boot(master, tmp_path, "echo signal $DET_PAUSE_SIGNAL", {"signal": "SIGTERM"}) as boot:
         assert boot.end() == 0

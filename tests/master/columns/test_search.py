@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.makers import NOON, add_experiment, add_trial, effective
+from tests.support.new_database import new_database
 
 from determined_master.db.engine import sqlite_url
-from determined_master.db.migrate import bring_up
 from determined_master.db.session import Database
 from determined_master.experiment_index.indexer import Indexer
 from determined_master.experiment_index.search import Question, Search
@@ -98,7 +98,7 @@ async def fill(database: Database, choice: random.Random) -> list[Plain]:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     path: Path = tmp_path_factory.mktemp("search") / "db"
-    bring_up(sqlite_url(path))
+    path.write_bytes(new_database())
     with asyncio.Runner() as runner:
         database = Database(sqlite_url(path), Notifications())
         try:

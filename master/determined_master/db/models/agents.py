@@ -34,6 +34,8 @@ class AgentRow(Base):
     """When it will end by itself, as its provider says; None if that is not known."""
     leaves_why: Mapped[str] = mapped_column(Text, default="", server_default="")
     """Why it will end then: the end of a sentence."""
+    has_time_limit: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """True if it ends then by a limit that was known from its start, and not by a notice."""
     leaving: Mapped[bool] = mapped_column(default=False, server_default=false())
     """True if nothing new is placed on it because it ends soon."""
 

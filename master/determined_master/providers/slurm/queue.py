@@ -24,6 +24,8 @@ COLUMNS = (
     ("Comment", 160),
 )
 FORMAT = ",".join(f"{name}:{width}" for name, width in COLUMNS)
+UNKNOWN_GRACE = timedelta(seconds=15)
+"""Time that a job is taken to have left that ends now: Slurm says when only a little later, and its tasks may save."""
 NO_LIMIT = timedelta(days=180)
 """Slurm gives a year to a job of a partition without a limit."""
 
@@ -128,13 +130,16 @@ def observation(job: SlurmJob, now: datetime, *, last_line: str = "") -> Observa
     if job.state in WAITING:
         words = f"{job.name}: {reason_in_words(job.reason)}"
         return Observation(ObservedState.QUEUED, words, start_estimate=job.start, origin=job.name)
-    # One that is COMPLETING says its cause when its last process has ended.
+    if job.state == COMPLETING:
+        return Observation(ObservedState.RUNNING, f"{job.name} ends", now + UNKNOWN_GRACE, origin=job.name)
     if job.is_preempted:
-        return Observation(ObservedState.RUNNING, f"{job.name} is preempted by Slurm", job.end or now, origin=job.name)
+        why, is_known = f"{job.name} is preempted by Slurm", job.end is not None and job.end > now
+        return Observation(ObservedState.RUNNING, why, job.end if is_known else now + UNKNOWN_GRACE, origin=job.name)
     if job.seconds_left is None or job.seconds_left > NO_LIMIT.total_seconds():
         return Observation(ObservedState.RUNNING, origin=job.name)
     leaves_at = now + timedelta(seconds=job.seconds_left)
-    return Observation(ObservedState.RUNNING, f"time limit of {job.name}", leaves_at, origin=job.name)
+    why = f"time limit of {job.name}"
+    return Observation(ObservedState.RUNNING, why, leaves_at, has_time_limit=True, origin=job.name)
 
 
 def reason_in_words(reason: str) -> str:

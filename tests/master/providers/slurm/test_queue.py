@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from determined_master.providers.provider import ObservedState
-from determined_master.providers.slurm.queue import COLUMNS, SlurmJob, newest_of, observation, parse
+from determined_master.providers.slurm.queue import COLUMNS, UNKNOWN_GRACE, SlurmJob, newest_of, observation, parse
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 OURS = "detent:c:"
@@ -38,7 +38,7 @@ def test_a_column_that_is_full_does_not_shift_the_others():
 def test_a_running_job_leaves_when_its_time_is_over(left, seconds):
     found = seen(TimeLeft=left)
     assert (found.state, found.reason) == (ObservedState.RUNNING, "time limit of Slurm job 550")
-    assert found.leaves_at == NOW + timedelta(seconds=seconds)
+    assert (found.leaves_at, found.has_time_limit) == (NOW + timedelta(seconds=seconds), True)
 
 
 @pytest.mark.parametrize("left", ["UNLIMITED", "INVALID", "NOT_SET", "", "364-23:59:56"])
@@ -54,9 +54,15 @@ def test_a_preempted_job_leaves_at_the_end_that_slurm_has_moved():
     assert found.leaves_at == NOW + timedelta(seconds=20)
 
 
-def test_a_job_that_completes_is_not_gone_before_slurm_says_why():
-    found = seen(State="COMPLETING", TimeLeft="UNLIMITED")
-    assert (found.state, found.leaves_at) == (ObservedState.RUNNING, None)
+@pytest.mark.parametrize("end", ["NONE", "N/A", "2026-05-01T12:00:00"])
+def test_a_preempted_job_of_which_slurm_has_not_said_the_end_yet_may_save(end):
+    found = seen(TimeLeft="1:00:00", PreemptTime="2026-05-01T12:00:00", EndTime=end)
+    assert (found.leaves_at, found.has_time_limit) == (NOW + UNKNOWN_GRACE, False)
+
+
+def test_a_job_that_completes_leaves_soon():
+    found = seen(State="COMPLETING", TimeLeft="1:00:00")
+    assert (found.state, found.leaves_at) == (ObservedState.RUNNING, NOW + UNKNOWN_GRACE)
 
 
 @pytest.mark.parametrize(
