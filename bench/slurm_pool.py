@@ -26,7 +26,7 @@ MAX_CORE, MAX_GROWTH = 0.02, 1.1
 CONFIG = """name: many trials
 entrypoint: 'true'
 searcher: {{name: grid, metric: loss, max_concurrent_trials: 0}}
-hyperparameters: {{x: {{type: int, minval: 1, maxval: {trials}, count: {trials}}}}}
+hyperparameters: {{x: {{type: int, minval: 0, maxval: {trials}, count: {trials}}}}}
 """
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from determined.config.findings import nearest
+from determined_workflows.batch import durations
 
 REFUSED = {
     "array": "one job is one pilot, and max_agents says how many there are",
@@ -98,7 +99,17 @@ def problem(name: str, value: object) -> str | None:
         return f'"{name}" is no long option of sbatch' + (f'; did you mean "{near}"?' if near else "")
     if isinstance(value, str) and not (value.isprintable() and value):
         return f'the value of "{name}" is one line of text; an option without a value is written {option}: true'
+    if option in ("time", "time-min") and not _is_time(str(value)):
+        return f'"{name}": {value} is no time limit; write [days-]hours:minutes:seconds, or minutes'
     return None
+
+
+def _is_time(text: str) -> bool:
+    try:
+        durations.seconds(text)
+    except ValueError:
+        return False
+    return True
 
 
 def texts(options: Mapping[str, str | int | bool]) -> dict[str, str | None]:

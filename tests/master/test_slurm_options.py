@@ -38,6 +38,15 @@ def test_a_value_is_one_line_of_text(value):
         settings(sbatch={"partition": value})
 
 
+@pytest.mark.parametrize(
+    ("value", "is_right"), [("1-12", True), ("90", True), (90, True), ("1h", False), (True, False)]
+)
+def test_a_time_limit_has_a_form_that_slurm_reads(value, is_right):
+    words = slurm_options.problem("time", value)
+    assert (words is None) == is_right
+    assert is_right or f"{value} is no time limit" in words
+
+
 def test_options_become_words_with_one_cpu_for_each_slot():
     options = slurm_options.texts({"partition": "gpu", "gpus_per_node": 2, "contiguous": True, "reboot": False})
     assert options == {"partition": "gpu", "gpus-per-node": "2", "contiguous": None}

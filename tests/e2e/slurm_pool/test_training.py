@@ -4,6 +4,7 @@ import pytest
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
 from tests.support.slurm_pool import slurm_pool
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("slurm")]
 
@@ -28,8 +29,8 @@ def test_a_trial_saves_before_the_time_limit_and_goes_on_in_the_next_pilot(slurm
         experiment = create(cluster, MODELS["digits"], tmp_path, gates=("train-17",))
         experiment.at_gate("train-17")
         first = cluster.running_job()
-        agent = cluster.session.get("/api/v1/agents")["agents"][0]
-        assert f"time limit of Slurm job {first}" in str(agent)
+        words = f"time limit of Slurm job {first}"
+        wait_until(lambda: words in str(cluster.session.get("/api/v1/agents")), within=10, what="the limit is known")
         same_as_straight(experiment, "digits")
         assert len(cluster.jobs) == 2
         assert cluster.restarts(experiment) == 0

@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from determined_master.providers.slurm.queue import FORMAT
@@ -16,6 +18,8 @@ MAX_CHANGES = 8
 _AWAY = ("Unable to contact slurm controller", "Connection refused", "Connection timed out", "communication failure")
 _OF_SLURM = ("SBATCH_", "SQUEUE_", "SCANCEL_", "SLURM_", "SLURMD_", "SRUN_", "PMI", "DET_")
 """Variables that change what the clients do, or that tell a program that it runs in a job, and our own secrets."""
+_OF_MACHINE = ("TMPDIR", "XDG_RUNTIME_DIR", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+"""Variables that are true on the master's machine alone."""
 
 
 class SlurmError(Exception):
@@ -30,11 +34,14 @@ class SlurmClient:
     def __init__(self, environment: Mapping[str, str], *, timeout: float = TIMEOUT_SECONDS) -> None:
         """``environment``: that of the master, which pilots get without the variables of Detent and Slurm."""
         self._environment = {
-            name: value for name, value in environment.items() if name == "SLURM_CONF" or not name.startswith(_OF_SLURM)
+            name: value
+            for name, value in environment.items()
+            if name == "SLURM_CONF" or not (name.startswith(_OF_SLURM) or name in _OF_MACHINE)
         }
         # Columns with times are local times.
         self._plain = self._environment | {"TZ": "UTC", "LC_ALL": "C", "SLURM_TIME_FORMAT": "standard"}
         self._timeout = timeout
+        self._threads = ThreadPoolExecutor(MAX_CHANGES + 2, thread_name_prefix="slurm")
         self._changes = asyncio.Semaphore(MAX_CHANGES)
 
     async def submit(self, options: Sequence[str], script: Path) -> str:
@@ -62,33 +69,40 @@ class SlurmClient:
         return (await self._run(words, self._plain)).decode(errors="replace")
 
     async def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
+        loop = asyncio.get_running_loop()
         try:
-            process = await asyncio.create_subprocess_exec(
-                *words,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=dict(environment),
-                cwd="/",
-                start_new_session=True,
-            )
+            process = await loop.run_in_executor(self._threads, _started, words, environment)
         except FileNotFoundError:
             raise SlurmError(f"there is no {words[0]} on the master's machine, so it cannot submit to Slurm") from None
         except OSError as error:
             raise SlurmError(f"cannot run {words[0]}: {error.strerror}") from error
+        reading = loop.run_in_executor(self._threads, process.communicate)
         try:
             async with asyncio.timeout(self._timeout):
-                output, errors = await process.communicate()
+                output, errors = await asyncio.shield(reading)
         except TimeoutError:
             raise NoAnswer(f"Slurm does not answer: {words[0]} took longer than {self._timeout:g} s") from None
         finally:
-            if process.returncode is None:
+            if not reading.done():
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
         if process.returncode == 0:
             return output
         raise _failure(words[0], errors.decode(errors="replace"))
+
+
+def _started(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Starts a program. Blocking, but for less time than the event loop's own start, which copies the master's memory
+    map."""
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(environment),
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def _failure(program: str, errors: str) -> SlurmError:

@@ -116,6 +116,7 @@ class SlurmProvider:
             may_exist = isinstance(error, NoAnswer)
             if not may_exist:
                 self._launching.pop(name, None)
+                self._released.add(name)
             raise LaunchFailed(str(error), may_exist=may_exist) from error
         finally:
             if name in self._launching:
@@ -210,7 +211,11 @@ class SlurmProvider:
         async with self._asking_partitions:
             now = self._monotonic()
             if self._partitions is None or now - self._partitions[0] > PARTITIONS_SECONDS:
-                self._partitions = (now, partitions.parse(await self._client.partitions()))
+                try:
+                    text = await self._client.partitions()
+                except NoAnswer as error:
+                    raise SlurmError(str(error)) from error  # nothing was submitted
+                self._partitions = (now, partitions.parse(text))
             return self._partitions[1]
 
     def _write(self, instance: Instance, site: SiteProfile, options: Mapping[str, str | None]) -> Path:

@@ -32,10 +32,12 @@ class Pilots:
     def instance(self, name: str = "a", **values: object) -> Instance:
         return Instance(name, "p", self.settings(**values))
 
-    def make(self, cluster: str = "c", host: str = "127.0.0.1", **values: object) -> SlurmProvider:
+    def make(
+        self, cluster: str = "c", host: str = "127.0.0.1", certificate: Path | None = None, **values: object
+    ) -> SlurmProvider:
         pools = values.pop("pools", {"p": PoolSettings(pool_name="p", provider=self.settings())})
         provider = SlurmProvider(
-            MasterAddress(host, 1, None),
+            MasterAddress(host, 1, certificate),
             self.folder / "agent-token",
             self.slurm.environment,
             pools,

@@ -6,6 +6,7 @@ import stat
 import time
 
 import pytest
+from tests.support.tls_server import written_pair
 from tests.support.waiting import eventually
 
 from determined_master.providers.provider import LaunchFailed, ObservedState, ReleaseFailed
@@ -177,10 +178,29 @@ async def test_what_slurm_would_accept_and_never_start_is_refused(pilots, slurm,
     assert not slurm.calls("sbatch")
 
 
+async def test_a_slurm_that_does_not_answer_before_a_submission_leaves_nothing_to_end(pilots, slurm):
+    slurm.set(fails={"scontrol": "Unable to contact slurm controller (connect failure)"})
+    with pytest.raises(LaunchFailed, match="Slurm does not answer") as failed:
+        await pilots.make().want(pilots.instance())
+    assert not failed.value.may_exist
+
+
 async def test_the_options_of_a_pool_are_checked_when_it_starts(pilots, slurm, caplog):
     slurm.set(partitions=[["main", "YES", "UNLIMITED", "DOWN"]])
     await pilots.make().observe([])
     await eventually(lambda: "pool p cannot start agents: the partition main is DOWN" in caplog.text)
+
+
+async def test_a_pilot_gets_the_masters_environment_without_secrets_slurm_and_what_is_true_there_alone(pilots, slurm):
+    ours = {"DET_MASTER_INITIAL_USER_PASSWORD": "secret", "SBATCH_ACCOUNT": "x", "SLURM_NTASKS": "4", "TMPDIR": "/mine"}
+    client = SlurmClient(slurm.environment | ours | {"CUDA_VISIBLE_DEVICES": "0", "LANG": "C", "PYTHONPATH": "/p"})
+    provider = pilots.make(client=client, program=("sh", "-c", "env", "agent"))
+    await provider.want(pilots.instance())
+    log = pilots.folder / "shared/c/pilots/a/pilot.log"
+    found = await eventually(lambda: "PYTHONPATH=/p" in log.read_text() and log.read_text())
+    names = {line.partition("=")[0] for line in found.splitlines()}
+    assert "LANG" in names
+    assert not names & (ours.keys() | {"CUDA_VISIBLE_DEVICES"})
 
 
 async def test_the_files_of_pilots_that_ended_long_ago_are_removed_when_the_master_starts(pilots):
@@ -211,6 +231,16 @@ async def test_a_master_on_loopback_is_refused_unless_its_address_is_said(pilots
         "the master listens on this machine alone, so jobs on other nodes cannot reach it; start it"
     )
     await pilots.make(host="10.0.0.1").want(pilots.instance("b", master_url=""))
+
+
+async def test_a_pilot_pins_a_copy_of_the_masters_certificate(pilots, tmp_path):
+    pair = written_pair(tmp_path, "login.example")
+    await pilots.make(host="10.0.0.1", certificate=pair.certificate).want(pilots.instance(master_url=""))
+    copy = pilots.folder / "shared" / "c" / "master.crt"
+    assert copy.read_text() == pair.certificate.read_text()
+    script = (pilots.folder / "shared/c/pilots/a/pilot.sh").read_text()
+    assert f"--master-cert-file {copy} --master-cert-name login.example" in script
+    assert "--master https://10.0.0.1:1 " in script
 
 
 async def test_a_site_profile_gives_options_and_set_up_lines(pilots, slurm):
