@@ -118,7 +118,7 @@ test: ## everything; ends with the core minutes that it took
 
 test-parts:
 	@$(PYTHON) scripts/core_minutes.py "install" $(MAKE) --no-print-directory install $(VENV)/docs
-	@$(PYTHON) scripts/core_minutes.py "check" $(MAKE) --no-print-directory -j4 check docs official container-engine azurite installers mlrunner  # most wait for packages more than they work
+	@$(PYTHON) scripts/core_minutes.py "check" $(MAKE) --no-print-directory -j7 container-engine official azurite mlrunner installers check docs  # most wait for packages more than they work; the longest first
 	@$(PYTHON) scripts/core_minutes.py "suite" $(MAKE) --no-print-directory -j2 suite wheel-test  # the wheel waits for servers and a browser more than it works
 
 suite: $(UNIT_NEEDS) $(E2E_NEEDS)  # unit and e2e in one session, so that no worker waits between them

@@ -16,9 +16,10 @@ def step():
     (weight ** 2).sum().backward()
     optimizer.step()
 """
-COMPILES = """step()
-double = torch.compile(lambda x: 2 * x, backend="eager", fullgraph=True)
-print(double(torch.ones(1)).item(), 'torch._dynamo.convert_frame' in sys.modules)"""
+COMPILES = """import sitecustomize
+double = sitecustomize.Delayed(torch.compile, (), {"backend": "eager", "fullgraph": True})(lambda x: 2 * x)
+before = 'torch._dynamo.convert_frame' in sys.modules
+print(before, double(torch.ones(1)).item(), 'torch._dynamo.convert_frame' in sys.modules)"""
 RANK = """step()
 import torch.distributed as dist
 dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
@@ -39,7 +40,7 @@ IMPORTS_PART = "step(); import torch._dynamo.config as c; print(c.__name__, torc
     [
         (IMPORTS_PART, "torch._dynamo.config True"),
         (RANK + TRAINS, "[0.0, 0.0] 1.0 False"),
-        (RANK + COMPILES, "2.0 True"),
+        (RANK + COMPILES, "False 2.0 True"),
         (
             RANK + USES_PARTS,
             "False defaultdict(<class 'collections.Counter'>, {}) ddp_optimizer\ntorch._dynamo.external_utils",

@@ -1,9 +1,9 @@
 """Delays the import of torch's compiler until it is used. Python imports this module if the folder is on its path.
 
 The first optimizer of a process imports the compiler only to disable it, a group of processes only to clear its caches,
-DistributedDataParallel only to read one of its settings, and deepspeed only to ask whether it compiles. That takes one
-second at each start of a training process, and the tests start hundreds. These modules answer such calls themselves;
-every other attribute loads the compiler.
+DistributedDataParallel only to read one of its settings, and an engine of deepspeed only to decorate an optimizer that
+the tests do not use. That takes one or two seconds at each start of a training process, and the tests start hundreds.
+These modules answer such calls themselves; every other attribute loads the compiler.
 """
 
 import importlib
@@ -24,6 +24,8 @@ def is_compiling():
     return torch.compiler.is_compiling()
 
 
+DECORATED = "deepspeed.runtime.zero.muon.original_muon"
+"""A module whose functions are compiled when they are called, not when they are decorated."""
 ANSWERS = {
     COMPILER: {"disable": disable, "graph_break": lambda: None},
     f"{COMPILER}.external_utils": {"is_compiling": is_compiling},
@@ -60,10 +62,44 @@ class Sleeper:
         vars(module).update(ANSWERS[module.__name__])
 
 
+class Decorated:
+    """A loader that executes the module with a ``torch.compile`` that compiles at the first call."""
+
+    def __init__(self, loader):
+        self.load, self.create_module = loader.exec_module, loader.create_module
+
+    def exec_module(self, module):
+        import torch
+
+        compile_now = torch.compile
+        torch.compile = lambda *args, **options: Delayed(compile_now, args, options)
+        try:
+            self.load(module)
+        finally:
+            torch.compile = compile_now
+
+
+class Delayed:
+    """A decorator, and the function that it decorates."""
+
+    def __init__(self, compile_now, args, options):
+        self.compile_now, self.args, self.options, self.function = compile_now, args, options, None
+
+    def __call__(self, *args, **options):
+        if not self.args:
+            return Delayed(self.compile_now, args, self.options)
+        self.function = self.function or self.compile_now(*self.args, **self.options)
+        return self.function(*args, **options)
+
+
 class Finder:
     """The first entry of ``sys.meta_path``."""
 
     def find_spec(self, name, path=None, target=None):
+        if name == DECORATED and is_idle():
+            spec = importlib.machinery.PathFinder.find_spec(name, path)
+            spec.loader = Decorated(spec.loader)
+            return spec
         if name not in ANSWERS or not (name == COMPILER or is_idle()):
             if name.startswith(f"{COMPILER}."):
                 wake()
