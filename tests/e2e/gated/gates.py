@@ -15,7 +15,8 @@ def gate(name, core_context=None):
     if not folder or not os.path.exists(os.path.join(folder, name)):
         return
     closed = Path(folder, name)
-    until_preempted = closed.read_text() == "preempted"
+    # Of several ranks only the chief asks; it removes the file for the others.
+    until_preempted = closed.read_text() == "preempted" and core_context.distributed.rank == 0
     Path(folder, f"{name}.here").touch()
     while closed.exists() and not (until_preempted and core_context.preempt.should_preempt(auto_ack=False)):
         time.sleep(0.005)
