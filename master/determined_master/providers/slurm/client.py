@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -69,40 +70,60 @@ class SlurmClient:
         return (await self._run(words, self._plain)).decode(errors="replace")
 
     async def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> bytes:
-        loop = asyncio.get_running_loop()
+        call = _Call(words, environment)
+        ending = asyncio.get_running_loop().run_in_executor(self._threads, call.run)
         try:
-            process = await loop.run_in_executor(self._threads, _started, words, environment)
+            async with asyncio.timeout(self._timeout):
+                code, output, errors = await asyncio.shield(ending)
+        except TimeoutError:
+            raise NoAnswer(f"Slurm does not answer: {words[0]} took longer than {self._timeout:g} s") from None
         except FileNotFoundError:
             raise SlurmError(f"there is no {words[0]} on the master's machine, so it cannot submit to Slurm") from None
         except OSError as error:
             raise SlurmError(f"cannot run {words[0]}: {error.strerror}") from error
-        reading = loop.run_in_executor(self._threads, process.communicate)
-        try:
-            async with asyncio.timeout(self._timeout):
-                output, errors = await asyncio.shield(reading)
-        except TimeoutError:
-            raise NoAnswer(f"Slurm does not answer: {words[0]} took longer than {self._timeout:g} s") from None
         finally:
-            if not reading.done():
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-        if process.returncode == 0:
+            call.kill()
+        if code == 0:
             return output
         raise _failure(words[0], errors.decode(errors="replace"))
 
 
-def _started(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Starts a program. Blocking, but for less time than the event loop's own start, which copies the master's memory
-    map."""
-    return subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=dict(environment),
-        cwd="/",
-        start_new_session=True,
-    )
+class _Call:
+    """One run of a program in a thread. The event loop's own start of a process would copy the master's memory map."""
+
+    def __init__(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._words = words
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_over = False
+
+    def run(self) -> tuple[int, bytes, bytes]:
+        """Returns exit code, output and error output. Blocking."""
+        with self._lock:
+            if self._is_over:
+                return -signal.SIGKILL, b"", b""
+            process = self._process = subprocess.Popen(
+                self._words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=dict(self._environment),
+                cwd="/",
+                start_new_session=True,
+            )
+        output, errors = process.communicate()
+        with self._lock:
+            self._process = None
+        return process.returncode, output, errors
+
+    def kill(self) -> None:
+        """Ends the program with all that it started, if it runs, or keeps it from starting."""
+        with self._lock:
+            self._is_over = True
+            if self._process is not None and self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def _failure(program: str, errors: str) -> SlurmError:
