@@ -75,15 +75,13 @@ class FakeSlurm:
         """Forgets a job, as Slurm does some minutes after its end."""
         with locked(self.folder):
             queue = self.read()
-            del queue["jobs"][job_id]
+            _end(queue["jobs"].pop(job_id))
             self.write(queue)
 
     def end_all(self) -> None:
         """Kills the scripts that run."""
         for job in self.jobs.values():
-            if "pid" in job:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(int(job["pid"]), signal.SIGKILL)
+            _end(job)
 
     def calls(self, name: str = "") -> list[list[str]]:
         """Returns the words of each call so far."""
@@ -170,10 +168,14 @@ def _scancel(folder: Path, queue: dict, words: list[str]) -> int:
         return 0
     if job["State"] in ("RUNNING", "PENDING"):
         job["State"] = "CANCELLED"
-        if "pid" in job:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(int(job["pid"]), signal.SIGKILL)
+        _end(job)
     return 0
+
+
+def _end(job: dict[str, str]) -> None:
+    if "pid" in job:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int(job["pid"]), signal.SIGKILL)
 
 
 def _scontrol(folder: Path, queue: dict, words: list[str]) -> int:
