@@ -189,3 +189,17 @@ def test_a_master_that_restarts_finds_its_pilots_again(slurm, tmp_path, state):
         assert cluster.restarts(experiment) == 0
         assert len(cluster.jobs) == (2 if state == "ended" else 1)
         cluster.nothing_in_the_queue()
+
+
+def test_eight_trials_of_a_search_run_one_after_the_other_on_the_pilots_that_are_there(slurm, tmp_path):
+    with slurm_pool(tmp_path / "c", slurm, max_agents=2, idle_timeout=5.0) as cluster:
+        changes = {
+            "searcher": {"name": "random", "metric": "loss", "max_trials": 8},
+            "hyperparameters": {"x": {"type": "double", "minval": 0, "maxval": 1}},
+            "entrypoint": ["true"],
+        }
+        experiment = create(cluster, MODELS["script"], tmp_path, **changes)
+        experiment.ended()
+        assert [trial["state"] for trial in experiment.trials] == ["STATE_COMPLETED"] * 8
+        assert 1 <= len(cluster.jobs) <= 2
+        cluster.nothing_in_the_queue()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.e2e.launchers.test_machines import SCRIPTS
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
 from tests.support.machines import Machine, gateway_of, machines
@@ -82,3 +83,19 @@ def test_agents_in_steps_live_through_the_grace_time_and_report_no_exit_of_it(sl
         experiment.ended()
         experiment.result()
         assert cluster.restarts(experiment) == 0
+
+
+@pytest.mark.parametrize("layer", sorted(SCRIPTS))
+def test_each_launch_layer_connects_its_ranks_over_the_nodes_of_a_job(slurm, nodes, tmp_path, layer):
+    with slurm_pool(tmp_path / "c", slurm, host=gateway_of(nodes[0]), nodes=2) as cluster:
+        experiment = create(
+            cluster,
+            MODELS["script"],
+            tmp_path,
+            files={"sum.py": SCRIPTS[layer]},
+            entrypoint=f"python3 -m determined.launch.{layer} python3 sum.py",
+            resources={"slots_per_trial": 2},
+        )
+        experiment.ended()
+        assert sum("sum 3.0" in line for line in experiment.log) == 2
+        assert len(cluster.jobs) == 1
