@@ -27,6 +27,8 @@ from determined_master.scheduling.view import PoolView
 logger = logging.getLogger(__name__)
 
 FIRST_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 2.0, 300.0
+MAX_END_BACKOFF_SECONDS = 30.0
+"""An agent that cannot be ended takes a place of its pool: once its provider answers again it has to go soon."""
 START_LOOK_SECONDS, LOOK_SECONDS = 1.0, 5.0
 """Time between two questions to the providers which agents are gone, while one starts and otherwise."""
 
@@ -42,9 +44,9 @@ class _Backoff:
     count: int = 0
     retry_at: float = 0.0
 
-    def fail(self, count: int, now: float) -> None:
+    def fail(self, count: int, now: float, *, most: float = MAX_BACKOFF_SECONDS) -> None:
         self.count = count
-        self.retry_at = now + min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** min(count - 1, 16))
+        self.retry_at = now + min(most, FIRST_BACKOFF_SECONDS * 2 ** min(count - 1, 16))
 
 
 @dataclass
@@ -212,7 +214,7 @@ class ProviderLoop:
         del self._operations[agent_id]
         if not task.cancelled() and task.exception() is not None:
             backoff = self._ends[agent_id]
-            backoff.fail(backoff.count + 1, self._monotonic())
+            backoff.fail(backoff.count + 1, self._monotonic(), most=MAX_END_BACKOFF_SECONDS)
             logger.error("%s failed", task.get_name(), exc_info=task.exception())
 
     async def _launch(self, instance: Instance) -> None:
@@ -227,7 +229,7 @@ class ProviderLoop:
         try:
             await self._providers[instance.settings.type].release(instance)
         except ReleaseFailed as error:
-            backoff.fail(backoff.count + 1, self._monotonic())
+            backoff.fail(backoff.count + 1, self._monotonic(), most=MAX_END_BACKOFF_SECONDS)
             logger.warning("agent %s was not ended: %s", instance.agent_id, error)
             await self._changes.not_ended(instance.agent_id, str(error))
         else:

@@ -34,14 +34,14 @@ class InstanceView:
     agent_id: str
     state: InstanceState
     starting_seconds: float = 0.0
-    is_queued: bool = False
-    """True if it waits in a queue outside the cluster, so that its time to register has not begun."""
-    is_leaving: bool = False
-    """True if it ends by itself soon, so that nothing is placed on it any more."""
     idle_seconds: float | None = None
     """Time for which its agents have held no container; None if one holds one, or is not connected."""
     nodes: int = 1
     """Number of its agents."""
+    is_queued: bool = False
+    """True if it waits in a queue outside the cluster, so that its time to register has not begun."""
+    is_leaving: bool = False
+    """True if it ends by itself soon, so that nothing is placed on it any more."""
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,52 @@ def test_agents_of_a_pool_that_has_no_provider_any_more_end_once_they_are_idle()
     assert (decided.launches, decided.given_up, decided.releases) == (0, ("s",), ("idle",))
 
 
+def queued(name):
+    return InstanceView(name, S.STARTING, is_queued=True)
+
+
+def test_an_instance_that_waits_outside_the_cluster_is_withdrawn_once_nothing_needs_it():
+    three = tuple(queued(name) for name in "abc")
+    assert decide(view(request("r", slots=2), instances=three)).withdrawn == ("b", "c")
+    assert decide(view(instances=three)).withdrawn == ("a", "b", "c")
+    limits = Limits(min_agents=1, max_agents=3, slots_per_agent=2, start_timeout=100)
+    assert decide(view(instances=three, limits=limits)).withdrawn == ("b", "c")
+    assert decide(view(instances=(starting("a"), starting("b")))).withdrawn == ()
+
+
+def test_the_time_to_register_has_not_begun_for_an_instance_that_waits_outside_the_cluster():
+    decided = decide(view(request("r"), instances=(queued("a"),)))
+    assert (decided.given_up, decided.wait_seconds, decided.launches) == ((), None, 0)
+
+
+def test_an_idle_agent_that_leaves_ends_at_once_and_counts_for_the_maximum_until_then():
+    leaving = InstanceView("a", S.RUNNING, idle_seconds=0.0, is_leaving=True)
+    limits = Limits(min_agents=1, max_agents=2, slots_per_agent=2, idle_timeout=60, start_timeout=100)
+    decided = decide(view(instances=(leaving,), limits=limits))
+    assert (decided.releases, decided.launches) == (("a",), 1)
+    busy = InstanceView("a", S.RUNNING, is_leaving=True)
+    assert decide(view(instances=(busy,), limits=limits)).releases == ()
+
+
+OF_TWO_NODES = Limits(max_agents=4, slots_per_agent=1, nodes=2, idle_timeout=60, start_timeout=100)
+
+
+def test_an_instance_of_two_nodes_serves_a_request_for_both_and_the_maximum_counts_agents():
+    assert decide(view(request("r", slots=2), limits=OF_TWO_NODES)).launches == 1
+    assert decide(view(*[request(f"r{n}", slots=2) for n in range(5)], limits=OF_TWO_NODES)).launches == 2
+    running = InstanceView("a", S.RUNNING, nodes=2)
+    queue = [request(f"r{n}", slots=2) for n in range(5)]
+    assert decide(view(*queue, instances=(running,), limits=OF_TWO_NODES)).launches == 1
+
+
+def test_an_instance_of_two_nodes_of_which_one_is_needed_is_not_ended():
+    idle = InstanceView("a", S.RUNNING, idle_seconds=99.0, nodes=2)
+    agents = [agent("a-0", 1), agent("a-1", 1)]
+    needed = view(request("r"), instances=(idle,), agents=agents, limits=OF_TWO_NODES)
+    assert decide(needed).releases == ()
+    assert decide(view(instances=(idle,), agents=agents, limits=OF_TWO_NODES)).releases == ("a",)
+
+
 limits = st.builds(
     lambda low, more, slots: Limits(low, low + more, slots, zero_slot_room=2, idle_timeout=60, start_timeout=100),
     st.integers(0, 2),
