@@ -85,8 +85,8 @@ class Spot:
 
 
 @asynccontextmanager
-async def open_spot(folder: Path, **provider: Any) -> AsyncIterator[Spot]:
-    notices, clock = folder / "notices", FixedClock(START)
+async def open_spot(folder: Path, at: datetime = START, **provider: Any) -> AsyncIterator[Spot]:
+    notices, clock = folder / "notices", FixedClock(at)
     settings = pools(notice_file=str(notices), notice_interval=0.1, idle_timeout=3600, **provider)
     async with open_cluster(folder, clock, **settings) as cluster:
         yield Spot(cluster, clock, notices)
@@ -289,6 +289,28 @@ async def test_an_agent_that_its_provider_says_is_gone_ends_with_that_reason(tmp
         assert await spot.restarts(experiment) == 0
         waiting = await reason(spot.cluster, experiment, "starting")
         assert "failed" not in waiting
+
+
+async def test_without_a_master_when_its_agent_leaves_a_trial_goes_on_later_and_no_restart_is_counted(tmp_path: Path):
+    async with open_spot(tmp_path) as spot:
+        experiment = await spot.cluster.create()
+        agent = await spot.agent()
+        await run_attempt(agent, experiment)
+        await spot.after(60)
+        await spot.leaves_in(agent, 3600, "time limit")
+    spot.notices.write_text(f"{agent.id} gone its time is over\n")
+    async with open_spot(tmp_path, START + timedelta(hours=2)) as spot:
+        text = f"agent {agent.id} was ended by its provider: its time is over"
+
+        async def is_logged() -> bool:
+            return text in await spot.log(experiment)
+
+        await eventually(is_logged)
+        spot.notices.write_text("")
+        await spot.after(60)  # the pause after a system failure
+        other = await spot.agent()
+        await run_attempt(other, experiment, run=2)
+        assert await spot.restarts(experiment) == 0
 
 
 async def test_agents_that_end_at_once_are_started_one_at_a_time_and_the_pool_says_why(tmp_path: Path):
