@@ -365,3 +365,27 @@ async def test_a_missing_program_is_named_in_the_failure(tmp_path: Path):
         await commands(tmp_path).want(instance)
     with pytest.raises(ReleaseFailed, match=r"cannot run the terminate command: .*No such file"):
         await commands(tmp_path).release(instance)
+
+
+async def test_instances_that_earlier_settings_started_keep_their_own_notices(tmp_path: Path):
+    provider, now = commands(tmp_path), tmp_path / "now"
+    (tmp_path / "before").write_text("old gone it was reclaimed\nnew gone it was reclaimed\n")
+    now.write_text("old gone it is over\nnew gone it is over\n")
+    made = shell("true").settings
+    instances = [
+        Instance(name, "p", made.model_copy(update={"notice_file": str(tmp_path / file)}))
+        for name, file in (("old", "before"), ("new", "now"))
+    ]
+
+    async def reasons() -> dict[str, str] | None:
+        seen = await gone_of(provider, instances)
+        return seen if len(seen) == 2 else None
+
+    assert await eventually(reasons) == {"old": "it was reclaimed", "new": "it is over"}
+
+
+async def test_a_notice_command_that_hangs_is_killed_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    provider = commands(tmp_path)
+    instance = shell("true", notice_command=("sleep", "600"), command_timeout=0.2)
+    await provider.observe([instance])
+    await eventually(lambda: "the notice command did not end within 0.2 s and was killed" in caplog.messages)

@@ -302,7 +302,7 @@ class Agents:
             return
         if not departure.is_about(row.leaves_at, found.leaves_at):
             await self._record(session, agent_id, "departure_known", events.SYSTEM, departure.in_words(found))
-            notify(session, notifications.DEPARTURES)
+        notify(session, notifications.DEPARTURES)
         values = {"origin": found.origin, "leaves_at": found.leaves_at, "leaves_why": found.why}
         await repository.change(session, agent_id, **values, has_time_limit=found.has_time_limit)
 

@@ -25,6 +25,10 @@ MAX_OUTPUT_BYTES = notices.MAX_BYTES
 PIPE_BYTES = 1 << 20
 
 
+_Source = tuple[str, str, tuple[str, ...]]
+"""Where the notices of a pool are: its name, file and command."""
+
+
 class CommandProvider:
     def __init__(self, address: MasterAddress, token_file: Path, environment: Mapping[str, str], secret: str) -> None:
         """``environment``: the variables of the commands. ``secret``: the join token, which no text shows."""
@@ -33,8 +37,7 @@ class CommandProvider:
         # Settings of the master may hold the passwords of its database and its users.
         self._environment = {name: value for name, value in environment.items() if not name.startswith("DET_")}
         self._secret = secret
-        self._looks: dict[str, BackgroundLook[Mapping[str, Observation]]] = {}
-        """By pool."""
+        self._looks: dict[_Source, BackgroundLook[Mapping[str, Observation]]] = {}
 
     async def want(self, instance: Instance) -> None:
         try:
@@ -59,29 +62,32 @@ class CommandProvider:
             raise ReleaseFailed(f"the terminate command failed ({_how(code)}){self._last_line(output)}")
 
     async def observe(self, instances: Sequence[Instance]) -> Mapping[str, Observation]:
-        """Returns what the notices of the pools say; they are read beside."""
-        by_pool: dict[str, Mapping[str, Observation] | None] = {}
-        for pool, instance in {each.pool: each for each in instances}.items():
-            settings = instance.settings
-            if settings.notice_file or settings.notice_command:
-                look = self._looks.setdefault(pool, BackgroundLook(partial(self._notices, instance)))
-                by_pool[pool] = look.latest(settings.notice_interval)
+        """Returns what the notices say; they are read beside. Instances that earlier settings started keep theirs."""
+        found: dict[_Source, Mapping[str, Observation] | None] = {}
+        for instance in {_source(each): each for each in instances if _has_notices(each)}.values():
+            source = _source(instance)
+            look = self._looks.setdefault(source, BackgroundLook(partial(self._notices, instance)))
+            found[source] = look.latest(instance.settings.notice_interval)
         stays = Observation(ObservedState.RUNNING)
         return {
             each.agent_id: said.get(each.agent_id, stays)
             for each in instances
-            if (said := by_pool.get(each.pool)) is not None
+            if (said := found.get(_source(each))) is not None
         }
 
     async def _notices(self, instance: Instance) -> Mapping[str, Observation]:
-        """Reads the notices of a pool. Raises NoticeError, OSError and TimeoutError."""
+        """Reads the notices of a pool. Raises NoticeError and OSError."""
         settings = instance.settings
         found: dict[str, Observation] = {}
         if settings.notice_file:
             text = await asyncio.to_thread(notices.read_file, Path(settings.notice_file))
             found |= notices.parse(text, settings.notice_file)
         if settings.notice_command:
-            code, output = await self._run(instance, settings.notice_command)
+            try:
+                code, output = await self._run(instance, settings.notice_command)
+            except TimeoutError as error:
+                text = f"the notice command did not end within {settings.command_timeout:g} s and was killed"
+                raise notices.NoticeError(text) from error
             if code:
                 raise notices.NoticeError(f"the notice command failed ({_how(code)}){self._last_line(output)}")
             found |= notices.parse(output.decode(errors="replace"), "output of the notice command")
@@ -122,6 +128,14 @@ class CommandProvider:
         text = output.decode(errors="replace").replace(self._secret, "***")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return ": " + "".join(c for c in lines[-1][-500:] if c.isprintable()) if lines else ""
+
+
+def _has_notices(instance: Instance) -> bool:
+    return bool(instance.settings.notice_file or instance.settings.notice_command)
+
+
+def _source(instance: Instance) -> _Source:
+    return (instance.pool, instance.settings.notice_file, instance.settings.notice_command)
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

@@ -1,13 +1,11 @@
 """Jobs of two nodes with addresses of their own: a gang starts in one job, and trains over both."""
 
-from collections.abc import Iterator
-
 import pytest
 from tests.e2e.launchers.test_machines import SCRIPTS
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
-from tests.support.machines import Machine, gateway_of, machines
-from tests.support.slurm import Slurm, running_slurm
+from tests.support.machines import gateway_of
+from tests.support.slurm import Slurm
 from tests.support.slurm_pool import slurm_pool
 from tests.support.waiting import wait_until
 
@@ -21,15 +19,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[list[Machine]]:
-    with machines(2, gateway=True) as created:
-        yield created
-
-
-@pytest.fixture(scope="module")
-def slurm(nodes: list[Machine], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    with running_slurm(tmp_path_factory.mktemp("s"), nodes) as running:
-        yield running
+def slurm(slurm_of_machines: Slurm) -> Slurm:
+    return slurm_of_machines
 
 
 def gang(cluster, tmp_path, **changes):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.live_models import MODELS
 from tests.support.live_trials import Experiment, create
-from tests.support.machines import Machine, gateway_of, machines
+from tests.support.machines import gateway_of
 from tests.support.slurm import Slurm, running_slurm
 from tests.support.slurm_pool import SlurmPool, slurm_pool
 from tests.support.waiting import wait_until
@@ -151,18 +151,6 @@ def test_a_trial_ends_with_the_same_bits_whatever_happens(slurm, tmp_path, slots
     settings = {"slots_per_agent": slots, "idle_timeout": 3.0}
     with slurm_pool(tmp_path / "c", slurm, sbatch={"partition": partition, "exclusive": True}, **settings) as cluster:
         check(slurm, cluster, tmp_path, WITH_GRACE if partition == "grace" else WITHOUT_GRACE, slots)
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[list[Machine]]:
-    with machines(2, gateway=True) as created:
-        yield created
-
-
-@pytest.fixture(scope="module")
-def slurm_of_machines(nodes: list[Machine], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    with running_slurm(tmp_path_factory.mktemp("s"), nodes) as running:
-        yield running
 
 
 @pytest.mark.xdist_group("slurm machines in random order")
