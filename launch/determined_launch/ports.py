@@ -2,12 +2,16 @@
 
 import contextlib
 import os
+import secrets
 import socket
 from pathlib import Path
 
 from determined_launch.errors import LaunchError
 
+RESERVABLE = range(25_500, 32_768)
+"""Above the ports of the allocations' blocks, below those that the kernel gives to outgoing connections."""
 _LISTEN = "0A"
+_MARK = "\0determined.port.{}"
 
 
 def check(port: int, purpose: str) -> None:
@@ -31,6 +35,43 @@ def free() -> int:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+class Reservation:
+    """Ports that no other reservation on this machine has, until ``close`` or the end of this process.
+
+    A reserved port is not bound: whoever it is for binds it as any other. The mark is an abstract Unix socket, which
+    all processes of one network see and the kernel removes with its owner.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._marks: list[socket.socket] = []
+        self.ports: list[int] = []
+        first = secrets.randbelow(len(RESERVABLE))  # a port in use by another process is not met again and again
+        for turn in range(len(RESERVABLE)):
+            if len(self.ports) == count:
+                return
+            self._take(RESERVABLE[(first + turn) % len(RESERVABLE)])
+        if len(self.ports) < count:
+            self.close()
+            raise LaunchError(
+                f"this machine has no {count} free ports from {RESERVABLE.start} to {RESERVABLE.stop - 1}"
+            )
+
+    def close(self) -> None:
+        for mark in self._marks:
+            mark.close()
+
+    def _take(self, port: int) -> None:
+        mark = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            mark.bind(_MARK.format(port))
+            check(port, "a process of a role")
+        except (OSError, LaunchError):
+            mark.close()
+        else:
+            self._marks.append(mark)
+            self.ports.append(port)
 
 
 def _text(port: int, purpose: str, error: OSError) -> str:

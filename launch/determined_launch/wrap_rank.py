@@ -94,6 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # a failure would make the launcher end the ranks that still save
         print(f"[rank={rank}] ended with code {process.exit_code(status)} after the pause signal", flush=True)
         status = 0
+    if os.path.exists(environ.get(environment.END_MARK, "")):
+        status = 0  # a daemon, which was ended
     # recorded before the rest of the output arrives, so that the layer sees a dead worker immediately
     for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
         _join(pumps, patience)

@@ -63,6 +63,7 @@ PUBLIC = {
     "determined.launch.autohorovod": "main",
     "determined.launch.deepspeed": "main",
     "determined.launch.horovod": "main",
+    "determined.launch.roles": "main",
     "determined.launch.tensorflow": "main",
     "determined.launch.torch_distributed": "main",
     "determined.launch.wrap_rank": "main",

@@ -98,6 +98,41 @@ class DistributedContext:
         return _from_variables(cls, chief_ip, "deepspeed")
 
     @classmethod
+    def from_roles(cls) -> "DistributedContext":
+        """Returns the context of all processes that ``determined.launch.roles`` started, of every role.
+
+        Rank 0 is the first process of the chief's container, by the order of the roles in their file. A process learns
+        its own role from ``DET_ROLE`` and ``DET_ROLE_INDEX``. :meth:`from_torch_distributed` is the context of the
+        processes of one role.
+
+        Raises:
+            RuntimeError: the process was not started by that layer.
+
+        Example::
+
+            with det.core.init(distributed=det.core.DistributedContext.from_roles()) as core_context:
+                roles = core_context.distributed.allgather(os.environ["DET_ROLE"])
+        """
+        values = environment.current()
+        names = (
+            *(environment.PROCESS_RANK, environment.PROCESS_SIZE),
+            *(environment.PROCESS_LOCAL_RANK, environment.PROCESS_LOCAL_SIZE),
+            *(environment.PROCESS_CROSS_RANK, environment.PROCESS_CROSS_SIZE),
+        )
+        missing = [name for name in names if not values.get(name)]
+        if missing:
+            raise RuntimeError(f"{missing[0]} is not set: start the program with python3 -m determined.launch.roles")
+        rank, size, local_rank, local_size, cross_rank, cross_size = (int(values[name]) for name in names)
+        return cls(
+            rank=rank,
+            size=size,
+            local_rank=local_rank,
+            local_size=local_size,
+            cross_rank=cross_rank,
+            cross_size=cross_size,
+        )
+
+    @classmethod
     def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":  # noqa: ANN401  # any picklable object of the caller
         """Returns the context for a horovod module whose ``init()`` was called.
 
