@@ -59,8 +59,8 @@ _COMMANDS = (
                 "--recover-mode",
                 choices=("disabled", "auto", "resume", "save"),
                 default="auto",
-                help="auto: continue from an earlier state if there is one; resume: only from one; disabled and save: "
-                "begin anew; disabled also writes none (default: auto)",
+                help="auto: continue from an earlier state if there is one; resume: only from one; disabled or save: "
+                "begin anew (default: auto)",
             ),
             *_STARTED,
         ),

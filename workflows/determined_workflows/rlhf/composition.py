@@ -10,13 +10,12 @@ from determined.errors import ConfigError
 from determined_workflows.composed_experiment import completed
 from determined_workflows.rlhf import project
 from determined_workflows.rlhf.task.config import ExperimentConfig, Scheduling, TasksGroup
+from determined_workflows.rlhf.task.role_place import DATA_WORKER, MASTER_WORKER, role_name
 
 WORKER_MODULE = "determined_workflows.rlhf.task.run_worker"
-MASTER_WORKER, DATA_WORKER = "master_worker", "data_worker"
 METRIC = "reward"
 NAME = "rlhf.yaml"
 ROLES_FILE = "rlhf_roles.json"
-MAX_STREAM_MESSAGE = 2 << 30
 _PRELOADED = ("torch", "transformers", "deepspeed")
 _COMPOSED = ("entrypoint", "searcher.trials", "resources.slots_per_trial")
 _WITHOUT_EFFECT = ("gpu_type", "nodelist", "exclude", "container_image")
@@ -153,15 +152,18 @@ def _slotless(groups: Mapping[str, Sequence[TasksGroup]]) -> list[Role]:
 def _models(config: ExperimentConfig, groups: Sequence[TasksGroup]) -> list[Role]:
     """Returns a role for each model, in the order of their first workers; its workers are its replicas."""
     each = [group.scheduling for group in groups for _ in range(group.count)]
+    models: dict[str, str] = {}
     found: dict[str, Role] = {}
     for worker, scheduling in zip(config.model_worker, each, strict=True):
-        name = worker.model_name
+        name = role_name(worker.model_name)
+        if name in (MASTER_WORKER, DATA_WORKER) or models.setdefault(name, worker.model_name) != worker.model_name:
+            raise ConfigError(f"model {worker.model_name!r}: another worker is called {name}; choose another name")
         slots = max(1, int(scheduling.gpu))
         environment = {key: str(value) for key, value in scheduling.env_vars.items()}
         known = found.get(name)
         if known is not None and known.slots != slots:
             raise ConfigError(
-                f"model {name!r}: its replicas ask for {known.slots} and {slots} GPUs; give all of them the same number"
+                f"model {worker.model_name!r}: its replicas ask for {known.slots} and {slots} GPUs; give all of them the same number"
             )
         found[name] = Role(name, 1 if known is None else known.count + 1, slots, environment)
     return list(found.values())
