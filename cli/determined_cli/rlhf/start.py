@@ -86,7 +86,7 @@ def _run_here(built: Composition, folder: Path, args: Namespace) -> int:
     _refuse(args, "config", "image", "follow", "paused", "partition")
     say(f"{built.experiment} {built.trial} runs on this machine: {built.summary()}")
     if args.dry_run:
-        print(local_run.command(built, folder, _variables(args)))
+        print(local_run.command(built, folder))
         return 0
     return local_run.run(built, folder, _variables(args))
 
@@ -99,7 +99,6 @@ def _create_experiment(built: Composition, folder: Path, args: Namespace, pool: 
         changes=args.config,
         pool=pool,
         image=args.image,
-        variables=_variables(args),
         max_restarts=args.retries,
     )
     if warnings:
@@ -110,7 +109,9 @@ def _create_experiment(built: Composition, folder: Path, args: Namespace, pool: 
     session = connection.connect(args.options)
     where = f"pool {pool} of {session.master}" if pool else session.master
     say(f"{built.experiment} {built.trial} runs on the cluster, {where}: {built.summary()}")
-    experiment_id, notes = on_cluster.submit(session, built, config, folder, is_paused=args.paused)
+    experiment_id, notes = on_cluster.submit(
+        session, built, config, folder, variables=_variables(args), is_paused=args.paused
+    )
     for note in notes:
         say(note)
     print(f"Created experiment {experiment_id}", flush=True)
@@ -141,12 +142,12 @@ def _submit_job(built: Composition, folder: Path, args: Namespace) -> int:
 
     _refuse(args, "config", "image", "follow", "paused")
     say(f"{built.experiment} {built.trial} runs as one job of Slurm, without a master: {built.summary()}")
-    prepared = on_slurm.prepare(built, folder, _variables(args), partition=args.partition, say=say)
+    prepared = on_slurm.prepare(built, folder, partition=args.partition, say=say)
     if args.dry_run:
         for option in prepared.options:
             print(option.text)
         return 0
-    print(f"Submitted batch job {on_slurm.submit(built, folder, prepared)}", flush=True)
+    print(f"Submitted batch job {on_slurm.submit(built, folder, _variables(args), prepared)}", flush=True)
     return 0
 
 

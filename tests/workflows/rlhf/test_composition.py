@@ -32,10 +32,11 @@ def test_slotless_workers_come_first_and_a_model_has_a_role_with_its_replicas(pr
 
 
 def test_the_roles_file_starts_every_worker_by_the_same_command(project_folder: Path) -> None:
-    file = compose(project_folder).roles_file()
+    file = compose(project_folder).roles_file({"A": "1"})
     assert {tuple(role["command"]) for role in file["roles"]} == {
         ("python3", "-m", composition.WORKER_MODULE, "line", "first")
     }
+    assert {role["environment"]["A"] for role in file["roles"]} == {"1"}
     assert "torch" in file["preload"]
 
 
@@ -94,19 +95,17 @@ def test_the_configuration_has_the_slots_of_all_workers_and_one_trial(project_fo
     text, _ = composition.experiment_config(
         compose(project_folder),
         changes=["resources.resource_pool=gpus"],
-        variables={"WANDB_MODE": "disabled"},
         max_restarts=2,
     )
     config = yaml.safe_load(text)
     assert config["name"] == "line_first"
     assert config["resources"] == {"slots_per_trial": 2, "resource_pool": "gpus"}
     assert config["searcher"]["name"] == "single"
-    assert config["environment"]["environment_variables"] == ["WANDB_MODE=disabled"]
     assert config["max_restarts"] == 2
 
 
 def test_a_change_of_what_the_experiment_decides_is_refused(project_folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"resources\.slots_per_trial follows from experiment 'line'"):
         composition.experiment_config(
-            compose(project_folder), changes=["resources.slots_per_trial=8"], variables={}, max_restarts=0
+            compose(project_folder), changes=["resources.slots_per_trial=8"], max_restarts=0
         )

@@ -60,12 +60,20 @@ class Composition:
         slots = f"{self.slots} slot{'' if self.slots == 1 else 's'}"
         return f"{self.workers} workers on {slots}: {counts}"
 
-    def roles_file(self) -> dict[str, Any]:
-        """Returns the content of the file that the launch layer reads; ``python3`` there is the layer's own Python."""
+    def roles_file(self, variables: Mapping[str, str]) -> dict[str, Any]:
+        """Returns the content of the file that the launch layer reads; ``python3`` there is the layer's own Python.
+
+        ``variables`` are set for every worker, unless its scheduling sets them.
+        """
         command = ["python3", "-m", WORKER_MODULE, self.experiment, self.trial]
         roles = [
-            {"name": role.name, "count": role.count, "slots": role.slots, "command": command}
-            | ({"environment": dict(role.environment)} if role.environment else {})
+            {
+                "name": role.name,
+                "count": role.count,
+                "slots": role.slots,
+                "command": command,
+                "environment": {**variables, **role.environment},
+            }
             for role in self.roles
         ]
         return {"preload": list(self.preload), "roles": roles}
@@ -113,7 +121,6 @@ def experiment_config(
     changes: Sequence[str] = (),
     pool: str | None = None,
     image: str | None = None,
-    variables: Mapping[str, str],
     max_restarts: int,
 ) -> tuple[str, str]:
     """Returns the configuration of the experiment as YAML, with ``changes``, and warnings as lines, or "".
@@ -130,10 +137,7 @@ def experiment_config(
         "hyperparameters": {},
         "searcher": {"name": "single", "metric": METRIC, "smaller_is_better": False},
         "resources": {"slots_per_trial": composition.slots} | ({"resource_pool": pool} if pool else {}),
-        "environment": {
-            "image": image or f"venv:{sys.executable}",
-            "environment_variables": [f"{name}={value}" for name, value in variables.items()],
-        },
+        "environment": {"image": image or f"venv:{sys.prefix}"},
         "max_restarts": max_restarts,
         "labels": ["rlhf"],
     }

@@ -19,13 +19,22 @@ RECOVER, FOLDER, LOG_LEVEL = "DETENT_RLHF_RECOVER", "DETENT_RLHF_FOLDER", "DETEN
 """Variables of the workers: the recover mode, the folder of the run, and the level of their log lines."""
 
 
-def command(composition: Composition, folder: Path, variables: Mapping[str, str]) -> str:
+def command(composition: Composition, folder: Path) -> str:
     """Returns the line of bash that runs the trial in the folder of its project."""
     run = project.run_folder(folder.resolve(), composition.experiment, composition.trial)
-    settings = {FOLDER: str(run), **variables}
-    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    words += map(shlex.quote, [sys.executable, "-m", "determined.launch.roles", str(run / ROLES_FILE)])
-    return f"cd {shlex.quote(str(folder.resolve()))} && {' '.join(words)}"
+    words = [sys.executable, "-m", "determined.launch.roles", str(run / ROLES_FILE)]
+    return f"cd {shlex.quote(str(folder.resolve()))} && {shlex.join(words)}"
+
+
+def write_roles(composition: Composition, folder: Path, variables: Mapping[str, str]) -> None:
+    """Writes the file that the launch layer reads. Raises DeterminedError if it cannot be written."""
+    run = project.run_folder(folder.resolve(), composition.experiment, composition.trial)
+    text = json.dumps(composition.roles_file({FOLDER: str(run), **variables}), indent=1)
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+        write_atomic(run / ROLES_FILE, text, mode=0o644)
+    except OSError as error:
+        raise DeterminedError(f"{run} cannot be written: {error.strerror}") from None
 
 
 def run(composition: Composition, folder: Path, variables: Mapping[str, str]) -> int:
@@ -37,11 +46,8 @@ def run(composition: Composition, folder: Path, variables: Mapping[str, str]) ->
     stop = f"det rlhf stop {composition.experiment} {composition.trial}"
     with supervised_run.held(place, stop=stop, grace_seconds=SAVE_SECONDS) as held:
         Record("local").write(place)
-        try:
-            write_atomic(place / ROLES_FILE, json.dumps(composition.roles_file(), indent=1), mode=0o644)
-        except OSError as error:
-            raise DeterminedError(f"{place} cannot be written: {error.strerror}") from None
-        has_ended = held.run(command(composition, folder, variables), place)
+        write_roles(composition, folder, variables)
+        has_ended = held.run(command(composition, folder), place)
         if held.ended_by is not None:
             return 128 + held.ended_by
     return 0 if has_ended else 1

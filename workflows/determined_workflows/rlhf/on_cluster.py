@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from determined.client.session import Session
 from determined.context import pack
@@ -20,13 +19,19 @@ EXCLUDED = (f"/{project.RUNS_FOLDER}/", f"/{ROLES_FILE}", f"/{PACKAGE}/")
 
 
 def submit(
-    session: Session, composition: Composition, config: str, folder: Path, *, is_paused: bool
+    session: Session,
+    composition: Composition,
+    config: str,
+    folder: Path,
+    *,
+    variables: Mapping[str, str],
+    is_paused: bool,
 ) -> tuple[int, list[str]]:
     """Creates the experiment and returns its id, with notes about files that were left out of the context.
 
     Raises ConfigError with what the master finds wrong, and ContextError if the folder cannot be packed.
     """
-    with _added(composition) as includes:
+    with _added(composition, variables) as includes:
         packed = pack(folder, includes, exclude=EXCLUDED)
     return create(session, config, packed, name=NAME, is_paused=is_paused), packed.notes
 
@@ -50,13 +55,13 @@ def slurm_pool(session: Session, partition: str | None) -> str | None:
 
 
 @contextmanager
-def _added(composition: Composition) -> Iterator[list[Path]]:
+def _added(composition: Composition, variables: Mapping[str, str]) -> Iterator[list[Path]]:
     """Yields what travels beside the project: the roles, and the package that the project imports, as far as workers
     need it."""
     source = Path(__file__).resolve().parent
     with TemporaryDirectory() as above:
-        roles: Mapping[str, Any] = composition.roles_file()
-        (Path(above) / ROLES_FILE).write_text(json.dumps(roles, indent=1), encoding="utf-8")
+        roles = json.dumps(composition.roles_file(variables), indent=1)
+        (Path(above) / ROLES_FILE).write_text(roles, encoding="utf-8")
         package = Path(above) / PACKAGE
         shutil.copytree(source / "task", package / "rlhf" / "task", ignore=shutil.ignore_patterns("__pycache__"))
         for part in (package, package / "rlhf"):

@@ -1,13 +1,11 @@
 """Submits a trial as one job of Slurm, without a master: by the script of ``det batch``, whose records it has."""
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from determined.errors import ConfigError, NotFound
-from determined_launch.atomic_file import write_atomic
 from determined_workflows import site_profile
 from determined_workflows.batch import control, job_record, logs, status, submission
 from determined_workflows.batch.job_record import JobRecord
@@ -16,7 +14,7 @@ from determined_workflows.batch.settings import JobSettings
 from determined_workflows.batch.status import JobState
 from determined_workflows.batch.submission import Prepared, Request
 from determined_workflows.rlhf import local_run, project
-from determined_workflows.rlhf.composition import ROLES_FILE, Composition
+from determined_workflows.rlhf.composition import Composition
 from determined_workflows.rlhf.run_record import Record
 
 Say = Callable[[str], None]
@@ -24,19 +22,16 @@ SCRATCH = "slurm"
 HOURS = "01-00:00:00"
 
 
-def prepare(
-    composition: Composition, folder: Path, variables: Mapping[str, str], *, partition: str | None, say: Say
-) -> Prepared:
+def prepare(composition: Composition, folder: Path, *, partition: str | None, say: Say) -> Prepared:
     """Checks the job. Raises ConfigError and SlurmError; nothing is submitted then."""
-    return submission.prepare(_request(composition, folder, variables, partition), os.environ, say)
+    return submission.prepare(_request(composition, folder, partition), os.environ, say)
 
 
-def submit(composition: Composition, folder: Path, prepared: Prepared) -> str:
+def submit(composition: Composition, folder: Path, variables: Mapping[str, str], prepared: Prepared) -> str:
     """Submits the job and returns its id. Raises ConfigError if its files cannot be written, and SlurmError."""
-    run = project.run_folder(folder, composition.experiment, composition.trial)
-    run.mkdir(parents=True, exist_ok=True)
-    write_atomic(run / ROLES_FILE, json.dumps(composition.roles_file(), indent=1), mode=0o644)
+    local_run.write_roles(composition, folder, variables)
     record, job = submission.submit(prepared)
+    run = project.run_folder(folder, composition.experiment, composition.trial)
     Record("slurm", job=str(record.folder)).write(run)
     return job
 
@@ -68,7 +63,7 @@ def _job(record: Record) -> JobRecord:
     return job_record.read(Path(record.job))
 
 
-def _request(composition: Composition, folder: Path, variables: Mapping[str, str], partition: str | None) -> Request:
+def _request(composition: Composition, folder: Path, partition: str | None) -> Request:
     root = folder.resolve()
     site = site_profile.find(None, root / FILES_FOLDER, os.environ)
     scratch = os.environ.get("SCRATCH") or site.scratch or str(root / project.RUNS_FOLDER / SCRATCH)
@@ -81,7 +76,7 @@ def _request(composition: Composition, folder: Path, variables: Mapping[str, str
         exp_name=f"{composition.experiment}-{composition.trial}",
         typed=frozenset({"gpus"}),
     )
-    command = local_run.command(composition, root, variables)
+    command = local_run.command(composition, root)
     words = ["det", "rlhf", "run", composition.experiment, composition.trial, "--on", "slurm"]
     found = Request(settings, Project(root, Path(scratch)), command, words, (), site)
     return replace(found, is_built_here=True)
