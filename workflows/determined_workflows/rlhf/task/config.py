@@ -70,7 +70,7 @@ class TasksGroup:
 
 @dataclasses.dataclass
 class ExperimentScheduling:
-    """Groups of workers of each kind, in the order of the workers of ``ExperimentConfig``. Each is a group or a list."""
+    """Groups of workers of each kind, one or a list, in the order of the workers of ``ExperimentConfig``."""
 
     data_worker: TasksGroup | list[TasksGroup]
     model_worker: TasksGroup | list[TasksGroup]
@@ -241,7 +241,7 @@ class ExperimentConfig:
         master_ecs: the functions of a step: ``MasterWorkerECS(model_worker).add_systems([...])``, built or not.
         data_worker: data workers in the order of their scheduling.
         model_worker: model workers in the order of their scheduling.
-        save_frequency_epochs, save_frequency_steps, save_frequency_seconds: save when one of them has passed; None never.
+        save_frequency_epochs, save_frequency_steps, save_frequency_seconds: save when one has passed; None never.
         eval_frequency_epochs, eval_frequency_steps, eval_frequency_seconds: the same for evaluation.
 
     Raises:
@@ -261,8 +261,10 @@ class ExperimentConfig:
     master_worker: list[MasterWorker] = dataclasses.field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        self.data_worker = _as_list(self.data_worker)
-        self.model_worker = _as_list(self.model_worker)
+        self.data_worker = [_named(DataWorker, worker) for worker in _as_list(self.data_worker)]
+        self.model_worker = [_named(ModelWorker, worker) for worker in _as_list(self.model_worker)]
+        if not isinstance(self.master_ecs, (MasterWorkerECS, Dataflow)):
+            raise TypeError(f"master_ecs is a MasterWorkerECS, built or not, not {self.master_ecs!r}")
         dataflow = self.master_ecs.build() if isinstance(self.master_ecs, MasterWorkerECS) else self.master_ecs
         experiment_check.check_config(self, dataflow)
         frequencies = {
@@ -347,10 +349,10 @@ def make_experiment(name: str) -> Experiment:
 
 def _named(kind: Any, given: Any) -> Any:  # noqa: ANN401
     """Returns ``given`` as a ``kind``; a text is its name."""
-    if isinstance(given, str):
+    if isinstance(given, str) and kind not in (DataWorker, ModelWorker):
         return kind(given)
     if not isinstance(given, kind):
-        raise TypeError(f"a {kind.__name__} or its name is needed, not {given!r}")
+        raise TypeError(f"a {kind.__name__} is needed, not {given!r}")
     return given
 
 

@@ -5,6 +5,7 @@ Users' files do ``from api.ecs import *``; ``api/ecs.py`` of a project is a star
 
 # No __all__: users take the queries from their star import of this module.
 import graphlib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -41,21 +42,21 @@ class MasterWorkerECS:
 
     def __init__(self, model_workers: Iterable[HasModelName]) -> None:
         self.model_names = list(dict.fromkeys(worker.model_name for worker in model_workers))
-        self._functions: dict[str, Function] = {}
-        self._edges: list[tuple[str, str]] = []
+        self.funcs: dict[str, Function] = {}
+        self.edges: list[tuple[str, str]] = []
 
     def add_system(self, function: Function, before: Neighbours = None, after: Neighbours = None) -> "MasterWorkerECS":
         """Adds a function that runs ``before`` and ``after`` the functions given, besides what its data demands."""
         if not callable(function):
             raise DataflowError(f"{function!r} is no function: give the function itself")
         name = name_of(function)
-        if self._functions.get(name, function) is not function:
+        if self.funcs.get(name, function) is not function:
             raise DataflowError(
-                f"two functions have the name {name!r}: {place_of(self._functions[name])} and {place_of(function)}"
+                f"two functions have the name {name!r}: {place_of(self.funcs[name])} and {place_of(function)}"
             )
-        self._functions[name] = function
-        self._edges += [(name, later) for later in _names(before)]
-        self._edges += [(earlier, name) for earlier in _names(after)]
+        self.funcs[name] = function
+        self.edges += [(name, later) for later in _names(before)]
+        self.edges += [(earlier, name) for earlier in _names(after)]
         return self
 
     def add_systems(
@@ -68,13 +69,15 @@ class MasterWorkerECS:
 
     def build(self) -> "Dataflow":
         """Returns the dataflow. Raises DataflowError for cycles, unknown names and functions that cannot be run."""
-        return Dataflow(self._functions, self._edges, self.model_names)
+        return Dataflow(self.funcs, self.edges, self.model_names)
 
 
 class Dataflow:
     """Functions of a step with their dependencies.
 
     Attributes:
+        model_names: models that functions may query.
+        edges: pairs of functions ordered by ``before`` and ``after``.
         funcs: the functions by their names, in the order in which they were added.
         needs: what each of them reads, sets and calls.
         after: the functions that each waits for.
@@ -85,11 +88,13 @@ class Dataflow:
         if not funcs:
             raise DataflowError("the dataflow has no functions: add them by add_systems([...])")
         self.funcs = dict(funcs)
+        self.edges = list(edges)
+        self.model_names = list(models)
         self.needs: dict[str, Needs] = {name: needs_of(function) for name, function in funcs.items()}
         self.raw_names = frozenset(name for needs in self.needs.values() for name in needs.raw)
         setters = self._setters()
-        self._check_names(setters, models)
-        reasons = self._reasons(edges, setters)
+        self._check_names(setters)
+        reasons = self._reasons(setters)
         self.after: dict[str, set[str]] = {name: set() for name in self.funcs}
         for earlier, later in reasons:
             self.after[later].add(earlier)
@@ -126,13 +131,13 @@ class Dataflow:
                 setters[data] = name
         return setters
 
-    def _check_names(self, setters: Mapping[str, str], models: Sequence[str]) -> None:
+    def _check_names(self, setters: Mapping[str, str]) -> None:
         for name, needs in self.needs.items():
             where = f"the function {name} ({place_of(self.funcs[name])})"
             for model in sorted(needs.models):
-                if model not in models:
+                if model not in self.model_names:
                     raise DataflowError(
-                        f"{where} queries a model that no worker has: {unknown_name('model', model, models)}"
+                        f"{where} queries a model that no worker has: {unknown_name('model', model, self.model_names)}"
                     )
             for data in sorted(needs.reads):
                 if data not in setters and data not in self.raw_names:
@@ -142,10 +147,10 @@ class Dataflow:
                         "data of the dataset is queried by RawDataQuery"
                     )
 
-    def _reasons(self, edges: Iterable[tuple[str, str]], setters: Mapping[str, str]) -> dict[tuple[str, str], str]:
+    def _reasons(self, setters: Mapping[str, str]) -> dict[tuple[str, str], str]:
         """Returns why one function runs after another, for each pair that has a reason."""
         reasons: dict[tuple[str, str], str] = {}
-        for earlier, later in edges:
+        for earlier, later in self.edges:
             for name in (earlier, later):
                 if name not in self.funcs:
                     raise DataflowError(f"before or after: {unknown_name('function', name, self.funcs)}")
@@ -161,8 +166,7 @@ class Dataflow:
         except graphlib.CycleError as error:
             path = error.args[1]
             steps = [
-                f"{later} after {earlier} ({reasons[earlier, later]})"
-                for earlier, later in zip(path, path[1:], strict=False)
+                f"{later} after {earlier} ({reasons[earlier, later]})" for earlier, later in itertools.pairwise(path)
             ]
             raise DataflowError(f"the functions wait for each other in a circle: {', '.join(steps)}") from None
 

@@ -1,4 +1,4 @@
-"""Finds what a function of the dataflow reads, sets and calls: by its annotations, and by running it on placeholders."""
+"""Finds what a function of the dataflow reads, sets and calls: by its annotations and a run on placeholders."""
 
 import dataclasses
 import functools

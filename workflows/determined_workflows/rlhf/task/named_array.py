@@ -4,6 +4,7 @@ Users' files do ``from base.namedarray import *``; the module of a project is a 
 """
 
 # No __all__: users import functions and the class from a star import of this module.
+import itertools
 import types
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any
@@ -12,12 +13,14 @@ import numpy as np
 
 Leaf = Any
 """A numpy array or number, a torch tensor, a Python number or text, or None."""
+SCALARS = (bool, int, float, str)
+"""Values without rows: an index leaves them as they are."""
 
 
 class NamedArray:
     """Named arrays with a common first dimension. Fields are sorted by name; a field may be None or a NamedArray.
 
-    ``x["a"]`` and ``x.a`` are a field; any other index is applied to each field, and None stays None.
+    ``x["a"]`` and ``x.a`` are a field; any other index is applied to each array, and the rest stays.
     ``len(x)`` is the number of fields, ``x.length()`` the first dimension; iteration gives the fields' values.
 
     Raises:
@@ -32,6 +35,8 @@ class NamedArray:
     """
 
     __slots__ = ("_fields", "_metadata")
+    _fields: dict[str, Leaf]
+    _metadata: dict[str, Any]
 
     def __init__(self, /, **fields: Leaf) -> None:
         object.__setattr__(self, "_fields", {name: fields[name] for name in sorted(fields)})
@@ -83,7 +88,7 @@ class NamedArray:
             if where not in self._fields:
                 raise KeyError(f"no field {where!r}: this NamedArray has {', '.join(self._fields)}")
             return self._fields[where]
-        return recursive_apply(self, lambda leaf: leaf[where])
+        return recursive_apply(self, lambda leaf: leaf if isinstance(leaf, SCALARS) else leaf[where])
 
     def __setitem__(self, where: Any, value: Any) -> None:  # noqa: ANN401
         """Sets a field by its name. Any other index sets a part of each field to the field of ``value``, or to it."""
@@ -93,7 +98,7 @@ class NamedArray:
         if isinstance(value, NamedArray) and value.keys() != self.keys():
             raise KeyError(f"fields {', '.join(value.keys())} cannot be put into {', '.join(self.keys())}")
         for name, field in self._fields.items():
-            if field is not None:
+            if field is not None and not isinstance(field, SCALARS):
                 field[where] = value[name] if isinstance(value, NamedArray) else value
 
     def __contains__(self, name: object) -> bool:
@@ -107,10 +112,11 @@ class NamedArray:
 
     def length(self, dim: int = 0) -> int:
         """Returns the size of a dimension, which all fields share. Raises ValueError if they do not."""
-        sizes = {name: leaf.shape[dim] for name, leaf in flatten(self) if getattr(leaf, "shape", ())}
-        if len(set(sizes.values())) != 1:
-            raise ValueError(f"no common size of dimension {dim}: {sizes}")
-        return int(next(iter(sizes.values())))
+        shapes = {name: tuple(leaf.shape) for name, leaf in flatten(self) if getattr(leaf, "shape", ())}
+        sizes = {int(shape[dim]) if -len(shape) <= dim < len(shape) else -1 for shape in shapes.values()}
+        if len(sizes) != 1 or -1 in sizes:
+            raise ValueError(f"the arrays have no common size of dimension {dim}: {shapes}")
+        return sizes.pop()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the fields as a dictionary, nested ones as dictionaries in it."""
@@ -121,7 +127,7 @@ class NamedArray:
         return sum(int(getattr(leaf, "nbytes", 0)) for _, leaf in flatten(self))
 
     def average_of(self, field: str, ignore_negative: bool = True) -> float | None:
-        """Returns the mean of a field, without negative values unless ``ignore_negative`` is False; None if none is left."""
+        """Returns the mean of a field, or None if it has no value. ``ignore_negative`` leaves negative ones out."""
         values = self._numbers(field, ignore_negative)
         return float(values.mean()) if values.size else None
 
@@ -275,15 +281,15 @@ def split(x: NamedArray, parts: int) -> list[NamedArray]:
     if not 1 <= parts <= rows:
         raise ValueError(f"{rows} rows cannot be split into {parts} parts")
     ends = [rows * part // parts for part in range(parts + 1)]
-    return [x[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    return [x[start:end] for start, end in itertools.pairwise(ends)]
 
 
 def dumps(x: NamedArray | None, method: str = "raw_bytes") -> list[Any]:
     """Returns frames (bytes or buffers of the arrays themselves, not copies) to send.
 
     Parameters:
-        method: ``raw_bytes``, ``raw_compress``, ``obs_compress``, ``compress_except_policy_state``, or one that pickles:
-            ``pickle``, ``pickle_dict``, ``compress_pickle``, ``pickle_compress``.
+        method: ``raw_bytes``, ``raw_compress``, ``obs_compress`` or ``compress_except_policy_state``; or one that
+            pickles: ``pickle``, ``pickle_dict``, ``compress_pickle``, ``pickle_compress``.
 
     Raises:
         ValueError: unknown method.
@@ -309,7 +315,10 @@ def loads(frames: Sequence[Any], *, allow_pickle: bool = False) -> Any:  # noqa:
 
 
 def _as_numpy(leaf: Leaf) -> "np.ndarray[Any, Any]":
-    return np.asarray(leaf.detach().cpu() if hasattr(leaf, "detach") else leaf)
+    if hasattr(leaf, "detach"):
+        leaf = leaf.detach().cpu()
+        leaf = leaf.float() if str(leaf.dtype) == "torch.bfloat16" else leaf  # numpy has no such type
+    return np.asarray(leaf)
 
 
 def _filled_like(leaf: Leaf, value: Any) -> Leaf:  # noqa: ANN401

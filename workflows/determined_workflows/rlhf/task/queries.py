@@ -1,4 +1,4 @@
-"""Types by which a function of the dataflow says what it needs: models, data of other functions, data of the dataset."""
+"""Types by which a function of the dataflow says what it needs: models, data of functions, data of the dataset."""
 
 import types
 from collections.abc import Callable, Mapping
@@ -84,9 +84,9 @@ class Commands:
 
     def build_model_inputs(self, metadata: Mapping[str, object] | None = None, **arrays: object) -> NamedArray:
         """Returns a NamedArray of ``arrays``, which all have the batch as their first dimension."""
-        inputs = from_dict(arrays, **(metadata or {}))
-        if inputs is None:
+        if not arrays:
             raise ValueError("build_model_inputs needs at least one array")
+        inputs: NamedArray = from_dict(arrays, **(metadata or {}))
         return inputs
 
     def log(self, values: Mapping[str, object]) -> None:

@@ -70,7 +70,7 @@ class ServerLoop:
             self._gate.close()
             self._context.term()
             raise OSError(error.errno, f"the streams cannot listen on port {port}: {error.strerror}") from None
-        self.port = int(self._router.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").rsplit(b":", 1)[1])
+        self.port = int(self._router.getsockopt_string(zmq.LAST_ENDPOINT).rsplit(":", 1)[1])
         self._monitor = self._router.get_monitor_socket(
             zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
         )

@@ -52,7 +52,7 @@ def gate_password(key: bytes) -> bytes:
 
 
 def header(**values: object) -> bytes:
-    """Returns a message's header. Raises TypeError or ValueError for metadata that JSON cannot hold or that is large."""
+    """Returns a message's header. Raises TypeError or ValueError for metadata that is no JSON, or large."""
     try:
         text = json.dumps(values, separators=(",", ":")).encode()
     except TypeError as error:
