@@ -22,16 +22,16 @@ def admit(peer: socket.socket, key: bytes, *, said: int, ends: tuple[bytes, byte
     deadline = time.monotonic() + SECONDS
     try:
         _tune(peer)
-        ours = secrets.token_bytes(_NONCE)
+        ours = challenge()
         peer.settimeout(SECONDS)
         peer.sendall(ours)
-        answer = _exactly(peer, said + _NONCE + _DIGEST, deadline)
-        text, proof = answer[:-_DIGEST], answer[-_DIGEST:]
-        if not hmac.compare_digest(proof, _digest(key, ends[0], ours + text)):
+        admitted = admit_answer(key, ours, _exactly(peer, said + _NONCE + _DIGEST, deadline), ends=ends)
+        if admitted is None:
             return None
-        peer.sendall(_digest(key, ends[1], text + ours))
+        text, proof = admitted
+        peer.sendall(proof)
         peer.settimeout(None)
-        return text[:said]
+        return text
     except (OSError, EOFError):
         return None
 
@@ -42,9 +42,9 @@ def prove(peer: socket.socket, key: bytes, said: bytes, *, ends: tuple[bytes, by
     try:
         _tune(peer)
         theirs = _exactly(peer, _NONCE, deadline)
-        text = said + secrets.token_bytes(_NONCE)
-        peer.sendall(text + _digest(key, ends[0], theirs + text))
-        if not hmac.compare_digest(_exactly(peer, _DIGEST, deadline), _digest(key, ends[1], text + theirs)):
+        ours = answer(key, theirs, said, ends=ends)
+        peer.sendall(ours)
+        if not is_proof(key, theirs, ours, _exactly(peer, _DIGEST, deadline), ends=ends):
             raise ConnectionError(f"the {ends[1].decode()} does not have the allocation's key")
         peer.settimeout(None)
     except EOFError:
@@ -55,6 +55,30 @@ def prove(peer: socket.socket, key: bytes, said: bytes, *, ends: tuple[bytes, by
     except BaseException:
         peer.close()
         raise
+
+
+def challenge() -> bytes:
+    """Returns a new nonce, the first message of the admitting end where messages are sent by other means."""
+    return secrets.token_bytes(_NONCE)
+
+
+def answer(key: bytes, nonce: bytes, said: bytes, *, ends: tuple[bytes, bytes]) -> bytes:
+    """Returns the answer to a challenge: ``said``, a nonce and the proof of both. ``ends``: ours and theirs."""
+    text = said + challenge()
+    return text + _digest(key, ends[0], nonce + text)
+
+
+def admit_answer(key: bytes, nonce: bytes, answered: bytes, *, ends: tuple[bytes, bytes]) -> tuple[bytes, bytes] | None:
+    """Returns what an end that knows the key said, and our proof to it, else None. ``ends``: theirs and ours."""
+    text, proof = answered[:-_DIGEST], answered[-_DIGEST:]
+    if len(text) < _NONCE or not hmac.compare_digest(proof, _digest(key, ends[0], nonce + text)):
+        return None
+    return text[:-_NONCE], _digest(key, ends[1], text + nonce)
+
+
+def is_proof(key: bytes, nonce: bytes, answered: bytes, proof: bytes, *, ends: tuple[bytes, bytes]) -> bool:
+    """Returns True if ``proof`` is that of the admitting end to our answer. ``ends``: ours and theirs."""
+    return hmac.compare_digest(proof, _digest(key, ends[1], answered[:-_DIGEST] + nonce))
 
 
 def _digest(key: bytes, end: bytes, text: bytes) -> bytes:

@@ -1,0 +1,79 @@
+"""Runs the functions of a step in threads: each starts as soon as the functions that it waits for have ended."""
+
+import graphlib
+import queue
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from determined_workflows.rlhf.task.queries import Call, Commands, DataQuery, ModelQuery
+
+if TYPE_CHECKING:
+    from determined_workflows.rlhf.task.dataflow import Dataflow
+
+
+class StepData:
+    """Data and logged values of one step, as one function sees them."""
+
+    def __init__(self, function: str, data: dict[str, object], logged: dict[str, object]) -> None:
+        self.function = function
+        self.data = data
+        self.logged = logged
+
+    def get(self, name: str) -> Any:  # noqa: ANN401
+        if name not in self.data:
+            raise KeyError(f"{self.function} reads {name!r}, which was not set in this step")
+        return self.data[name]
+
+    def set(self, name: str, value: object) -> None:
+        self.data[name] = value
+
+    def log(self, values: Mapping[str, object]) -> None:
+        for key, value in values.items():
+            self.logged[f"{self.function}/{key}"] = value
+
+
+def run(dataflow: "Dataflow", batch: Mapping[str, object], call: Call) -> dict[str, object]:
+    """Runs one step; see ``Dataflow.run``."""
+    missing = sorted(dataflow.raw_names - set(batch.keys()))
+    if missing:
+        raise KeyError(
+            f"the dataset gives no {', '.join(map(repr, missing))}: it has {', '.join(sorted(batch.keys()))}"
+        )
+    data: dict[str, object] = {name: batch[name] for name in batch.keys()}  # noqa: SIM118  # a NamedArray iterates its values
+    logged: dict[str, dict[str, object]] = {name: {} for name in dataflow.funcs}
+    ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
+
+    def work(name: str) -> None:
+        try:
+            _call_function(dataflow, name, StepData(name, data, logged[name]), batch, call)
+        except BaseException as error:
+            ended.put((name, error))
+        else:
+            ended.put((name, None))
+
+    sorter = graphlib.TopologicalSorter(dataflow.after)
+    sorter.prepare()
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            # A daemon: after a failure the others may wait for ever for a worker, and the process has to end.
+            threading.Thread(target=work, args=(name,), name=f"dataflow-{name}", daemon=True).start()
+        name, error = ended.get()
+        if error is not None:
+            raise error
+        sorter.done(name)
+    return {key: value for values in logged.values() for key, value in values.items()}
+
+
+def _call_function(dataflow: "Dataflow", name: str, store: StepData, batch: Mapping[str, object], call: Call) -> None:
+    values: dict[str, object] = {}
+    for parameter, (kind, query) in dataflow.needs[name].arguments.items():
+        if kind is Commands:
+            values[parameter] = Commands(store)
+        elif kind is ModelQuery:
+            values[parameter] = ModelQuery(query, call)
+        elif kind is DataQuery:
+            values[parameter] = store.get(query)
+        else:
+            values[parameter] = batch[query]
+    dataflow.funcs[name](**values)

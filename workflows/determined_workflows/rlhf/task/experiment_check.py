@@ -1,0 +1,276 @@
+"""Checks of an experiment when it is built: names, counts, streams, models, batch sizes. Nothing runs before them."""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from determined_workflows.rlhf.task.registry import (
+    BACKENDS,
+    DATALOADERS,
+    DATASETS,
+    INTERFACES,
+    MODELS,
+    Registry,
+    UnknownName,
+    unknown_name,
+)
+
+if TYPE_CHECKING:
+    from determined_workflows.rlhf.task.config import ExperimentConfig, ExperimentScheduling, ModelWorker, Scheduling
+    from determined_workflows.rlhf.task.dataflow import Dataflow
+
+SAFE_METHODS = {
+    "raw_bytes": "raw_bytes",
+    "raw_compress": "raw_compress",
+    "obs_compress": "obs_compress",
+    "compress_except_policy_state": "compress_except_policy_state",
+    "pickle_dict": "raw_bytes",
+    "pickle": "raw_bytes",
+    "compress_pickle": "raw_compress",
+    "pickle_compress": "raw_compress",
+}
+"""What a stream uses for each serialization method: those that pickle are replaced."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")
+MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+RESERVED = ("master_worker", "data_worker")
+"""Names of the other workers."""
+DEFAULT_BATCH_SIZE = 8
+WITHOUT_EFFECT = ("cpu", "mem", "gpu_type", "nodelist", "exclude", "container_image")
+
+
+class ExperimentError(ValueError):
+    """An experiment that cannot run. Its text has one sentence for each fault; ``problems`` is the list of them."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def check_names(experiment_name: str, trial_name: str) -> None:
+    """Raises ExperimentError for names of an experiment and a trial that cannot be used."""
+    problems = []
+    for kind, name in (("experiment", experiment_name), ("trial", trial_name)):
+        if "_" in name:
+            problems.append(f"the {kind} name {name!r} has a '_': use '-', as {name.replace('_', '-')!r}")
+        elif not NAME.fullmatch(name):
+            problems.append(f"the {kind} name {name!r} is not 1 to 64 letters, digits, '-' and '.'")
+    _raise(problems)
+
+
+def check_stream(name: str, method: str) -> None:
+    """Raises ExperimentError for a stream without a name or with an unknown serialization method."""
+    if not isinstance(name, str) or not name:
+        raise ExperimentError([f"a stream has a name, a text, not {name!r}"])
+    if method not in SAFE_METHODS:
+        raise ExperimentError([f"stream {name!r}: {unknown_name('serialization method', method, SAFE_METHODS)}"])
+
+
+def check_config(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
+    """Raises ExperimentError with every fault of the workers' configurations."""
+    problems = [*_numbers(config)]
+    for kind in ("data_worker", "model_worker"):
+        if not getattr(config, kind):
+            problems.append(f"the experiment has no {kind}: give at least one")
+    problems += _stream_names(config)
+    replicas = replicas_of(config)
+    for model, workers in replicas.items():
+        problems += _replicas(model, workers)
+    for model in sorted({model for needs in dataflow.needs.values() for model in needs.models} - replicas.keys()):
+        problems.append(f"the dataflow queries a model that no worker has: {unknown_name('model', model, replicas)}")
+    problems += _batches(config, replicas)
+    _raise(problems)
+
+
+def check_scheduling(scheduling: "ExperimentScheduling", config: "ExperimentConfig") -> None:
+    """Raises ExperimentError if counts and resources do not fit the workers of ``config``."""
+    problems = []
+    for kind in ("data_worker", "model_worker", "master_worker"):
+        groups = scheduling.groups(kind)
+        bad = [group.count for group in groups if type(group.count) is not int or group.count < 1]
+        problems += [f"{kind}: the count of a group is a whole number from 1, not {count!r}" for count in bad]
+        count, workers = sum(group.count for group in groups) if not bad else 0, len(getattr(config, kind))
+        if not bad and count != workers:
+            problems.append(f"{kind}: scheduling_setup has {count}, initial_setup {workers}: give both the same number")
+        for group in groups:
+            problems += _resources(kind, group.scheduling)
+    if not problems:
+        problems += _slots_of_replicas(scheduling, config)
+    _raise(problems)
+
+
+def check_registered(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
+    """Raises ExperimentError for names that nothing is registered under, and for handles that an interface lacks.
+
+    To be called after the project's modules were imported.
+    """
+    problems = []
+    for index, data_worker in enumerate(config.data_worker):
+        where = f"data_worker[{index}]"
+        problems += _unregistered(where, DATASETS, data_worker.datasets)
+        problems += _unregistered(where, DATALOADERS, [data_worker.dataloader])
+    for model, workers in replicas_of(config).items():
+        worker = workers[0]
+        problems += _unregistered(model, MODELS, [worker.model])
+        problems += _unregistered(model, BACKENDS, [worker.backend])
+        problems += _unregistered(model, DATASETS, worker.eval_datasets or ())
+        problems += _unregistered(model, DATALOADERS, [worker.eval_dataloader] if worker.eval_dataloader else ())
+        missing = _unregistered(model, INTERFACES, [worker.interface])
+        problems += missing or _missing_handles(model, worker, dataflow)
+    _raise(problems)
+
+
+def notes(scheduling: "ExperimentScheduling", config: "ExperimentConfig") -> list[str]:
+    """Returns sentences about what is accepted and has no effect, or another one than it had."""
+    found = []
+    every = [
+        group.scheduling
+        for kind in ("data_worker", "model_worker", "master_worker")
+        for group in scheduling.groups(kind)
+    ]
+    given = [name for name in WITHOUT_EFFECT if any(_is_changed(name, one) for one in every)]
+    given += ["controller_image"] if scheduling.controller_image else []
+    if given:
+        found.append(f"{', '.join(given)} of the scheduling have no effect: the pool and its agents decide")
+    streams: list[Any] = [worker.stream for worker in config.data_worker]
+    streams += [worker.stream for worker in config.model_worker]
+    methods = {stream.serialization_method for stream in streams}
+    pickled = sorted(method for method in methods if SAFE_METHODS[method] != method)
+    if pickled:
+        safe = sorted({SAFE_METHODS[method] for method in pickled})
+        found.append(f"streams use {', '.join(safe)} instead of {', '.join(pickled)}: nothing is pickled")
+    seeds = sorted({worker.seed for worker in config.data_worker})
+    if len(seeds) > 1:
+        found.append(f"the data workers have seeds {', '.join(map(str, seeds))}: with one, each item is read once")
+    called = {model for needs in config.master_worker[0].leveled_exec_funcs.needs.values() for model in needs.models}
+    idle = [model for model in replicas_of(config) if model not in called]
+    if idle:
+        found.append(f"no function of the dataflow calls {', '.join(idle)}")
+    return found
+
+
+def replicas_of(config: "ExperimentConfig") -> "dict[str, list[ModelWorker]]":
+    """Returns the workers of each model, in the order of the configuration."""
+    found: dict[str, list[ModelWorker]] = {}
+    for worker in config.model_worker:
+        found.setdefault(worker.model_name, []).append(worker)
+    return found
+
+
+def _numbers(config: "ExperimentConfig") -> Iterable[str]:
+    epochs = config.total_train_epochs
+    if type(epochs) is not int or epochs < 1:
+        yield f"total_train_epochs is a whole number from 1, not {epochs!r}"
+    for what in ("save", "eval"):
+        for unit in ("epochs", "steps", "seconds"):
+            value = getattr(config, f"{what}_frequency_{unit}")
+            is_number = isinstance(value, int) or (unit == "seconds" and isinstance(value, float))
+            if value is not None and (not is_number or isinstance(value, bool) or not value > 0):
+                yield f"{what}_frequency_{unit} is a number above 0 or None, not {value!r}"
+
+
+def _stream_names(config: "ExperimentConfig") -> Iterable[str]:
+    users: dict[str, str] = {}
+    for kind in ("data_worker", "model_worker"):
+        for index, worker in enumerate(getattr(config, kind)):
+            name, user = worker.stream.stream_name, f"{kind}[{index}]"
+            if name in users:
+                yield f"{users[name]} and {user} both have the stream {name!r}: each worker has one of its own"
+            users[name] = user
+
+
+def _replicas(model: str, workers: "list[ModelWorker]") -> Iterable[str]:
+    if not isinstance(model, str) or not MODEL_NAME.fullmatch(model):
+        yield f"the model name {model!r} is not a small letter and up to 63 small letters, digits, '_' and '-'"
+    if model in RESERVED:
+        yield f"the model name {model!r} is that of another worker: choose another"
+    for what in ("model", "interface", "backend"):
+        if any(getattr(worker, what) != getattr(workers[0], what) for worker in workers):
+            yield f"the workers of the model {model!r} have different {what}s: replicas are equal"
+
+
+def _batches(config: "ExperimentConfig", replicas: "dict[str, list[ModelWorker]]") -> Iterable[str]:
+    sizes = []
+    for worker in config.data_worker:
+        loader: Any = worker.dataloader
+        default = DEFAULT_BATCH_SIZE if loader.type_ == "default" else None
+        sizes.append(loader.args.get("batch_size", default))
+    for size in sizes:
+        if size is not None and (type(size) is not int or size < 1):
+            yield f"the batch_size of a dataloader is a whole number from 1, not {size!r}"
+            return
+    if not sizes or None in sizes:  # a loader of the user's own: seen at the first step
+        return
+    total = sum(sizes)
+    for model, workers in replicas.items():
+        if total % len(workers):
+            yield (
+                f"a batch of {total} rows ({len(sizes)} data workers) cannot be divided by the {len(workers)} workers of "
+                f"the model {model!r}: change batch_size or the number of workers"
+            )
+
+
+def _resources(kind: str, scheduling: "Scheduling") -> Iterable[str]:
+    gpu = scheduling.gpu
+    if type(gpu) is not int or gpu < 0:
+        yield f"{kind}: gpu is a whole number from 0, not {gpu!r}"
+    elif gpu and kind != "model_worker":
+        yield f"{kind}: gpu={gpu}, but only model workers have slots: give 0"
+    variables = scheduling.env_vars
+    if not isinstance(variables, dict) or not all(
+        isinstance(name, str) and isinstance(value, str) and name and "=" not in name and "\0" not in name + value
+        for name, value in variables.items()
+    ):
+        yield f"{kind}: env_vars are texts by names, not {variables!r}"
+
+
+def _slots_of_replicas(scheduling: "ExperimentScheduling", config: "ExperimentConfig") -> Iterable[str]:
+    each = [group.scheduling for group in scheduling.groups("model_worker") for _ in range(group.count)]
+    first: dict[str, Scheduling] = {}
+    for worker, resources in zip(config.model_worker, each, strict=True):
+        known = first.setdefault(worker.model_name, resources)
+        if (known.gpu, known.env_vars) != (resources.gpu, resources.env_vars):
+            yield f"the workers of the model {worker.model_name!r} differ in gpu or env_vars: replicas are equal"
+
+
+def _unregistered(where: str, registry: Registry[Any], parts: Iterable[Any]) -> list[str]:
+    found = []
+    for part in parts:
+        try:
+            registry.get(part.type_)
+        except UnknownName as error:
+            found.append(f"{where}: {error}")
+    return found
+
+
+def _missing_handles(model: str, worker: "ModelWorker", dataflow: "Dataflow") -> Iterable[str]:
+    """Of an interface that is registered as a class, or a partial of one."""
+    interface: Any = worker.interface
+    maker: Any = INTERFACES.get(interface.type_)
+    kind = getattr(maker, "func", maker)
+    if not isinstance(kind, type):
+        return
+    for function, needs in dataflow.needs.items():
+        for handle in sorted(handle for called, handle in needs.calls if called == model):
+            if not _has(kind, handle):
+                yield (
+                    f"the function {function} calls {handle} of the model {model!r}, but its interface "
+                    f"{interface.type_!r} ({kind.__name__}) has no such method"
+                )
+
+
+def _has(kind: type, handle: str) -> bool:
+    """Returns True if a class below the base class ``ModelInterface``, which only raises, has the method."""
+    owner = next((one for one in kind.__mro__ if handle in vars(one)), None)
+    return owner is not None and not (owner.__name__ == "ModelInterface" and owner.__module__.endswith("task.model"))
+
+
+def _is_changed(name: str, scheduling: "Scheduling") -> bool:
+    """Returns True if a field without effect differs from every default."""
+    defaults = {"cpu": (1, 4, 2), "mem": (20480, 1024), "gpu_type": ("tesla",)}
+    return getattr(scheduling, name) not in defaults.get(name, (None,))
+
+
+def _raise(problems: Iterable[str]) -> None:
+    found = list(problems)
+    if found:
+        raise ExperimentError(found)

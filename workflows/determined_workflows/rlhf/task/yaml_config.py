@@ -1,0 +1,155 @@
+"""Configurations as YAML documents with the class of each part as a tag: ``!ModelWorker``.
+
+Functions of a dataflow are written as ``module:name``, and found again only in modules that are already imported:
+loading a document imports and runs nothing.
+"""
+
+import dataclasses
+import os
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+from determined_workflows.rlhf.task.registry import unknown_name
+
+if TYPE_CHECKING:
+    import yaml
+
+CLASSES = (
+    *("Scheduling", "TasksGroup", "ExperimentScheduling", "Dataset", "DataLoader", "Model", "ModelInterface"),
+    *("ModelBackend", "RequestReplyStream", "WorkerInformation", "DataWorker", "ModelWorker", "MasterWorker"),
+    "ExperimentConfig",
+)
+
+
+def dump_config_to_yaml(config: object, file: str | os.PathLike[str]) -> None:
+    """Writes a configuration to ``file``.
+
+    Parameters:
+        config: an object of a class of ``config``, or a list of them.
+
+    Raises:
+        TypeError: something in it cannot be written, as a lambda.
+
+    Example:
+        >>> dump_config_to_yaml(experiment.initial_setup(), "config.yaml")
+    """
+    yaml = _yaml()
+    text = yaml.dump(config, Dumper=_dumper(), sort_keys=False, allow_unicode=True)
+    with open(file, "w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def load_config_from_yaml(file: str | os.PathLike[str]) -> Any:  # noqa: ANN401
+    """Returns the configuration that ``dump_config_to_yaml`` wrote.
+
+    Raises:
+        ValueError: no such document; the text names file and line.
+        ExperimentError: the configuration does not pass the checks.
+    """
+    yaml = _yaml()
+    with open(file, encoding="utf-8") as stream:
+        try:
+            return yaml.load(stream, Loader=_loader())
+        except yaml.YAMLError as error:
+            raise ValueError(f"{os.fspath(file)} cannot be read as a configuration: {error}") from None
+
+
+def _yaml() -> types.ModuleType:
+    try:
+        import yaml
+    except ImportError:
+        raise ImportError("configurations as YAML need PyYAML: python3 -m pip install PyYAML") from None
+    return yaml
+
+
+def _classes() -> dict[str, type]:
+    from determined_workflows.rlhf.task import config
+
+    return {name: getattr(config, name) for name in CLASSES}
+
+
+def _dumper() -> Any:  # noqa: ANN401
+    from determined_workflows.rlhf.task.dataflow import Dataflow, MasterWorkerECS
+
+    class Dumper(_yaml().SafeDumper):  # type: ignore[misc]
+        pass
+
+    def part(dumper: "yaml.SafeDumper", config: Any) -> Any:  # noqa: ANN401
+        values = {field.name: getattr(config, field.name) for field in dataclasses.fields(config) if field.init}
+        return dumper.represent_mapping(f"!{type(config).__name__}", values)
+
+    def dataflow(dumper: "yaml.SafeDumper", flow: Any) -> Any:  # noqa: ANN401
+        values = {
+            "functions": [_path_of(function) for function in flow.funcs.values()],
+            "edges": [list(edge) for edge in flow.edges],
+            "models": list(flow.model_names),
+        }
+        return dumper.represent_mapping(f"!{type(flow).__name__}", values)
+
+    def refuse(dumper: "yaml.SafeDumper", value: Any) -> Any:  # noqa: ANN401
+        raise TypeError(
+            f"a configuration with {value!r} cannot be written as YAML: use numbers, texts, lists, mappings"
+        )
+
+    for kind in _classes().values():
+        Dumper.add_representer(kind, part)
+    Dumper.add_representer(Dataflow, dataflow)
+    Dumper.add_representer(MasterWorkerECS, dataflow)
+    Dumper.add_representer(tuple, lambda dumper, value: dumper.represent_sequence("!tuple", list(value)))
+    Dumper.add_representer(None, refuse)
+    return Dumper
+
+
+def _loader() -> Any:  # noqa: ANN401
+    from determined_workflows.rlhf.task.dataflow import Dataflow, MasterWorkerECS
+
+    problem = _yaml().constructor.ConstructorError
+
+    class Loader(_yaml().SafeLoader):  # type: ignore[misc]
+        pass
+
+    classes = _classes()
+
+    def part(loader: "yaml.SafeLoader", name: str, node: Any) -> Any:  # noqa: ANN401
+        if name not in classes:
+            raise problem(None, None, unknown_name("class", name, classes), node.start_mark)
+        try:
+            values: dict[Any, Any] = loader.construct_mapping(node, deep=True)
+            return classes[name](**values)
+        except TypeError as error:
+            raise problem(None, None, f"{name}: {error}", node.start_mark) from None
+
+    def dataflow(loader: "yaml.SafeLoader", node: Any) -> Any:  # noqa: ANN401
+        values = loader.construct_mapping(node, deep=True)
+        functions = [_function_at(path) for path in values["functions"]]
+        ecs = MasterWorkerECS([types.SimpleNamespace(model_name=name) for name in values["models"]])
+        for function in functions:
+            ecs.add_system(function)
+        ecs.edges += [(earlier, later) for earlier, later in values["edges"]]
+        return ecs.build() if node.tag == f"!{Dataflow.__name__}" else ecs
+
+    Loader.add_multi_constructor("!", part)
+    Loader.add_constructor(f"!{Dataflow.__name__}", dataflow)
+    Loader.add_constructor(f"!{MasterWorkerECS.__name__}", dataflow)
+    Loader.add_constructor("!tuple", lambda loader, node: tuple(loader.construct_sequence(node, deep=True)))
+    return Loader
+
+
+def _path_of(function: Any) -> str:  # noqa: ANN401
+    path = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+    try:
+        is_found = _function_at(path) is function
+    except ValueError:
+        is_found = False
+    if not is_found:
+        raise TypeError(f"{function!r} cannot be written as YAML: a function of a dataflow is at the top of a module")
+    return path
+
+
+def _function_at(path: str) -> Any:  # noqa: ANN401
+    module, _, name = str(path).partition(":")
+    found = getattr(sys.modules.get(module), name, None)
+    if not isinstance(found, types.FunctionType):
+        raise ValueError(f"there is no function {path}: import {module or 'its module'} first")
+    return found
