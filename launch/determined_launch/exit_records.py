@@ -32,6 +32,10 @@ class ExitRecord:
     """Identifies the start of a layer, so that records of an earlier start are ignored."""
     last_stderr: str = ""
     """The last line on standard error that is not blank: the text of ``sys.exit("text")``."""
+    error: str = ""
+    """The error of the last traceback on standard error."""
+    place: str = ""
+    """The last place of the user's code in that traceback: ``train.py:41``."""
 
     @property
     def has_failed(self) -> bool:

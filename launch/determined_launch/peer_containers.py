@@ -4,7 +4,8 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from determined_launch import containers, hang_watchdog, process, processes, runner, worker_environment
 from determined_launch.channel import client, frames
@@ -36,25 +37,28 @@ class Peers:
 @contextlib.contextmanager
 def peers(context: LaunchContext) -> Iterator[Peers]:
     """Connects to every other container. A peer ends if this block ends without a message to it."""
-    facts, connections = context.facts, []
-    ports = containers.ports(facts, context.environ)
+    connections: list[Connection] = []
     try:
-        for rank in range(1, facts.nodes):
-            connections.append(_reach(context, facts.addresses[rank], ports[rank], rank))
+        for rank in range(1, context.facts.nodes):
+            connections.append(reach(context, rank, {"verb": "attend"})[0])
         yield Peers(connections)
     finally:
         for connection in connections:
             connection.close()
 
 
-def _reach(context: LaunchContext, address: str, port: int, rank: int) -> Connection:
-    key, request = containers.key(context.environ), {"verb": "attend"}
+def reach(context: LaunchContext, rank: int, request: Mapping[str, Any]) -> tuple[Connection, Any]:
+    """Returns a connection to the server of another container, and its answer.
+
+    Raises LaunchError if it does not come.
+    """
+    key, address = containers.key(context.environ), context.facts.addresses[rank]
+    port = containers.ports(context.facts, context.environ)[rank]
     began = time.monotonic()
     for patience in (_NOTE_SECONDS, PATIENCE_SECONDS):
         try:
             connection = client.connect(address, port, key, request, patience=patience)
-            connection.receive_json(frames.ANSWER)
-            return connection
+            return connection, connection.receive_json(frames.ANSWER)
         except OSError as error:
             problem = error
         if time.monotonic() - began < PATIENCE_SECONDS:

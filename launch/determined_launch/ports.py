@@ -58,7 +58,14 @@ class Reservation:
                 f"this machine has no {count} free ports from {RESERVABLE.start} to {RESERVABLE.stop - 1}"
             )
 
+    def __enter__(self) -> list[int]:
+        return self.ports
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
+        """Gives the ports back."""
         for mark in self._marks:
             mark.close()
 

@@ -10,6 +10,7 @@ from determined_launch import process_table
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_WRAPPER = "wrap_rank:"
 
 
 def adopt_orphans() -> None:
@@ -38,10 +39,34 @@ def wrappers_below(root: int) -> list[int]:
     found: list[int] = []
     inner: set[int] = set()
     for pid in process_table.descendants(root):
-        if pid not in inner and b"determined_launch.wrap_rank" in process_table.command_line(pid)[1:6]:
+        if pid not in inner and _is_wrapper(pid):
             found.append(pid)
             inner.update(process_table.descendants(pid))
     return found
+
+
+def wrapper_name(rank: int) -> str:
+    """Returns the name of a wrapper that is a fork, whose command line is that of its parent."""
+    return f"{_WRAPPER}{rank}"
+
+
+def rank_of_fork(pid: int) -> int | None:
+    """Returns the rank of a wrapper that is a fork."""
+    rank = process_table.kernel_text(pid, "comm").removeprefix(_WRAPPER)
+    return int(rank) if rank.isdigit() else None
+
+
+def set_name(name: str) -> None:
+    """Sets the name of this process that ``ps`` and ``top`` show; Linux keeps 15 bytes of it."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="utf-8") as file:
+        file.write(name)
+
+
+def _is_wrapper(pid: int) -> bool:
+    line = process_table.command_line(pid)
+    return b"determined_launch.wrap_rank" in line[1:6] or (
+        b"determined_launch.role_processes" in line[1:4] and rank_of_fork(pid) is not None
+    )
 
 
 def send(pid: int, number: int) -> None:

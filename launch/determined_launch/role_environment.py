@@ -4,9 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from determined_launch import environment
 from determined_launch.environment import RendezvousFacts
+from determined_launch.errors import LaunchError
 from determined_launch.role_placement import RoleProcess
 
 LOOPBACK = "127.0.0.1"
@@ -19,6 +21,22 @@ class RolePorts:
 
     processes: Mapping[int, int]
     stores: Mapping[str, int]
+
+    def to_json(self) -> dict[str, object]:
+        return {"processes": {str(rank): port for rank, port in self.processes.items()}, "stores": dict(self.stores)}
+
+    @classmethod
+    def merged(cls, parts: Sequence[Any]) -> "RolePorts":
+        """Returns the ports of all containers from their results of :meth:`to_json`. Raises LaunchError for others."""
+        processes: dict[int, int] = {}
+        stores: dict[str, int] = {}
+        try:
+            for part in parts:
+                processes |= {int(rank): int(port) for rank, port in part["processes"].items()}
+                stores |= {str(name): int(port) for name, port in part["stores"].items()}
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise LaunchError("a container sent no ports; do all containers run the same version?") from None
+        return cls(processes, stores)
 
 
 def variables(

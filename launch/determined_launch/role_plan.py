@@ -9,12 +9,16 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class ProcessPlan:
-    """One process. ``environment`` is added to that of the program that starts it."""
+    """One process.
+
+    ``environment`` is added to that of the program that starts it; ``own_environment`` is the part that the user wrote.
+    """
 
     label: str
     rank: int
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    own_environment: Mapping[str, str] = field(default_factory=dict)
     is_daemon: bool = False
 
 
@@ -36,11 +40,15 @@ class RolePlan:
         """Returns the file that exists when those of this container have ended."""
         return folder / "done"
 
-    def write(self, folder: Path) -> None:
-        """Writes the plan for its owner alone, and removes the marks of an earlier one."""
+    @classmethod
+    def clear(cls, folder: Path) -> None:
+        """Makes the folder and removes the marks of an earlier plan."""
         folder.mkdir(parents=True, exist_ok=True)
-        for mark in (self.end_mark(folder), self.done_mark(folder)):
+        for mark in (cls.end_mark(folder), cls.done_mark(folder)):
             mark.unlink(missing_ok=True)
+
+    def write(self, folder: Path) -> None:
+        """Writes the plan for its owner alone."""
         target = os.open(folder / "plan.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(target, "w", encoding="utf-8") as file:
             json.dump(asdict(self), file)

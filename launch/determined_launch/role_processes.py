@@ -12,12 +12,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from determined_launch import environment, process, process_table, processes, role_failures
+from determined_launch import (
+    environment,
+    exit_records,
+    process,
+    process_table,
+    processes,
+    role_failures,
+    role_forks,
+    runner,
+)
 from determined_launch.role_plan import ProcessPlan, RolePlan
 
+MODULE = "determined.launch.roles"
 TICK_SECONDS = 0.02
 DAEMON_SECONDS = 10.0
 """Time that a daemon has to end after SIGTERM."""
+
+
+_WHY_NOT = (
+    "its command is neither python3 SCRIPT.py … nor python3 -m MODULE …, or its environment differs from that of {}"
+)
 
 
 class Started(Protocol):
@@ -37,16 +52,52 @@ class RoleProcesses:
         self._mark = RolePlan.end_mark(folder)
         self._done = RolePlan.done_mark(folder)
         self._running: list[tuple[ProcessPlan, Started]] = []
+        self._asked: list[int] = []
+        self._records = exit_records.folder(environment.current())
         self._parent = os.getppid()
+        self._environ = environment.current()
         self._code = 0
 
     def start(self) -> None:
+        """Starts all processes: as forks where their modules are imported once, else as new processes."""
+        forked = self._preload()
         for planned in self._plan.processes:
-            mark = {environment.END_MARK: str(self._mark)} if planned.is_daemon else {}
-            self._running.append((planned, _start(planned, {**planned.environment, **mark})))
+            if planned in forked:
+                started: Started = role_forks.fork_wrapper(planned)
+            else:
+                started = _start(planned, self.variables(planned))
+            self._running.append((planned, started))
+
+    def variables(self, planned: ProcessPlan) -> dict[str, str]:
+        """Returns the environment of one process."""
+        mark = {environment.END_MARK: str(self._mark)} if planned.is_daemon else {}
+        return {**self._environ, **planned.environment, **mark}
+
+    def _preload(self) -> Sequence[ProcessPlan]:
+        """Imports the modules to preload; returns the processes that can be forks of this one.
+
+        A library may read the environment while it is imported. This process therefore has the variables of the first
+        of the roles, and a role with other ones is started as usual.
+        """
+        forkable = [planned for planned in self._plan.processes if role_forks.can_run(planned.command)]
+        if not self._plan.preload or not forkable:
+            return ()
+        common, first = forkable[0].own_environment, forkable[0].label.partition("[")[0]
+        environment.put(common)
+        reason = role_forks.preload(self._plan.preload)
+        if reason:
+            say(f"preload has no effect: {reason}")
+            return ()
+        forked = [planned for planned in forkable if planned.own_environment == common]
+        others = {planned.label.partition("[")[0] for planned in self._plan.processes if planned not in forked}
+        if others:
+            say(f"preload has no effect on {', '.join(sorted(others))}: {_WHY_NOT.format(first)}")
+        return forked
 
     def send(self, number: int) -> None:
         """Passes a signal to all processes but the daemons, which the others may need until their end."""
+        if number in runner.ENDING:
+            self._asked.append(number)
         for planned, started in list(self._running):
             if not planned.is_daemon:
                 processes.send(started.pid, number)
@@ -74,23 +125,30 @@ class RoleProcesses:
             if status is None:
                 continue
             self._running.remove((planned, started))
-            if status != 0:
-                self._fail(planned, process.exit_code(status))
+            if status != 0 and self._fails(planned, process.exit_code(status)):
                 return False
         return True
 
-    def _fail(self, planned: ProcessPlan, code: int) -> None:
-        role_failures.say(planned, code, environment.current())
+    def _fails(self, planned: ProcessPlan, code: int) -> bool:
+        """Says how a process failed. Returns True if the others have to end."""
+        if self._asked:
+            self._code = self._code or code  # the others may be saving a checkpoint
+            return False
+        say(role_failures.sentence(planned, code, self._record(planned.rank)))
         self._code = code
         for _, started in self._running:
             processes.send(started.pid, signal.SIGTERM)
         # the layer kills what does not end in its period of grace
         while any(started.poll() is None for _, started in self._running):
             time.sleep(TICK_SECONDS)
+        return True
+
+    def _record(self, rank: int) -> exit_records.ExitRecord | None:
+        launch = self._environ.get(environment.LAUNCH_ID, "")
+        records = exit_records.of_launch(self._records, launch)
+        return next((record for record in records if record.rank == rank), None)
 
     def _end_daemons(self) -> int:
-        if not self._running:
-            return 0
         self._mark.touch()
         for _, started in self._running:
             processes.send(started.pid, signal.SIGTERM)
@@ -105,12 +163,17 @@ class RoleProcesses:
         while self._running:
             if not self._look():
                 return self._code
-        return 0
+        return self._code
 
 
 def _start(planned: ProcessPlan, variables: Mapping[str, str]) -> Started:
     wrapper = [sys.executable, "-m", "determined_launch.wrap_rank", str(planned.rank), "--", *planned.command]
-    return subprocess.Popen(wrapper, env={**environment.current(), **variables}, stdin=subprocess.DEVNULL)
+    return subprocess.Popen(wrapper, env=dict(variables), stdin=subprocess.DEVNULL)
+
+
+def say(text: str) -> None:
+    """Writes a line of the layer to the log."""
+    print(f"{MODULE}: {text}", file=sys.stderr, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -118,8 +181,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     folder = Path((sys.argv[1:] if argv is None else argv)[0])
     os.setpgid(0, 0)  # a terminal sends its signals to the layer alone, which passes them on once
     running = RoleProcesses(RolePlan.read(folder), folder)
+    try:
+        return _run(running)
+    except role_forks.WrapperFork as fork:
+        wrapper = fork
+    # outside of the handlers: nothing of the parent is left in the forks, also in no traceback
+    try:
+        code = wrapper.run(running.variables(wrapper.planned))
+        sys.stdout.flush()
+        os._exit(code)  # the modules of the program would take long to end
+    except role_forks.ProgramFork as fork:
+        program = fork
+    return program.run(wrapper.planned.label)
+
+
+def _run(running: RoleProcesses) -> int:
     with process.SignalForwarder() as signals:
-        running.start()
+        try:
+            running.start()
+        except ImportError as error:
+            say(f"preload: {error}; install it or take it from preload")
+            return 1
         signals.send_to(running.send)
         return running.wait()
 

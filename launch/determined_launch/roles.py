@@ -22,6 +22,8 @@ from determined_launch.errors import UsageError
 from determined_launch.launcher import LaunchContext
 from determined_launch.ports import Reservation
 from determined_launch.role_environment import RolePorts
+from determined_launch.role_peers import Chief, Member
+from determined_launch.role_placement import RoleProcess
 from determined_launch.role_plan import ProcessPlan, RolePlan
 from determined_launch.runner import Plan
 
@@ -31,40 +33,69 @@ _PYTHONS = ("python", "python3")
 
 def launch(context: LaunchContext) -> int:
     """Starts this container's part."""
-    devices = role_environment.devices(context.environ)
-    context = dataclasses.replace(context, facts=_facts(context, len(devices)))
-    facts = context.facts
     if context.line.overrides or len(context.line.command) != 1:
         raise UsageError(f"write one file: python3 -m {MODULE} roles.json")
-    file = role_file.read(Path(context.line.command[0]), largest=max(1, *facts.slots))
-    processes = role_placement.place(file.roles, facts)
-    shared = role_placement.sharing(processes, facts)
-    if shared and facts.is_chief:
+    devices = role_environment.devices(context.environ)
+    context = dataclasses.replace(context, facts=_facts(context, len(devices)))
+    file = role_file.read(Path(context.line.command[0]), largest=max(1, *context.facts.slots))
+    processes = role_placement.place(file.roles, context.facts)
+    shared = role_placement.sharing(processes, context.facts)
+    if shared and context.facts.is_chief:
         context.say(shared)
-    reserved = Reservation(len(processes) + len(file.roles))
-    try:
-        ports = RolePorts(
-            dict(enumerate(reserved.ports[: len(processes)])),
-            dict(zip([role.name for role in file.roles], reserved.ports[len(processes) :], strict=True)),
-        )
-        planned = [
-            ProcessPlan(
-                process.label,
-                process.rank,
-                _command(process.role.command, context.python),
-                role_environment.variables(process, processes, facts, ports, devices),
-                process.role.is_daemon,
-            )
-            for process in processes
-            if process.container == facts.rank
-        ]
+    own = [process for process in processes if process.container == context.facts.rank]
+    with Reservation(len(own) + len(file.roles)) as reserved:
+        ports = _ports(processes, own, reserved)
         folder = exit_records.place(context.environ, "roles")
-        RolePlan(tuple(planned), file.preload, is_alone=facts.nodes == 1).write(folder)
-        added = launcher.variables(context, environment.USE_TORCH_DISTRIBUTED, "True")
-        argv = (context.python, "-m", "determined_launch.role_processes", str(folder))
-        return watchdog.run(context, Plan(argv, added))
-    finally:
-        reserved.close()
+        RolePlan.clear(folder)
+        peers = _peers(context, ports, folder)
+        try:
+            all_ports = peers.ports if peers is not None else ports
+            planned = [_planned(process, processes, context, all_ports, devices) for process in own]
+            plan = RolePlan(tuple(planned), file.preload, is_alone=peers is None)
+            return _run(context, plan, folder, peers)
+        finally:
+            if peers is not None:
+                peers.close()
+
+
+def _ports(processes: Sequence[RoleProcess], own: Sequence[RoleProcess], reserved: Sequence[int]) -> RolePorts:
+    """Returns the ports of this container: of its processes, and of the stores of roles that begin here."""
+    left = iter(reserved)
+    by_rank = {process.rank: next(left) for process in own}
+    return RolePorts(by_rank, {process.role.name: next(left) for process in own if process.index == 0})
+
+
+def _peers(context: LaunchContext, own: RolePorts, folder: Path) -> "Chief | Member | None":
+    if context.facts.nodes == 1:
+        return None
+    return Chief(context, own, folder) if context.facts.is_chief else Member(context, own, folder)
+
+
+def _planned(
+    process: RoleProcess,
+    processes: Sequence[RoleProcess],
+    context: LaunchContext,
+    ports: RolePorts,
+    devices: Sequence[str],
+) -> ProcessPlan:
+    return ProcessPlan(
+        process.label,
+        process.rank,
+        _command(process.role.command, context.python),
+        role_environment.variables(process, processes, context.facts, ports, devices),
+        process.role.environment,
+        process.role.is_daemon,
+    )
+
+
+def _run(context: LaunchContext, plan: RolePlan, folder: Path, peers: "Chief | Member | None") -> int:
+    plan.write(folder)
+    added = launcher.variables(context, environment.USE_TORCH_DISTRIBUTED, "True")
+    argv = (context.python, "-m", "determined_launch.role_processes", str(folder))
+    code = watchdog.run(context, Plan(argv, added), watch=peers)
+    if peers is not None and code:
+        peers.tell(code)
+    return code
 
 
 def _facts(context: LaunchContext, devices: int) -> RendezvousFacts:

@@ -93,6 +93,9 @@ def _dump_text(path: Path) -> str:
 
 def _rank_of(wrapper: int) -> "int | None":
     """Returns the rank as the wrapper itself determines it."""
+    rank = processes.rank_of_fork(wrapper)
+    if rank is not None:
+        return rank
     words = [word.decode(errors="replace") for word in process_table.command_line(wrapper)]
     try:
         names = words[words.index("--") - 1]

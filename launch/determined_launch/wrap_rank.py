@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from determined_launch import (
     environment,
@@ -25,6 +25,7 @@ from determined_launch import (
     worker_environment,
 )
 from determined_launch.lines import Prefixer
+from determined_launch.tracebacks import TracebackReader
 
 KEPT_LINES = 20
 MAX_KEPT_BYTES = 4096
@@ -37,10 +38,12 @@ class LastLines:
     """The end of a worker's output, of both streams in the order of arrival."""
 
     def __init__(self, rank: int) -> None:
-        self._start = len(Prefixer(rank).prefix)
+        self.prefix = Prefixer(rank).prefix.decode()
+        self._start = len(self.prefix)
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.stderr = ""
         """The last line on standard error that is not blank."""
+        self.traceback = TracebackReader()
 
     def add(self, lines: Sequence[bytes]) -> None:
         """Keeps the last of these lines."""
@@ -49,6 +52,7 @@ class LastLines:
     def add_stderr(self, lines: Sequence[bytes]) -> None:
         """Like ``add``, for lines on standard error."""
         self.add(lines)
+        self.traceback.feed(_kept(line[self._start :]) for line in lines)
         written = next((line for line in reversed(lines) if line[self._start :].strip()), None)
         if written is not None:
             self.stderr = _kept(written)
@@ -61,8 +65,27 @@ def find_rank(names: str, environ: Mapping[str, str]) -> int:
     return next((int(environ[name]) for name in names.split(",") if environ.get(name)), 0)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the worker and returns its exit code."""
+class Worker(Protocol):
+    """A started worker, whose output arrives in two pipes."""
+
+    stdout: Any
+    stderr: Any
+
+    def wait(self) -> int:
+        """Returns the status as ``subprocess`` does."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Sends a signal if the worker still runs."""
+
+
+def _start(words: Sequence[str], environ: Mapping[str, str]) -> Worker:
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ)
+
+
+def main(
+    argv: Sequence[str] | None = None, *, start: Callable[[Sequence[str], Mapping[str, str]], Worker] = _start
+) -> int:
+    """Runs the worker and returns its exit code. ``start`` starts it with an environment."""
     words = list(sys.argv[1:] if argv is None else argv)
     environ = environment.current()
     if words[:1] == ["--kept"]:
@@ -79,11 +102,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     last = LastLines(rank)
     with process.SignalForwarder() as signals:
         try:
-            child = subprocess.Popen(words[2:], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=worker)
+            child = start(words[2:], worker)
         except OSError as error:
             code = process.start_failure(words[2:], error)
-            said = [f"cannot start {words[2]!r}: {error.strerror}"]
-            exit_records.write(folder, _record(environ, rank, code, said, said[0], kills, time.time()))
+            last.add_stderr([f"{last.prefix}cannot start {words[2]!r}: {error.strerror}".encode()])
+            exit_records.write(folder, _record(environ, rank, code, last, kills, time.time()))
             return code
         signals.send_to(child.send_signal)
         keeper = stack_dumps.DumpCollector(worker.get(environment.STEP_FILE))
@@ -99,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # recorded before the rest of the output arrives, so that the layer sees a dead worker immediately
     for patience in (LAST_WORDS_SECONDS, DRAIN_SECONDS):
         _join(pumps, patience)
-        exit_records.write(folder, _record(environ, rank, status, list(last.lines), last.stderr, kills, ended))
+        exit_records.write(folder, _record(environ, rank, status, last, kills, ended))
     if environment.STEP_FILE not in environ:
         step_counter.remove(worker.get(environment.STEP_FILE))
     return process.exit_code(status)
@@ -129,10 +152,8 @@ def _devices(containers: str, numbers: str) -> str:
 
 
 def _start_pumps(
-    child: "subprocess.Popen[bytes]", rank: int, last: LastLines, keeper: stack_dumps.DumpCollector
+    child: Worker, rank: int, last: LastLines, keeper: stack_dumps.DumpCollector
 ) -> list[threading.Thread]:
-    assert child.stdout is not None
-    assert child.stderr is not None
     pumps = [
         threading.Thread(target=_pump, args=(source, target, Prefixer(rank), keep, keeper), daemon=True)
         for source, target, keep in (
@@ -179,23 +200,30 @@ def _record(
     environ: Mapping[str, str],
     rank: int,
     status: int,
-    last: list[str],
-    stderr: str,
+    last: LastLines,
     kills: out_of_memory.KernelKills,
     ended: float,
 ) -> exit_records.ExitRecord:
-    code = process.exit_code(status)
+    code, lines = process.exit_code(status), list(last.lines)
     return exit_records.ExitRecord(
         rank=rank,
         code=code,
         signal=-status if status < 0 else None,
-        host=socket.gethostname(),
-        last_lines=last,
-        last_stderr=stderr,
+        host=_host(environ),
+        last_lines=lines,
+        last_stderr=last.stderr,
         time=ended,
-        cause=exit_records.OUT_OF_MEMORY if out_of_memory.is_cause(code, last, kills) else "",
+        cause=exit_records.OUT_OF_MEMORY if out_of_memory.is_cause(code, lines, kills) else "",
         launch=environ.get(environment.LAUNCH_ID, ""),
+        error=last.traceback.error,
+        place=last.traceback.place,
     )
+
+
+def _host(environ: Mapping[str, str]) -> str:
+    """Returns the name of this machine; of a process of a role with its role, for the sentence about a failure."""
+    role = environ.get(environment.ROLE)
+    return f"{socket.gethostname()}, {role}[{environ.get(environment.ROLE_INDEX)}]" if role else socket.gethostname()
 
 
 if __name__ == "__main__":

@@ -1,64 +1,164 @@
-"""Real processes of roles on one machine: variables, ends, exit codes and what is on the screen."""
+"""Real processes of roles on one machine: their variables, their end, and what is on the screen."""
 
 import json
 import os
-import subprocess
-import sys
+import signal
 
 import pytest
+from tests.support import role_layers
+from tests.support.role_layers import role, variables_of
+from tests.support.waiting import wait_until
 
-TELLS = """
-import json, os, pathlib
-names = [n for n in os.environ if n.startswith(("DET_ROLE", "DET_PROCESS")) or n in (
-    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES", "A")]
-name = os.environ["DET_ROLE"] + os.environ["DET_ROLE_INDEX"]
-pathlib.Path(name + ".json").write_text(json.dumps({n: os.environ[n] for n in names}))
+from determined_launch import process_table
+
+pytestmark = pytest.mark.budget(20, "starts several interpreters")
+WAITS = "import pathlib, time; pathlib.Path('up').touch(); time.sleep(600)"
+SERVES = """
+import pathlib, signal, sys, time
+def end(*_):
+    pathlib.Path("ended").touch()
+    sys.exit(3)
+signal.signal(signal.SIGTERM, end)
+pathlib.Path("up").touch()
+time.sleep(600)
 """
+USES_SERVER = "import pathlib, time\nwhile not pathlib.Path('up').exists(): time.sleep(0.01)\nassert not pathlib.Path('ended').exists()"
 
 
 @pytest.fixture
 def run(tmp_path):
-    """Returns a function that runs the layer with these roles and scripts, off the cluster."""
+    """Returns a function that runs the layer with these roles and scripts."""
 
-    def run_roles(roles, scripts=None, *, preload=None, **environ):
-        for name, text in {"tells.py": TELLS, **(scripts or {})}.items():
-            (tmp_path / name).write_text(text)
-        file = {"roles": roles} | ({"preload": preload} if preload else {})
-        (tmp_path / "roles.json").write_text(json.dumps(file))
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("DET_", "CUDA_"))}
-        return subprocess.run(
-            [sys.executable, "-m", "determined.launch.roles", "roles.json"],
-            **{"env": {**inherited, **environ}, "cwd": tmp_path, "timeout": 60},
-            **{"capture_output": True, "text": True, "check": False},
-        )
+    def run_roles(roles, scripts=(), *, file=None, **environ):
+        role_layers.write(tmp_path, roles, dict(scripts), **(file or {}))
+        return role_layers.run(tmp_path, **environ)
 
     return run_roles
 
 
-def role(name, script="tells.py", **more):
-    return {"name": name, "command": ["python3", script], **more}
-
-
-def told(tmp_path, name):
-    return json.loads((tmp_path / f"{name}.json").read_text())
-
-
 def test_each_process_gets_the_variables_of_its_role_and_of_the_trial(tmp_path, run):
-    done = run([role("master"), role("trainer", count=2, slots=1, environment={"A": "b"})], DET_SLOT_IDS="[0, 1]")
-    assert done.returncode == 0, done.stderr
-    master, trainer = told(tmp_path, "master0"), told(tmp_path, "trainer1")
-    assert "A" not in master
-    assert trainer["A"] == "b"
-    assert [master[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")] == ["0", "1", "0", "1"]
-    assert [trainer[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")] == ["1", "2", "1", "2"]
-    assert trainer["MASTER_PORT"] == told(tmp_path, "trainer0")["MASTER_PORT"] != master["MASTER_PORT"]
+    roles = [role("master"), role("trainer", count=2, slots=1, environment={"A": "b"})]
+    assert run(roles, DET_SLOT_IDS="[0, 1]").returncode == 0
+    master, trainer = variables_of(tmp_path, "master0"), variables_of(tmp_path, "trainer1")
+    assert (master.get("A"), trainer["A"]) == (None, "b")
+    group = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR")
+    assert [master[name] for name in group] == ["0", "1", "0", "1", "127.0.0.1"]
+    assert [trainer[name] for name in group] == ["1", "2", "1", "2", "127.0.0.1"]
+    assert trainer["MASTER_PORT"] == variables_of(tmp_path, "trainer0")["MASTER_PORT"]
     numbers = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
     assert [trainer[f"DET_PROCESS_{name}"] for name in numbers] == ["2", "3", "2", "3", "0", "1"]
+
+
+def test_each_process_knows_all_roles_with_a_port_of_its_own_for_each_process(tmp_path, run):
+    assert run([role("master"), role("trainer", count=2)]).returncode == 0
+    master, trainer = variables_of(tmp_path, "master0"), variables_of(tmp_path, "trainer0")
     roles = json.loads(trainer["DET_ROLES"])
     assert roles == json.loads(master["DET_ROLES"])
-    assert [(role["name"], [each["rank"] for each in role["processes"]]) for role in roles] == [
+    assert [(each["name"], [one["rank"] for one in each["processes"]]) for each in roles] == [
         ("master", [0]),
         ("trainer", [1, 2]),
     ]
-    ports = [each["port"] for role in roles for each in role["processes"]]
+    ports = [one["port"] for each in roles for one in each["processes"]]
     assert len({*ports, int(master["MASTER_PORT"]), int(trainer["MASTER_PORT"])}) == 5
+
+
+def test_each_process_sees_the_gpus_of_its_slots_and_shares_them_in_turn(tmp_path, run):
+    roles = [role("master"), role("actor", slots=2), role("reward", count=2, slots=1)]
+    done = run(roles, CUDA_VISIBLE_DEVICES="GPU-a,GPU-b")
+    assert done.returncode == 0, done.stdout
+    names = ("master0", "actor0", "reward0", "reward1")
+    seen = [variables_of(tmp_path, name)["CUDA_VISIBLE_DEVICES"] for name in names]
+    assert seen == ["", "GPU-a,GPU-b", "GPU-a", "GPU-b"]
+    assert done.stdout.splitlines() == [
+        "determined.launch.roles: the roles ask for 4 slots and the trial has 2 slots: up to 2 processes share a slot"
+    ]
+
+
+def test_the_first_failure_is_named_with_its_role_and_place_and_ends_the_others(tmp_path, run):
+    fails = "def check():\n    raise ValueError('bad shape')\n\ncheck()\n"
+    done = run(
+        [role("waiting", "waits.py", count=2), role("reward", "fails.py")], {"waits.py": WAITS, "fails.py": fails}
+    )
+    assert done.returncode == 1
+    errors = [line for line in done.stdout.splitlines() if not line.startswith("[rank=")]
+    assert errors == [
+        "determined.launch.roles: role reward[0] (rank 2) failed: ValueError: bad shape (fails.py:2)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "returned", "words"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", 137, "it was killed by signal 9 (SIGKILL)"),
+        ("import sys; sys.exit('no data')", 1, "it exited with code 1; its last line on standard error: no data"),
+        ("import sys; sys.exit(7)", 7, "it exited with code 7"),
+    ],
+)
+def test_a_process_that_ends_without_a_traceback_is_named_with_its_code(run, code, returned, words):
+    done = run([role("waiting", "waits.py"), role("data", "ends.py")], {"waits.py": WAITS, "ends.py": code})
+    assert done.returncode == returned
+    assert f"role data[0] (rank 1) failed: {words}\n" in done.stdout
+
+
+def test_a_program_that_does_not_exist_is_named_with_its_role(run):
+    done = run([{"name": "data", "command": ["no-such-program"]}])
+    assert done.returncode == 127
+    assert "role data[0] (rank 0) failed: it exited with code 127; its last line" in done.stdout
+
+
+def test_the_record_of_a_failure_names_the_role_beside_the_machine(tmp_path, run):
+    (tmp_path / "run").mkdir()
+    run([role("data", "ends.py")], {"ends.py": "1 / 0"}, DET_RUN_DIR=str(tmp_path / "run"))
+    record = json.loads((tmp_path / "run" / "exits" / "rank-0.json").read_text())
+    assert record["host"] == f"{os.uname().nodename}, data[0]"
+    assert (record["error"], record["place"]) == ("ZeroDivisionError: division by zero", "ends.py:1")
+
+
+def test_a_daemon_is_ended_after_the_others_and_its_end_is_no_failure(tmp_path, run):
+    roles = [role("server", "serves.py", daemon=True), role("trainer", "uses.py")]
+    done = run(roles, {"serves.py": SERVES, "uses.py": USES_SERVER})
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "ended").exists()
+
+
+def test_a_daemon_that_fails_ends_the_trial(run):
+    roles = [role("server", "fails.py", daemon=True), role("trainer", "waits.py")]
+    done = run(roles, {"fails.py": "raise OSError('no port')", "waits.py": WAITS})
+    assert done.returncode == 1
+    assert "role server[0] (rank 0) failed: OSError: no port (fails.py:1)" in done.stdout
+
+
+def test_a_signal_reaches_each_process_once_and_the_daemon_only_after_them(tmp_path):
+    leaves = """
+import os, pathlib, signal, sys, time
+count = []
+signal.signal(signal.SIGINT, lambda *_: count.append(1))
+pathlib.Path(os.environ["DET_ROLE_INDEX"]).touch()
+while not count: time.sleep(0.01)
+time.sleep(0.3)
+assert not pathlib.Path("ended").exists()
+print("signals", len(count))
+"""
+    roles = [role("server", "serves.py", daemon=True), role("trainer", "leaves.py", count=2)]
+    role_layers.write(tmp_path, roles, {"serves.py": SERVES, "leaves.py": leaves})
+    layer = role_layers.start(tmp_path)
+    wait_until(lambda: all((tmp_path / name).exists() for name in ("up", "0", "1")), what="all processes run")
+    layer.send_signal(signal.SIGINT)
+    ((code, output),) = role_layers.finish([layer])
+    assert code == 0, output
+    assert sorted(output.splitlines()) == ["[rank=1] signals 1", "[rank=2] signals 1"]
+    assert (tmp_path / "ended").exists()
+
+
+def test_no_process_is_left_if_the_layer_is_killed(tmp_path):
+    role_layers.write(tmp_path, [role("waiting", "waits.py", count=2)], {"waits.py": WAITS})
+    with role_layers.start(tmp_path) as layer:
+        wait_until((tmp_path / "up").exists, what="a process runs")
+        below = process_table.descendants(layer.pid)
+        layer.kill()
+    wait_until(lambda: not [pid for pid in below if is_alive(pid)], within=5, what="the processes are gone")
+
+
+def is_alive(pid):
+    process = process_table.find(pid)
+    return process is not None and process.is_alive

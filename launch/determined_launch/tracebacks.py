@@ -1,0 +1,52 @@
+"""Reads tracebacks in the output of a Python program, line by line."""
+
+import os
+import re
+from collections.abc import Iterable
+
+_START = "Traceback (most recent call last):"
+_FRAME = re.compile(r'\s+File "(.+?)", line (\d+)')
+_LIBRARY = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages|lib/python3[^/]*|determined|determined_launch|determined_workflows)/|^<"
+)
+MAX_CHARACTERS = 2000
+
+
+class TracebackReader:
+    """Keeps the error of the last complete traceback, and the last place of the user's code in it.
+
+    >>> reader = TracebackReader()
+    >>> reader.feed(["Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "KeyError: 'x'"])
+    >>> reader.error, reader.place
+    ("KeyError: 'x'", 'train.py:3')
+    """
+
+    def __init__(self) -> None:
+        self.error = ""
+        self.place = ""
+        self._is_inside = False
+        self._own = ""
+        self._last = ""
+
+    def feed(self, lines: Iterable[str]) -> None:
+        """Reads the next lines, without line ends."""
+        for line in lines:
+            if line == _START:
+                self._is_inside, self._own, self._last = True, "", ""
+            elif self._is_inside:
+                self._read(line)
+
+    def _read(self, line: str) -> None:
+        frame = _FRAME.match(line)
+        if frame is not None:
+            self._last = f"{_relative(frame[1])}:{frame[2]}"
+            if not _LIBRARY.search(frame[1]):
+                self._own = self._last
+        elif line and not line[0].isspace():
+            self._is_inside = False
+            self.error, self.place = line[:MAX_CHARACTERS], self._own or self._last
+
+
+def _relative(path: str) -> str:
+    """Returns a path below the working folder without it."""
+    return path.removeprefix(os.getcwd() + "/")
