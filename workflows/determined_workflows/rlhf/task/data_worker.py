@@ -17,6 +17,7 @@ from determined_workflows.rlhf.task.data import (
     length,
     make_dataloader,
 )
+from determined_workflows.rlhf.task.experiment_check import SAFE_METHODS
 from determined_workflows.rlhf.task.named_array import from_dict
 from determined_workflows.rlhf.task.role_place import RolePlace
 from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
@@ -136,12 +137,12 @@ class DataWorkerProcess:
 
     def run(self) -> None:
         """Serves until the master worker ends the training."""
-        serve(self, {DESCRIBE: self._describe, FETCH: self._fetch}, self._place, self._checkpoint)
+        handlers = {DESCRIBE: self._describe, FETCH: self._fetch}
+        serve(self, handlers, self._place, self._checkpoint, method_of(self._config))
 
-    def initialize(self, request: Request) -> dict[str, Any]:
+    def initialize(self, request: Request) -> None:
         random_states.seed_all(self._config.seed, self._place.index)
         self._reader = BatchReader(self._loader, self._source, int(request.metadata["steps_per_epoch"]))
-        return {}
 
     def restore(self, checkpoint: SetCheckpoint, folder: Path) -> None:
         self._existing_reader.load_state_dict(checkpoint.read(folder))
@@ -187,3 +188,9 @@ def cache_of(config: DataWorker | ModelWorker, tokenizer: str) -> dataset_cache.
         return None
     root = Path(config.dataset_cahce_root or Path.home() / ".cache" / "detent" / "datasets")
     return dataset_cache.DatasetCache(root, config.worker_info.experiment_name, config.worker_info.trial_name, tokenizer)
+
+
+def method_of(config: DataWorker | ModelWorker) -> str:
+    """Returns the codec of a worker's stream; those that pickle are replaced by the safe one nearest to them."""
+    stream = config.stream
+    return SAFE_METHODS["raw_bytes" if isinstance(stream, str) else stream.serialization_method]

@@ -85,8 +85,8 @@ class StopRequest:
         return self._since is not None
 
 
-def checkpoint_storage(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the argument ``checkpoint_storage`` of ``core.init``: off the cluster the folder of the run, if it is set."""
+def checkpoint_storage(environ: Mapping[str, str]) -> str | None:
+    """Returns the folder of checkpoints off the cluster, if the run has one; on a cluster the trial's storage is used."""
     folder = environ.get("DETENT_RLHF_FOLDER")
     is_on_cluster = bool(environ.get("DET_MASTER"))
-    return {"checkpoint_storage": os.path.join(folder, "checkpoints")} if folder and not is_on_cluster else {}
+    return os.path.join(folder, "checkpoints") if folder and not is_on_cluster else None
