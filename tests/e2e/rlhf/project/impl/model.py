@@ -1,5 +1,6 @@
 """A language model of two layers and the interfaces of PPO, small enough for eight steps in a second."""
 
+import hashlib
 import os
 import signal
 import time
@@ -34,16 +35,21 @@ def tiny_value(name, device):
     return Model(name, TinyNet(1), None, device)
 
 
-def fault(model, handle):
-    """Does what the test asks for, in one worker and at one step: DIES=actor:train_step:3:kill."""
-    wanted = os.environ.get("DIES", "").split(":")
-    if wanted[:3] != [model.name, handle, str(model.version.global_step)]:
+def observe(model, handle, data):
+    """Notes the batch of a call, and does what the test asks for: FAULT=actor:0:train_step:3:kill."""
+    rank, step = torch.distributed.get_rank(), model.version.global_step
+    digest = hashlib.sha256(b"".join(value.numpy().tobytes() for value in data.values())).hexdigest()
+    with open(f"{os.environ['TRACE']}/{model.name}-{rank}", "a") as trace:
+        trace.write(f"{handle}:{step} {digest}\n")
+    time.sleep(float(os.environ.get("PACE", "0")))
+    *where, action = (os.environ.get("FAULT") or "none").split(":")
+    if where != [model.name, str(rank), handle, str(step)]:
         return
-    if wanted[3] == "kill":
+    if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    if wanted[3] == "raise":
+    if action == "raise":
         raise RuntimeError("asked to fail")
-    if wanted[3] == "exit":
+    if action == "exit":
         os._exit(7)
     time.sleep(600)
 
@@ -55,7 +61,7 @@ def logprobs(logits, tokens):
 class Actor(ModelInterface):
     @torch.no_grad()
     def generate(self, model, data):
-        fault(model, "generate")
+        observe(model, "generate", data)
         model.module.eval()
         tokens = data["prompts"]
         for _ in range(RESPONSE):
@@ -65,12 +71,12 @@ class Actor(ModelInterface):
 
     @torch.no_grad()
     def inference(self, model, data):
-        fault(model, "inference")
+        observe(model, "inference", data)
         model.module.eval()
         return from_dict({"logp": logprobs(model.module(data["seq"]), data["seq"])})
 
     def train_step(self, model, data):
-        fault(model, "train_step")
+        observe(model, "train_step", data)
         model.module.train()
         logp = logprobs(model.module(data["seq"]), data["seq"])
         ratio = torch.exp(logp - data["logp"])
@@ -89,12 +95,12 @@ class Actor(ModelInterface):
 class Critic(ModelInterface):
     @torch.no_grad()
     def inference(self, model, data):
-        fault(model, "inference")
+        observe(model, "inference", data)
         model.module.eval()
         return from_dict({"values": model.module(data["seq"])[:, -1, 0]})
 
     def train_step(self, model, data):
-        fault(model, "train_step")
+        observe(model, "train_step", data)
         model.module.train()
         loss = ((model.module(data["seq"])[:, -1, 0] - data["returns"]) ** 2).mean()
         model.module.backward(loss)
@@ -106,7 +112,7 @@ class Reward(ModelInterface):
     """The part of even tokens among the generated ones."""
 
     def inference(self, model, data):
-        fault(model, "inference")
+        observe(model, "inference", data)
         return from_dict({"scores": (data["seq"][:, PROMPT:] % 2 == 0).float().mean(1)})
 
 
