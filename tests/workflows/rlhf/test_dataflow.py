@@ -55,7 +55,11 @@ def train_actor(
 
 
 def train_critic(
-    commands: Commands, model: ModelQuery["critic"], seq: DataQuery["seq"], score: DataQuery["score"], v: DataQuery["values"]
+    commands: Commands,
+    model: ModelQuery["critic"],
+    seq: DataQuery["seq"],
+    score: DataQuery["score"],
+    v: DataQuery["values"],
 ) -> None:
     commands.log(model.train_step(commands.build_model_inputs(seq=seq, score=score, values=v)))
 
@@ -122,7 +126,9 @@ def test_stand_ins_allow_what_functions_do_with_data() -> None:
             y[mask] = 0
         for row in x:
             y = y + row
-        commands.log({"mean": float(y.mean()), "text": f"{y.sum():.3f}", "sum": np.sum(x), "where": np.where(x > 0, x, 0)})
+        commands.log(
+            {"mean": float(y.mean()), "text": f"{y.sum():.3f}", "sum": np.sum(x), "where": np.where(x > 0, x, 0)}
+        )
         commands.set_data("y", torch.where(mask, y, 1 - y) % 2 + int(x[0]) + sum(range(x.size(0))))
 
     def use(commands: Commands, y: DataQuery["y"]) -> None: ...
@@ -182,7 +188,10 @@ def untyped(commands: Commands, x) -> None: ...  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     ("functions", "text"),
     [
-        ([circle_a, circle_b], r"in a circle: .*circle_. after circle_. \(by '.'\), circle_. after circle_. \(by '.'\)"),
+        (
+            [circle_a, circle_b],
+            r"in a circle: .*circle_. after circle_. \(by '.'\), circle_. after circle_. \(by '.'\)",
+        ),
         ([own], r"in a circle: own after own \(by 'x'\)"),
         ([rollout, unknown_data], r"unknown_data \(.*test_dataflow.py:\d+\).*no data 'seqs': did you mean 'seq'"),
         ([unknown_model], r"no worker has: there is no model 'actors': did you mean 'actor'"),
@@ -285,7 +294,9 @@ def test_a_function_that_raises_ends_the_step_without_waiting_for_others() -> No
     def never(commands: Commands, model: ModelQuery["ref"]) -> None:
         model(NamedArray())
 
-    step = Step(MasterWorkerECS(MODELS).add_systems([rollout, broken]).add_system(never, after=broken).build(), models.call)
+    step = Step(
+        MasterWorkerECS(MODELS).add_systems([rollout, broken]).add_system(never, after=broken).build(), models.call
+    )
     step.join()
     assert str(step.error) == "broken in the step"
     assert models.calls == [("actor", "generate")]

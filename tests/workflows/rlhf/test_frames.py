@@ -118,9 +118,7 @@ def test_ten_thousand_damaged_frames_are_refused_or_read_in_bounded_memory() -> 
         },
         step=3,
     )
-    sources = [
-        [bytes(frame) for frame in dumps(x, method)] for method in ("raw_bytes", "raw_compress", "obs_compress")
-    ]
+    sources = [[bytes(frame) for frame in dumps(x, method)] for method in ("raw_bytes", "raw_compress", "obs_compress")]
     refused = 0
     tracemalloc.start()
     try:
