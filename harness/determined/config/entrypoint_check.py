@@ -9,7 +9,7 @@ from determined.config.findings import Finding, nearest
 from determined_launch import arguments, tensorflow
 from determined_launch.errors import UsageError
 
-LAYERS = ("torch_distributed", "horovod", "deepspeed", "autohorovod")
+LAYERS = ("torch_distributed", "horovod", "deepspeed", "autohorovod", "roles")
 _MODULE = re.compile(r"determined\.launch\.(\w+)\Z")
 _ENDS_A_COMMAND = frozenset(["&&", "||", ";", "|", "&", ")", ">", ">>", "<"])
 _INTERNAL = ("wrap_rank",)
