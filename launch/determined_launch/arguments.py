@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from determined_launch.errors import UsageError as UsageError
 
 HOROVOD = "determined.launch.horovod"
+ROLES = "determined.launch.roles"
 AUTO = "--autohorovod"
 
 
@@ -28,6 +29,8 @@ def parse(argv: Sequence[str], *, module: str, python: str) -> LaunchLine:
     The line has overrides only if it begins with an option other than ``--trial``. A script's own ``--`` is therefore
     never taken for the end of the overrides.
     """
+    if module == ROLES:
+        return _file(list(argv))
     words, is_auto = _without_auto(list(argv)) if module == HOROVOD else (list(argv), False)
     overrides: list[str] = []
     if words and words[0] == "--":
@@ -41,6 +44,13 @@ def parse(argv: Sequence[str], *, module: str, python: str) -> LaunchLine:
     if not words:
         raise UsageError(f"nothing to run: python3 -m {module} [overrides --] (--trial module:Class | script args…)")
     return LaunchLine(tuple(overrides), tuple(_command(words, python)), is_auto)
+
+
+def _file(words: list[str]) -> LaunchLine:
+    """Returns the line of the layer for roles, whose programs are in a file."""
+    if len(words) != 1 or words[0].startswith("-"):
+        raise UsageError(f"the layer for roles takes one file. Write:\n  python3 -m {ROLES} roles.json")
+    return LaunchLine((), (words[0],))
 
 
 def _without_auto(words: list[str]) -> tuple[list[str], bool]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from determined_launch import (
+    arguments,
     environment,
     exit_records,
     process,
@@ -24,7 +25,6 @@ from determined_launch import (
 )
 from determined_launch.role_plan import ProcessPlan, RolePlan
 
-MODULE = "determined.launch.roles"
 TICK_SECONDS = 0.02
 DAEMON_SECONDS = 10.0
 """Time that a daemon has to end after SIGTERM."""
@@ -173,7 +173,7 @@ def _start(planned: ProcessPlan, variables: Mapping[str, str]) -> Started:
 
 def say(text: str) -> None:
     """Writes a line of the layer to the log."""
-    print(f"{MODULE}: {text}", file=sys.stderr, flush=True)
+    print(f"{arguments.ROLES}: {text}", file=sys.stderr, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

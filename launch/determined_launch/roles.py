@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from determined_launch import (
+    arguments,
     environment,
     exit_records,
     launcher,
@@ -18,7 +19,6 @@ from determined_launch import (
     watchdog,
 )
 from determined_launch.environment import RendezvousFacts
-from determined_launch.errors import UsageError
 from determined_launch.launcher import LaunchContext
 from determined_launch.ports import Reservation
 from determined_launch.role_environment import RolePorts
@@ -27,14 +27,12 @@ from determined_launch.role_placement import RoleProcess
 from determined_launch.role_plan import ProcessPlan, RolePlan
 from determined_launch.runner import Plan
 
-MODULE = "determined.launch.roles"
+MODULE = arguments.ROLES
 _PYTHONS = ("python", "python3")
 
 
 def launch(context: LaunchContext) -> int:
     """Starts this container's part."""
-    if context.line.overrides or len(context.line.command) != 1:
-        raise UsageError(f"write one file: python3 -m {MODULE} roles.json")
     devices = role_environment.devices(context.environ)
     context = dataclasses.replace(context, facts=_facts(context, len(devices)))
     file = role_file.read(Path(context.line.command[0]), largest=max(1, *context.facts.slots))

@@ -16,6 +16,7 @@ PAGES = (
     "tutorial/index",
     "how-to/scripts",
     "how-to/several-slots",
+    "how-to/roles",
     "how-to/several-machines",
     "how-to/data",
     "how-to/hyperparameter-search",

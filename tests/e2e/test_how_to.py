@@ -28,6 +28,7 @@ PAGES = README.parent / "docs" / "how-to"
 
 ON_SHARED_CLUSTER = (
     "several-slots",
+    "roles",
     "deepspeed",
     "scripts",
     "hyperparameter-search",

@@ -111,7 +111,7 @@ def test_a_file_that_is_missing_too_large_or_no_file_is_refused(tmp_path):
         role_file.read(tmp_path / "fifo.json", largest=1)
 
 
-@pytest.mark.parametrize("words", [["roles.json", "x"], ["--nnodes", "2", "--", "roles.json"], ["--trial", "m:C"]])
+@pytest.mark.parametrize("words", [[], ["roles.json", "x"], ["--nnodes", "2", "--", "roles.json"], ["--trial", "m:C"]])
 def test_the_line_takes_one_file_and_nothing_else(tmp_path, words):
     (tmp_path / "roles.json").write_text(json.dumps({"roles": [GOOD]}))
     done = subprocess.run(
@@ -123,5 +123,6 @@ def test_the_line_takes_one_file_and_nothing_else(tmp_path, words):
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "determined.launch.roles: write one file: python3 -m determined.launch.roles roles.json\n",
+        "determined.launch.roles: the layer for roles takes one file. Write:\n"
+        "  python3 -m determined.launch.roles roles.json\n",
     )

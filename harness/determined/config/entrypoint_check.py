@@ -11,7 +11,8 @@ from determined_launch.errors import UsageError
 
 LAYERS = ("torch_distributed", "horovod", "deepspeed", "autohorovod", "roles")
 _MODULE = re.compile(r"determined\.launch\.(\w+)\Z")
-_ENDS_A_COMMAND = frozenset(["&&", "||", ";", "|", "&", ")", ">", ">>", "<"])
+_PUNCTUATION = frozenset("();<>|&")
+"""Words of these alone end a command, or redirect its output."""
 _INTERNAL = ("wrap_rank",)
 
 
@@ -61,5 +62,7 @@ def _words(entrypoint: object) -> list[str]:
 
 
 def _to_the_end(words: Sequence[str]) -> list[str]:
-    end = next((index for index, word in enumerate(words) if word in _ENDS_A_COMMAND), len(words))
+    end = next((index for index, word in enumerate(words) if word and set(word) <= _PUNCTUATION), len(words))
+    if end and words[end : end + 1] and words[end][0] in "<>" and words[end - 1].isdigit():
+        end -= 1  # the stream of a redirection: 2>&1
     return list(words[:end])

@@ -261,7 +261,16 @@ def _from_variables(cls: type[DistributedContext], chief_ip: str | None, layer: 
         cross_rank=number("GROUP_RANK", "CROSS_RANK", default=rank // local_size),
         cross_size=number("GROUP_WORLD_SIZE", "CROSS_SIZE", default=-(-size // local_size)),
         chief_ip=chief_ip,
+        environ=_of_role(values) if values.get(environment.ROLE) else values,
     )
+
+
+def _of_role(values: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables of the group of one role, whose chief and sockets are not those of another role."""
+    folder = Path(values[environment.RUN_DIR], "roles", values[environment.ROLE])
+    folder.mkdir(parents=True, exist_ok=True)
+    chief = values.get("MASTER_ADDR") or values.get(environment.CHIEF_IP, "")
+    return {**values, environment.RUN_DIR: str(folder), environment.CHIEF_IP: chief}
 
 
 def _folder(environ: Mapping[str, str]) -> Path:

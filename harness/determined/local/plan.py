@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from determined.errors import ConfigError
-from determined_launch.arguments import UsageError, parse
+from determined_launch.arguments import ROLES, UsageError, parse
 
 TRIAL_CLASS = re.compile(r"[a-zA-Z0-9_.]+:[a-zA-Z0-9_.]+\Z")
 _LAYER = "determined.launch."
@@ -23,6 +23,11 @@ class Plan:
     argv: tuple[str, ...]
     stripped: tuple[str, ...] = ()
     is_trial: bool = False
+
+    @property
+    def has_roles(self) -> bool:
+        """Returns True for several programs, which the layer for roles starts in a local run as well."""
+        return any(ROLES in word for word in self.argv)
 
 
 def make(entrypoint: str | Sequence[str], *, python: str, test_mode: bool) -> Plan:
@@ -50,6 +55,8 @@ def with_layers(entrypoint: str | Sequence[str], planned: Plan, *, python: str) 
     >>> with_layers("m:C", Plan((), (), True), python="py").argv
     ('py', '-m', 'determined.launch.torch_distributed', '--trial', 'm:C')
     """
+    if planned.has_roles:
+        return planned
     if planned.stripped:
         argv = ("sh", "-c", entrypoint) if isinstance(entrypoint, str) else tuple(entrypoint)
         return Plan(argv, (), planned.is_trial)
@@ -85,6 +92,9 @@ def _strip(words: list[str], python: str, test_mode: bool) -> tuple[list[str], l
     while (at := _layer_at(words)) is not None:
         begin, flag = at
         module = words[flag + 1]
+        if module == ROLES:
+            parse(words[flag + 2 :], module=module, python=python)
+            return [*words[:begin], python, *words[begin + 1 :]], layers, is_trial
         layers.append(module.removeprefix(_LAYER))
         line = parse(words[flag + 2 :], module=module, python=python)
         inner = list(line.command)

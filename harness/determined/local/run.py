@@ -156,7 +156,7 @@ def _remarks(config: ExperimentConfig, planned: plan.Plan, workdir: Path, given_
     if planned.stripped:
         lines.append(f"run without the launch layer: {', '.join(planned.stripped)}")
     slots = config.resources.slots_per_trial
-    if slots > 1 and given_slots is None:
+    if slots > 1 and given_slots is None and not planned.has_roles:
         lines.append(f"slots_per_trial is {slots}; a local run uses one process (--slots {slots} runs {slots})")
     if (workdir / "startup-hook.sh").exists():
         lines.append("startup-hook.sh is not run in a local run")

@@ -28,6 +28,8 @@ def findings(entrypoint: str) -> list[tuple[str, str]]:
         ("./prepare.sh && python3 -m determined.launch.horovod", "nothing to run"),
         ("python3 -m determined.launch.horovod && echo done", "nothing to run"),
         ("python3 -m determined.launch.horovod --trial m:C train.py", "--trial takes one class and no script"),
+        ("python3 -m determined.launch.roles", "the layer for roles takes one file"),
+        ("python3 -m determined.launch.roles roles.json train.py", "the layer for roles takes one file"),
         ("python3 -m determined.launch.torch_distributed --nnodes 1 train.py", "separated from the program by ' -- '"),
     ],
 )
@@ -50,6 +52,7 @@ def test_an_entrypoint_that_no_launch_layer_accepts_is_an_error(entrypoint: str,
         "python3 -m determined.launch.horovod --fusion-threshold-mb 1 -- --trial m:C | tee log",
         'echo "python3 -m determined.launch.mpi"',
         "python3 -m determined.launch.wrap_rank RANK -- python3 train.py",
+        "python3 -m determined.launch.roles roles.json 2>&1 | tee log",
         "python3 train.py --text 'a",
     ],
 )

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from determined import core
 from determined.core import _collectives
 
 WORKER = """
@@ -150,3 +151,46 @@ def test_the_error_about_a_dead_worker_names_its_rank(tmp_path):
     workers = [start(rank, 2, rank, 2, tmp_path, port, "ef" * 32, code) for rank in range(2)]
     errors = [worker.communicate(timeout=180)[1] for worker in workers]
     assert "lost the connection to the worker of rank 1" in errors[0]
+
+
+def numbers_of(monkeypatch, folder, *values, **more):
+    names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
+    for name, value in zip(names, values, strict=False):
+        monkeypatch.setenv(f"DET_PROCESS_{name}", value)
+    for name, value in {"DET_RUN_DIR": str(folder), **more}.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_context_of_roles_has_the_numbers_among_all_roles_not_those_of_torch(monkeypatch, tmp_path):
+    numbers_of(monkeypatch, tmp_path, "0", "1", "0", "1", "0", "1", RANK="3", WORLD_SIZE="4", LOCAL_RANK="1")
+    context = core.DistributedContext.from_roles()
+    assert (context.rank, context.size, context.local_rank, context.local_size) == (0, 1, 0, 1)
+    assert (context.cross_rank, context.cross_size) == (0, 1)
+    assert context.allgather("x") == ["x"]
+    context.close()
+
+
+def test_the_context_of_roles_outside_of_their_layer_names_the_layer(monkeypatch, tmp_path):
+    numbers_of(monkeypatch, tmp_path, "0")
+    with pytest.raises(RuntimeError, match=r"DET_PROCESS_SIZE is not set: start .* determined\.launch\.roles"):
+        core.DistributedContext.from_roles()
+
+
+OF_ROLE = """
+import os
+from determined import core
+d = core.DistributedContext.from_torch_distributed()
+names = d.allgather(os.environ["DET_ROLE"])
+assert names == [os.environ["DET_ROLE"]] * 2, names
+d.close()
+print("1")
+"""
+
+
+def test_the_contexts_of_two_roles_in_one_container_are_separate(tmp_path, monkeypatch):
+    workers = []
+    for role in ("actor", "critic"):
+        monkeypatch.setenv("DET_ROLE", role)
+        port = free_port()
+        workers += [start(rank, 2, rank, 2, tmp_path, port, "ab" * 32, OF_ROLE) for rank in range(2)]
+    assert finish(workers) == [1] * 4

@@ -25,6 +25,7 @@ HARNESS = "PY -m determined.exec.harness"
             "python3 train.py; echo 'python3 -m determined.launch.x'",
         ),
         ("python3 train.py", "python3 train.py"),
+        (f"./prep.sh && {LAYER}.roles roles.json > log", "./prep.sh && PY -m determined.launch.roles roles.json > log"),
         (f"{LAYER}.horovod t.py -m determined.launch.x > out 2> err", "PY t.py -m determined.launch.x > out 2> err"),
     ],
 )

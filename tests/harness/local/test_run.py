@@ -253,6 +253,20 @@ def test_a_local_run_with_two_slots_runs_the_launch_layer_with_two_processes(
     assert "a local run uses one process" not in captured.err
 
 
+ROLES = """{"roles": [{"name": "a", "slots": 1, "count": 2, "command": ["python3", "train.py"]}]}"""
+
+
+def test_a_local_run_of_several_programs_keeps_their_layer(context: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (context / "roles.json").write_text(ROLES)
+    line = "python3 -m determined.launch.roles roles.json"
+    shared = "the roles ask for 2 slots and the trial has 1 slot"
+    for slots in (None, 2):
+        assert run(context, RANKS, line, slots=slots) == 0, capfd.readouterr().err
+        captured = capfd.readouterr()
+        assert sorted(line.partition("] ")[2] for line in captured.out.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
+        assert (shared in captured.err) == (slots is None)
+
+
 def test_a_local_run_with_slots_needs_a_launch_layer_and_at_least_one_slot(context: Path) -> None:
     with pytest.raises(ConfigError, match="no launch layer"):
         run(context, RANKS, slots=2)

@@ -146,7 +146,7 @@ def make_dataset(cfg: Any, util: DatasetUtility) -> Dataset:  # noqa: ANN401  # 
         DataError: the dataset is empty or has no length.
     """
     name, args = type_and_args(cfg)
-    dataset = cast("Dataset", DATASETS.make(name, util, **args))
+    dataset = cast("Dataset", DATASETS.get(name)(util, **args))
     if length(dataset, f"dataset {name}") == 0:
         raise DataError(f"dataset {name} of data worker {util.ddp_rank} of {util.world_size} has no items")
     return dataset
@@ -165,7 +165,7 @@ def make_dataloader(cfg: Any, dataset: Dataset) -> Loader:  # noqa: ANN401  # an
         DataError: the dataset is smaller than one batch.
     """
     name, args = type_and_args(cfg)
-    loader = cast("Loader", DATALOADERS.make(name, dataset, **args))
+    loader = cast("Loader", DATALOADERS.get(name)(dataset, **args))
     if length(loader, f"dataloader {name}") == 0:
         size = getattr(loader, "batch_size", None)
         raise DataError(

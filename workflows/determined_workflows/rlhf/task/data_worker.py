@@ -1,11 +1,13 @@
 """The data worker: reads batches of its datasets and gives them to the master worker, one batch ahead of it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch.utils.data
 
 from determined_workflows.rlhf.task import dataset_cache, random_states
+from determined_workflows.rlhf.task.config import DataWorker, ExperimentConfig, ModelWorker
 from determined_workflows.rlhf.task.data import (
     Batch,
     Dataset,
@@ -15,6 +17,14 @@ from determined_workflows.rlhf.task.data import (
     length,
     make_dataloader,
 )
+from determined_workflows.rlhf.task.experiment_check import SAFE_METHODS
+from determined_workflows.rlhf.task.named_array import from_dict
+from determined_workflows.rlhf.task.role_place import RolePlace
+from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
+from determined_workflows.rlhf.task.streams import Request
+from determined_workflows.rlhf.task.worker_loop import Answer, serve
+
+DESCRIBE, FETCH = "describe", "fetch"
 
 
 class BatchReader:
@@ -104,6 +114,83 @@ def batch_size(loader: Loader) -> int:
     return int(getattr(loader, "batch_size", None) or 0)
 
 
-def steps_of_epoch(loader: Loader) -> int:
-    """Returns the number of batches of one pass."""
-    return length(loader, "the dataloader")
+class DataWorkerProcess:
+    """The worker of one process: builds its datasets and serves their batches.
+
+    Args:
+        config: the experiment.
+        place: which worker this process is.
+        checkpoint: stores and restores the set.
+    """
+
+    def __init__(self, config: ExperimentConfig, place: RolePlace, checkpoint: SetCheckpoint) -> None:
+        self._place = place
+        self._checkpoint = checkpoint
+        self._config = config.data_worker[place.index]
+        self._source = f"the dataloader of {place.name}"
+        self._reader: BatchReader | None = None
+        random_states.seed_all(self._config.seed)
+        tokenizer = self._tokenizer()
+        util = utility(self._config.seed, place.index, place, tokenizer)
+        cache = cache_of(self._config, self._config.tokenizer_name_or_path or "")
+        self._loader = make_loader(self._config.datasets, self._config.dataloader, util, cache)
+
+    def run(self) -> None:
+        """Serves until the master worker ends the training."""
+        handlers = {DESCRIBE: self._describe, FETCH: self._fetch}
+        serve(self, handlers, self._place, self._checkpoint, method_of(self._config))
+
+    def initialize(self, request: Request) -> None:
+        random_states.seed_all(self._config.seed, self._place.index)
+        self._reader = BatchReader(self._loader, self._source, int(request.metadata["steps_per_epoch"]))
+
+    def restore(self, checkpoint: SetCheckpoint, folder: Path) -> None:
+        self._existing_reader.load_state_dict(checkpoint.read(folder))
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._existing_reader.state_dict()
+
+    def store_files(self, folder: Path, *, saves: bool) -> None:
+        """Writes nothing: a data worker has no files."""
+
+    def after_reply(self) -> None:
+        if self._reader is not None:
+            self._reader.read_ahead()
+
+    @property
+    def _existing_reader(self) -> BatchReader:
+        assert self._reader is not None, "the master worker initializes before it asks for anything else"
+        return self._reader
+
+    def _describe(self, request: Request) -> Answer:
+        return None, {"steps_per_epoch": length(self._loader, self._source), "batch_size": batch_size(self._loader)}
+
+    def _fetch(self, request: Request) -> Answer:
+        batch, epoch, epoch_step = self._existing_reader.next()
+        return from_dict(batch), {"epoch": epoch, "epoch_step": epoch_step}
+
+    def _tokenizer(self) -> Any:  # noqa: ANN401  # transformers is imported when used
+        if not self._config.tokenizer_name_or_path:
+            return None
+        from determined_workflows.rlhf.task.language_models import load_hf_tokenizer
+
+        return load_hf_tokenizer(self._config.tokenizer_name_or_path)
+
+
+def utility(seed: int, rank: int, place: RolePlace, tokenizer: Any) -> DatasetUtility:  # noqa: ANN401  # as above
+    """Returns what the datasets of a worker learn of it."""
+    return DatasetUtility(seed, rank, len(place.roles[place.role]), tokenizer)
+
+
+def cache_of(config: DataWorker | ModelWorker, tokenizer: str) -> dataset_cache.DatasetCache | None:
+    """Returns the dataset cache of a worker, or None if its configuration wants none."""
+    if not config.use_dataset_cache or config.worker_info is None:
+        return None
+    root = Path(config.dataset_cahce_root or Path.home() / ".cache" / "detent" / "datasets")
+    return dataset_cache.DatasetCache(root, config.worker_info.experiment_name, config.worker_info.trial_name, tokenizer)
+
+
+def method_of(config: DataWorker | ModelWorker) -> str:
+    """Returns the codec of a worker's stream; those that pickle are replaced by the safe one nearest to them."""
+    stream = config.stream
+    return SAFE_METHODS["raw_bytes" if isinstance(stream, str) else stream.serialization_method]

@@ -69,6 +69,8 @@ def _node(x: Any, name: str, buffers: list[Any], is_packed: Callable[[str], bool
         return None
     if isinstance(x, NamedArray):
         fields = {key: _node(leaf, f"{name}.{key}" if name else key, buffers, is_packed) for key, leaf in x.items()}
+        if not _has_text_keys(dict(x.metadata)):
+            raise TypeError(f"metadata with keys that are no texts: {dict(x.metadata)!r:.200}")
         return {"fields": fields, "metadata": dict(x.metadata)}
     if isinstance(x, (bool, int, float, str)) and not isinstance(x, np.generic):
         return [x]
@@ -76,6 +78,13 @@ def _node(x: Any, name: str, buffers: list[Any], is_packed: Callable[[str], bool
     packed = is_packed(name)
     buffers.append(zlib.compress(buffer, 1) if packed else buffer)
     return [kind, form, shape, packed]
+
+
+def _has_text_keys(value: object) -> bool:
+    """Returns False if JSON would turn keys into texts."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _has_text_keys(inner) for key, inner in value.items())
+    return not isinstance(value, (list, tuple)) or all(map(_has_text_keys, value))
 
 
 def _parts(x: Any, name: str) -> tuple[str, str, list[int], Any]:  # noqa: ANN401

@@ -149,7 +149,7 @@ def register_model(name: str, factory: Callable[..., Model]) -> None:
 def make_model(cfg: Any, name: str, device: str | torch.device) -> Model:  # noqa: ANN401  # any object with type_ and args
     """Returns the model of a configuration. Raises UnknownName if no model of this ``type_`` is registered."""
     type_, args = type_and_args(cfg)
-    model = MODELS.make(type_, name=name, device=device, **args)
+    model = MODELS.get(type_)(name, device, **args)
     if not isinstance(model, Model):
         raise TypeError(f"model {type_} returned a {type(model).__name__}: return api.model.Model(name, module, …)")
     return model
@@ -163,7 +163,7 @@ def register_interface(name: str, interface_cls: Callable[..., ModelInterface]) 
 def make_interface(cfg: Any) -> ModelInterface:  # noqa: ANN401  # any object with type_ and args
     """Returns the interface of a configuration. Raises UnknownName if none of this ``type_`` is registered."""
     type_, args = type_and_args(cfg)
-    return cast("ModelInterface", INTERFACES.make(type_, **args))
+    return cast("ModelInterface", INTERFACES.get(type_)(**args))
 
 
 def register_backend(name: str, backend_cls: Callable[..., ModelBackend]) -> None:
@@ -174,7 +174,7 @@ def register_backend(name: str, backend_cls: Callable[..., ModelBackend]) -> Non
 def make_backend(cfg: Any) -> ModelBackend:  # noqa: ANN401  # any object with type_ and args
     """Returns the backend of a configuration. Raises UnknownName if none of this ``type_`` is registered."""
     type_, args = type_and_args(cfg)
-    return cast("ModelBackend", BACKENDS.make(type_, **args))
+    return cast("ModelBackend", BACKENDS.get(type_)(**args))
 
 
 def _missing(interface: ModelInterface, call: str) -> str:

@@ -60,6 +60,6 @@ def _operation(self: Placeholder, *others: object) -> Placeholder:
 
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
-_OTHERS = ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge")
+_OTHERS = ("neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge")
 for _name in (*_BINARY, *(f"r{name}" for name in _BINARY), *_OTHERS):
     setattr(Placeholder, f"__{_name}__", _operation)

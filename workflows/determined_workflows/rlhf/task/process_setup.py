@@ -1,6 +1,7 @@
 """Prepares the process of a worker: threads, deterministic algorithms, device, process group and signals."""
 
 import contextlib
+import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
@@ -82,3 +83,10 @@ class StopRequest:
     def is_asked(self) -> bool:
         """Returns True after a signal."""
         return self._since is not None
+
+
+def checkpoint_storage(environ: Mapping[str, str]) -> str | None:
+    """Returns the folder of checkpoints off the cluster, if the run has one; on a cluster the trial's storage is used."""
+    folder = environ.get("DETENT_RLHF_FOLDER")
+    is_on_cluster = bool(environ.get("DET_MASTER"))
+    return os.path.join(folder, "checkpoints") if folder and not is_on_cluster else None

@@ -1,7 +1,9 @@
 """One replica of a model: executes the calls of its interface, and stores and restores its state."""
 
+import contextlib
 import dataclasses
 import gc
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +22,6 @@ from determined_workflows.rlhf.task.model import (
 )
 from determined_workflows.rlhf.task.named_array import NamedArray, recursive_apply
 
-CALLS = ("inference", "generate", "train_step", "evaluate")
 DEEPSPEED_FOLDER, MODELS_FOLDER = "deepspeed", "models"
 
 
@@ -138,11 +139,11 @@ class Replica:
             files.store(folder / DEEPSPEED_FOLDER / role)
         if not saves:
             return
-        target = folder / MODELS_FOLDER / role
-        if self.rank:
-            target = folder / ".replica"  # all replicas are called, and the files of one are kept
-        target.mkdir(parents=True)
-        with random_states.untouched():
+        with random_states.untouched(), contextlib.ExitStack() as stack:
+            target = folder / MODELS_FOLDER / role
+            if self.rank:  # all replicas are called, and the files of one are kept
+                target = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            target.mkdir(parents=True, exist_ok=True)
             self.interface.save(self.model, str(target))
 
     def restore_files(self, folder: Path, role: str) -> None:

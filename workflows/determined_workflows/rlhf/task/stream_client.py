@@ -62,6 +62,7 @@ class StreamClient:
             self._socket.connect(messages.endpoint(address, port))
             self._prove(key, time.monotonic() + seconds)
         except BaseException:
+            self._socket.setsockopt(zmq.LINGER, 0)
             self.close()
             raise
 

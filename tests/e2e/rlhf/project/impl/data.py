@@ -1,0 +1,22 @@
+"""Prompts of random tokens, drawn from the seed alone."""
+
+import torch
+from api.data import DatasetUtility, get_shuffle_indices, register_dataset
+
+VOCABULARY, PROMPT = 12, 3
+
+
+class Prompts(torch.utils.data.Dataset):
+    def __init__(self, util: DatasetUtility, items: int = 32):
+        draws = torch.Generator().manual_seed(util.seed)
+        own = [index for index in get_shuffle_indices(util.seed, items) if index % util.world_size == util.ddp_rank]
+        self.prompts = torch.randint(VOCABULARY, (items, PROMPT), generator=draws)[own]
+
+    def __len__(self):
+        return len(self.prompts)
+
+    def __getitem__(self, index):
+        return {"prompts": self.prompts[index]}
+
+
+register_dataset("prompts", Prompts)

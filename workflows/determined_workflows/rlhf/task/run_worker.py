@@ -1,0 +1,96 @@
+"""The program of every worker: ``python3 -m determined_workflows.rlhf.task.run_worker EXPERIMENT TRIAL``.
+
+``determined.launch.roles`` starts one process for each worker; the variables of the layer say which one this is. The
+working folder is the project: ``experiments``, and ``impl.data`` and ``impl.model`` if they exist, are imported from it.
+"""
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+from determined import core
+from determined_workflows.rlhf.task import process_setup, user_traceback
+from determined_workflows.rlhf.task.config import ExperimentConfig, make_experiment
+from determined_workflows.rlhf.task.role_place import DATA_WORKER, MASTER_WORKER, RolePlace
+from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
+
+_REGISTERING = ("language_models", "torch_backend", "deepspeed_backend")
+_PROJECT = ("impl.data", "impl.model")
+
+
+def load(experiment: str, trial: str) -> ExperimentConfig:
+    """Imports the project in the working folder and returns the configuration of one of its experiments.
+
+    Raises:
+        RuntimeError: the working folder is no project.
+        UnknownName: no experiment has this name.
+        ExperimentError: the names or the configuration cannot be used.
+    """
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    for module in _REGISTERING:
+        importlib.import_module(f"determined_workflows.rlhf.task.{module}")
+    if importlib.util.find_spec("experiments") is None:
+        raise RuntimeError(f"{folder} has no package experiments: det rlhf init writes a project")
+    importlib.import_module("experiments")
+    for module in _PROJECT:
+        if importlib.util.find_spec("impl") is not None and importlib.util.find_spec(module) is not None:
+            importlib.import_module(module)
+    config = make_experiment(experiment).initial_setup()
+    config.set_worker_information(experiment, trial)
+    return config
+
+
+def run(config: ExperimentConfig, place: RolePlace, environ: Mapping[str, str]) -> None:
+    """Runs the worker of this process until the end of the training, or until the set was stored for a pause."""
+    process_setup.use_deterministic_algorithms(environ)
+    with core.init(
+        distributed=core.DistributedContext.from_roles(),
+        preempt_mode=core.PreemptMode.ChiefOnly,
+        checkpoint_storage=process_setup.checkpoint_storage(environ),
+    ) as context:
+        checkpoint = SetCheckpoint(context, f"{place.role}-{place.index}", environ)
+        if place.role == MASTER_WORKER:
+            from determined_workflows.rlhf.task.master_worker import MasterWorkerProcess
+
+            MasterWorkerProcess(config, place, context, checkpoint).run()
+            return
+        if context.info is None:
+            process_setup.leave_signals_to_the_master_worker()
+        if place.role == DATA_WORKER:
+            from determined_workflows.rlhf.task.data_worker import DataWorkerProcess
+
+            DataWorkerProcess(config, place, checkpoint).run()
+            return
+        from determined_workflows.rlhf.task.model_worker import ModelWorkerProcess
+
+        used = process_setup.device()
+        with process_setup.process_group(used, environ) as (rank, _):
+            ModelWorkerProcess(config, place, checkpoint, used, rank).run()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns 0 after a clean end, 1 after an error, which is shown with the user's file and line."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if len(words) != 2:
+        print("usage: run_worker EXPERIMENT TRIAL", file=sys.stderr)
+        return 2
+    environ = dict(os.environ)
+    name = "worker"
+    try:
+        place = RolePlace.from_environment(environ)
+        name = place.name
+        run(load(*words), place, environ)
+    except Exception as error:
+        user_traceback.show(error, name)
+        sys.stdout.flush()
+        # not sys.exit: threads of libraries and of functions that wait for a worker must not keep the process
+        os._exit(1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
