@@ -9,6 +9,8 @@ from types import FrameType
 import torch
 import torch.distributed
 
+from determined_launch.environment import TaskFacts
+
 REPEAT_SECONDS = 1.0
 """A terminal sends Ctrl-C to every process and the launch layer forwards it: signals this close are one request."""
 
@@ -88,5 +90,5 @@ class StopRequest:
 def checkpoint_storage(environ: Mapping[str, str]) -> str | None:
     """Returns the folder of checkpoints off the cluster, if the run has one; on a cluster the trial's storage is used."""
     folder = environ.get("DETENT_RLHF_FOLDER")
-    is_on_cluster = bool(environ.get("DET_MASTER"))
+    is_on_cluster = TaskFacts.from_environment(environ) is not None  # a user may have set DET_MASTER
     return os.path.join(folder, "checkpoints") if folder and not is_on_cluster else None

@@ -6,11 +6,15 @@ working folder is the project: ``experiments``, and ``impl.data`` and ``impl.mod
 
 import importlib
 import importlib.util
+import json
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from determined import core
+from determined_launch import environment
 from determined_workflows.rlhf.task import process_setup, user_traceback
 from determined_workflows.rlhf.task.config import ExperimentConfig, make_experiment
 from determined_workflows.rlhf.task.role_place import DATA_WORKER, MASTER_WORKER, RolePlace
@@ -18,10 +22,16 @@ from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
 
 _REGISTERING = ("language_models", "torch_backend", "deepspeed_backend")
 _PROJECT = ("impl.data", "impl.model")
+LOG_LEVEL = "DETENT_RLHF_LOG_LEVEL"
 
 
-def load(experiment: str, trial: str) -> ExperimentConfig:
+def load(experiment: str, trial: str, hyperparameters: Mapping[str, Any]) -> ExperimentConfig:
     """Imports the project in the working folder and returns the configuration of one of its experiments.
+
+    Args:
+        experiment: the name that the experiment is registered by.
+        trial: name of the trial.
+        hyperparameters: those of the trial on a cluster; they are passed to the registered class by name.
 
     Raises:
         RuntimeError: the working folder is no project.
@@ -39,7 +49,7 @@ def load(experiment: str, trial: str) -> ExperimentConfig:
     for module in _PROJECT:
         if importlib.util.find_spec("impl") is not None and importlib.util.find_spec(module) is not None:
             importlib.import_module(module)
-    config = make_experiment(experiment).initial_setup()
+    config = make_experiment(experiment, **hyperparameters).initial_setup()
     config.set_worker_information(experiment, trial)
     return config
 
@@ -83,7 +93,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         place = RolePlace.from_environment(environ)
         name = place.name
-        run(load(*words), place, environ)
+        logging.basicConfig(level=environ.get(LOG_LEVEL) or "INFO", format="%(message)s")
+        hyperparameters = json.loads(environment.value_of(environ, environment.HPARAMS) or "{}")
+        run(load(*words, hyperparameters), place, environ)
     except Exception as error:
         user_traceback.show(error, name)
         sys.stdout.flush()
