@@ -37,6 +37,7 @@ ON_SHARED_CLUSTER = (
     "local",
     "commands",
     "users-of-tasks",
+    "rlhf",
 )
 LONG = ("deepspeed", "several-slots")
 WITH_MORE_PARTS = {"horovod", "environments", "several-machines", "gpus", "coming-from-determined"}
