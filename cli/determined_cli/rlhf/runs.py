@@ -67,10 +67,7 @@ def stop(args: Namespace) -> None:
         lifecycle.steer(session, record.experiment, "kill" if args.now else "cancel")
         say(f"experiment {record.experiment} is ending")
     elif record.target == "slurm":
-        cancelled = on_slurm.stop(record)
-        if not cancelled:
-            raise Conflict("its job of Slurm has ended already")
-        say(f"ended jobs of Slurm: {', '.join(cancelled)}")
+        say(f"ended jobs of Slurm: {', '.join(on_slurm.stop(record))}")
     elif not supervised_run.stop(folder, is_killing=args.now):
         raise Conflict(f"nothing runs in {folder}")
 

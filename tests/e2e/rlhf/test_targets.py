@@ -10,31 +10,17 @@ import pytest
 import torch
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
-
-from determined_workflows.rlhf import example
+from tests.support.rlhf_project import GATE, gated_project
 
 # One worker runs all of them on one cluster.
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("hydra"), pytest.mark.budget(60, "starts sets of processes")]
 
-GATE = """
-    def train_step(self, model, data):
-        gate = pathlib.Path(os.environ["GATES"], "step")
-        if model.version.global_step == 10 and gate.exists():
-            gate.with_suffix(".here").touch()
-            while gate.exists():
-                time.sleep(0.02)
-"""
 Run = Callable[..., str]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Returns a project whose model waits at its eleventh step while the gate ``step`` is closed."""
-    example.init(tmp_path / "project")
-    model = tmp_path / "project" / "impl" / "model.py"
-    text = model.read_text().replace("\n    def train_step(self, model, data):\n", GATE)
-    model.write_text(text.replace("import torch\n", "import os\nimport pathlib\nimport time\n\nimport torch\n", 1))
-    return tmp_path / "project"
+    return gated_project(tmp_path / "project")
 
 
 @pytest.fixture
@@ -79,16 +65,16 @@ def test_a_trial_that_is_paused_on_the_cluster_ends_with_the_bits_of_one_that_ra
     assert "finished" in run("-m", "determined_cli", "rlhf", "status", "line", "first")
 
     experiment = Experiment(cluster, 0, tmp_path)
-    experiment.close_gate("step")
+    experiment.close_gate(GATE)
     words = ("--config", f"environment.environment_variables=[GATES={tmp_path}]")
     output = run("-m", "determined_cli", "rlhf", "run", "line", "second", "--on", "det", *words)
     assert "line second runs on the cluster" in output
     match = re.search(r"Created experiment (\d+)", output)
     assert match is not None, output
     experiment.id = int(match[1])
-    experiment.at_gate("step")
+    experiment.at_gate(GATE)
     experiment.do("pause")
-    experiment.open_gate("step")
+    experiment.open_gate(GATE)
     experiment.left()
     experiment.do("activate")
     experiment.ended()

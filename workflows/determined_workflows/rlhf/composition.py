@@ -167,7 +167,7 @@ def _models(config: ExperimentConfig, groups: Sequence[TasksGroup]) -> list[Role
         known = found.get(name)
         if known is not None and known.slots != slots:
             raise ConfigError(
-                f"model {worker.model_name!r}: its replicas ask for {known.slots} and {slots} GPUs; give all of them the same number"
+                f"model {worker.model_name!r}: its replicas ask for {known.slots} and {slots} GPUs; give them the same"
             )
         found[name] = Role(name, 1 if known is None else known.count + 1, slots, environment)
     return list(found.values())

@@ -41,7 +41,7 @@ def slurm_pool(session: Session, partition: str | None) -> str | None:
 
     Raises ConfigError if ``partition`` names none of them, or there are several and none is named.
     """
-    pools = session.get("/api/v1/detent/cluster/overview")["pools"]
+    pools = session.get("/detent/cluster/overview")["pools"]
     names = [str(pool["name"]) for pool in pools if pool["provider"] == "slurm"]
     if not names:
         return None

@@ -53,7 +53,7 @@ def output(record: Record) -> Path:
 
 
 def stop(record: Record) -> list[str]:
-    """Cancels the job. Returns the ids that were cancelled."""
+    """Cancels the job. Returns the ids that were cancelled. Raises Conflict if it has ended."""
     return control.stop(_job(record))
 
 
