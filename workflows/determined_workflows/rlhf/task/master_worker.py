@@ -74,9 +74,7 @@ class MasterWorkerProcess:
         steps = min(int(reply.metadata["steps_per_epoch"]) for reply in told)
         size = sum(int(reply.metadata["batch_size"]) for reply in told)
         check_batch(size, self._replicas)
-        self._spec = FinetuneSpec(
-            self._config.total_train_epochs, steps * self._config.total_train_epochs, steps, size
-        )
+        self._spec = FinetuneSpec(self._config.total_train_epochs, steps * self._config.total_train_epochs, steps, size)
         pending = [
             self._server.request(worker, worker_loop.INITIALIZE, None, steps_per_epoch=steps)
             for worker in self._data_workers
@@ -95,7 +93,9 @@ class MasterWorkerProcess:
         if uuid is not None:
             self._restore(uuid)
         _replies(pending)
-        print(f"{self._spec.total_train_steps} steps of {steps} an epoch, beginning after step {self._step}", flush=True)
+        print(
+            f"{self._spec.total_train_steps} steps of {steps} an epoch, beginning after step {self._step}", flush=True
+        )
 
     def _train(self) -> None:
         while self._step < self._spec.total_train_steps:

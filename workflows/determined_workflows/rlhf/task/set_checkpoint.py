@@ -78,11 +78,13 @@ class SetCheckpoint:
         except FileNotFoundError:
             have = ", ".join(sorted(path.stem for path in file.parent.glob("*.pt"))) or "none"
             raise RuntimeError(
-                f"the checkpoint has no state of {file.stem}, only of {have}: continue it with the workers that stored it"
+                f"the checkpoint has no state of {file.stem}, only of {have}: the number of workers must stay the same"
             ) from None
         return state
 
-    def store(self, steps: int, state: Mapping[str, Any], write_files: Callable[[Path], object] = lambda _: None) -> str:
+    def store(
+        self, steps: int, state: Mapping[str, Any], write_files: Callable[[Path], object] = lambda _: None
+    ) -> str:
         """Stores the set and returns the checkpoint's uuid. Every process calls it between the same two steps.
 
         Args:
