@@ -10,11 +10,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.workflows.rlhf.nested_arrays import assert_same, nested
 
 from determined_workflows.rlhf.task.codecs import CODES, IS_PACKED, METHODS
 from determined_workflows.rlhf.task.frames import FrameError
 from determined_workflows.rlhf.task.named_array import NamedArray, dumps, from_dict, loads
-from tests.workflows.rlhf.nested_arrays import assert_same, nested
 
 PICKLED = [method for method in METHODS if method not in IS_PACKED]
 TORCH_TYPES = (torch.bool, torch.uint8, torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.complex64)

@@ -213,6 +213,11 @@ def test_an_unknown_neighbour_is_refused() -> None:
         MasterWorkerECS(MODELS).add_system(rollout, after="roll_out").build()
 
 
+def test_a_dataflow_of_other_things_than_model_workers_is_refused() -> None:
+    with pytest.raises(DataflowError, match="takes the list of model workers; 'actor' is none"):
+        MasterWorkerECS(["actor"])  # type: ignore[list-item]
+
+
 def test_a_query_takes_a_name() -> None:
     with pytest.raises(TypeError, match=r"ModelQuery\['name'\], not 3"):
         ModelQuery[3]

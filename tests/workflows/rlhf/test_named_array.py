@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.workflows.rlhf.nested_arrays import apply, assert_same, nested
 
 from determined_workflows.rlhf.task.named_array import (
     NamedArray,
@@ -21,7 +22,6 @@ from determined_workflows.rlhf.task.named_array import (
     recursive_apply,
     split,
 )
-from tests.workflows.rlhf.nested_arrays import apply, assert_same, nested
 
 
 @given(nested())

@@ -108,7 +108,7 @@ def test_a_worker_has_one_request_at_a_time(server: StreamServer) -> None:
     def wait(client: StreamClient, request: Any) -> None:
         arrived.release()
         assert release.wait(5)
-        assert client._socket.poll(0) == 0  # noqa: SLF001  # nothing was sent behind it
+        assert client._socket.poll(0) == 0  # nothing was sent behind it
         client.reply(request)
 
     worker = Worker(server, "actor", wait)
@@ -322,7 +322,7 @@ def test_messages_out_of_order_are_dropped(server: StreamServer, actor: Worker, 
 
 
 def raw_reply(*parts: bytes) -> Handler:
-    return lambda client, request: client._socket.send_multipart([stream_messages.REPLY, *parts])  # noqa: SLF001
+    return lambda client, request: client._socket.send_multipart([stream_messages.REPLY, *parts])
 
 
 NUMBER_1 = b'{"number":1,"handle":"x","metadata":{}}'

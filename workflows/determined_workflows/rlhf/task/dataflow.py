@@ -41,7 +41,11 @@ class MasterWorkerECS:
     """
 
     def __init__(self, model_workers: Iterable[HasModelName]) -> None:
-        self.model_names = list(dict.fromkeys(worker.model_name for worker in model_workers))
+        workers = list(model_workers)
+        for worker in workers:
+            if not hasattr(worker, "model_name"):
+                raise DataflowError(f"MasterWorkerECS takes the list of model workers; {worker!r:.200} is none")
+        self.model_names = list(dict.fromkeys(worker.model_name for worker in workers))
         self.funcs: dict[str, Function] = {}
         self.edges: list[tuple[str, str]] = []
 

@@ -32,6 +32,7 @@ SAFE_METHODS = {
 """What a stream uses for each serialization method: those that pickle are replaced."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")
 MODEL_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+KINDS = ("data_worker", "model_worker", "master_worker")
 RESERVED = ("master_worker", "data_worker")
 """Names of the other workers."""
 DEFAULT_BATCH_SIZE = 8
@@ -84,7 +85,7 @@ def check_config(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
 def check_scheduling(scheduling: "ExperimentScheduling", config: "ExperimentConfig") -> None:
     """Raises ExperimentError if counts and resources do not fit the workers of ``config``."""
     problems = []
-    for kind in ("data_worker", "model_worker", "master_worker"):
+    for kind in KINDS:
         groups = scheduling.groups(kind)
         bad = [group.count for group in groups if type(group.count) is not int or group.count < 1]
         problems += [f"{kind}: the count of a group is a whole number from 1, not {count!r}" for count in bad]
@@ -122,12 +123,11 @@ def check_registered(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
 def notes(scheduling: "ExperimentScheduling", config: "ExperimentConfig") -> list[str]:
     """Returns sentences about what is accepted and has no effect, or another one than it had."""
     found = []
-    every = [
-        group.scheduling
-        for kind in ("data_worker", "model_worker", "master_worker")
-        for group in scheduling.groups(kind)
+    given = [
+        name
+        for name in WITHOUT_EFFECT
+        if any(_is_changed(name, kind, group.scheduling) for kind in KINDS for group in scheduling.groups(kind))
     ]
-    given = [name for name in WITHOUT_EFFECT if any(_is_changed(name, one) for one in every)]
     given += ["controller_image"] if scheduling.controller_image else []
     if given:
         found.append(f"{', '.join(given)} of the scheduling have no effect: the pool and its agents decide")
@@ -204,8 +204,8 @@ def _batches(config: "ExperimentConfig", replicas: "dict[str, list[ModelWorker]]
     for model, workers in replicas.items():
         if total % len(workers):
             yield (
-                f"a batch of {total} rows ({len(sizes)} data workers) cannot be divided by the {len(workers)} workers of "
-                f"the model {model!r}: change batch_size or the number of workers"
+                f"a batch of {total} rows ({len(sizes)} data workers) cannot be divided by the {len(workers)} workers "
+                f"of the model {model!r}: change batch_size or the number of workers"
             )
 
 
@@ -264,10 +264,10 @@ def _has(kind: type, handle: str) -> bool:
     return owner is not None and not (owner.__name__ == "ModelInterface" and owner.__module__.endswith("task.model"))
 
 
-def _is_changed(name: str, scheduling: "Scheduling") -> bool:
-    """Returns True if a field without effect differs from every default."""
-    defaults = {"cpu": (1, 4, 2), "mem": (20480, 1024), "gpu_type": ("tesla",)}
-    return getattr(scheduling, name) not in defaults.get(name, (None,))
+def _is_changed(name: str, kind: str, scheduling: "Scheduling") -> bool:
+    """Returns True if a field without effect is not the default of this kind of worker."""
+    default = getattr(type(scheduling), f"{kind}_default")()
+    return bool(getattr(scheduling, name) != getattr(default, name))
 
 
 def _raise(problems: Iterable[str]) -> None:

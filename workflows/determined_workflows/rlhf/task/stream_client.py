@@ -82,7 +82,7 @@ class StreamClient:
         return messages.Request(handle, loads([part.buffer for part in parts[1:]]), metadata, number)
 
     def reply(self, request: messages.Request, data: NamedArray | None = None, **metadata: Any) -> None:  # noqa: ANN401
-        """Replies to a request. The arrays of ``data`` may be changed after it.
+        """Replies to a request. The arrays of ``data`` are not copied: do not change them before the next request.
 
         Raises:
             ValueError: an array or the reply is larger than the limit; nothing was sent.
@@ -91,7 +91,7 @@ class StreamClient:
         frames = dumps(data, self._method)
         messages.check_sizes(frames, self._max_frame_bytes, f"the reply of {self.name} to {request.handle}")
         text = messages.header(number=request.number, handle=request.handle, metadata=metadata)
-        self._socket.send_multipart([messages.REPLY, text, *frames])
+        self._socket.send_multipart([messages.REPLY, text, *frames], copy=False)
 
     def close(self) -> None:
         """Closes the stream after the last reply was sent."""

@@ -135,7 +135,9 @@ class ServerLoop:
         pending.number = self._numbers[worker]
         text = messages.header(number=pending.number, handle=pending.handle, metadata=pending.metadata)
         try:
-            self._router.send_multipart([self.connected[worker], messages.REQUEST, text, *pending.frames])
+            # Without copies: the arrays stay as they are until the reply is there, as ``request`` demands.
+            parts = [self.connected[worker], messages.REQUEST, text, *pending.frames]
+            self._router.send_multipart(parts, copy=False)
         except zmq.ZMQError as error:
             del self._in_flight[worker]
             pending.future.set_exception(ConnectionError(f"the worker {worker} is gone: {error.strerror}"))

@@ -121,13 +121,16 @@ def _loader() -> Any:  # noqa: ANN401
             raise problem(None, None, f"{name}: {error}", node.start_mark) from None
 
     def dataflow(loader: "yaml.SafeLoader", node: Any) -> Any:  # noqa: ANN401
-        values = loader.construct_mapping(node, deep=True)
-        functions = [_function_at(path) for path in values["functions"]]
-        ecs = MasterWorkerECS([types.SimpleNamespace(model_name=name) for name in values["models"]])
-        for function in functions:
-            ecs.add_system(function)
-        ecs.edges += [(earlier, later) for earlier, later in values["edges"]]
-        return ecs.build() if node.tag == f"!{Dataflow.__name__}" else ecs
+        values: dict[Any, Any] = loader.construct_mapping(node, deep=True)
+        try:
+            ecs = MasterWorkerECS([types.SimpleNamespace(model_name=name) for name in values["models"]])
+            for path in values["functions"]:
+                ecs.add_system(_function_at(path))
+            ecs.edges += [(str(earlier), str(later)) for earlier, later in values["edges"]]
+            return ecs.build() if node.tag == f"!{Dataflow.__name__}" else ecs
+        except (KeyError, TypeError, ValueError) as error:
+            text = f"a dataflow has functions, edges and models: {error}"
+            raise problem(None, None, text, node.start_mark) from None
 
     Loader.add_multi_constructor("!", part)
     Loader.add_constructor(f"!{Dataflow.__name__}", dataflow)

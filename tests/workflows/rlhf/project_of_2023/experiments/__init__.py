@@ -1,0 +1,2 @@
+import experiments.plot_ppo
+import experiments.plot_sft
