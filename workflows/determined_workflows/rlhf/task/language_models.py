@@ -86,6 +86,9 @@ def save_hf_format(
         output_dir: the folder; it is made if it does not exist.
         exclude: words; weights whose name contains one of them are left out.
     """
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
     folder = Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     module = unwrapped(model)

@@ -7,6 +7,7 @@ exist.
 
 import importlib
 import importlib.util
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -80,6 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("usage: run_worker EXPERIMENT TRIAL", file=sys.stderr)
         return 2
     environ = dict(os.environ)
+    logging.basicConfig(format="%(message)s", stream=sys.stdout)
+    logging.getLogger("determined").setLevel(environ.get("LOGLEVEL") or logging.INFO)
     name = "worker"
     try:
         place = RolePlace.from_environment(environ)

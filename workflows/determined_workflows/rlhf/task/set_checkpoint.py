@@ -45,6 +45,11 @@ class SetCheckpoint:
         if self._mode not in MODES:
             raise ValueError(f"{RECOVER} is one of {', '.join(MODES)}, not {self._mode!r}")
 
+    @property
+    def run_folder(self) -> Path | None:
+        """Returns the folder of the run off the cluster; None on a cluster, or if the run has none."""
+        return self._folder if self._context.info is None else None
+
     def latest(self) -> str | None:
         """Returns the uuid of the checkpoint to continue from, the same in every process; None for a new start.
 
