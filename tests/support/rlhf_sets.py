@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
 from tests.support.waiting import wait_until
 
 PROJECT = Path(__file__).parents[1] / "e2e" / "rlhf" / "project"
@@ -75,7 +74,9 @@ class SetRun:
         """Runs the set, sends Ctrl-C after a train step of the actor, and returns the exit code."""
         process = self.start(PACE="0.1")
         try:
-            wait_until(lambda: f"train_step:{after_step} " in self._trace_of("actor-0"), within=30, what=lambda: self.log)
+            wait_until(
+                lambda: f"train_step:{after_step} " in self._trace_of("actor-0"), within=30, what=lambda: self.log
+            )
             process.send_signal(signal.SIGINT)
             return process.wait(60)
         finally:
@@ -98,7 +99,9 @@ class SetRun:
 
     def batches(self) -> dict[str, dict[str, str]]:
         """Returns the digest of each call's data by worker; a call that was repeated after a death counts once."""
-        return {path.name: dict(line.split() for line in path.read_text().splitlines()) for path in self.trace.iterdir()}
+        return {
+            path.name: dict(line.split() for line in path.read_text().splitlines()) for path in self.trace.iterdir()
+        }
 
     def _trace_of(self, worker: str) -> str:
         file = self.trace / worker
@@ -116,7 +119,7 @@ def end(process: "subprocess.Popen[bytes]") -> None:
             process.wait()
 
 
-def difference(one: Any, other: Any, path: str = "") -> str:  # noqa: ANN401  # nested states
+def difference(one: Any, other: Any, path: str = "") -> str:
     """Returns the path of the first difference of two nested states; empty if they are equal bit by bit."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         is_equal = one.dtype == other.dtype and one.shape == other.shape and torch.equal(one, other)

@@ -44,12 +44,13 @@ class BatchReader:
         self._source = source
         self._steps_per_epoch = steps_per_epoch
         self._epoch = self._given = 0
+        self._ahead: Batch | None = None
         self._begin_epoch()
 
     def next(self) -> tuple[Batch, int, int]:
         """Returns the next batch, its epoch and its step in the epoch. :meth:`read_ahead` reads the one after it."""
         if self._given == self._steps_per_epoch:
-            self._epoch, self._given = self._epoch + 1, 0
+            self._epoch, self._given, self._ahead = self._epoch + 1, 0, None
             self._begin_epoch()
         batch = self._ahead if self._ahead is not None else self._read()
         self._ahead = None
@@ -75,16 +76,14 @@ class BatchReader:
         """Continues from the state that :meth:`state_dict` returned."""
         self._epoch, self._given, self._ahead = int(state["epoch"]), int(state["given"]), state["ahead"]
         random_states.restore(state["random_at_epoch"])
-        self._begin_epoch(keep_ahead=True)
+        self._begin_epoch()
         for _ in range(self._given + (self._ahead is not None)):
             self._read()
         random_states.restore(state["random"])
 
-    def _begin_epoch(self, *, keep_ahead: bool = False) -> None:
+    def _begin_epoch(self) -> None:
         self._random_at_epoch = random_states.capture()
         self._iterator: Iterator[Batch] = batches(self._loader, source=self._source)
-        if not keep_ahead:
-            self._ahead: Batch | None = None
 
     def _read(self) -> Batch:
         try:
@@ -96,7 +95,10 @@ class BatchReader:
 
 
 def make_loader(
-    datasets: list[Any], dataloader: Any, util: DatasetUtility, cache: "dataset_cache.DatasetCache | None"  # noqa: ANN401  # any object with type_ and args
+    datasets: list[Any],
+    dataloader: Any,  # noqa: ANN401  # any object with type_ and args
+    util: DatasetUtility,
+    cache: "dataset_cache.DatasetCache | None",
 ) -> Loader:
     """Returns the dataloader over all datasets of one worker, one after another.
 
@@ -187,7 +189,9 @@ def cache_of(config: DataWorker | ModelWorker, tokenizer: str) -> dataset_cache.
     if not config.use_dataset_cache or config.worker_info is None:
         return None
     root = Path(config.dataset_cahce_root or Path.home() / ".cache" / "detent" / "datasets")
-    return dataset_cache.DatasetCache(root, config.worker_info.experiment_name, config.worker_info.trial_name, tokenizer)
+    return dataset_cache.DatasetCache(
+        root, config.worker_info.experiment_name, config.worker_info.trial_name, tokenizer
+    )
 
 
 def method_of(config: DataWorker | ModelWorker) -> str:

@@ -1,5 +1,6 @@
 """The backends ``ds_train`` and ``ds_inference``: DeepSpeed with ZeRO 0, 1 or 2, on GPUs and on the processor."""
 
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -138,8 +139,7 @@ class DeepSpeedFiles:
 
 def connected(device: str | torch.device) -> Any:  # noqa: ANN401  # deepspeed has no types
     """Returns the module ``deepspeed`` with the process group of this model's replicas in use."""
-    import deepspeed
-
+    deepspeed = importlib.import_module("deepspeed")
     if torch.device(device).type == "cpu":
         # it would be compiled at every first start, fail without a compiler, and leave 66 MiB per rank in /dev/shm
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
@@ -159,9 +159,7 @@ def _optimizer(device: str | torch.device, parameters: list[Any], config: Mappin
     config = {name: tuple(value) if isinstance(value, list) else value for name, value in config.items()}
     if torch.device(device).type == "cpu":
         return torch.optim.AdamW(parameters, **config)
-    from deepspeed.ops.adam import FusedAdam
-
-    fused: torch.optim.Optimizer = FusedAdam(parameters, **config)
+    fused: torch.optim.Optimizer = importlib.import_module("deepspeed.ops.adam").FusedAdam(parameters, **config)
     return fused
 
 

@@ -16,9 +16,7 @@ from determined_workflows.rlhf.task import lora
 from determined_workflows.rlhf.task.model import Model, register_model
 
 
-def load_hf_tokenizer(
-    model_name_or_path: str, fast_tokenizer: bool = True, padding_side: str | None = None
-) -> Any:  # noqa: ANN401  # transformers is imported when used
+def load_hf_tokenizer(model_name_or_path: str, fast_tokenizer: bool = True, padding_side: str | None = None) -> Any:  # noqa: ANN401  # transformers is imported when used
     """Returns a tokenizer; without a padding token it pads with the token that ends a text.
 
     Args:
@@ -88,11 +86,16 @@ def save_hf_format(
         output_dir: the folder; it is made if it does not exist.
         exclude: words; weights whose name contains one of them are left out.
     """
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
     folder = Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     module = unwrapped(model)
     weights = {
-        name: value for name, value in lora.merged_state_dict(module).items() if not any(word in name for word in exclude)
+        name: value
+        for name, value in lora.merged_state_dict(module).items()
+        if not any(word in name for word in exclude)
     }
     module.save_pretrained(str(folder), state_dict=weights)
     if tokenizer is not None:
@@ -130,7 +133,11 @@ def _causal_lm(
     import transformers
 
     module = create_hf_nn(
-        transformers.AutoModelForCausalLM, model_name_or_path, init_from_scratch, from_pretrained_kwargs, disable_dropout
+        transformers.AutoModelForCausalLM,
+        model_name_or_path,
+        init_from_scratch,
+        from_pretrained_kwargs,
+        disable_dropout,
     )
     return Model(name, module, load_hf_tokenizer(model_name_or_path, padding_side=padding_side), device)
 

@@ -50,6 +50,7 @@ class MasterWorkerProcess:
         self._calls = ModelCalls(self._server, self._replicas)
         self._save = _frequency(config, "save")
         self._evaluate = _frequency(config, "eval")
+        self._metrics_file = step_metrics.MetricsFile(checkpoint.run_folder)
         self._step = 0
         self._stored_at: int | None = None
         self._spec = FinetuneSpec(config.total_train_epochs, 0, 0, 0)
@@ -74,9 +75,7 @@ class MasterWorkerProcess:
         steps = min(int(reply.metadata["steps_per_epoch"]) for reply in told)
         size = sum(int(reply.metadata["batch_size"]) for reply in told)
         check_batch(size, self._replicas)
-        self._spec = FinetuneSpec(
-            self._config.total_train_epochs, steps * self._config.total_train_epochs, steps, size
-        )
+        self._spec = FinetuneSpec(self._config.total_train_epochs, steps * self._config.total_train_epochs, steps, size)
         pending = [
             self._server.request(worker, worker_loop.INITIALIZE, None, steps_per_epoch=steps)
             for worker in self._data_workers
@@ -95,7 +94,9 @@ class MasterWorkerProcess:
         if uuid is not None:
             self._restore(uuid)
         _replies(pending)
-        print(f"{self._spec.total_train_steps} steps of {steps} an epoch, beginning after step {self._step}", flush=True)
+        print(
+            f"{self._spec.total_train_steps} steps of {steps} an epoch, beginning after step {self._step}", flush=True
+        )
 
     def _train(self) -> None:
         while self._step < self._spec.total_train_steps:
@@ -114,6 +115,7 @@ class MasterWorkerProcess:
             logged, self._calls.take_records(), epoch=epoch, seconds=time.monotonic() - begin
         )
         self._context.train.report_training_metrics(steps_completed=self._step, metrics=metrics)
+        self._metrics_file.add("training", self._step, metrics)
         self._context.train.report_progress(self._step / self._spec.total_train_steps)
         ends_epoch = epoch_step + 1 == self._spec.steps_per_epoch
         if self._evaluate.is_due(ends_epoch=ends_epoch):
@@ -138,6 +140,7 @@ class MasterWorkerProcess:
         }
         if metrics:
             self._context.train.report_validation_metrics(steps_completed=self._step, metrics=metrics)
+            self._metrics_file.add("validation", self._step, metrics)
 
     def _store(self, *, saves: bool) -> None:
         """Stores the set unless this step is stored; with ``saves`` each model is saved by its interface as well."""

@@ -86,7 +86,7 @@ class Model:
             self.version.epoch_step = 0
 
 
-class ModelInterface(abc.ABC):
+class ModelInterface:
     """The calls that a model answers. A subclass implements those that its experiment uses.
 
     All methods receive the model and one replica's part of the data. ``inference`` and ``generate`` return a

@@ -21,7 +21,11 @@ class Requests(Protocol):
     """What sends a request to one worker, for example a ``StreamServer``."""
 
     def request(
-        self, worker: str, handle: str, data: NamedArray | None = None, **metadata: Any  # noqa: ANN401  # JSON values
+        self,
+        worker: str,
+        handle: str,
+        data: NamedArray | None = None,
+        **metadata: Any,  # noqa: ANN401  # JSON values
     ) -> "Future[Reply]": ...
 
 
@@ -78,9 +82,7 @@ class ModelCalls:
         parts = self._parts(model, handle, data, len(workers))
         expected = self.versions[model]
         result: Future[Any] = Future()
-        pending = [
-            self._send(worker, handle, part, expected) for worker, part in zip(workers, parts, strict=True)
-        ]
+        pending = [self._send(worker, handle, part, expected) for worker, part in zip(workers, parts, strict=True)]
         answers = _Answers(len(pending))
 
         def finish(index: int, reply: "Future[Reply]") -> None:
@@ -142,10 +144,17 @@ class ModelCalls:
         after = set()
         for worker, reply in zip(workers, replies, strict=True):
             version = int(reply.metadata["version"])
-            self._record(CallRecord(
-                worker, model, handle, float(reply.metadata["seconds"]), int(reply.metadata["tokens"]), version,
-                expected - version,
-            ))
+            self._record(
+                CallRecord(
+                    worker,
+                    model,
+                    handle,
+                    float(reply.metadata["seconds"]),
+                    int(reply.metadata["tokens"]),
+                    version,
+                    expected - version,
+                )
+            )
             if version != expected:
                 raise CallError(
                     f"{worker}.{handle} used the weights of train step {version}, and those of train step {expected} "
@@ -221,7 +230,9 @@ def _joined(replies: Sequence[NamedArray | None], call: str) -> NamedArray:
 
 def _aggregated(replies: Sequence[NamedArray | None], call: str) -> NamedArray:
     try:
-        result: NamedArray = recursive_aggregate(replies, lambda values: torch.cat([torch.as_tensor(v) for v in values]))
+        result: NamedArray = recursive_aggregate(
+            replies, lambda values: torch.cat([torch.as_tensor(v) for v in values])
+        )
     except (RuntimeError, ValueError) as error:
         raise CallError(
             f"the replies of the replicas to {call} do not fit together: {error}; pad sequences to one length"

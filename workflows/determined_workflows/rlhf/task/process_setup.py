@@ -77,7 +77,8 @@ class StopRequest:
         now = self._clock()
         if self._since is None:
             self._since = now
-            self._tell("the state of all workers is stored after this step; a second signal ends without it")
+            if number == signal.SIGINT:  # SIGTERM may also be the layer's, after a worker failed
+                self._tell("the state of all workers is stored after this step; press Ctrl-C again to end without it")
         elif now - self._since > REPEAT_SECONDS:
             raise SystemExit(128 + number)
 
@@ -88,7 +89,7 @@ class StopRequest:
 
 
 def checkpoint_storage(environ: Mapping[str, str]) -> str | None:
-    """Returns the folder of checkpoints off the cluster, if the run has one; on a cluster the trial's storage is used."""
+    """Returns the folder of checkpoints of a run off the cluster; None if it has none, and on a cluster."""
     folder = environ.get("DETENT_RLHF_FOLDER")
     is_on_cluster = TaskFacts.from_environment(environ) is not None  # a user may have set DET_MASTER
     return os.path.join(folder, "checkpoints") if folder and not is_on_cluster else None

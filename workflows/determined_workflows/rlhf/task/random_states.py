@@ -23,7 +23,7 @@ def seed_all(seed: int, *parts: int) -> None:
 
 def capture() -> dict[str, Any]:
     """Returns the state of every stream in values that ``torch.load`` reads with ``weights_only=True``."""
-    name, keys, *rest = numpy.random.get_state()  # noqa: NPY002  # user code draws from the global stream
+    name, keys, *rest = numpy.random.get_state()
     version, words, gauss = random.getstate()
     cuda = [torch.cuda.get_rng_state(index) for index in range(torch.cuda.device_count())] if _has_cuda() else []
     return {

@@ -110,9 +110,7 @@ class Replica:
 
     def _training_state(self) -> dict[str, Any]:
         module = self.model.module
-        return dict(
-            module.training_state() if hasattr(module, "training_state") else {"module": module.state_dict()}
-        )
+        return dict(module.training_state() if hasattr(module, "training_state") else {"module": module.state_dict()})
 
     def load_state_dict(self, state: Mapping[str, Any], training: Mapping[str, Any] | None) -> None:
         """Continues from the state that :meth:`state_dict` returned.
@@ -156,19 +154,21 @@ class Replica:
 def check_interface(interface: ModelInterface, handles: list[str], name: str) -> None:
     """Raises TypeError if the class of an interface implements none of its own of a method that is called."""
     if not isinstance(interface, ModelInterface):
-        raise TypeError(f"the interface of {name} is a {type(interface).__name__}: derive it from api.model.ModelInterface")
+        raise TypeError(
+            f"the interface of {name} is a {type(interface).__name__}: derive it from api.model.ModelInterface"
+        )
     lacks = [handle for handle in handles if getattr(type(interface), handle) is getattr(ModelInterface, handle)]
     if lacks:
         raise TypeError(
-            f"the dataflow calls {' and '.join(lacks)} of {name}, and its interface {type(interface).__name__} does not "
-            "implement it"
+            f"the dataflow calls {' and '.join(lacks)} of {name}, and its interface {type(interface).__name__} "
+            "does not implement it"
         )
 
 
 def count_tokens(data: NamedArray | None) -> int:
-    """Returns the number of tokens in arrays: those that an ``attention_mask`` marks, else the largest matrix of integers.
+    """Returns the number of tokens in arrays: those that an ``attention_mask`` marks.
 
-    It is 0 if there are neither.
+    Without a mask it is the size of the largest matrix of integers, and 0 if there is none.
     """
     if data is None:
         return 0
@@ -200,10 +200,14 @@ def _parts(result: object, source: str) -> tuple[NamedArray | None, dict[str, An
     if result is None:
         return None, {}
     if isinstance(result, NamedArray):
-        return recursive_apply(result, lambda value: value.detach().cpu() if isinstance(value, torch.Tensor) else value), {}
+        return recursive_apply(
+            result, lambda value: value.detach().cpu() if isinstance(value, torch.Tensor) else value
+        ), {}
     if isinstance(result, Mapping):
         return None, {str(name): _number(value, f"{name} in the result of {source}") for name, value in result.items()}
-    raise TypeError(f"{source} returned a {type(result).__name__}: return a NamedArray, a dictionary of numbers or None")
+    raise TypeError(
+        f"{source} returned a {type(result).__name__}: return a NamedArray, a dictionary of numbers or None"
+    )
 
 
 def _number(value: object, source: str) -> object:
@@ -211,7 +215,9 @@ def _number(value: object, source: str) -> object:
         size = getattr(value, "size", 1)
         if (size() if callable(size) else size) in (1, torch.Size([]), torch.Size([1])):
             return value.item()
-        raise TypeError(f"{source} has the shape {tuple(getattr(value, 'shape', ()))}: return its mean or another number")
+        raise TypeError(
+            f"{source} has the shape {tuple(getattr(value, 'shape', ()))}: return its mean or another number"
+        )
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{source} is a {type(value).__name__}: statistics are numbers")

@@ -1,7 +1,8 @@
 """The program of every worker: ``python3 -m determined_workflows.rlhf.task.run_worker EXPERIMENT TRIAL``.
 
 ``determined.launch.roles`` starts one process for each worker; the variables of the layer say which one this is. The
-working folder is the project: ``experiments``, and ``impl.data`` and ``impl.model`` if they exist, are imported from it.
+working folder is the project, from which ``experiments`` is imported, then ``impl.data`` and ``impl.model`` if they
+exist.
 """
 
 import importlib
@@ -89,6 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("usage: run_worker EXPERIMENT TRIAL", file=sys.stderr)
         return 2
     environ = dict(os.environ)
+    logging.basicConfig(format="%(message)s", stream=sys.stdout)
+    logging.getLogger("determined").setLevel(environ.get("LOGLEVEL") or logging.INFO)
     name = "worker"
     try:
         place = RolePlace.from_environment(environ)

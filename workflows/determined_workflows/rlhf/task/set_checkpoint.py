@@ -45,6 +45,11 @@ class SetCheckpoint:
         if self._mode not in MODES:
             raise ValueError(f"{RECOVER} is one of {', '.join(MODES)}, not {self._mode!r}")
 
+    @property
+    def run_folder(self) -> Path | None:
+        """Returns the folder of the run off the cluster; None on a cluster, or if the run has none."""
+        return self._folder if self._context.info is None else None
+
     def latest(self) -> str | None:
         """Returns the uuid of the checkpoint to continue from, the same in every process; None for a new start.
 
@@ -78,11 +83,13 @@ class SetCheckpoint:
         except FileNotFoundError:
             have = ", ".join(sorted(path.stem for path in file.parent.glob("*.pt"))) or "none"
             raise RuntimeError(
-                f"the checkpoint has no state of {file.stem}, only of {have}: continue it with the workers that stored it"
+                f"the checkpoint has no state of {file.stem}, only of {have}: the number of workers must stay the same"
             ) from None
         return state
 
-    def store(self, steps: int, state: Mapping[str, Any], write_files: Callable[[Path], object] = lambda _: None) -> str:
+    def store(
+        self, steps: int, state: Mapping[str, Any], write_files: Callable[[Path], object] = lambda _: None
+    ) -> str:
         """Stores the set and returns the checkpoint's uuid. Every process calls it between the same two steps.
 
         Args:

@@ -1,6 +1,8 @@
 """The metrics of one step: logged values, seconds of each call and worker, tokens a second, and version lag."""
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from determined_workflows.rlhf.task.model_calls import CallRecord
 
@@ -42,3 +44,32 @@ def of_step(
     if trained and seconds > 0:
         metrics["tokens_per_second"] = trained / seconds
     return {**metrics, **spent}
+
+
+class MetricsFile:
+    """The metrics of a run off the cluster: one line of JSON for each report in ``metrics.jsonl``.
+
+    After a worker's death steps are repeated, and so are their lines: the last line of a step counts.
+
+    Args:
+        folder: folder of the run; None writes nothing.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file = None if folder is None else folder / "metrics.jsonl"
+
+    def add(self, group: str, step: int, metrics: Mapping[str, object]) -> None:
+        """Appends one report."""
+        if self._file is None:
+            return
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        line = {"group": group, "step": step, "metrics": {name: _plain(value) for name, value in metrics.items()}}
+        with self._file.open("a", encoding="utf-8") as opened:
+            opened.write(json.dumps(line) + "\n")
+
+
+def _plain(value: object) -> object:
+    """Returns a tensor or array as a number or as nested lists; a text for what has no JSON form."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return value if value is None or isinstance(value, (bool, int, float, str, list, dict)) else str(value)

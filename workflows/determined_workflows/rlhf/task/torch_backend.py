@@ -1,5 +1,6 @@
-"""The backends ``torch_train`` and ``torch_inference``: plain torch, with DistributedDataParallel for several replicas."""
+"""The backends ``torch_train`` and ``torch_inference``: plain torch, with its DDP for several replicas."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,9 @@ from torch.nn.parallel import DistributedDataParallel
 from determined_workflows.rlhf.task import schedules
 from determined_workflows.rlhf.task.model import FinetuneSpec, Model, ModelBackend, register_backend
 
+# torch renamed the option; each replica keeps its buffers, as no call may wait for another replica but backward
+_HAS_FORWARD_SYNC = "forward_sync_buffers" in inspect.signature(DistributedDataParallel).parameters
+_WITHOUT_BUFFERS: dict[str, Any] = {"forward_sync_buffers" if _HAS_FORWARD_SYNC else "broadcast_buffers": False}
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.AdamW,
     "sgd": torch.optim.SGD,
@@ -45,7 +49,7 @@ class TorchEngine(torch.nn.Module):
         # not a submodule: the state must have the module's own names
         self._replicated: tuple[torch.nn.Module, ...] = ()
         if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
-            self._replicated = (DistributedDataParallel(module, broadcast_buffers=False),)
+            self._replicated = (DistributedDataParallel(module, **_WITHOUT_BUFFERS),)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as the module's
         """Calls the module. With gradients and several replicas, ``backward`` averages the gradients of all of them."""

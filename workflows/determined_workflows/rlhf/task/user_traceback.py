@@ -33,9 +33,8 @@ def cut(stack: traceback.StackSummary) -> traceback.StackSummary:
 
 def is_users(file: str) -> bool:
     """Returns True for a file that belongs neither to us nor to an installed library."""
-    if file.startswith("<") or file.startswith(_OURS):
+    if file.startswith(("<", _OURS)):
         return False
     parts = Path(file).parts
     installed = {"site-packages", "dist-packages", "determined", "determined_launch"}
     return not installed.intersection(parts) and not file.startswith(f"{sys.base_prefix}/lib/")
-

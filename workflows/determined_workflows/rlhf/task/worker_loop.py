@@ -1,6 +1,6 @@
 """The loop that data and model workers share: connect, restore the state, answer requests, store, end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,7 +38,7 @@ class Stateful(Protocol):
 
 
 def serve(
-    worker: Stateful, handlers: dict[str, Handler], place: RolePlace, checkpoint: SetCheckpoint, method: str
+    worker: Stateful, handlers: Mapping[str, Handler], place: RolePlace, checkpoint: SetCheckpoint, method: str
 ) -> None:
     """Answers the requests of the master worker until it sends ``end`` or closes the stream.
 
@@ -55,9 +55,7 @@ def serve(
         RuntimeError: a request that this worker does not know.
     """
     master = place.master
-    client = StreamClient(
-        master.address, master.port, place.key, place.name, method=method, seconds=CONNECT_SECONDS
-    )
+    client = StreamClient(master.address, master.port, place.key, place.name, method=method, seconds=CONNECT_SECONDS)
     try:
         while (request := client.receive()) is not None:
             data, metadata = _answer(worker, handlers, request, place, checkpoint)
@@ -71,7 +69,7 @@ def serve(
 
 
 def _answer(
-    worker: Stateful, handlers: dict[str, Handler], request: Request, place: RolePlace, checkpoint: SetCheckpoint
+    worker: Stateful, handlers: Mapping[str, Handler], request: Request, place: RolePlace, checkpoint: SetCheckpoint
 ) -> Answer:
     if request.handle == INITIALIZE:
         worker.initialize(request)

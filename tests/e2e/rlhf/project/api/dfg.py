@@ -1,1 +1,1 @@
-from determined_workflows.rlhf.task.dataflow import *  # noqa: F403
+from determined_workflows.rlhf.task.dataflow import *

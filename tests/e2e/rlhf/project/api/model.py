@@ -1,1 +1,1 @@
-from determined_workflows.rlhf.task.model import *  # noqa: F403
+from determined_workflows.rlhf.task.model import *

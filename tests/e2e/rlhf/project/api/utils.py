@@ -1,1 +1,1 @@
-from determined_workflows.rlhf.task.language_models import *  # noqa: F403
+from determined_workflows.rlhf.task.language_models import *

@@ -1,1 +1,1 @@
-from determined_workflows.rlhf.task.named_array import *  # noqa: F403
+from determined_workflows.rlhf.task.named_array import *

@@ -1,1 +1,1 @@
-import experiments.tiny_ppo  # noqa: F401
+import experiments.tiny_ppo

@@ -2,7 +2,7 @@
 
 import functools
 
-from api.config import *  # noqa: F403
+from api.config import *
 from api.ecs import Commands, DataQuery, MasterWorkerECS, ModelQuery, RawDataQuery
 
 
@@ -40,13 +40,11 @@ def train_actor(
     commands.log(actor.train_step(inputs))
 
 
-def train_critic(
-    commands: Commands, critic: ModelQuery["critic"], seq: DataQuery["seq"], scores: DataQuery["scores"]
-):
+def train_critic(commands: Commands, critic: ModelQuery["critic"], seq: DataQuery["seq"], scores: DataQuery["scores"]):
     commands.log(critic.train_step(commands.build_model_inputs(seq=seq, returns=scores)))
 
 
-class TinyPPO(Experiment):  # noqa: F405
+class TinyPPO(Experiment):
     def __init__(self, replicas=1, data_workers=1, backend="torch_train", zero_stage=None, save_steps=None):
         self.replicas = {"actor": replicas, "critic": 1, "ref": 1, "reward": 1}
         self.data_workers = data_workers
@@ -57,16 +55,14 @@ class TinyPPO(Experiment):  # noqa: F405
             self.backend_args |= {"zero_stage": zero_stage, "enable_fp16": False}
 
     def scheduling_setup(self):
-        return ExperimentScheduling(  # noqa: F405
-            data_worker=TasksGroup(self.data_workers, Scheduling.data_worker_default()),  # noqa: F405
-            model_worker=[
-                TasksGroup(count, Scheduling.model_worker_default()) for count in self.replicas.values()  # noqa: F405
-            ],
-            master_worker=TasksGroup(1, Scheduling.master_worker_default()),  # noqa: F405
+        return ExperimentScheduling(
+            data_worker=TasksGroup(self.data_workers, Scheduling.data_worker_default()),
+            model_worker=[TasksGroup(count, Scheduling.model_worker_default()) for count in self.replicas.values()],
+            master_worker=TasksGroup(1, Scheduling.master_worker_default()),
         )
 
     def initial_setup(self):
-        train = ModelBackend(self.backend, self.backend_args)  # noqa: F405
+        train = ModelBackend(self.backend, self.backend_args)
         kinds = {
             "actor": ("tiny_lm", "tiny_actor", train),
             "critic": ("tiny_value", "tiny_critic", train),
@@ -74,18 +70,20 @@ class TinyPPO(Experiment):  # noqa: F405
             "reward": ("tiny_value", "tiny_reward", "torch_inference"),
         }
         workers = [
-            ModelWorker(1, model, interface, backend, name, RequestReplyStream(f"{name}{index}"))  # noqa: F405
+            ModelWorker(1, model, interface, backend, name, RequestReplyStream(f"{name}{index}"))
             for name, (model, interface, backend) in kinds.items()
             for index in range(self.replicas[name])
         ]
         ecs = MasterWorkerECS(workers).add_systems(
             [rollout, reference, score, evaluate_values, train_actor, train_critic]
         )
-        return ExperimentConfig(  # noqa: F405
+        return ExperimentConfig(
             total_train_epochs=2,
             master_ecs=ecs,
             data_worker=[
-                DataWorker("", ["prompts"], f"data{index}", DataLoader("default", {"batch_size": 8 // self.data_workers}))  # noqa: F405
+                DataWorker(
+                    "", ["prompts"], f"data{index}", DataLoader("default", {"batch_size": 8 // self.data_workers})
+                )
                 for index in range(self.data_workers)
             ],
             model_worker=workers,
@@ -94,8 +92,8 @@ class TinyPPO(Experiment):  # noqa: F405
         )
 
 
-register_experiment("tiny-ppo", TinyPPO)  # noqa: F405
-register_experiment("tiny-ppo-two", functools.partial(TinyPPO, replicas=2, data_workers=2, save_steps=3))  # noqa: F405
-register_experiment("tiny-ppo-saves", functools.partial(TinyPPO, save_steps=3))  # noqa: F405
+register_experiment("tiny-ppo", TinyPPO)
+register_experiment("tiny-ppo-two", functools.partial(TinyPPO, replicas=2, data_workers=2, save_steps=3))
+register_experiment("tiny-ppo-saves", functools.partial(TinyPPO, save_steps=3))
 for stage in (0, 1, 2):
-    register_experiment(f"tiny-ppo-zero{stage}", functools.partial(TinyPPO, 2, 1, "ds_train", stage))  # noqa: F405
+    register_experiment(f"tiny-ppo-zero{stage}", functools.partial(TinyPPO, 2, 1, "ds_train", stage))

@@ -1,0 +1,1 @@
+from determined_workflows.rlhf.task.data import *

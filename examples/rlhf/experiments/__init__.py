@@ -1,0 +1,1 @@
+from experiments import ppo, reward, warmup
