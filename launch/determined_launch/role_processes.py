@@ -23,6 +23,7 @@ from determined_launch import (
     role_forks,
     runner,
 )
+from determined_launch.errors import LaunchError
 from determined_launch.role_plan import ProcessPlan, RolePlan
 
 TICK_SECONDS = 0.02
@@ -116,8 +117,7 @@ class RoleProcesses:
     def _look(self) -> bool:
         """Removes ended processes. Returns False if everything has to end."""
         time.sleep(TICK_SECONDS)
-        if os.getppid() != self._parent:  # the layer was killed
-            processes.kill_below(os.getpid())
+        if self._is_orphan():
             self._code = 1
             return False
         for planned, started in list(self._running):
@@ -139,8 +139,15 @@ class RoleProcesses:
         for _, started in self._running:
             processes.send(started.pid, signal.SIGTERM)
         # the layer kills what does not end in its period of grace
-        while any(started.poll() is None for _, started in self._running):
+        while any(started.poll() is None for _, started in self._running) and not self._is_orphan():
             time.sleep(TICK_SECONDS)
+        return True
+
+    def _is_orphan(self) -> bool:
+        """Returns True if the layer was killed; then kills the processes, which nobody else would end."""
+        if os.getppid() == self._parent:
+            return False
+        processes.kill_below(os.getpid())
         return True
 
     def _record(self, rank: int) -> exit_records.ExitRecord | None:
@@ -157,7 +164,7 @@ class RoleProcesses:
             if not self._look():
                 return self._code
         for planned, started in self._running:
-            print(f"{planned.label} still ran {DAEMON_SECONDS:g} s after SIGTERM and is killed", flush=True)
+            say(f"{planned.label} still ran {DAEMON_SECONDS:g} s after SIGTERM and is killed")
             for child in process_table.children(started.pid):
                 processes.send(child, signal.SIGKILL)
         while self._running:
@@ -199,8 +206,8 @@ def _run(running: RoleProcesses) -> int:
     with process.SignalForwarder() as signals:
         try:
             running.start()
-        except ImportError as error:
-            say(f"preload: {error}; install it or take it from preload")
+        except LaunchError as error:
+            say(str(error))
             return 1
         signals.send_to(running.send)
         return running.wait()

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 
 _START = "Traceback (most recent call last):"
+_GROUP = f"+ Exception Group {_START}"
+_GROUP_LINE = re.compile(r"\s*\| ?")
 _FRAME = re.compile(r'\s+File "(.+?)", line (\d+)')
 _LIBRARY = re.compile(
     r"(?:^|/)(?:site-packages|dist-packages|lib/python3[^/]*|determined|determined_launch|determined_workflows)/|^<"
@@ -31,10 +33,10 @@ class TracebackReader:
     def feed(self, lines: Iterable[str]) -> None:
         """Reads the next lines, without line ends."""
         for line in lines:
-            if line == _START:
+            if line == _START or line.strip() == _GROUP:
                 self._is_inside, self._own, self._last = True, "", ""
             elif self._is_inside:
-                self._read(line)
+                self._read(_GROUP_LINE.sub("", line, count=1))
 
     def _read(self, line: str) -> None:
         frame = _FRAME.match(line)

@@ -134,14 +134,18 @@ def test_a_module_that_opens_a_gpu_is_not_forked(monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("import nowhere", "preload: No module named 'nowhere'"), (None, "preload: No module named 'heavy'")],
+    [
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        (None, "ModuleNotFoundError: No module named 'heavy'"),
+        ("raise ValueError('no GPU')", "ValueError: no GPU"),
+    ],
 )
 def test_a_module_that_cannot_be_imported_is_named(tmp_path, text, said):
     role_layers.write(tmp_path, [role("a")], {"heavy.py": text} if text else {}, preload=["heavy"])
     done = role_layers.run(tmp_path)
     assert (done.returncode, done.stdout) == (
         1,
-        f"determined.launch.roles: {said}; install it or take it from preload\n",
+        f"determined.launch.roles: preload: cannot import heavy: {said}; install it or take it from preload\n",
     )
 
 

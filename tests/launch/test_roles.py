@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 from tests.support import role_layers
@@ -10,6 +12,7 @@ from tests.support.role_layers import role, variables_of
 from tests.support.waiting import wait_until
 
 from determined_launch import process_table
+from determined_launch.role_plan import ProcessPlan, RolePlan
 
 pytestmark = pytest.mark.budget(20, "starts several interpreters")
 WAITS = "import pathlib, time; pathlib.Path('up').touch(); time.sleep(600)"
@@ -148,6 +151,24 @@ print("signals", len(count))
     assert code == 0, output
     assert sorted(output.splitlines()) == ["[rank=1] signals 1", "[rank=2] signals 1"]
     assert (tmp_path / "ended").exists()
+
+
+def test_a_daemon_that_ignores_the_end_is_killed_and_that_is_no_failure(tmp_path):
+    """The limit of ten seconds is shortened, which the layer's own line cannot do."""
+    ignores = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+    )
+    planned = ProcessPlan("server[0]", 0, (sys.executable, "-c", ignores), is_daemon=True)
+    RolePlan.clear(tmp_path)
+    RolePlan((planned, ProcessPlan("trainer[0]", 1, ("sleep", "1")))).write(tmp_path)
+    code = "from determined_launch import role_processes as r; r.DAEMON_SECONDS = 0.2; print(r.main(['.']))"
+    environ = role_layers.environment(DET_RUN_DIR=str(tmp_path / "run"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["[rank=0] up", "0"]
+    assert done.stderr == "determined.launch.roles: server[0] still ran 0.2 s after SIGTERM and is killed\n"
+    assert json.loads((tmp_path / "run" / "exits" / "rank-0.json").read_text())["code"] == 0
 
 
 def test_no_process_is_left_if_the_layer_is_killed(tmp_path):
