@@ -54,7 +54,6 @@ class RoleProcesses:
         self._done = RolePlan.done_mark(folder)
         self._running: list[tuple[ProcessPlan, Started]] = []
         self._asked: list[int] = []
-        self._records = exit_records.folder(environment.current())
         self._parent = os.getppid()
         self._environ = environment.current()
         self._code = 0
@@ -134,8 +133,12 @@ class RoleProcesses:
         if self._asked:
             self._code = self._code or code  # the others may be saving a checkpoint
             return False
-        say(role_failures.sentence(planned, code, self._record(planned.rank)))
-        self._code = code
+        # another one may have failed before it, whose wrapper is slower
+        record = next((one for one in self._records() if one.has_failed), None)
+        if record is not None:
+            planned = next(one for one in self._plan.processes if one.rank == record.rank)
+        self._code = code if record is None else record.code
+        say(role_failures.sentence(planned, self._code, record))
         for _, started in self._running:
             processes.send(started.pid, signal.SIGTERM)
         # the layer kills what does not end in its period of grace
@@ -150,10 +153,9 @@ class RoleProcesses:
         processes.kill_below(os.getpid())
         return True
 
-    def _record(self, rank: int) -> exit_records.ExitRecord | None:
-        launch = self._environ.get(environment.LAUNCH_ID, "")
-        records = exit_records.of_launch(self._records, launch)
-        return next((record for record in records if record.rank == rank), None)
+    def _records(self) -> list[exit_records.ExitRecord]:
+        folder = exit_records.folder(self._environ)
+        return exit_records.of_launch(folder, self._environ.get(environment.LAUNCH_ID, ""))
 
     def _end_daemons(self) -> int:
         self._mark.touch()

@@ -95,6 +95,10 @@ def test_the_first_failure_is_named_with_its_role_and_place_and_ends_the_others(
         ("import os; os.kill(os.getpid(), 9)", 137, "it was killed by signal 9 (SIGKILL)"),
         ("import sys; sys.exit('no data')", 1, "it exited with code 1; its last line on standard error: no data"),
         ("import sys; sys.exit(7)", 7, "it exited with code 7"),
+        (
+            "import sys, traceback\ntry: 1 / 0\nexcept ZeroDivisionError: traceback.print_exc()\nsys.exit(7)",
+            *(7, "it exited with code 7; its last line on standard error: ZeroDivisionError: division by zero"),
+        ),
     ],
 )
 def test_a_process_that_ends_without_a_traceback_is_named_with_its_code(run, code, returned, words):

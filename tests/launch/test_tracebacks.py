@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from determined_launch.tracebacks import MAX_CHARACTERS, TracebackReader
+from determined_launch.tracebacks import MAX_CHARACTERS, MAX_LINES_AFTER, TracebackReader
 
 LIBRARY = '  File "/venv/lib/python3.11/site-packages/torch/nn/functional.py", line 9, in linear'
 START = "Traceback (most recent call last):"
@@ -33,6 +33,12 @@ def test_the_last_complete_traceback_counts_and_one_without_an_end_does_not():
     first = [START, '  File "a.py", line 1, in f', "KeyError: 1", "", "During handling of the above exception"]
     second = [START, '  File "b.py", line 2, in g', "ValueError: 2"]
     assert read(*first, *second, START, '  File "c.py", line 3, in h') == ("ValueError: 2", "b.py:2")
+
+
+def test_a_traceback_that_many_lines_follow_is_forgotten():
+    shown = [START, '  File "a.py", line 1, in f', "KeyError: 1"]
+    assert read(*shown, *["a line"] * MAX_LINES_AFTER) == ("KeyError: 1", "a.py:1")
+    assert read(*shown, *["a line"] * (MAX_LINES_AFTER + 1)) == ("", "")
 
 
 def test_a_long_error_is_shortened():
