@@ -156,7 +156,7 @@ def _variables(args: Namespace) -> Mapping[str, str]:
     return {
         local_run.RECOVER: args.recover_mode,
         "WANDB_MODE": args.wandb_mode,
-        local_run.LOG_LEVEL: args.log_level.upper(),
+        local_run.LOG_LEVEL: args.log_level,
     }
 
 

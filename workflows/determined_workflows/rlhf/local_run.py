@@ -15,7 +15,7 @@ from determined_workflows.rlhf.run_record import Record
 
 SAVE_SECONDS = 600.0
 """Time in which the workers may save after the first Ctrl-C; the second one kills them."""
-RECOVER, FOLDER, LOG_LEVEL = "DETENT_RLHF_RECOVER", "DETENT_RLHF_FOLDER", "DETENT_RLHF_LOG_LEVEL"
+RECOVER, FOLDER, LOG_LEVEL = "DETENT_RLHF_RECOVER", "DETENT_RLHF_FOLDER", "LOGLEVEL"
 """Variables of the workers: the recover mode, the folder of the run, and the level of their log lines."""
 
 

@@ -23,7 +23,6 @@ from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
 
 _REGISTERING = ("language_models", "torch_backend", "deepspeed_backend")
 _PROJECT = ("impl.data", "impl.model")
-LOG_LEVEL = "DETENT_RLHF_LOG_LEVEL"
 
 
 def load(experiment: str, trial: str, hyperparameters: Mapping[str, Any]) -> ExperimentConfig:
@@ -96,7 +95,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         place = RolePlace.from_environment(environ)
         name = place.name
-        logging.basicConfig(level=environ.get(LOG_LEVEL) or "INFO", format="%(message)s")
         hyperparameters = json.loads(environment.value_of(environ, environment.HPARAMS) or "{}")
         run(load(*words, hyperparameters), place, environ)
     except Exception as error:
