@@ -90,6 +90,13 @@ class SetRun:
         """Returns the folder of the newest checkpoint."""
         return self.folder / "checkpoints" / str(self.latest["uuid"])
 
+    @staticmethod
+    def weights(folder: Path, model: str) -> dict[str, torch.Tensor]:
+        """Returns the weights that the interface of a model saved at the end of a run."""
+        uuid = json.loads((folder / "latest").read_text())["uuid"]
+        file = folder / "checkpoints" / str(uuid) / "models" / model / "weights.pt"
+        return dict(torch.load(file, weights_only=True))
+
     def states(self) -> dict[str, Any]:
         """Returns the state of each worker in the newest checkpoint, without the clocks of the master worker."""
         found = {path.stem: torch.load(path, weights_only=True) for path in (self.checkpoint() / "workers").iterdir()}

@@ -4,6 +4,9 @@ import functools
 
 from api.config import *
 from api.ecs import Commands, DataQuery, MasterWorkerECS, ModelQuery, RawDataQuery
+from impl import faults
+
+steps = []
 
 
 def rollout(commands: Commands, actor: ModelQuery["actor"], prompts: RawDataQuery["prompts"]):
@@ -17,6 +20,8 @@ def reference(commands: Commands, ref: ModelQuery["ref"], seq: DataQuery["seq"])
 
 
 def score(commands: Commands, reward: ModelQuery["reward"], seq: DataQuery["seq"]):
+    steps.append(seq)
+    faults.fail_at("master_worker", 0, "score", len(steps))
     scores = reward(commands.build_model_inputs(seq=seq))["scores"]
     commands.set_data("scores", scores)
     commands.log({"reward": scores.mean()})

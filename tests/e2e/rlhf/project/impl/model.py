@@ -2,13 +2,14 @@
 
 import hashlib
 import os
-import signal
 import time
 
 import torch
 from api.model import Model, ModelInterface, register_interface, register_model
+from api.utils import unwrapped
 from base.namedarray import from_dict
 
+from impl import faults
 from impl.data import PROMPT, VOCABULARY
 
 RESPONSE = 4
@@ -36,22 +37,17 @@ def tiny_value(name, device):
 
 
 def observe(model, handle, data):
-    """Notes the batch of a call, and does what the test asks for: FAULT=actor:0:train_step:3:kill."""
+    """Notes the batch of a call, and fails if the test asks for it."""
     rank, step = torch.distributed.get_rank(), model.version.global_step
     digest = hashlib.sha256(b"".join(value.numpy().tobytes() for value in data.values())).hexdigest()
     with open(f"{os.environ['TRACE']}/{model.name}-{rank}", "a") as trace:
         trace.write(f"{handle}:{step} {digest}\n")
     time.sleep(float(os.environ.get("PACE", "0")))
-    *where, action = (os.environ.get("FAULT") or "none").split(":")
-    if where != [model.name, str(rank), handle, str(step)]:
-        return
-    if action == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    if action == "raise":
-        raise RuntimeError("asked to fail")
-    if action == "exit":
-        os._exit(7)
-    time.sleep(600)
+    faults.fail_at(model.name, rank, handle, step)
+
+
+def save_weights(model, save_dir):
+    torch.save(unwrapped(model.module).state_dict(), os.path.join(save_dir, "weights.pt"))
 
 
 def logprobs(logits, tokens):
@@ -88,11 +84,13 @@ class Actor(ModelInterface):
         return {"loss": loss.detach()}
 
     def save(self, model, save_dir):
-        module = getattr(model.module, "module", model.module)
-        torch.save(module.state_dict(), os.path.join(save_dir, "weights.pt"))
+        save_weights(model, save_dir)
 
 
 class Critic(ModelInterface):
+    def save(self, model, save_dir):
+        save_weights(model, save_dir)
+
     @torch.no_grad()
     def inference(self, model, data):
         observe(model, "inference", data)

@@ -1,0 +1,113 @@
+"""Small parts of a worker's process: its place, its signals, its random streams, its tracebacks and long calls."""
+
+import json
+import random
+import signal
+import traceback
+
+import numpy as np
+import pytest
+import torch
+
+from determined_workflows.rlhf.task import random_states, user_traceback
+from determined_workflows.rlhf.task.call_watch import CallWatch
+from determined_workflows.rlhf.task.process_setup import StopRequest
+from determined_workflows.rlhf.task.role_place import RolePlace, role_name
+
+ROLES = [
+    {"name": "master_worker", "processes": [{"rank": 0, "address": "node-1", "port": 5000}]},
+    {"name": "actor", "processes": [{"rank": 2, "address": "a", "port": 1}, {"rank": 3, "address": "b", "port": 2}]},
+]
+VARIABLES = {
+    "DET_ROLE": "actor",
+    "DET_ROLE_INDEX": "1",
+    "DET_ROLES": json.dumps(ROLES),
+    "DET_ALLOCATION_KEY": "00ff",
+}
+
+
+def test_a_place_knows_its_name_the_master_worker_and_the_key() -> None:
+    place = RolePlace.from_environment(VARIABLES)
+    assert place.name == "actor[1]"
+    assert (place.master.address, place.master.port) == ("node-1", 5000)
+    assert place.key == b"\x00\xff"
+    assert place.workers("actor") == ["actor[0]", "actor[1]"]
+    assert place.workers("critic") == []
+
+
+def test_a_worker_that_the_layer_did_not_start_says_how_to() -> None:
+    with pytest.raises(RuntimeError, match=r"DET_ROLE and DET_ROLES not set: .*determined.launch.roles"):
+        RolePlace.from_environment({"DET_ROLE_INDEX": "0", "DET_ALLOCATION_KEY": "00"})
+
+
+@pytest.mark.parametrize(("model", "role"), [("actor", "actor"), ("Actor.7B", "actor-7b"), ("7b", "model-7b")])
+def test_a_role_has_a_name_that_the_layer_accepts(model: str, role: str) -> None:
+    assert role_name(model) == role
+
+
+def test_the_first_signal_asks_and_a_later_one_ends() -> None:
+    now, told = [0.0], []
+    stop = StopRequest(lambda: now[0], told.append)
+    assert not stop.is_asked
+    stop.handle(signal.SIGINT, None)
+    now[0] = 0.5
+    stop.handle(signal.SIGINT, None)
+    assert stop.is_asked
+    assert len(told) == 1
+    now[0] = 3.0
+    with pytest.raises(SystemExit) as ended:
+        stop.handle(signal.SIGINT, None)
+    assert ended.value.code == 130
+
+
+def test_random_streams_continue_where_they_were_captured() -> None:
+    random_states.seed_all(5, 1)
+    state = random_states.capture()
+    first = (torch.rand(2).tolist(), random.random(), np.random.rand())
+    random_states.restore(state)
+    assert (torch.rand(2).tolist(), random.random(), np.random.rand()) == first
+
+
+def test_replicas_have_different_streams() -> None:
+    drawn = []
+    for part in ((), (0,), (1,)):
+        random_states.seed_all(5, *part)
+        drawn.append(torch.rand(1).item())
+    assert len(set(drawn)) == 3
+
+
+def test_what_a_block_draws_leaves_no_trace() -> None:
+    random_states.seed_all(5)
+    expected = torch.rand(1)
+    random_states.seed_all(5)
+    with random_states.untouched():
+        torch.rand(9)
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_a_traceback_begins_with_the_users_frames_and_has_few_of_libraries_below() -> None:
+    frames = [
+        ("/site-packages/determined_launch/a.py", 1),
+        ("/project/impl/model.py", 10),
+        ("/venv/site-packages/torch/nn.py", 2),
+        *(("/venv/site-packages/torch/deep.py", line) for line in range(9)),
+    ]
+    stack = traceback.StackSummary.from_list([(file, line, "f", "code") for file, line in frames])
+    shown = [(frame.filename, frame.lineno) for frame in user_traceback.cut(stack)]
+    assert shown[0] == ("/project/impl/model.py", 10)
+    assert shown[1:] == [("/venv/site-packages/torch/deep.py", line) for line in (6, 7, 8)]
+
+
+def test_a_traceback_without_frames_of_the_user_stays() -> None:
+    stack = traceback.StackSummary.from_list([("/venv/site-packages/torch/nn.py", 2, "f", "code")])
+    assert len(user_traceback.cut(stack)) == 1
+
+
+def test_a_long_call_is_named_after_a_minute_and_then_ever_less_often() -> None:
+    calls: dict[str, float] = {"actor[0].generate": 0.0}
+    told: list[str] = []
+    watch = CallWatch(lambda: list(calls.items()), 60.0, told.append)
+    for seconds in range(0, 500, 10):
+        calls["actor[0].generate"] = float(seconds)
+        watch.look()
+    assert told == [f"actor[0].generate has not answered for {seconds} s" for seconds in (60, 120, 240, 480)]
