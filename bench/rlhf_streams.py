@@ -5,6 +5,7 @@ import pickle
 import statistics
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import numpy as np
@@ -80,9 +81,9 @@ class Bare:
     """The same by two sockets and a bytes object, without copies in Python."""
 
     def __init__(self) -> None:
-        self._socket = zmq.Context.instance().socket(zmq.ROUTER)
+        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
         self._process = _start(_bare_echo, self._socket.bind_to_random_port("tcp://127.0.0.1"))
-        self._peer, _ = self._socket.recv_multipart()
+        self._peer: bytes = self._socket.recv_multipart()[0]
         self._data = bytes(MEGABYTE)
 
     def __call__(self) -> float:
@@ -98,7 +99,7 @@ def _median(work: Callable[[], Any]) -> float:
     return 1000 * statistics.median(measure() for _ in range(CALLS))
 
 
-def _start(target: Callable[[int], None], port: int) -> "multiprocessing.process.BaseProcess":
+def _start(target: Callable[[int], None], port: int) -> BaseProcess:
     process = multiprocessing.get_context("spawn").Process(target=target, args=(port,), daemon=True)
     process.start()
     return process
@@ -111,7 +112,7 @@ def _echo(port: int) -> None:
 
 
 def _bare_echo(port: int) -> None:
-    socket = zmq.Context.instance().socket(zmq.DEALER)
+    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
     socket.connect(f"tcp://127.0.0.1:{port}")
     socket.send(b"ready")
     while True:

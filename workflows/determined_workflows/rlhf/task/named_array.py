@@ -75,6 +75,8 @@ class NamedArray:
         return self._fields.items()
 
     def __getattr__(self, name: str) -> Leaf:
+        if name in NamedArray.__slots__:  # not yet set, while a copy is made
+            raise AttributeError(name)
         try:
             return self._fields[name]
         except KeyError:

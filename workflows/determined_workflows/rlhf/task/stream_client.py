@@ -14,7 +14,6 @@ from determined_workflows.rlhf.task.named_array import NamedArray, dumps, loads
 
 GRACE_SECONDS = 5.0
 """Wait after a lost connection: the launch layer ends the workers of a dead master worker, and names that one."""
-LINGER_MILLISECONDS = 5000
 
 
 class StreamClient:
@@ -47,14 +46,13 @@ class StreamClient:
         self._max_frame_bytes = messages.MAX_FRAME_BYTES
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
-        self._socket.setsockopt(zmq.LINGER, LINGER_MILLISECONDS)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, self._max_frame_bytes + messages.MAX_METADATA_BYTES)
-        self._socket.setsockopt(zmq.RCVHWM, 4)
-        self._socket.setsockopt(zmq.SNDHWM, 4)
+        messages.tune(self._socket, self._max_frame_bytes)
         self._socket.setsockopt(zmq.PLAIN_USERNAME, messages.GATE_USER)
         self._socket.setsockopt(zmq.PLAIN_PASSWORD, messages.gate_password(key))
         self._socket.setsockopt(zmq.IPV6, int(":" in address))
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+        self._monitor = self._socket.get_monitor_socket(
+            zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_DISCONNECTED
+        )
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
         self._poller.register(self._monitor, zmq.POLLIN)
@@ -114,6 +112,11 @@ class StreamClient:
         if kind.bytes != messages.WELCOME:
             raise ConnectionError(f"the master worker refused this worker: {parts[1].bytes.decode()}")
         self._max_frame_bytes = int(json.loads(parts[1].bytes)["max_frame_bytes"])
+        event = None
+        while self._monitor.poll(0):  # earlier connections may have been lost; from now on none may be
+            event = recv_monitor_message(self._monitor)["event"]
+        if event == zmq.EVENT_DISCONNECTED:
+            raise ConnectionError(f"the master worker at {self._where} is gone: its connection was lost")
 
     def _next(self, deadline: float | None) -> list[zmq.Frame]:
         """Returns the parts of the next message. Before ``deadline`` a server may come and go; later it is needed."""
@@ -127,7 +130,7 @@ class StreamClient:
             event = recv_monitor_message(self._monitor)["event"]
             if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
                 raise ConnectionError(f"the master worker at {self._where} has the key of another allocation")
-            if deadline is None:
+            if deadline is None and event == zmq.EVENT_DISCONNECTED:
                 return self._after_loss()
 
     def _after_loss(self) -> list[zmq.Frame]:

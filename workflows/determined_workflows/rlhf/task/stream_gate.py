@@ -1,7 +1,8 @@
 """The gate of a stream's port: ZeroMQ asks it about each new peer before it reads a message of that peer.
 
 Without it a stranger could fill the memory with the parts of a message that never ends: ZeroMQ collects the parts of a
-message before anybody sees them, and limits only the size of each.
+message before anybody sees them, and limits only the size of each. Who reads the network can learn what opens the gate
+(it is sent as it is), but not the key, which a worker proves behind it.
 """
 
 import hmac

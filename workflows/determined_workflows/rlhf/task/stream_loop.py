@@ -22,7 +22,6 @@ from determined_workflows.rlhf.task.stream_gate import Gate
 
 MAX_STRANGERS = 1024
 MAX_ANSWER_BYTES = 1024
-LINGER_MILLISECONDS = 5000
 LOG_SECONDS = 10.0
 
 
@@ -58,13 +57,11 @@ class ServerLoop:
         self._gate = Gate(self._context, key)
         self._router = self._context.socket(zmq.ROUTER)
         self._router.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        self._router.setsockopt(zmq.LINGER, LINGER_MILLISECONDS)
-        self._router.setsockopt(zmq.MAXMSGSIZE, max_frame_bytes + messages.MAX_METADATA_BYTES)
-        self._router.setsockopt(zmq.RCVHWM, 4)
-        self._router.setsockopt(zmq.SNDHWM, 4)
+        messages.tune(self._router, max_frame_bytes)
         self._router.setsockopt(zmq.PLAIN_SERVER, 1)
+        self._router.setsockopt(zmq.IPV6, int(host == "*" and socket.has_ipv6))
         try:
-            self._router.bind(messages.endpoint(host, port) if port else messages.endpoint(host, 0).replace(":0", ":*"))
+            self._router.bind(messages.endpoint(host, port or "*"))
         except zmq.ZMQError as error:
             self._router.close(0)
             self._gate.close()

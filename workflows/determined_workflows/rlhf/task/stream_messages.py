@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import zmq
+
 from determined_workflows.rlhf.task.frames import FrameError
 
 MAX_FRAME_BYTES = 1 << 30
@@ -14,6 +16,9 @@ MAX_FRAME_BYTES = 1 << 30
 FRAMES_OF_A_MESSAGE = 4
 """A message has at most this many times the limit of a frame."""
 MAX_METADATA_BYTES = 1 << 20
+MAX_WAITING_MESSAGES = 4
+LINGER_MILLISECONDS = 5000
+"""How long a closed stream goes on sending its last message."""
 ENDS = (b"worker", b"master worker")
 """Names of the ends in the proof of the key."""
 GATE_USER = b"worker"
@@ -86,8 +91,20 @@ def check_sizes(frames: Sequence[Any], max_frame_bytes: int, what: str) -> None:
         raise ValueError(f"{what} has {sum(sizes)} bytes, at most {total} are sent: use smaller batches")
 
 
-def endpoint(address: str, port: int) -> str:
-    """Returns the address of a stream as ZeroMQ writes it."""
+def tune(peer: "zmq.Socket[bytes]", max_frame_bytes: int) -> None:
+    """Sets limits of a socket: frames, messages that wait, and the time until a dead host is noticed (two minutes)."""
+    peer.setsockopt(zmq.LINGER, LINGER_MILLISECONDS)
+    peer.setsockopt(zmq.MAXMSGSIZE, max_frame_bytes + MAX_METADATA_BYTES)
+    peer.setsockopt(zmq.RCVHWM, MAX_WAITING_MESSAGES)
+    peer.setsockopt(zmq.SNDHWM, MAX_WAITING_MESSAGES)
+    peer.setsockopt(zmq.TCP_KEEPALIVE, 1)
+    peer.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 60)
+    peer.setsockopt(zmq.TCP_KEEPALIVE_INTVL, 10)
+    peer.setsockopt(zmq.TCP_KEEPALIVE_CNT, 6)
+
+
+def endpoint(address: str, port: int | str) -> str:
+    """Returns the address of a stream as ZeroMQ writes it; the port ``*`` is a free one."""
     return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
 
 

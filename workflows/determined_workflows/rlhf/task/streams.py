@@ -85,7 +85,8 @@ class StreamServer:
     ) -> "Future[Reply]":
         """Sends a request and returns a future of its reply. Requests to one worker are answered in their order.
 
-        The arrays of ``data`` are not copied: do not change them before the reply is there.
+        The arrays of ``data`` are not copied: do not change them before the reply is there. The future of a worker that
+        died stays pending: the launch layer names that worker and ends all others.
 
         Raises:
             KeyError: no worker has this name.

@@ -22,6 +22,13 @@ CLASSES = (
 )
 
 
+@dataclasses.dataclass
+class _NamedModel:
+    """What a dataflow needs to know of a model worker."""
+
+    model_name: str
+
+
 def dump_config_to_yaml(config: object, file: str | os.PathLike[str]) -> None:
     """Writes a configuration to ``file``.
 
@@ -123,7 +130,7 @@ def _loader() -> Any:  # noqa: ANN401
     def dataflow(loader: "yaml.SafeLoader", node: Any) -> Any:  # noqa: ANN401
         values: dict[Any, Any] = loader.construct_mapping(node, deep=True)
         try:
-            ecs = MasterWorkerECS([types.SimpleNamespace(model_name=name) for name in values["models"]])
+            ecs = MasterWorkerECS([_NamedModel(name) for name in values["models"]])
             for path in values["functions"]:
                 ecs.add_system(_function_at(path))
             ecs.edges += [(str(earlier), str(later)) for earlier, later in values["edges"]]
