@@ -58,7 +58,8 @@ def variables(
         environment.CHIEF_IP: address(processes[0].container, facts, processes),
     }
     if devices:
-        added[environment.VISIBLE_DEVICES] = ",".join(devices[slot] for slot in process.slots)
+        own = [devices[slot % len(devices)] for slot in process.slots]
+        added[environment.VISIBLE_DEVICES] = ",".join(dict.fromkeys(own))
     return added
 
 
@@ -68,14 +69,18 @@ def address(container: int, facts: RendezvousFacts, group: Sequence[RoleProcess]
 
 
 def devices(environ: Mapping[str, str], folder: Path = Path("/dev")) -> list[str]:
-    """Returns the GPUs of this container as CUDA_VISIBLE_DEVICES names them; without that variable, off the cluster,
-    those of the machine."""
+    """Returns the GPUs of this container as CUDA_VISIBLE_DEVICES names them.
+
+    Off the cluster, without that variable, they are those of the machine, or as many as the run has slots.
+    """
     visible = environ.get(environment.VISIBLE_DEVICES)
     if visible is not None:
         return [name for name in visible.split(",") if name.strip() not in _NOT_DEVICES]
     if environ.get(environment.ALLOCATION_ID):
         return []
-    return [str(number) for number in range(len(list(folder.glob("nvidia[0-9]*"))))]
+    numbers = range(len(list(folder.glob("nvidia[0-9]*"))))
+    slots = json.loads(environ.get(environment.SLOT_IDS) or "null")
+    return [str(number) for number in numbers if slots is None or number in slots]
 
 
 def _of_group(process: RoleProcess, group: Sequence[RoleProcess], facts: RendezvousFacts, port: int) -> dict[str, str]:

@@ -5,6 +5,9 @@ import signal
 from determined_launch.exit_records import OUT_OF_MEMORY, ExitRecord
 from determined_launch.role_plan import ProcessPlan
 
+_UNCAUGHT = 1
+"""Exit code of a Python program that an exception ends."""
+
 
 def sentence(planned: ProcessPlan, code: int, record: ExitRecord | None) -> str:
     """Returns role, index, rank, and why the process failed, with the place in the user's code if it is known."""
@@ -16,7 +19,7 @@ def _why(code: int, record: ExitRecord | None, prefix: str) -> str:
     if record is None:
         return f"it {how}"
     cause = "out of memory: " if record.cause == OUT_OF_MEMORY else ""
-    if record.error and record.signal is None:
+    if record.error and code == _UNCAUGHT:
         return cause + (f"{record.error} ({record.place})" if record.place else record.error)
     text = record.last_stderr.removeprefix(prefix).strip()
     return f"{cause}it {how}; its last line on standard error: {text}" if text else f"{cause}it {how}"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from determined_launch import process, processes, wrap_rank
+from determined_launch.errors import LaunchError
 from determined_launch.role_plan import ProcessPlan
 
 Mask = set[int | signal.Signals]
@@ -109,9 +110,13 @@ class ProgramFork(InFork):
 
 
 def preload(modules: Sequence[str]) -> str:
-    """Imports the modules. Returns why this process cannot be forked then; empty if it can. Raises ImportError."""
+    """Imports the modules. Returns why this process cannot be forked then; empty if it can. Raises LaunchError."""
     for name in modules:
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise LaunchError(f"preload: cannot import {name}: {what}; install it or take it from preload") from None
     gc.collect()
     gc.freeze()  # a collection would copy the memory of each fork
     if threading.active_count() > 1:

@@ -23,6 +23,7 @@ from determined_launch import (
     role_forks,
     runner,
 )
+from determined_launch.errors import LaunchError
 from determined_launch.role_plan import ProcessPlan, RolePlan
 
 TICK_SECONDS = 0.02
@@ -53,7 +54,6 @@ class RoleProcesses:
         self._done = RolePlan.done_mark(folder)
         self._running: list[tuple[ProcessPlan, Started]] = []
         self._asked: list[int] = []
-        self._records = exit_records.folder(environment.current())
         self._parent = os.getppid()
         self._environ = environment.current()
         self._code = 0
@@ -116,8 +116,7 @@ class RoleProcesses:
     def _look(self) -> bool:
         """Removes ended processes. Returns False if everything has to end."""
         time.sleep(TICK_SECONDS)
-        if os.getppid() != self._parent:  # the layer was killed
-            processes.kill_below(os.getpid())
+        if self._is_orphan():
             self._code = 1
             return False
         for planned, started in list(self._running):
@@ -134,19 +133,29 @@ class RoleProcesses:
         if self._asked:
             self._code = self._code or code  # the others may be saving a checkpoint
             return False
-        say(role_failures.sentence(planned, code, self._record(planned.rank)))
-        self._code = code
+        # another one may have failed before it, whose wrapper is slower
+        record = next((one for one in self._records() if one.has_failed), None)
+        if record is not None:
+            planned = next(one for one in self._plan.processes if one.rank == record.rank)
+        self._code = code if record is None else record.code
+        say(role_failures.sentence(planned, self._code, record))
         for _, started in self._running:
             processes.send(started.pid, signal.SIGTERM)
         # the layer kills what does not end in its period of grace
-        while any(started.poll() is None for _, started in self._running):
+        while any(started.poll() is None for _, started in self._running) and not self._is_orphan():
             time.sleep(TICK_SECONDS)
         return True
 
-    def _record(self, rank: int) -> exit_records.ExitRecord | None:
-        launch = self._environ.get(environment.LAUNCH_ID, "")
-        records = exit_records.of_launch(self._records, launch)
-        return next((record for record in records if record.rank == rank), None)
+    def _is_orphan(self) -> bool:
+        """Returns True if the layer was killed; then kills the processes, which nobody else would end."""
+        if os.getppid() == self._parent:
+            return False
+        processes.kill_below(os.getpid())
+        return True
+
+    def _records(self) -> list[exit_records.ExitRecord]:
+        folder = exit_records.folder(self._environ)
+        return exit_records.of_launch(folder, self._environ.get(environment.LAUNCH_ID, ""))
 
     def _end_daemons(self) -> int:
         self._mark.touch()
@@ -157,7 +166,7 @@ class RoleProcesses:
             if not self._look():
                 return self._code
         for planned, started in self._running:
-            print(f"{planned.label} still ran {DAEMON_SECONDS:g} s after SIGTERM and is killed", flush=True)
+            say(f"{planned.label} still ran {DAEMON_SECONDS:g} s after SIGTERM and is killed")
             for child in process_table.children(started.pid):
                 processes.send(child, signal.SIGKILL)
         while self._running:
@@ -199,8 +208,8 @@ def _run(running: RoleProcesses) -> int:
     with process.SignalForwarder() as signals:
         try:
             running.start()
-        except ImportError as error:
-            say(f"preload: {error}; install it or take it from preload")
+        except LaunchError as error:
+            say(str(error))
             return 1
         signals.send_to(running.send)
         return running.wait()

@@ -73,9 +73,11 @@ class Worker(Protocol):
 
     def wait(self) -> int:
         """Returns the status as ``subprocess`` does."""
+        ...
 
     def send_signal(self, number: int, /) -> None:
         """Sends a signal if the worker still runs."""
+        ...
 
 
 def _start(words: Sequence[str], environ: Mapping[str, str]) -> Worker:

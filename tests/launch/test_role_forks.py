@@ -8,7 +8,7 @@ from tests.support import role_layers
 from tests.support.role_layers import role
 from tests.support.waiting import wait_until
 
-from determined_launch import processes, role_forks
+from determined_launch import pause_signal, processes, role_forks
 
 pytestmark = pytest.mark.budget(30, "starts several interpreters")
 
@@ -134,14 +134,18 @@ def test_a_module_that_opens_a_gpu_is_not_forked(monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("import nowhere", "preload: No module named 'nowhere'"), (None, "preload: No module named 'heavy'")],
+    [
+        ("import nowhere", "ModuleNotFoundError: No module named 'nowhere'"),
+        (None, "ModuleNotFoundError: No module named 'heavy'"),
+        ("raise ValueError('no GPU')", "ValueError: no GPU"),
+    ],
 )
 def test_a_module_that_cannot_be_imported_is_named(tmp_path, text, said):
     role_layers.write(tmp_path, [role("a")], {"heavy.py": text} if text else {}, preload=["heavy"])
     done = role_layers.run(tmp_path)
     assert (done.returncode, done.stdout) == (
         1,
-        f"determined.launch.roles: {said}; install it or take it from preload\n",
+        f"determined.launch.roles: preload: cannot import heavy: {said}; install it or take it from preload\n",
     )
 
 
@@ -153,10 +157,21 @@ def test_a_killed_fork_is_recorded_and_the_others_end(tmp_path):
     wait_until(lambda: all(path.exists() and path.read_text() for path in files), what="both run")
     wrappers = processes.wrappers_below(layer.pid)
     assert sorted(processes.rank_of_fork(pid) for pid in wrappers) == [0, 1]
-    os.kill(int(files[1].read_text()), signal.SIGKILL)
+    pids = [int(path.read_text()) for path in files]
+    assert sorted(pause_signal.roots(layer.pid, layer.pid)) == sorted(pids)
+    os.kill(pids[1], signal.SIGKILL)
     ((code, output),) = role_layers.finish([layer])
     assert code == 137
     assert output == "determined.launch.roles: role a[1] (rank 1) failed: it was killed by signal 9 (SIGKILL)\n"
+
+
+def test_the_stacks_of_forks_that_hang_are_shown_by_their_ranks(tmp_path):
+    role_layers.write(
+        tmp_path, [role("a", "waits.py", count=2)], {"waits.py": "import time; time.sleep(600)"}, preload=["json"]
+    )
+    done = role_layers.run(tmp_path, DET_EXPERIMENT_CONFIG='{"health": {"hang_timeout": "1s"}}')
+    assert done.returncode == 1
+    assert {"[rank=0] process", "[rank=1] process"} <= {line[:16] for line in done.stdout.splitlines()}
 
 
 @pytest.mark.torch

@@ -114,6 +114,7 @@ def test_a_role_of_one_container_meets_at_the_loopback_address_and_one_of_severa
         ({"CUDA_VISIBLE_DEVICES": "-1"}, []),
         ({"DET_ALLOCATION_ID": "a.1"}, []),
         ({}, ["0", "1"]),
+        ({"DET_SLOT_IDS": "[0]"}, ["0"]),
     ],
 )
 def test_the_devices_are_those_of_the_environment_or_off_the_cluster_of_the_machine(tmp_path, environ, expected):
@@ -122,7 +123,8 @@ def test_the_devices_are_those_of_the_environment_or_off_the_cluster_of_the_mach
     assert role_environment.devices(environ, tmp_path) == expected
 
 
-def test_reservations_on_one_machine_never_have_the_same_port():
+def test_reservations_on_one_machine_never_have_the_same_port(monkeypatch):
+    monkeypatch.setattr("secrets.randbelow", lambda _: 7)  # both begin at the same port
     with ports.Reservation(40) as first, ports.Reservation(40) as second:
         assert len({*first, *second}) == 80
         assert all(port in ports.RESERVABLE for port in (*first, *second))

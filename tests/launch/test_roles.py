@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 from tests.support import role_layers
@@ -10,6 +12,7 @@ from tests.support.role_layers import role, variables_of
 from tests.support.waiting import wait_until
 
 from determined_launch import process_table
+from determined_launch.role_plan import ProcessPlan, RolePlan
 
 pytestmark = pytest.mark.budget(20, "starts several interpreters")
 WAITS = "import pathlib, time; pathlib.Path('up').touch(); time.sleep(600)"
@@ -92,6 +95,10 @@ def test_the_first_failure_is_named_with_its_role_and_place_and_ends_the_others(
         ("import os; os.kill(os.getpid(), 9)", 137, "it was killed by signal 9 (SIGKILL)"),
         ("import sys; sys.exit('no data')", 1, "it exited with code 1; its last line on standard error: no data"),
         ("import sys; sys.exit(7)", 7, "it exited with code 7"),
+        (
+            "import sys, traceback\ntry: 1 / 0\nexcept ZeroDivisionError: traceback.print_exc()\nsys.exit(7)",
+            *(7, "it exited with code 7; its last line on standard error: ZeroDivisionError: division by zero"),
+        ),
     ],
 )
 def test_a_process_that_ends_without_a_traceback_is_named_with_its_code(run, code, returned, words):
@@ -148,6 +155,24 @@ print("signals", len(count))
     assert code == 0, output
     assert sorted(output.splitlines()) == ["[rank=1] signals 1", "[rank=2] signals 1"]
     assert (tmp_path / "ended").exists()
+
+
+def test_a_daemon_that_ignores_the_end_is_killed_and_that_is_no_failure(tmp_path):
+    """The limit of ten seconds is shortened, which the layer's own line cannot do."""
+    ignores = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+    )
+    planned = ProcessPlan("server[0]", 0, (sys.executable, "-c", ignores), is_daemon=True)
+    RolePlan.clear(tmp_path)
+    RolePlan((planned, ProcessPlan("trainer[0]", 1, ("sleep", "1")))).write(tmp_path)
+    code = "from determined_launch import role_processes as r; r.DAEMON_SECONDS = 0.2; print(r.main(['.']))"
+    environ = role_layers.environment(DET_RUN_DIR=str(tmp_path / "run"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["[rank=0] up", "0"]
+    assert done.stderr == "determined.launch.roles: server[0] still ran 0.2 s after SIGTERM and is killed\n"
+    assert json.loads((tmp_path / "run" / "exits" / "rank-0.json").read_text())["code"] == 0
 
 
 def test_no_process_is_left_if_the_layer_is_killed(tmp_path):

@@ -83,3 +83,18 @@ def test_a_container_that_is_lost_ends_the_others(tmp_path):
     (code, output), _ = role_layers.finish([chief, other])
     assert code == 1
     assert "lost the connection to container 1, 127.0.0.1" in output
+
+
+def test_a_container_without_processes_waits_for_the_end_of_the_others(tmp_path):
+    role_layers.write(tmp_path, [role("master"), role("actor", slots=1)], {})
+    assert role_layers.finish(role_layers.start_containers(tmp_path, (1, 2))) == [(0, ""), (0, "")]
+    assert variables_of(tmp_path, "actor0")["DET_PROCESS_CROSS_SIZE"] == "1"
+
+
+def test_a_hang_of_all_roles_is_found_in_all_containers_and_ends_them(tmp_path):
+    role_layers.write(tmp_path, [role("actor", "waits.py", count=2, slots=1)], {"waits.py": WAITS})
+    config = json.dumps({"health": {"hang_timeout": "1s"}})
+    ends = role_layers.finish(role_layers.start_containers(tmp_path, (1, 1), DET_EXPERIMENT_CONFIG=config))
+    assert [code for code, _ in ends] == [1, 1], ends
+    assert "no rank has completed a step for" in ends[0][1]
+    assert "[rank=1] process" in ends[1][1]
