@@ -19,7 +19,9 @@ from determined_workflows.rlhf.task.named_array import NamedArray, recursive_agg
 from determined_workflows.rlhf.task.process_setup import StopRequest
 from determined_workflows.rlhf.task.role_place import DATA_WORKER, RolePlace, role_name
 from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
-from determined_workflows.rlhf.task.streams import Reply, StreamServer
+from determined_workflows.rlhf.task.streams import Reply, StreamServer, WorkersMissing
+
+TELL_SECONDS = 60.0
 
 
 class MasterWorkerProcess:
@@ -62,7 +64,7 @@ class MasterWorkerProcess:
             WorkersMissing: a worker did not connect.
         """
         try:
-            self._server.wait_for_workers(worker_loop.CONNECT_SECONDS)
+            wait_for_workers(self._server, worker_loop.CONNECT_SECONDS)
             with CallWatch(self._calls.in_flight):
                 self._initialize()
                 self._train()
@@ -172,6 +174,23 @@ class MasterWorkerProcess:
         self._evaluate.load_state_dict(state["evaluate"])
         self._calls.versions.update({name: int(version) for name, version in state["versions"].items()})
         random_states.restore(state["random"])
+
+
+def wait_for_workers(server: StreamServer, seconds: float, tell_every: float = TELL_SECONDS) -> None:
+    """Waits until every worker has connected, and says every minute which have not.
+
+    Raises:
+        WorkersMissing: a worker did not connect within ``seconds``.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            server.wait_for_workers(max(0.0, min(tell_every, deadline - time.monotonic())))
+            return
+        except WorkersMissing as missing:
+            if time.monotonic() >= deadline:
+                raise WorkersMissing(missing.workers, seconds) from None
+            print(f"waiting for {', '.join(missing.workers)}", flush=True)
 
 
 def check_batch(size: int, replicas: Mapping[str, Sequence[str]]) -> None:
