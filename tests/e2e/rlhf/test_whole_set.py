@@ -65,6 +65,19 @@ def test_each_kind_of_death_is_named_and_nothing_is_lost(
 
 
 @pytest.mark.long
+def test_a_worker_that_hangs_is_named_and_the_set_ends(straight: Straight, tmp_path: Path) -> None:
+    run = SetRun(tmp_path / "run", "tiny-ppo-saves")
+    config = '{"health": {"hang_timeout": "20s"}}'
+    assert run.run(FAULT="actor:0:train_step:4:loop", DET_EXPERIMENT_CONFIG=config) != 0
+    assert "actor[0].train_step has not answered for" in run.log
+    blamed = next(line for line in run.log.splitlines() if "hang: " in line)
+    assert "rank 2 is behind: 4 steps" in blamed
+    assert "faults.py:" in blamed
+    assert run.run() == 0, run.log
+    assert_same_result(run, straight())
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("experiment", ["tiny-ppo-two", "tiny-ppo-zero0", "tiny-ppo-zero1"])
 def test_a_paused_set_with_two_replicas_ends_like_the_straight_run(
     straight: Straight, tmp_path: Path, experiment: str

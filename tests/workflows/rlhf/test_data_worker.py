@@ -43,8 +43,9 @@ class Loader:
 def take(source: data_worker.BatchReader, count: int) -> list[Any]:
     taken = []
     for _ in range(count):
-        batch, epoch, step = source.next()
-        taken.append((batch["index"].flatten().tolist(), batch["noise"].flatten().tolist(), epoch, step))
+        batch = source.next()
+        index, noise = (batch.data[name].flatten().tolist() for name in ("index", "noise"))
+        taken.append((index, noise, batch.epoch, batch.epoch_step))
         source.read_ahead()
     return taken
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from determined_workflows.rlhf.task import step_metrics
+from determined_workflows.rlhf.task.call_watch import TrackedRequests
 from determined_workflows.rlhf.task.model_calls import CallError, ModelCalls, average
 from determined_workflows.rlhf.task.named_array import NamedArray, from_dict
 from determined_workflows.rlhf.task.streams import Reply
@@ -134,12 +135,12 @@ def test_an_error_of_one_replica_is_the_error_of_the_call() -> None:
 def test_calls_without_a_reply_are_named_with_their_seconds() -> None:
     now = [5.0]
     workers = Workers(is_slow=True)
-    used = ModelCalls(workers, {"actor": ["actor[0]"]}, clock=lambda: now[0])
-    used("actor", "generate", rows(2))
+    tracked = TrackedRequests(workers, clock=lambda: now[0])
+    ModelCalls(tracked, {"actor": ["actor[0]"]})("actor", "generate", rows(2))
     now[0] = 65.0
-    assert used.in_flight() == [("actor[0].generate", 60.0)]
+    assert tracked.in_flight() == [("actor[0].generate", 60.0)]
     workers.answer(0)
-    assert used.in_flight() == []
+    assert tracked.in_flight() == []
 
 
 def test_metrics_of_a_step_have_seconds_tokens_and_versions() -> None:

@@ -4,15 +4,18 @@ import json
 import random
 import signal
 import traceback
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from determined_launch import step_counter
 from determined_workflows.rlhf.task import random_states, user_traceback
-from determined_workflows.rlhf.task.call_watch import CallWatch
+from determined_workflows.rlhf.task.call_watch import CallWatch, first_seconds
 from determined_workflows.rlhf.task.process_setup import StopRequest
 from determined_workflows.rlhf.task.role_place import RolePlace, role_name
+from determined_workflows.rlhf.task.step_file import StepFile
 
 ROLES = [
     {"name": "master_worker", "processes": [{"rank": 0, "address": "node-1", "port": 5000}]},
@@ -111,3 +114,22 @@ def test_a_long_call_is_named_after_a_minute_and_then_ever_less_often() -> None:
         calls["actor[0].generate"] = float(seconds)
         watch.look()
     assert told == [f"actor[0].generate has not answered for {seconds} s" for seconds in (60, 120, 240, 480)]
+
+
+def test_a_call_is_named_before_the_hang_watchdog_ends_the_trial() -> None:
+    assert [first_seconds(text) for text in ("", "20", "1000")] == [60.0, 10.0, 60.0]
+
+
+def test_a_busy_worker_is_behind_those_that_wait(tmp_path: Path) -> None:
+    folder = tmp_path / "steps"
+    busy, called, waiting = (StepFile({"DET_STEP_FILE": str(step_counter.make(folder, rank))}) for rank in range(3))
+    waiting.end(3)  # of the step before
+    called.begin(4)
+    called.end(4)
+    busy.end(4)
+    busy.begin(4)  # a second call in the same step
+    assert [steps.count for steps in step_counter.read(folder)] == [4, 6, 5]
+
+
+def test_a_worker_without_a_step_file_writes_nothing() -> None:
+    StepFile({}).begin(1)

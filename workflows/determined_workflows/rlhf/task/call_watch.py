@@ -1,10 +1,72 @@
-"""Says which calls take long, so that a rollout of an hour and a worker that hangs can be told from a quiet one."""
+"""The requests without a reply, and lines that name those that take long, as a hang or a rollout of an hour does."""
 
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import TracebackType
+from typing import Any, Protocol
+
+from determined_workflows.rlhf.task.named_array import NamedArray
+from determined_workflows.rlhf.task.streams import Reply
 
 FIRST_SECONDS = 60.0
+
+
+class Requests(Protocol):
+    """What sends a request to one worker, for example a ``StreamServer``."""
+
+    def request(
+        self,
+        worker: str,
+        handle: str,
+        data: NamedArray | None = None,
+        **metadata: Any,  # noqa: ANN401  # JSON values
+    ) -> "Future[Reply]": ...
+
+
+class TrackedRequests:
+    """Sends requests with the number of the step, and knows which have no reply.
+
+    Args:
+        requests: what sends them.
+        clock: seconds that only grow.
+
+    Attributes:
+        step: steps completed; each request tells it to its worker.
+    """
+
+    def __init__(self, requests: Requests, clock: Callable[[], float] = time.monotonic) -> None:
+        self._requests = requests
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._in_flight: dict[object, tuple[str, float]] = {}
+        self.step = 0
+
+    def request(
+        self,
+        worker: str,
+        handle: str,
+        data: NamedArray | None = None,
+        **metadata: Any,  # noqa: ANN401  # JSON values
+    ) -> "Future[Reply]":
+        """Sends a request and returns the future of its reply."""
+        mark = object()
+        with self._lock:
+            self._in_flight[mark] = (f"{worker}.{handle}", self._clock())
+        reply = self._requests.request(worker, handle, data, step=self.step, **metadata)
+
+        def forget(_: object) -> None:
+            with self._lock:
+                self._in_flight.pop(mark, None)
+
+        reply.add_done_callback(forget)
+        return reply
+
+    def in_flight(self) -> list[tuple[str, float]]:
+        """Returns worker and call of each request without a reply, as ``actor[0].generate``, and its seconds."""
+        with self._lock:
+            return [(name, self._clock() - since) for name, since in self._in_flight.values()]
 
 
 class CallWatch:
@@ -54,3 +116,8 @@ class CallWatch:
     def _watch(self) -> None:
         while not self._ended.wait(self._first / 4):
             self.look()
+
+
+def first_seconds(hang_timeout: str) -> float:
+    """Returns when a call is named first: before the hang watchdog ends the trial, if it has one."""
+    return min(FIRST_SECONDS, float(hang_timeout) / 2) if hang_timeout else FIRST_SECONDS

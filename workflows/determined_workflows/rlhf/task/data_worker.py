@@ -10,6 +10,7 @@ from determined_workflows.rlhf.task import dataset_cache, random_states
 from determined_workflows.rlhf.task.config import DataWorker, ExperimentConfig, ModelWorker
 from determined_workflows.rlhf.task.data import (
     Batch,
+    DataBatch,
     Dataset,
     DatasetUtility,
     Loader,
@@ -47,15 +48,16 @@ class BatchReader:
         self._ahead: Batch | None = None
         self._begin_epoch()
 
-    def next(self) -> tuple[Batch, int, int]:
-        """Returns the next batch, its epoch and its step in the epoch. :meth:`read_ahead` reads the one after it."""
+    def next(self) -> DataBatch:
+        """Returns the next batch. :meth:`read_ahead` reads the one after it."""
         if self._given == self._steps_per_epoch:
             self._epoch, self._given, self._ahead = self._epoch + 1, 0, None
             self._begin_epoch()
         batch = self._ahead if self._ahead is not None else self._read()
         self._ahead = None
         self._given += 1
-        return batch, self._epoch, self._given - 1
+        step = self._given - 1
+        return DataBatch(batch, self._epoch, step, self._epoch * self._steps_per_epoch + step)
 
     def read_ahead(self) -> None:
         """Reads the next batch of this epoch, unless it was read already or the epoch is over."""
@@ -168,8 +170,8 @@ class DataWorkerProcess:
         return None, {"steps_per_epoch": length(self._loader, self._source), "batch_size": batch_size(self._loader)}
 
     def _fetch(self, request: Request) -> Answer:
-        batch, epoch, epoch_step = self._existing_reader.next()
-        return from_dict(batch), {"epoch": epoch, "epoch_step": epoch_step}
+        batch = self._existing_reader.next()
+        return from_dict(batch.data), {"epoch": batch.epoch, "epoch_step": batch.epoch_step}
 
     def _tokenizer(self) -> Any:  # noqa: ANN401  # transformers is imported when used
         if not self._config.tokenizer_name_or_path:

@@ -88,7 +88,7 @@ def save_hf_format(
     """
     import transformers
 
-    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it has no types
     folder = Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     module = unwrapped(model)

@@ -1,6 +1,7 @@
 """The master worker: drives the steps of the training and decides when the set is evaluated, saved and stopped."""
 
 import dataclasses
+import os
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -9,8 +10,9 @@ from typing import Any
 import torch
 
 from determined import core
+from determined_launch.environment import HANG_TIMEOUT
 from determined_workflows.rlhf.task import data_worker, model_worker, random_states, step_metrics, worker_loop
-from determined_workflows.rlhf.task.call_watch import CallWatch
+from determined_workflows.rlhf.task.call_watch import CallWatch, TrackedRequests, first_seconds
 from determined_workflows.rlhf.task.config import ExperimentConfig
 from determined_workflows.rlhf.task.frequencies import Frequency
 from determined_workflows.rlhf.task.model import FinetuneSpec
@@ -19,7 +21,9 @@ from determined_workflows.rlhf.task.named_array import NamedArray, recursive_agg
 from determined_workflows.rlhf.task.process_setup import StopRequest
 from determined_workflows.rlhf.task.role_place import DATA_WORKER, RolePlace, role_name
 from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
-from determined_workflows.rlhf.task.streams import Reply, StreamServer
+from determined_workflows.rlhf.task.streams import Reply, StreamServer, WorkersMissing
+
+TELL_SECONDS = 60.0
 
 
 class MasterWorkerProcess:
@@ -47,11 +51,11 @@ class MasterWorkerProcess:
         if context.info is None:
             self._stop.install()
         self._server = StreamServer(place.master.port, place.key, self._workers, methods=_methods(config, place))
-        self._calls = ModelCalls(self._server, self._replicas)
+        self._requests = TrackedRequests(self._server)
+        self._calls = ModelCalls(self._requests, self._replicas)
         self._save = _frequency(config, "save")
         self._evaluate = _frequency(config, "eval")
         self._metrics_file = step_metrics.MetricsFile(checkpoint.run_folder)
-        self._step = 0
         self._stored_at: int | None = None
         self._spec = FinetuneSpec(config.total_train_epochs, 0, 0, 0)
 
@@ -62,29 +66,34 @@ class MasterWorkerProcess:
             WorkersMissing: a worker did not connect.
         """
         try:
-            self._server.wait_for_workers(worker_loop.CONNECT_SECONDS)
-            with CallWatch(self._calls.in_flight):
+            wait_for_workers(self._server, worker_loop.CONNECT_SECONDS)
+            with CallWatch(self._requests.in_flight, first_seconds(os.environ.get(HANG_TIMEOUT, ""))):
                 self._initialize()
                 self._train()
-            _replies([self._server.request(worker, worker_loop.END) for worker in self._workers])
+            _replies([self._requests.request(worker, worker_loop.END) for worker in self._workers])
         finally:
             self._server.close()
 
+    @property
+    def _step(self) -> int:
+        """Returns the number of steps completed."""
+        return self._requests.step
+
     def _initialize(self) -> None:
-        told = _replies([self._server.request(worker, data_worker.DESCRIBE) for worker in self._data_workers])
+        told = _replies([self._requests.request(worker, data_worker.DESCRIBE) for worker in self._data_workers])
         steps = min(int(reply.metadata["steps_per_epoch"]) for reply in told)
         size = sum(int(reply.metadata["batch_size"]) for reply in told)
         check_batch(size, self._replicas)
         self._spec = FinetuneSpec(self._config.total_train_epochs, steps * self._config.total_train_epochs, steps, size)
         pending = [
-            self._server.request(worker, worker_loop.INITIALIZE, None, steps_per_epoch=steps)
+            self._requests.request(worker, worker_loop.INITIALIZE, None, steps_per_epoch=steps)
             for worker in self._data_workers
         ]
         for model, workers in self._replicas.items():
             spec = dataclasses.replace(self._spec, batch_size_per_device=size // len(workers))
             handles = model_worker.handles_of(self._config, model)
             pending += [
-                self._server.request(
+                self._requests.request(
                     worker, worker_loop.INITIALIZE, None, spec=dataclasses.asdict(spec), handles=handles
                 )
                 for worker in workers
@@ -110,7 +119,7 @@ class MasterWorkerProcess:
         begin = time.monotonic()
         batch, epoch, epoch_step = self._next_batch()
         logged = self._dataflow.run(batch, self._calls)  # type: ignore[arg-type]  # a NamedArray has keys and items
-        self._step += 1
+        self._requests.step += 1
         metrics = step_metrics.of_step(
             logged, self._calls.take_records(), epoch=epoch, seconds=time.monotonic() - begin
         )
@@ -124,13 +133,13 @@ class MasterWorkerProcess:
             self._store(saves=True)
 
     def _next_batch(self) -> tuple[NamedArray, int, int]:
-        replies = _replies([self._server.request(worker, data_worker.FETCH) for worker in self._data_workers])
+        replies = _replies([self._requests.request(worker, data_worker.FETCH) for worker in self._data_workers])
         batch = recursive_aggregate([reply.data for reply in replies], _joined)
         return batch, int(replies[0].metadata["epoch"]), int(replies[0].metadata["epoch_step"])
 
     def _run_evaluation(self) -> None:
         pending = {
-            name: [self._server.request(worker, model_worker.EVALUATE_DATASETS) for worker in workers]
+            name: [self._requests.request(worker, model_worker.EVALUATE_DATASETS) for worker in workers]
             for name, workers in self._replicas.items()
         }
         metrics = {
@@ -146,10 +155,7 @@ class MasterWorkerProcess:
         """Stores the set unless this step is stored; with ``saves`` each model is saved by its interface as well."""
         if self._stored_at == self._step:
             return
-        pending = [
-            self._server.request(worker, worker_loop.STORE, None, steps=self._step, saves=saves)
-            for worker in self._workers
-        ]
+        pending = [self._requests.request(worker, worker_loop.STORE, None, saves=saves) for worker in self._workers]
         uuid = self._checkpoint.store(self._step, self._state())
         _replies(pending)
         self._stored_at = self._step
@@ -167,11 +173,28 @@ class MasterWorkerProcess:
     def _restore(self, uuid: str) -> None:
         with self._checkpoint.restored(uuid) as folder:
             state = self._checkpoint.read(folder)
-        self._step = self._stored_at = int(state["step"])
+        self._requests.step = self._stored_at = int(state["step"])
         self._save.load_state_dict(state["save"])
         self._evaluate.load_state_dict(state["evaluate"])
         self._calls.versions.update({name: int(version) for name, version in state["versions"].items()})
         random_states.restore(state["random"])
+
+
+def wait_for_workers(server: StreamServer, seconds: float, tell_every: float = TELL_SECONDS) -> None:
+    """Waits until every worker has connected, and says every minute which have not.
+
+    Raises:
+        WorkersMissing: a worker did not connect within ``seconds``.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            server.wait_for_workers(max(0.0, min(tell_every, deadline - time.monotonic())))
+            return
+        except WorkersMissing as missing:
+            if time.monotonic() >= deadline:
+                raise WorkersMissing(missing.workers, seconds) from None
+            print(f"waiting for {', '.join(missing.workers)}", flush=True)
 
 
 def check_batch(size: int, replicas: Mapping[str, Sequence[str]]) -> None:

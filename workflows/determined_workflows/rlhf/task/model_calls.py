@@ -2,31 +2,19 @@
 
 import dataclasses
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
+from determined_workflows.rlhf.task.call_watch import Requests
 from determined_workflows.rlhf.task.named_array import NamedArray, flatten, recursive_aggregate, split
 from determined_workflows.rlhf.task.streams import Reply
 
 
 class CallError(RuntimeError):
     """A call that cannot be sent, or a reply that cannot be used. The text names model, call and worker."""
-
-
-class Requests(Protocol):
-    """What sends a request to one worker, for example a ``StreamServer``."""
-
-    def request(
-        self,
-        worker: str,
-        handle: str,
-        data: NamedArray | None = None,
-        **metadata: Any,  # noqa: ANN401  # JSON values
-    ) -> "Future[Reply]": ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +39,6 @@ class ModelCalls:
     Args:
         requests: what sends a request to a worker.
         replicas: names of the workers of each model.
-        clock: seconds that only grow.
 
     Attributes:
         versions: train steps of each model, as its last reply said.
@@ -62,13 +49,10 @@ class ModelCalls:
         self,
         requests: Requests,
         replicas: Mapping[str, Sequence[str]],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._requests = requests
         self._replicas = replicas
-        self._clock = clock
         self._lock = threading.Lock()
-        self._in_flight: dict[int, tuple[str, float]] = {}
         self._records: list[CallRecord] = []
         self.versions = dict.fromkeys(replicas, 0)
 
@@ -82,7 +66,7 @@ class ModelCalls:
         parts = self._parts(model, handle, data, len(workers))
         expected = self.versions[model]
         result: Future[Any] = Future()
-        pending = [self._send(worker, handle, part, expected) for worker, part in zip(workers, parts, strict=True)]
+        pending = [self._requests.request(worker, handle, part) for worker, part in zip(workers, parts, strict=True)]
         answers = _Answers(len(pending))
 
         def finish(index: int, reply: "Future[Reply]") -> None:
@@ -102,24 +86,6 @@ class ModelCalls:
         with self._lock:
             records, self._records = self._records, []
         return records
-
-    def in_flight(self) -> list[tuple[str, float]]:
-        """Returns worker and call of the unanswered requests, for example ``actor[0].generate``, with their seconds."""
-        with self._lock:
-            return [(name, self._clock() - since) for name, since in self._in_flight.values()]
-
-    def _send(self, worker: str, handle: str, part: NamedArray, expected: int) -> "Future[Reply]":
-        key = object()
-        with self._lock:
-            self._in_flight[id(key)] = (f"{worker}.{handle}", self._clock())
-        reply = self._requests.request(worker, handle, part, version=expected)
-
-        def forget(_: object, key: object = key) -> None:
-            with self._lock:
-                self._in_flight.pop(id(key), None)
-
-        reply.add_done_callback(forget)
-        return reply
 
     def _parts(self, model: str, handle: str, data: NamedArray, count: int) -> list[NamedArray]:
         if not isinstance(data, NamedArray):

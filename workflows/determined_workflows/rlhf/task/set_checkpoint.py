@@ -107,10 +107,6 @@ class SetCheckpoint:
             self._note_latest(uuid, steps)
         return uuid
 
-    def delete(self, uuid: str) -> None:
-        """Removes an earlier checkpoint; the first process calls it, off the cluster."""
-        self._context.checkpoint.delete(uuid)
-
     def _local_latest(self) -> str | None:
         if self._folder is None or self._context.distributed.rank:
             return None

@@ -1,13 +1,14 @@
 """The loop that data and model workers share: connect, restore the state, answer requests, store, end."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from determined.core import _steps
 from determined_workflows.rlhf.task.named_array import NamedArray
 from determined_workflows.rlhf.task.role_place import RolePlace
 from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
+from determined_workflows.rlhf.task.step_file import StepFile
 from determined_workflows.rlhf.task.streams import Request, StreamClient
 
 INITIALIZE, STORE, END = "initialize", "store", "end"
@@ -55,15 +56,18 @@ def serve(
         RuntimeError: a request that this worker does not know.
     """
     master = place.master
+    steps = StepFile(os.environ)
     client = StreamClient(master.address, master.port, place.key, place.name, method=method, seconds=CONNECT_SECONDS)
     try:
         while (request := client.receive()) is not None:
+            step = int(request.metadata["step"])
+            steps.begin(step)
             data, metadata = _answer(worker, handlers, request, place, checkpoint)
             client.reply(request, data, **metadata)
             if request.handle == END:
                 return
-            _steps.mark()
             worker.after_reply()
+            steps.end(step)
     finally:
         client.close()
 
@@ -80,7 +84,7 @@ def _answer(
     elif request.handle == STORE:
         saves = bool(request.metadata["saves"])
         checkpoint.store(
-            int(request.metadata["steps"]),
+            int(request.metadata["step"]),
             worker.state_dict(),
             lambda folder: worker.store_files(folder, saves=saves),
         )
