@@ -90,7 +90,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     environ = dict(os.environ)
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
-    logging.getLogger("determined").setLevel(environ.get("LOGLEVEL") or logging.INFO)
+    level = environ.get("LOGLEVEL") or "INFO"
+    logging.getLogger("determined").setLevel(level)
+    if level == "INFO" and environment.TaskFacts.from_environment(environ) is None:
+        logging.getLogger("determined.core").setLevel(logging.WARNING)  # the master worker prints each step itself
     name = "worker"
     try:
         place = RolePlace.from_environment(environ)
