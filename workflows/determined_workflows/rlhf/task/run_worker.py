@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = RolePlace.from_environment(environ)
         name = place.name
         hyperparameters = json.loads(environment.value_of(environ, environment.HPARAMS) or "{}")
-        run(load(*words, hyperparameters), place, environ)
+        run(load(words[0], words[1], hyperparameters), place, environ)
     except Exception as error:
         user_traceback.show(error, name)
         sys.stdout.flush()
