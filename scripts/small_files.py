@@ -26,7 +26,6 @@ REASONS: Mapping[str, str] = {
     "determined.launch.autohorovod": _ENTRYPOINTS,
     "determined.launch.deepspeed": _ENTRYPOINTS,
     "determined.launch.horovod": _ENTRYPOINTS,
-    "determined.launch.roles": _ENTRYPOINTS,
     "determined.launch.tensorflow": _ENTRYPOINTS,
     "determined.launch.torch_distributed": _ENTRYPOINTS,
     "determined.launch.wrap_rank": _ENTRYPOINTS,

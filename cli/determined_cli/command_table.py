@@ -17,6 +17,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "preview-search": ("determined_cli.preview_search", "print how many trials of a configuration train how long", ()),
     "runner": ("determined_cli.runner.arguments", "run a grid of commands, on this machine or the cluster", ()),
     "hydra": ("determined_cli.hydra.arguments", "check, run, watch and continue Hydra projects", ()),
+    "rlhf": ("determined_cli.rlhf.arguments", "run experiments of several worker types, such as PPO", ()),
     "batch": ("determined_cli.batch.arguments", "run the command file of a project as a job of Slurm", ()),
     "dev": ("determined_cli.dev.arguments", "call the REST API with curl", ()),
     "version": ("determined_cli.version", "print the versions of client and master", ()),

@@ -26,6 +26,7 @@ class Workflow(NamedTuple):
 WORKFLOWS = {
     "runner": Workflow(words={"attach": "logs"}, refused=("slurm",)),
     "hydra": Workflow(words={"continue": "retry"}),
+    "rlhf": Workflow(),
     "batch": Workflow(words={"attach": "logs"}),
 }
 WITH_TARGET = tuple(name for name, flags in FLAGS.items() if "--on" in flags)

@@ -37,7 +37,9 @@ ON_SHARED_CLUSTER = (
     "local",
     "commands",
     "users-of-tasks",
+    "rlhf",
 )
+LONG = ("deepspeed", "several-slots")
 WITH_MORE_PARTS = {"horovod", "environments", "several-machines", "gpus", "coming-from-determined"}
 IN_OTHER_FILES = {
     "keras",
@@ -104,7 +106,7 @@ def ids(home: Path) -> tuple[int, int]:
 
 # launchers/test_matrix.py trains under each layer in less time.
 @pytest.mark.parametrize(
-    "page", [pytest.param(each, marks=pytest.mark.long) if each == "deepspeed" else each for each in ON_SHARED_CLUSTER]
+    "page", [pytest.param(each, marks=pytest.mark.long) if each in LONG else each for each in ON_SHARED_CLUSTER]
 )
 def test_the_page_works_as_written(read: Callable[..., list[str]], page: str) -> None:
     assert read(page)
@@ -167,6 +169,7 @@ def reports(environ: dict[str, str], trial: int) -> bool:
     return done.returncode == 0 and bool(json.loads(done.stdout)["workloads"])
 
 
+@pytest.mark.long  # launchers/test_pause.py trains on two machines
 def test_the_page_about_several_machines_works_with_a_second_agent(tmp_path: Path) -> None:
     environ = reader_environment(tmp_path)
     port = free_port()

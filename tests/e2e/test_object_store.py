@@ -87,6 +87,7 @@ def assert_no_key(cluster: LiveCluster, store: Store, experiment: Experiment) ->
         assert not [text for text in texts if secret in text]
 
 
+@pytest.mark.long  # test_retention.py kills a master between the same two steps
 def test_a_master_killed_at_the_end_of_an_experiment_keeps_what_the_policy_says(
     cluster: LiveCluster, store: Store, tmp_path
 ):

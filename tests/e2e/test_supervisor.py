@@ -93,6 +93,7 @@ def test_the_supervisor_restarts_a_service_that_died(running_cluster, name):
     wait_until(lambda: running_cluster.connected(), what="the agent is connected")
 
 
+@pytest.mark.long  # the kill below is the harder case
 def test_a_task_survives_the_orderly_end_and_restart_of_det_up(up_cluster, tmp_path, same_as_straight, moments):
     """The trial saves first, the experiment stays ACTIVE, and the next ``det up`` continues with the next step."""
     batch = moments.randrange(1, 36)

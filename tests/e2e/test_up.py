@@ -210,7 +210,10 @@ def test_the_printed_command_adds_an_agent(up: Up, tmp_path: Path):
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "resource-pools.md"
 
 
-@pytest.mark.parametrize(("number", "pool"), list(enumerate(("gpu", "default", "cloud"))))
+@pytest.mark.parametrize(
+    ("number", "pool"),
+    [(0, "gpu"), *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, "default"), (2, "cloud")))],
+)
 def test_a_file_with_pools_as_documented_starts(up: Up, tmp_path: Path, number: int, pool: str) -> None:
     """The agent joins the default pool, whatever its name is."""
     files = re.findall(r"```yaml\n(# master\.yaml\n.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

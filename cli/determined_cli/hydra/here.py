@@ -8,8 +8,9 @@ from pathlib import Path
 from determined.errors import DeterminedError
 from determined_cli.failures import counted
 from determined_cli.main import say
+from determined_workflows import supervised_run
 from determined_workflows.hydra import composition as compositions
-from determined_workflows.hydra import local_run, run_record
+from determined_workflows.hydra import run_record
 from determined_workflows.hydra.composition import Composition
 from determined_workflows.hydra.override_grammar import key_of, quoted
 from determined_workflows.hydra.resume import Continuation, Plan
@@ -47,7 +48,7 @@ def _run(
         return 0
     slurm_folder = _slurm_folder(jobs[0].composition, folder) if target == "slurm" else None
     failed = 0
-    with local_run.held(folder) as here:
+    with supervised_run.held(run_record.kept_in(folder), stop=f"det hydra stop {shown(folder)}") as here:
         try:
             Record(target, count, slurm_folder=slurm_folder).write(folder)
         except OSError as error:
@@ -56,7 +57,7 @@ def _run(
             here.say(line)
             # The only job of a run has its state in the run folder; those of a multirun that goes on have their own.
             own = job.source if len(jobs) > 1 or job.job is not None else folder
-            failed += not here.run(line, own, is_submission=target == "slurm")
+            failed += not here.run(line, run_record.kept_in(own), is_submission=target == "slurm")
             if here.ended_by is not None:
                 break
     if here.ended_by is not None:

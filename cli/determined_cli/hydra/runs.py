@@ -9,7 +9,8 @@ from determined.client.session import Session
 from determined.errors import Conflict, DeterminedError, NotFound
 from determined_cli.hydra.here import shown
 from determined_cli.main import INTERRUPTED, say
-from determined_workflows.hydra import example, local_run, run_logs, run_record, run_status, slurm_queue
+from determined_workflows import supervised_run
+from determined_workflows.hydra import example, run_logs, run_record, run_status, slurm_queue
 from determined_workflows.hydra.run_record import Record
 
 SLURM_SECONDS = 2.0
@@ -75,7 +76,7 @@ def stop(args: Namespace) -> None:
     if queue:
         slurm_queue.cancel(queue, is_killing=args.now)
         say(f"ended jobs of Slurm: {', '.join(job.id for job in queue)}")
-    if not local_run.stop(folder, is_killing=args.now) and not queue:
+    if not supervised_run.stop(run_record.kept_in(folder), is_killing=args.now) and not queue:
         raise Conflict(f"no run uses {folder}; `det hydra status {shown(folder)}` prints how its jobs ended")
 
 
@@ -99,7 +100,7 @@ def _is_running(folder: Path, record: Record | None) -> Callable[[], bool]:
 
     def check() -> bool:
         nonlocal next_look, is_queued
-        if local_run.process(folder) is not None:
+        if supervised_run.process(run_record.kept_in(folder)) is not None:
             return True
         if time.monotonic() >= next_look:
             is_queued = bool(run_status.queue_of(folder, record))

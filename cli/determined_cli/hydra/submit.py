@@ -13,11 +13,10 @@ from determined_cli.failures import counted
 from determined_cli.hydra import here
 from determined_cli.hydra.check import compose
 from determined_cli.main import say
-from determined_workflows import site_profile
+from determined_workflows import site_profile, supervised_run
 from determined_workflows.hydra import (
     composition,
     launcher_settings,
-    local_run,
     project,
     resume,
     run_record,
@@ -104,7 +103,7 @@ def _site_overrides(args: Namespace, found: Composition) -> list[str]:
 
 def _refuse_if_running(folder: Path, record: Record | None) -> None:
     """Raises Conflict if jobs of the folder run or wait."""
-    pid = local_run.process(folder)
+    pid = supervised_run.process(run_record.kept_in(folder))
     if pid is not None:
         raise Conflict(
             f"process {pid} still runs in {folder}; wait, or end it by `det hydra stop {here.shown(folder)}`"

@@ -82,7 +82,8 @@ exec "$@"
 """
 
 
-@pytest.mark.parametrize(("shape", "slots"), [pytest.param("1x2", 1, marks=pytest.mark.long), ("2x1", 2)])
+@pytest.mark.long  # test_overrides_arguments_and_hook_variables_reach_the_workers starts a layer by its line
+@pytest.mark.parametrize(("shape", "slots"), [("1x2", 1), ("2x1", 2)])
 def test_a_layer_runs_below_another_program(gang, tmp_path, shape, slots):
     gang.shape(shape)
     line = "dlprof --mode=simple python3 -m determined.launch.autohorovod --trial model_def:MyTrial"

@@ -148,6 +148,7 @@ def test_containers_end_when_horovods_chief_is_killed(two, tmp_path):
     chief.wait(60)
 
 
+@pytest.mark.long  # test_pause.py trains under horovod on two machines
 def test_horovod_runs_in_two_containers_of_one_machine(two, tmp_path):
     """Two agents run on one host. horovod must not take the second container for its own machine."""
     address = two[0].address
@@ -160,6 +161,7 @@ def test_horovod_runs_in_two_containers_of_one_machine(two, tmp_path):
     assert_summed([container.wait() for container in containers], [[0], [1]], 3.0)
 
 
+@pytest.mark.long
 def test_horovod_runs_over_interfaces_of_different_names(tmp_path):
     with machines(2, interfaces=["eth0", "net7"]) as created:
         words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]

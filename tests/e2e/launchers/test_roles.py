@@ -41,6 +41,30 @@ with core.init(distributed=core.DistributedContext.from_torch_distributed()) as 
 """
 
 
+SAVES = """
+import os, time
+import determined as det
+from determined import core
+
+name = os.environ["DET_ROLE"] + os.environ["DET_ROLE_INDEX"]
+with core.init(distributed=core.DistributedContext.from_roles()) as context:
+    latest = det.get_cluster_info().latest_checkpoint
+    if latest is not None:
+        with context.checkpoint.restore_path(latest) as path:
+            print("resumed", name, "with", *sorted(each.name for each in path.glob("role-*")), flush=True)
+    step = 1
+    while latest is None:
+        if context.distributed.rank == 0:
+            context.train.report_training_metrics(step, {"loss": 1.0})
+        if context.preempt.should_preempt():
+            with context.checkpoint.store_path({"steps_completed": step}, shard=True) as (path, _):
+                (path / f"role-{name}").write_text(name)
+            break
+        step += 1
+        time.sleep(0.05)
+"""
+
+
 def files(**environment):
     trainer = {"name": "trainer", "slots": 1, "command": ["python3", "trainer.py"], "environment": environment}
     server = {"name": "server", "slots": 1, "command": ["python3", "server.py"], "daemon": True}
@@ -72,4 +96,21 @@ def test_a_daemon_killed_on_the_other_machine_is_named_and_ends_the_trainer(gang
     assert any("role server[0] (rank 1) failed: it was killed by signal 9" in line for line in experiment.log)
     (attempt,) = gang.session.get(f"/detent/trials/{experiment.trial_id}/attempts")["attempts"]
     assert "server[0] was killed by signal 9 (SIGKILL)" in attempt["message"]
+    experiment.nothing_left()
+
+
+def test_all_roles_save_one_checkpoint_for_a_pause_and_resume_from_it(gang, tmp_path):
+    command = ["python3", "saves.py"]
+    roles = [{"name": "master", "command": command}, {"name": "actor", "slots": 1, "count": 2, "command": command}]
+    file = json.dumps({"preload": ["determined.core"], "roles": roles})
+    model = example_with_entrypoint(LINE, slots=gang.shape("2x1"))
+    experiment = create(gang, model, tmp_path, files={"saves.py": SAVES, "roles.json": file}, max_restarts=0)
+    experiment.at_step(1)
+    experiment.pause()
+    experiment.do("activate")
+    experiment.ended(within=60)
+    resumed = sorted(line for line in experiment.log if line.startswith("resumed "))
+    stored = "role-actor0 role-actor1 role-master0"
+    assert resumed == [f"resumed {name} with {stored}" for name in ("actor0", "actor1", "master0")]
+    assert experiment.trials[0]["restarts"] == 0
     experiment.nothing_left()

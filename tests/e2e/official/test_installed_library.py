@@ -53,6 +53,7 @@ def test_a_script_under_the_official_launch_layer_is_paused_resumed_and_killed(c
     assert [metrics for _step, metrics in reports] == [reported(step) for step, _metrics in reports]
 
 
+@pytest.mark.long  # the official client pauses and kills other trials in test_cli.py
 def test_a_trial_class_with_a_legacy_entrypoint_is_paused_resumed_and_killed(cluster: OfficialCluster):
     config = configs.trial_class("class", batches=configs.ENDLESS, seconds=PACE)
     # The library of 0.38.1 restores with a call of torch.load that torch 2.13 refuses by default.

@@ -45,6 +45,7 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long  # a mutation of the schema; `make check` compiles the page against the true one
 def test_a_renamed_field_breaks_the_build(copy: Path):
     node = node_folder()
     generate = [

@@ -10,7 +10,8 @@ import pytest
 from tests.support.waiting import wait_until
 from tests.workflows.hydra.conftest import Det
 
-from determined_workflows.hydra import local_run, run_record
+from determined_workflows import supervised_run
+from determined_workflows.hydra import run_record
 from determined_workflows.hydra.run_record import Record
 
 pytestmark = pytest.mark.budget(15, "composes and runs real Hydra projects")
@@ -168,7 +169,7 @@ def test_a_run_that_was_killed_is_interrupted(folder: Path, start: Start, det_he
     running = pids(folder)
     process.kill()
     wait_until(lambda: all(map(is_gone, running)), what="its supervisor ends the job")
-    wait_until(lambda: local_run.process(Path("run")) is None)
+    wait_until(lambda: supervised_run.process(run_record.kept_in(Path("run"))) is None)
     assert det_here("status", "run")[1].splitlines()[-1] == "Jobs: 1 (1 interrupted)"
 
 

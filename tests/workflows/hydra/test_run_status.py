@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from determined.errors import NotFound
+from determined_workflows import supervised_run
 from determined_workflows.hydra import run_logs, run_record, run_status
 from determined_workflows.hydra.run_record import Record
 from determined_workflows.hydra.slurm_queue import QueuedJob
@@ -24,7 +25,7 @@ def make_job(sweep: Path, name: str, *, is_finished: bool = False, state: str | 
 
 def set_state(folder: Path, state: str) -> None:
     run_record.kept_in(folder).mkdir(parents=True, exist_ok=True)
-    (run_record.kept_in(folder) / run_record.STATE).write_text(f"{state}\n")
+    (run_record.kept_in(folder) / supervised_run.STATE).write_text(f"{state}\n")
 
 
 def states(path: Path, record: Record | None, *queue: QueuedJob) -> dict[str, str]:

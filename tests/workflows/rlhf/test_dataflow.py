@@ -309,7 +309,7 @@ def test_a_function_that_raises_ends_the_step_without_waiting_for_others() -> No
 
 
 def test_a_batch_without_raw_data_is_refused_before_a_function_runs() -> None:
-    with pytest.raises(KeyError, match="the dataset gives no 'prompts': it has prompt"):
+    with pytest.raises(DataflowError, match="the dataset gives no 'prompts': it has prompt"):
         build(rollout).run({"prompt": 1}, no_call)
 
 
@@ -327,5 +327,30 @@ def test_data_that_this_step_did_not_set_are_named() -> None:
 
     def reads(commands: Commands, y: DataQuery["y"]) -> None: ...
 
-    with pytest.raises(KeyError, match="reads reads 'y', which was not set in this step"):
+    with pytest.raises(DataflowError, match="reads reads 'y', which was not set in this step"):
         build(maybe, reads).run({"x": np.zeros(2)}, no_call)
+
+
+def test_a_read_that_the_mock_run_did_not_see_is_refused() -> None:
+    def sets(commands: Commands) -> None:
+        commands.set_data("y", 1)
+
+    def sometimes(commands: Commands, x: RawDataQuery["x"]) -> None:
+        if not x:
+            commands.get_data("y")
+
+    with pytest.raises(DataflowError, match=r"sometimes reads 'y' in some steps only: .* DataQuery\['y'\]"):
+        build(sets, sometimes).run({"x": 0}, no_call)
+
+
+def test_a_name_that_another_function_sets_is_refused_in_the_step() -> None:
+    def sets(commands: Commands) -> None:
+        commands.set_data("y", 1)
+
+    def spreads(commands: Commands, x: RawDataQuery["x"]) -> None:
+        for name, value in x.items():
+            commands.set_data(name, value)
+
+    assert build(sets, spreads).run({"x": {"z": 1}}, no_call) == {}
+    with pytest.raises(DataflowError, match="spreads sets 'y', which another function sets"):
+        build(sets, spreads).run({"x": {"y": 1}}, no_call)

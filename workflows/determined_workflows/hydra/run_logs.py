@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from determined.errors import NotFound
-from determined_workflows.hydra import local_run, run_status
+from determined_workflows import supervised_run
+from determined_workflows.hydra import run_record, run_status
 from determined_workflows.hydra.run_record import Record
 from determined_workflows.runner.logs import print_files
 
@@ -21,7 +22,7 @@ def show(path: Path, record: Record | None, job: int | None, *, is_running: Call
         what = f"job {job} of {path}" if job is not None else str(path)
         raise NotFound(f"{what} has no output yet; `det hydra status {path}` prints the states of its jobs")
     is_of_all = job is not None and not (path / ".hydra").is_dir() and run_status.slurm_folder(path, record) is None
-    if is_of_all and local_run.console(path).is_file():
+    if is_of_all and supervised_run.console(run_record.kept_in(path)).is_file():
         print(f"what job {job} printed is among the output of all: `det hydra logs {path}`", file=sys.stderr)
     print_files(lambda: files(path, record, job), lambda: is_running is None or not is_running())
 
@@ -29,7 +30,7 @@ def show(path: Path, record: Record | None, job: int | None, *, is_running: Call
 def files(path: Path, record: Record | None, job: int | None) -> Iterator[Path]:
     """Yields the files with the output: of jobs of Slurm what the launcher printed and their own, of a local run what
     it printed, else what Hydra logged."""
-    console = local_run.console(path)
+    console = supervised_run.console(run_record.kept_in(path))
     slurm = run_status.slurm_folder(path, record)
     if slurm is not None:
         if job is None and console.is_file():

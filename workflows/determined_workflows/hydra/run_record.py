@@ -12,7 +12,7 @@ from determined.errors import ConfigError
 from determined_launch.atomic_file import write_atomic
 from determined_workflows.hydra.composition import Composition
 
-FOLDER, FILE, STATE = ".det_hydra", "record.json", "state"
+FOLDER, FILE = ".det_hydra", "record.json"
 
 
 @dataclass(frozen=True)

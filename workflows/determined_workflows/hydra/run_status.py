@@ -8,7 +8,8 @@ from pathlib import Path
 import yaml
 
 from determined.errors import ConfigError
-from determined_workflows.hydra import local_run, run_folder, run_record, slurm_queue
+from determined_workflows import supervised_run
+from determined_workflows.hydra import run_folder, run_record, slurm_queue
 from determined_workflows.hydra.composer.secrets import without_in_override
 from determined_workflows.hydra.run_record import Record
 from determined_workflows.hydra.slurm_queue import QueuedJob
@@ -76,7 +77,7 @@ def number_of(folder: Path) -> int:
 def read(path: Path, record: Record | None, queue: Sequence[QueuedJob] = ()) -> list[JobStatus]:
     """Returns the jobs of a run folder whose files are here. ``queue``: its jobs that Slurm knows."""
     folders = job_folders(path)
-    is_live = local_run.process(path) is not None
+    is_live = supervised_run.process(run_record.kept_in(path)) is not None
     queued = {job.number: job.state for job in queue}
     has_results = any((each / run_folder.RESULT).is_file() for each in folders)
     found = []
@@ -93,8 +94,8 @@ def read(path: Path, record: Record | None, queue: Sequence[QueuedJob] = ()) -> 
 def _state(path: Path, folder: Path, record: Record | None, *, is_live: bool, is_newest: bool) -> str:
     if (folder / run_folder.RESULT).is_file():
         return FINISHED
-    own = local_run.state(folder) if folder != path else None
-    state = own or local_run.state(path)
+    own = supervised_run.state(run_record.kept_in(folder)) if folder != path else None
+    state = own or supervised_run.state(run_record.kept_in(path))
     if state == RUNNING and not is_live:
         return INTERRUPTED if own or is_newest else ENDED
     if own:

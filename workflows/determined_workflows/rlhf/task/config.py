@@ -338,9 +338,12 @@ def register_experiment(name: str, cls: Callable[..., Experiment]) -> None:
     EXPERIMENTS.register(name, cls)
 
 
-def make_experiment(name: str) -> Experiment:
-    """Returns a new experiment of the class registered under ``name``. Raises UnknownName with the nearest name."""
-    experiment = EXPERIMENTS.make(name)
+def make_experiment(name: str, **arguments: Any) -> Experiment:  # noqa: ANN401  # whatever the class takes
+    """Returns a new experiment of the class registered under ``name``, called with ``arguments``.
+
+    Raises UnknownName with the nearest name.
+    """
+    experiment = EXPERIMENTS.make(name, **arguments)
     for method in ("scheduling_setup", "initial_setup"):
         if not callable(getattr(experiment, method, None)):
             raise TypeError(f"the experiment {name!r} is a {type(experiment).__name__} without a method {method}")

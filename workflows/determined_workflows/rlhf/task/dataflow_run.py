@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from determined_workflows.rlhf.task.mock_run import DataflowError
 from determined_workflows.rlhf.task.queries import Call, Commands, DataQuery, ModelQuery
 
 if TYPE_CHECKING:
@@ -13,40 +14,52 @@ if TYPE_CHECKING:
 
 
 class StepData:
-    """Data and logged values of one step, as one function sees them."""
+    """Data and logged values of one step, as one function sees them.
 
-    def __init__(self, function: str, data: dict[str, object], logged: dict[str, object]) -> None:
-        self.function = function
-        self.data = data
-        self.logged = logged
+    What the mock run did not see (a branch that it did not take) is refused: no order was made for it, so its result
+    would depend on the time.
+    """
+
+    def __init__(self, dataflow: "Dataflow", function: str, data: dict[str, object]) -> None:
+        self._function = function
+        self._data = data
+        self._reads = dataflow.needs[function].reads
+        self._foreign = {name for other, needs in dataflow.needs.items() if other != function for name in needs.sets}
+        self.logged: dict[str, object] = {}
 
     def get(self, name: str) -> Any:  # noqa: ANN401
-        if name not in self.data:
-            raise KeyError(f"{self.function} reads {name!r}, which was not set in this step")
-        return self.data[name]
+        if name not in self._reads:
+            raise DataflowError(
+                f"{self._function} reads {name!r} in some steps only: give it a parameter with DataQuery[{name!r}]"
+            )
+        if name not in self._data:
+            raise DataflowError(f"{self._function} reads {name!r}, which was not set in this step")
+        return self._data[name]
 
     def set(self, name: str, value: object) -> None:
-        self.data[name] = value
+        if name in self._foreign:
+            raise DataflowError(f"{self._function} sets {name!r}, which another function sets: choose another name")
+        self._data[name] = value
 
     def log(self, values: Mapping[str, object]) -> None:
         for key, value in values.items():
-            self.logged[f"{self.function}/{key}"] = value
+            self.logged[f"{self._function}/{key}"] = value
 
 
 def run(dataflow: "Dataflow", batch: Mapping[str, object], call: Call) -> dict[str, object]:
     """Runs one step; see ``Dataflow.run``."""
     missing = sorted(dataflow.raw_names - set(batch.keys()))
     if missing:
-        raise KeyError(
+        raise DataflowError(
             f"the dataset gives no {', '.join(map(repr, missing))}: it has {', '.join(sorted(batch.keys()))}"
         )
     data: dict[str, object] = {name: batch[name] for name in batch.keys()}  # noqa: SIM118  # a NamedArray iterates its values
-    logged: dict[str, dict[str, object]] = {name: {} for name in dataflow.funcs}
+    stores = {name: StepData(dataflow, name, data) for name in dataflow.funcs}
     ended: queue.SimpleQueue[tuple[str, BaseException | None]] = queue.SimpleQueue()
 
     def work(name: str) -> None:
         try:
-            _call_function(dataflow, name, StepData(name, data, logged[name]), batch, call)
+            _call_function(dataflow, name, stores[name], batch, call)
         except BaseException as error:
             ended.put((name, error))
         else:
@@ -62,7 +75,7 @@ def run(dataflow: "Dataflow", batch: Mapping[str, object], call: Call) -> dict[s
         if error is not None:
             raise error
         sorter.done(name)
-    return {key: value for values in logged.values() for key, value in values.items()}
+    return {key: value for store in stores.values() for key, value in store.logged.items()}
 
 
 def _call_function(dataflow: "Dataflow", name: str, store: StepData, batch: Mapping[str, object], call: Call) -> None:

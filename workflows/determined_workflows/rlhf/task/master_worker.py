@@ -108,6 +108,8 @@ class MasterWorkerProcess:
         )
 
     def _train(self) -> None:
+        if self._step >= self._spec.total_train_steps:
+            print("it has finished already; the recover mode disabled begins anew", flush=True)
         while self._step < self._spec.total_train_steps:
             if self._context.preempt.should_preempt() or self._stop.is_asked:
                 self._store(saves=False)
@@ -124,6 +126,8 @@ class MasterWorkerProcess:
             logged, self._calls.take_records(), epoch=epoch, seconds=time.monotonic() - begin
         )
         self._context.train.report_training_metrics(steps_completed=self._step, metrics=metrics)
+        if self._context.info is None:
+            print(step_metrics.line(self._step, self._spec.total_train_steps, logged, metrics), flush=True)
         self._metrics_file.add("training", self._step, metrics)
         self._context.train.report_progress(self._step / self._spec.total_train_steps)
         ends_epoch = epoch_step + 1 == self._spec.steps_per_epoch

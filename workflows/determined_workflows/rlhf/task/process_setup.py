@@ -9,6 +9,8 @@ from types import FrameType
 import torch
 import torch.distributed
 
+from determined_launch.environment import TaskFacts
+
 REPEAT_SECONDS = 1.0
 """A terminal sends Ctrl-C to every process and the launch layer forwards it: signals this close are one request."""
 
@@ -89,5 +91,5 @@ class StopRequest:
 def checkpoint_storage(environ: Mapping[str, str]) -> str | None:
     """Returns the folder of checkpoints of a run off the cluster; None if it has none, and on a cluster."""
     folder = environ.get("DETENT_RLHF_FOLDER")
-    is_on_cluster = bool(environ.get("DET_MASTER"))
+    is_on_cluster = TaskFacts.from_environment(environ) is not None  # a user may have set DET_MASTER
     return os.path.join(folder, "checkpoints") if folder and not is_on_cluster else None

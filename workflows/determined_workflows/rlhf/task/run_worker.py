@@ -7,12 +7,15 @@ exist.
 
 import importlib
 import importlib.util
+import json
 import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from determined import core
+from determined_launch import environment
 from determined_workflows.rlhf.task import process_setup, user_traceback
 from determined_workflows.rlhf.task.config import ExperimentConfig, make_experiment
 from determined_workflows.rlhf.task.role_place import DATA_WORKER, MASTER_WORKER, RolePlace
@@ -22,8 +25,13 @@ _REGISTERING = ("language_models", "torch_backend", "deepspeed_backend")
 _PROJECT = ("impl.data", "impl.model")
 
 
-def load(experiment: str, trial: str) -> ExperimentConfig:
+def load(experiment: str, trial: str, hyperparameters: Mapping[str, Any]) -> ExperimentConfig:
     """Imports the project in the working folder and returns the configuration of one of its experiments.
+
+    Args:
+        experiment: the name that the experiment is registered by.
+        trial: name of the trial.
+        hyperparameters: those of the trial on a cluster; they are passed to the registered class by name.
 
     Raises:
         RuntimeError: the working folder is no project.
@@ -41,7 +49,7 @@ def load(experiment: str, trial: str) -> ExperimentConfig:
     for module in _PROJECT:
         if importlib.util.find_spec("impl") is not None and importlib.util.find_spec(module) is not None:
             importlib.import_module(module)
-    config = make_experiment(experiment).initial_setup()
+    config = make_experiment(experiment, **hyperparameters).initial_setup()
     config.set_worker_information(experiment, trial)
     return config
 
@@ -82,12 +90,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     environ = dict(os.environ)
     logging.basicConfig(format="%(message)s", stream=sys.stdout)
-    logging.getLogger("determined").setLevel(environ.get("LOGLEVEL") or logging.INFO)
+    level = environ.get("LOGLEVEL") or "INFO"
+    logging.getLogger("determined").setLevel(level)
+    if level == "INFO" and environment.TaskFacts.from_environment(environ) is None:
+        logging.getLogger("determined.core").setLevel(logging.WARNING)  # the master worker prints each step itself
     name = "worker"
     try:
         place = RolePlace.from_environment(environ)
         name = place.name
-        run(load(*words), place, environ)
+        hyperparameters = json.loads(environment.value_of(environ, environment.HPARAMS) or "{}")
+        run(load(words[0], words[1], hyperparameters), place, environ)
     except Exception as error:
         user_traceback.show(error, name)
         sys.stdout.flush()

@@ -46,6 +46,21 @@ def of_step(
     return {**metrics, **spent}
 
 
+def line(step: int, total: int, logged: Mapping[str, object], metrics: Mapping[str, object]) -> str:
+    """Returns what people read of a step: what the functions logged, and its duration.
+
+    >>> line(3, 40, {"score/reward": 0.25}, {"seconds/step": 0.5})
+    'step 3 of 40 in 0.5 s: score/reward 0.25'
+    """
+    values = ", ".join(f"{name} {_rounded(value)}" for name, value in logged.items())
+    return f"step {step} of {total} in {_rounded(metrics['seconds/step'])} s" + (f": {values}" if values else "")
+
+
+def _rounded(value: object) -> object:
+    value = _plain(value)
+    return f"{value:.4g}" if isinstance(value, float) else value
+
+
 class MetricsFile:
     """The metrics of a run off the cluster: one line of JSON for each report in ``metrics.jsonl``.
 

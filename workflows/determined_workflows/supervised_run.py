@@ -1,6 +1,7 @@
-"""Runs jobs on this machine: their output is printed and kept in the run folder, and a signal ends all they started.
+"""Runs jobs of a workflow on this machine: their output is printed and kept, and a signal ends all they started.
 
-The jobs are supervised as the commands of the grid runner are.
+``kept`` is the folder in which a run keeps its lock, its output and its state. The jobs are supervised as the commands
+of the grid runner are.
 """
 
 import itertools
@@ -15,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from determined.errors import Conflict, DeterminedError
-from determined_workflows.hydra import run_record
 from determined_workflows.runner import output_folder
 from determined_workflows.runner.errors import ConflictError, RunnerError
 from determined_workflows.runner.execution import GRACE_SECONDS
@@ -24,15 +24,20 @@ from determined_workflows.runner.signals import KILL, Signals
 from determined_workflows.runner.supervisor import MARK, Start
 from determined_workflows.runner.task_files import FAILED, FINISHED, RUNNING
 
+STATE = "state"
 _DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
-class LocalRun:
-    """A run folder that this process holds. ``ended_by`` is the signal that ended its jobs, if one did."""
+class SupervisedRun:
+    """A run that this process holds. ``ended_by`` is the signal that ended its jobs, if one did."""
 
-    def __init__(self, folder: Path, processes: CommandProcesses, signals: Signals) -> None:
+    def __init__(
+        self, kept: Path, processes: CommandProcesses, signals: Signals, *, grace_seconds: float = GRACE_SECONDS
+    ) -> None:
+        """``grace_seconds``: time between the signal that ends jobs and their kill."""
         self.ended_by: int | None = None
-        self._console = run_record.kept_in(folder) / output_folder.CONSOLE
+        self._console = kept / output_folder.CONSOLE
+        self._grace_seconds = grace_seconds
         self._processes, self._signals = processes, signals
         self._ids = map(str, itertools.count(1))
 
@@ -42,12 +47,11 @@ class LocalRun:
             console.write(f"{text}\n")
         print(text, flush=True)
 
-    def run(self, line: str, folder: Path, *, is_submission: bool = False) -> bool:
-        """Runs a line of bash whose state is kept in ``folder``. Returns True if it ended with 0.
+    def run(self, line: str, kept: Path, *, is_submission: bool = False) -> bool:
+        """Runs a line of bash whose state is kept in ``kept``. Returns True if it ended with 0.
 
         What an ``is_submission`` starts elsewhere, also on this machine, does not belong to this run.
         """
-        kept = run_record.kept_in(folder)
         kept.mkdir(parents=True, exist_ok=True)
         forgotten = [*([_DEVICES] if _DEVICES not in os.environ else []), *([MARK] if is_submission else [])]
         unset = f"unset {' '.join(forgotten)}; " if forgotten else ""
@@ -59,7 +63,7 @@ class LocalRun:
         texts = (f"{state}\n" for state in (RUNNING, FINISHED, FAILED))
         id = next(self._ids)
         devices = os.environ.get(_DEVICES, "")
-        self._processes.start(id, Start(script, devices, None, str(kept / run_record.STATE), *texts))
+        self._processes.start(id, Start(script, devices, None, str(kept / STATE), *texts))
         return self._wait(id)
 
     def _wait(self, id: str) -> bool:
@@ -72,7 +76,7 @@ class LocalRun:
                 is_first = self.ended_by is None and number != KILL
                 self.ended_by = self.ended_by or (signal.SIGTERM if number == KILL else number)
                 self._processes.signal(signal.SIGTERM if is_first else signal.SIGKILL)
-                kill_at = time.monotonic() + GRACE_SECONDS if is_first else None
+                kill_at = time.monotonic() + self._grace_seconds if is_first else None
             if kill_at is not None and time.monotonic() >= kill_at:
                 self._processes.signal(signal.SIGKILL)
                 kill_at = None
@@ -85,41 +89,40 @@ class LocalRun:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[LocalRun]:
-    """Creates a run folder and holds it for jobs of this machine.
+def held(kept: Path, *, stop: str, grace_seconds: float = GRACE_SECONDS) -> Iterator[SupervisedRun]:
+    """Creates the folder of a run and holds it for jobs of this machine. ``stop``: the command that ends such a run.
 
     Raises Conflict if another process runs in it, and DeterminedError if it cannot be written.
     """
-    kept = run_record.kept_in(folder)
     try:
         with output_folder.locked(kept) as lock:
             output_folder.begin(kept)
             processes = CommandProcesses(lock)
             try:
                 with Signals() as signals:
-                    yield LocalRun(folder, processes, signals)
+                    yield SupervisedRun(kept, processes, signals, grace_seconds=grace_seconds)
             finally:
                 processes.close()
     except ConflictError:
         raise Conflict(
-            f"process {process(folder) or 'unknown'} runs in {folder}; wait, or end it by `det hydra stop {folder}`"
+            f"process {process(kept) or 'unknown'} runs in {kept.parent}; wait, or end it by `{stop}`"
         ) from None
     except RunnerError as error:
         raise DeterminedError(str(error)) from None
 
 
-def process(folder: Path) -> int | None:
-    """Returns the process that runs the jobs of a folder on this machine, or None."""
-    return output_folder.runner(run_record.kept_in(folder))
+def process(kept: Path) -> int | None:
+    """Returns the process that runs the jobs of a run on this machine, or None."""
+    return output_folder.runner(kept)
 
 
-def stop(folder: Path, *, is_killing: bool = False) -> bool:
-    """Ends the jobs of a folder on this machine and waits for their end. Returns False if none runs.
+def stop(kept: Path, *, is_killing: bool = False) -> bool:
+    """Ends the jobs of a run on this machine and waits for their end. Returns False if none runs.
 
     They get SIGTERM and are killed after a grace period; with ``is_killing`` at once. Raises DeterminedError if they
     are another user's.
     """
-    pid = process(folder)
+    pid = process(kept)
     if pid is None:
         return False
     try:
@@ -127,22 +130,22 @@ def stop(folder: Path, *, is_killing: bool = False) -> bool:
     except ProcessLookupError:
         pass  # it has just ended
     except PermissionError:
-        raise DeterminedError(f"the run of {folder} (process {pid}) is another user's") from None
-    print(f"stopping the run of {folder} (process {pid})", file=sys.stderr)
-    while process(folder) == pid:
+        raise DeterminedError(f"the run of {kept.parent} (process {pid}) is another user's") from None
+    print(f"stopping the run of {kept.parent} (process {pid})", file=sys.stderr)
+    while process(kept) == pid:
         time.sleep(output_folder.POLL_SECONDS)
-    print(f"the run of {folder} has ended", file=sys.stderr)
+    print(f"the run of {kept.parent} has ended", file=sys.stderr)
     return True
 
 
-def console(folder: Path) -> Path:
+def console(kept: Path) -> Path:
     """Returns the file with the output of the runs on this machine."""
-    return run_record.kept_in(folder) / output_folder.CONSOLE
+    return kept / output_folder.CONSOLE
 
 
-def state(folder: Path) -> str | None:
-    """Returns how the last run on this machine stands: running, finished or failed; None if there was none."""
+def state(kept: Path) -> str | None:
+    """Returns the state of the last run on this machine: running, finished or failed; None if there was none."""
     try:
-        return (run_record.kept_in(folder) / run_record.STATE).read_text(encoding="utf-8").strip() or None
+        return (kept / STATE).read_text(encoding="utf-8").strip() or None
     except OSError:
         return None

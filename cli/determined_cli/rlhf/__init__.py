@@ -1,0 +1,1 @@
+"""``det rlhf``: experiments of several worker types."""
