@@ -102,8 +102,9 @@ class Replica:
             "version": dataclasses.asdict(self.model.version),
             "random": random_states.capture(),
         }
-        if hasattr(self.interface, "state_dict"):
-            state["interface"] = self.interface.state_dict()
+        own_state = getattr(self.interface, "state_dict", None)
+        if own_state is not None:
+            state["interface"] = own_state()
         if self.rank == 0 and not hasattr(self.model.module, "training_files"):
             state["training"] = self._training_state()
         return state
@@ -127,7 +128,7 @@ class Replica:
             else:
                 module.load_state_dict(training["module"])
         if "interface" in state:
-            self.interface.load_state_dict(state["interface"])  # type: ignore[attr-defined]  # it has state_dict
+            getattr(self.interface, "load_state_dict")(state["interface"])  # noqa: B009  # it has state_dict
         random_states.restore(state["random"])
 
     def store(self, folder: Path, role: str, *, saves: bool) -> None:
@@ -210,7 +211,7 @@ def _parts(result: object, source: str) -> tuple[NamedArray | None, dict[str, An
     )
 
 
-def _number(value: object, source: str) -> object:
+def _number(value: Any, source: str) -> object:  # noqa: ANN401  # whatever an interface returns
     if hasattr(value, "item"):
         size = getattr(value, "size", 1)
         if (size() if callable(size) else size) in (1, torch.Size([]), torch.Size([1])):

@@ -30,6 +30,7 @@ class Stateful(Protocol):
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the state of the process."""
+        ...
 
     def store_files(self, folder: Path, *, saves: bool) -> None:
         """Writes further files into the checkpoint."""
