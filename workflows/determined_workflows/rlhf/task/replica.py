@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -102,9 +102,9 @@ class Replica:
             "version": dataclasses.asdict(self.model.version),
             "random": random_states.capture(),
         }
-        of_interface = getattr(self.interface, "state_dict", None)
-        if of_interface is not None:
-            state["interface"] = of_interface()
+        own_state = getattr(self.interface, "state_dict", None)
+        if own_state is not None:
+            state["interface"] = own_state()
         if self.rank == 0 and not hasattr(self.model.module, "training_files"):
             state["training"] = self._training_state()
         return state
@@ -128,7 +128,7 @@ class Replica:
             else:
                 module.load_state_dict(training["module"])
         if "interface" in state:
-            self.interface.load_state_dict(state["interface"])  # type: ignore[attr-defined]  # it has state_dict
+            getattr(self.interface, "load_state_dict")(state["interface"])  # noqa: B009  # it has state_dict
         random_states.restore(state["random"])
 
     def store(self, folder: Path, role: str, *, saves: bool) -> None:
@@ -211,11 +211,11 @@ def _parts(result: object, source: str) -> tuple[NamedArray | None, dict[str, An
     )
 
 
-def _number(value: object, source: str) -> object:
+def _number(value: Any, source: str) -> object:  # noqa: ANN401  # whatever an interface returns
     if hasattr(value, "item"):
         size = getattr(value, "size", 1)
         if (size() if callable(size) else size) in (1, torch.Size([]), torch.Size([1])):
-            return cast("torch.Tensor", value).item()
+            return value.item()
         raise TypeError(
             f"{source} has the shape {tuple(getattr(value, 'shape', ()))}: return its mean or another number"
         )

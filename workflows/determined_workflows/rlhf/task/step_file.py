@@ -1,8 +1,8 @@
 """The step file of a worker, by which the hang watchdog of the launch layer finds the one that hangs.
 
 The watchdog blames the process with the fewest steps. Workers are called in turn, so a count of calls would blame one
-that waits. A worker writes the number of completed steps while it is busy, and two more while it waits: in the same step,
-and in the next one before its first call, a worker that waits is ahead of one that is busy.
+that waits. A worker writes the number of completed steps while it is busy, and two more while it waits: in the same
+step, and in the next one before its first call, a worker that waits is ahead of one that is busy.
 """
 
 import contextlib

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from determined_workflows.rlhf.task.model_calls import CallRecord
 
@@ -83,7 +84,7 @@ class MetricsFile:
             opened.write(json.dumps(line) + "\n")
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> object:  # noqa: ANN401  # whatever a function logs
     """Returns a tensor or array as a number or as nested lists; a text for what has no JSON form."""
     of_array = getattr(value, "tolist", None)
     if of_array is not None:

@@ -19,7 +19,10 @@ def reference(commands: Commands, ref: ModelQuery["ref"], seq: DataQuery["seq"])
     commands.set_data("ref_logp", ref(commands.build_model_inputs(seq=seq))["logp"])
 
 
-def score(commands: Commands, reward: ModelQuery["reward"], seq: DataQuery["seq"]):
+def score(
+    commands: Commands, reward: ModelQuery["reward"], seq: DataQuery["seq"], prompts: DataQuery["prompts"]
+):  # raw data by DataQuery
+    assert seq[:, : prompts.shape[1]].tolist() == prompts.tolist()
     steps.append(seq)
     faults.fail_at("master_worker", 0, "score", len(steps))
     scores = reward(commands.build_model_inputs(seq=seq))["scores"]
