@@ -86,6 +86,7 @@ class MetricsFile:
 
 def _plain(value: Any) -> object:  # noqa: ANN401  # whatever a function logs
     """Returns a tensor or array as a number or as nested lists; a text for what has no JSON form."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    of_array = getattr(value, "tolist", None)
+    if of_array is not None:
+        return of_array()
     return value if value is None or isinstance(value, (bool, int, float, str, list, dict)) else str(value)
