@@ -106,6 +106,4 @@ def test_the_configuration_has_the_slots_of_all_workers_and_one_trial(project_fo
 
 def test_a_change_of_what_the_experiment_decides_is_refused(project_folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"resources\.slots_per_trial follows from experiment 'line'"):
-        composition.experiment_config(
-            compose(project_folder), changes=["resources.slots_per_trial=8"], max_restarts=0
-        )
+        composition.experiment_config(compose(project_folder), changes=["resources.slots_per_trial=8"], max_restarts=0)
