@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -102,9 +102,9 @@ class Replica:
             "version": dataclasses.asdict(self.model.version),
             "random": random_states.capture(),
         }
-        own_state = getattr(self.interface, "state_dict", None)
-        if own_state is not None:
-            state["interface"] = own_state()
+        of_interface = getattr(self.interface, "state_dict", None)
+        if of_interface is not None:
+            state["interface"] = of_interface()
         if self.rank == 0 and not hasattr(self.model.module, "training_files"):
             state["training"] = self._training_state()
         return state
@@ -215,7 +215,7 @@ def _number(value: Any, source: str) -> object:  # noqa: ANN401  # whatever an i
     if hasattr(value, "item"):
         size = getattr(value, "size", 1)
         if (size() if callable(size) else size) in (1, torch.Size([]), torch.Size([1])):
-            return value.item()
+            return cast("torch.Tensor", value).item()
         raise TypeError(
             f"{source} has the shape {tuple(getattr(value, 'shape', ()))}: return its mean or another number"
         )
