@@ -48,7 +48,7 @@ def test_without_a_master_a_trial_is_one_job_of_slurm(slurm: Slurm, tmp_path: Pa
 
     wait_until(lambda: not state().startswith(("pending", "running")), within=60, what="the job's end")
     assert state().startswith("completed"), run(folder, environ, *verb, "logs", "line", "first")
-    assert "after 32 steps" in run(folder, environ, *verb, "logs", "line", "first")
+    assert "step 32 of 32" in run(folder, environ, *verb, "logs", "line", "first")
     assert (folder / "runs" / "line" / "first" / "latest").is_file()
     assert "waits or runs" in run(folder, environ, *verb, "stop", "line", "first", code=7)
 
