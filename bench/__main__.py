@@ -30,7 +30,7 @@ MODULES = (
         "contexts",
         "environments",
     ),
-    *("grid_runner", "hydra", "batch", "rlhf_streams", "launchers", "many_experiments", "worker_death"),
+    *("grid_runner", "hydra", "batch", "rlhf_streams", "rlhf_step", "launchers", "many_experiments", "worker_death"),
     *("page_first_load", "page_many", "page_compare", "page_log", "page_live", "page_idle", "page_wire", "compression"),
 )
 

@@ -32,7 +32,7 @@ def make(folder):
 
 
 def run(file):
-    run_worker.load("bench-ppo", "bench")
+    run_worker.load("bench-ppo", "bench", {})
     config = make_experiment("bench-ppo").initial_setup()
     data = config.data_worker[0]
     tokenizer = load_hf_tokenizer(data.tokenizer_name_or_path)
