@@ -6,7 +6,7 @@ Without a reward model the reward is the rule of the task itself.
 
 from api.config import *
 from api.ecs import Commands, DataQuery, MasterWorkerECS, ModelQuery, RawDataQuery
-from impl import ppo, words
+from impl import folders, ppo, words
 
 KL_PENALTY = 0.02
 
@@ -80,7 +80,7 @@ def train_critic(
 
 
 class PPO(Experiment):
-    def __init__(self, actor="models/base", reward=None, epochs=1, batch_size=32, prompts=1280, backend="torch_train"):
+    def __init__(self, actor=folders.BASE, reward=None, epochs=1, batch_size=32, prompts=1280, backend="torch_train"):
         self.actor, self.reward = actor, reward
         self.epochs, self.batch_size, self.prompts, self.backend = epochs, batch_size, prompts, backend
 
@@ -92,6 +92,7 @@ class PPO(Experiment):
         )
 
     def initial_setup(self):
+        folders.check(self.actor)
         train = ModelBackend(self.backend, {"optimizer_config": {"lr": 2e-3}, "lr_scheduler_type": "constant"})
         frozen = ModelBackend("torch_inference")
         lm = Model("causal_lm", {"model_name_or_path": self.actor})
@@ -131,7 +132,7 @@ register_experiment(
     "ppo",
     functools.partial(
         PPO,
-        actor=os.environ.get("ACTOR_MODEL", "models/base"),
+        actor=os.environ.get("ACTOR_MODEL", folders.BASE),
         reward=os.environ.get("REWARD_MODEL") or None,
     ),
 )
