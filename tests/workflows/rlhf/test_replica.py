@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from determined_workflows.rlhf.task import schedules, torch_backend
+from determined_workflows.rlhf.task import deepspeed_backend, schedules, torch_backend
 from determined_workflows.rlhf.task.model import (
     FinetuneSpec,
     Model,
@@ -178,3 +178,38 @@ def test_a_model_without_parameters_to_train_is_refused() -> None:
 def test_a_model_that_was_not_initialized_counts_no_steps() -> None:
     with pytest.raises(RuntimeError, match="model actor has no ft_spec"):
         make_model("test-linear", "actor", "cpu").inc_version()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"optimizer_name": "lamb"}, "optimizer_name is adam, not 'lamb'; torch_train has others"),
+        ({"zero_stage": 3}, "zero_stage is 0, 1 or 2, not 3"),
+        ({"enable_hybrid_engine": True}, "there is no hybrid engine"),
+    ],
+)
+def test_deepspeed_refuses_arguments_that_it_does_not_know(arguments: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        deepspeed_backend.DeepSpeedTrainBackend(**arguments)
+
+
+def test_half_precision_is_turned_off_on_the_processor(capsys: pytest.CaptureFixture[str]) -> None:
+    configuration = deepspeed_backend.DeepSpeedTrainBackend().configuration("cpu", SPEC)
+    assert configuration["fp16"] == {"enabled": False}
+    assert configuration["train_micro_batch_size_per_gpu"] == 4
+    assert "fp16 is turned off: there is no GPU" in capsys.readouterr().out
+    assert deepspeed_backend.DeepSpeedTrainBackend().configuration("cuda:0", SPEC)["fp16"] == {"enabled": True}
+
+
+def test_evaluation_draws_no_random_numbers_of_the_training() -> None:
+    class Drawing(Interface):
+        def evaluate(self, model: Model, eval_dataloader: Any) -> dict[str, Any]:
+            return {"drawn": sum(float(batch) for batch in eval_dataloader) + torch.rand(1).item()}
+
+    made = replica()
+    made.interface, made.eval_loader = Drawing(), [1, 2]  # type: ignore[assignment]  # any iterable
+    state = torch.get_rng_state()
+    assert made.evaluate()["drawn"] > 3
+    assert torch.equal(torch.get_rng_state(), state)
+    made.eval_loader = None
+    assert made.evaluate() == {}

@@ -1,5 +1,6 @@
 """The data worker: reads batches of its datasets and gives them to the master worker, one batch ahead of it."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from determined_workflows.rlhf.task.data import (
 from determined_workflows.rlhf.task.experiment_check import SAFE_METHODS
 from determined_workflows.rlhf.task.named_array import from_dict
 from determined_workflows.rlhf.task.role_place import RolePlace
-from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
+from determined_workflows.rlhf.task.set_checkpoint import FOLDER, SetCheckpoint
 from determined_workflows.rlhf.task.streams import Request
 from determined_workflows.rlhf.task.worker_loop import Answer, serve
 
@@ -190,7 +191,8 @@ def cache_of(config: DataWorker | ModelWorker, tokenizer: str) -> dataset_cache.
     """Returns the dataset cache of a worker, or None if its configuration wants none."""
     if not config.use_dataset_cache or config.worker_info is None:
         return None
-    root = Path(config.dataset_cahce_root or Path.home() / ".cache" / "detent" / "datasets")
+    run = os.environ.get(FOLDER)
+    root = Path(config.dataset_cahce_root or (Path(run) if run else Path.home() / ".cache" / "detent") / "datasets")
     return dataset_cache.DatasetCache(
         root, config.worker_info.experiment_name, config.worker_info.trial_name, tokenizer
     )

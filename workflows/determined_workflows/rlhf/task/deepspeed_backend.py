@@ -30,6 +30,7 @@ class DeepSpeedTrainBackend(ModelBackend):
         gradient_checkpointing: recompute activations in the backward pass, for models of transformers.
         max_grad_norm: norm to which gradients are clipped; 0 for no clipping.
         additional_ds_config: further keys of DeepSpeed's configuration; they win.
+        offload_param, enable_hybrid_engine: accepted if they are False; True is refused.
 
     Raises:
         ValueError: an argument is unknown or out of range.
@@ -49,7 +50,11 @@ class DeepSpeedTrainBackend(ModelBackend):
         gradient_checkpointing: bool = False,
         max_grad_norm: float = 1.0,
         additional_ds_config: Mapping[str, Any] | None = None,
+        offload_param: bool = False,
+        enable_hybrid_engine: bool = False,
     ) -> None:
+        if offload_param or enable_hybrid_engine:
+            raise ValueError("ds_train: offload_param needs ZeRO 3, and there is no hybrid engine: set both to False")
         if optimizer_name != "adam":
             raise ValueError(f"ds_train: optimizer_name is adam, not {optimizer_name!r}; torch_train has others")
         if zero_stage not in (0, 1, 2):
