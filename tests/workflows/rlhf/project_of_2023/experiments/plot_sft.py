@@ -32,11 +32,13 @@ class PlotSFTExperiment(Experiment):
         eval_dataset = copy.deepcopy(dataset)
         eval_dataset.args["dataset_path"] = "valid.jsonl"
         streams = itertools.count()
+        path = os.path.join(os.path.expanduser("~"), "models", "gpt2")
         model_worker = [
             ModelWorker(
                 seed=self.seed,
                 model=Model(
-                    "causal_lm_lora" if self.lora else "causal_lm", args={"lora": self.lora} if self.lora else {}
+                    "causal_lm_lora" if self.lora else "causal_lm",
+                    args={"model_name_or_path": path, **(self.lora or {})},
                 ),
                 interface=ModelInterface("plot_sft"),
                 backend=ModelBackend("ds_train", args=dict(lr_scheduler_type="cosine")),
@@ -53,7 +55,7 @@ class PlotSFTExperiment(Experiment):
             master_ecs=MasterWorkerECS(model_worker).add_system(sft).build(),
             data_worker=[
                 DataWorker(
-                    tokenizer_name_or_path="gpt2",
+                    tokenizer_name_or_path=path,
                     datasets=["prompt_answer", dataset],
                     stream="data",
                     use_dataset_cache=True,
