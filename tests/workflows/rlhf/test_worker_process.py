@@ -1,8 +1,11 @@
 """Small parts of a worker's process: its place, its signals, its random streams, its tracebacks and long calls."""
 
 import json
+import os
 import random
 import signal
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 
@@ -133,3 +136,31 @@ def test_a_busy_worker_is_behind_those_that_wait(tmp_path: Path) -> None:
 
 def test_a_worker_without_a_step_file_writes_nothing() -> None:
     StepFile({}).begin(1)
+
+
+WORKER = """
+import time
+from determined_workflows.rlhf.task import process_setup
+process_setup.leave_signals_to_the_master_worker()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_leaves_the_first_signal_to_the_master_worker_and_ends_with_the_layer(first: signal.Signals) -> None:
+    path = os.pathsep.join(sys.path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(first)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.communicate()

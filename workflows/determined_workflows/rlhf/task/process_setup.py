@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
@@ -49,9 +50,26 @@ def process_group(used: torch.device, environ: Mapping[str, str]) -> Iterator[tu
 
 
 def leave_signals_to_the_master_worker() -> None:
-    """Ignores Ctrl-C and SIGTERM off the cluster, where the master worker stores the set and ends every worker."""
+    """Ignores Ctrl-C and a first SIGTERM off the cluster, where the master worker stores the set and ends every worker.
+
+    SIGTERM after any signal ends this process: then the launch layer sends it, because another process has failed. A
+    thread notices it, so that a worker ends that hangs outside of Python.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda number, frame: None)
+    threading.Thread(target=_end_at_the_second, args=(reader,), name="signals", daemon=True).start()
+
+
+def _end_at_the_second(reader: int) -> None:
+    count = 0
+    while True:
+        for number in os.read(reader, 64):
+            count += 1
+            if number == signal.SIGTERM and count > 1:
+                os._exit(128 + number)
 
 
 class StopRequest:
