@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
@@ -50,26 +51,26 @@ def process_group(used: torch.device, environ: Mapping[str, str]) -> Iterator[tu
 
 
 def leave_signals_to_the_master_worker() -> None:
-    """Ignores Ctrl-C and a first SIGTERM off the cluster, where the master worker stores the set and ends every worker.
+    """Ignores the first Ctrl-C or SIGTERM off the cluster: the master worker stores the set and ends every worker.
 
-    SIGTERM after any signal ends this process: then the launch layer sends it, because another process has failed. A
-    thread notices it, so that a worker ends that hangs outside of Python.
+    A later one ends this process, as it ends the master worker. A thread notices it, so that also a worker ends that
+    hangs outside of Python.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: None)
-    threading.Thread(target=_end_at_the_second, args=(reader,), name="signals", daemon=True).start()
+    threading.Thread(target=_end_at_a_later_signal, args=(reader,), name="signals", daemon=True).start()
 
 
-def _end_at_the_second(reader: int) -> None:
-    count = 0
+def _end_at_a_later_signal(reader: int) -> None:
+    first = None
     while True:
-        for number in os.read(reader, 64):
-            count += 1
-            if number == signal.SIGTERM and count > 1:
-                os._exit(128 + number)
+        number, now = os.read(reader, 1)[0], time.monotonic()
+        first = now if first is None else first
+        if now - first > REPEAT_SECONDS:
+            os._exit(128 + number)
 
 
 class StopRequest:
