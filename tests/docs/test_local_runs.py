@@ -13,7 +13,7 @@ pytestmark = pytest.mark.budget(60, "a page creates several experiments, each of
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
-    "tutorial/index",
+    pytest.param("tutorial/index", marks=pytest.mark.long),  # test_tutorial.py trains it on a cluster
     "how-to/scripts",
     "how-to/several-slots",
     "how-to/roles",

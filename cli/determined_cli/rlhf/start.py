@@ -41,8 +41,7 @@ def check(args: Namespace) -> int:
         print(json.dumps([_as_json(each) for each in found], indent=2))
     for each in [] if args.json else found:
         print(f"{each.experiment}: {each.summary()}")
-        for note in each.notes:
-            say(f"warning: {note}")
+        _say_notes(each)
     return int(failed)
 
 
@@ -51,8 +50,6 @@ def run(args: Namespace) -> int:
     folder = Path(args.project)
     project.load(folder)
     built = composition.compose(args.experiment, args.trial or project.default_trial(), folder)
-    for note in built.notes:
-        say(f"warning: {note}")
     if args.on == "local":
         return _run_here(built, folder, args)
     if args.on == "slurm":
@@ -85,6 +82,7 @@ def retry(args: Namespace) -> int:
 def _run_here(built: Composition, folder: Path, args: Namespace) -> int:
     _refuse(args, "config", "image", "follow", "paused", "partition")
     say(f"{built.experiment} {built.trial} runs on this machine: {built.summary()}")
+    _say_notes(built)
     if args.dry_run:
         print(local_run.command(built, folder))
         return 0
@@ -109,6 +107,7 @@ def _create_experiment(built: Composition, folder: Path, args: Namespace, pool: 
     session = connection.connect(args.options)
     where = f"pool {pool} of {session.master}" if pool else session.master
     say(f"{built.experiment} {built.trial} runs on the cluster, {where}: {built.summary()}")
+    _say_notes(built)
     experiment_id, notes = on_cluster.submit(
         session, built, config, folder, variables=_variables(args), is_paused=args.paused
     )
@@ -142,6 +141,7 @@ def _submit_job(built: Composition, folder: Path, args: Namespace) -> int:
 
     _refuse(args, "config", "image", "follow", "paused")
     say(f"{built.experiment} {built.trial} runs as one job of Slurm, without a master: {built.summary()}")
+    _say_notes(built, is_job=True)
     prepared = on_slurm.prepare(built, folder, partition=args.partition, say=say)
     if args.dry_run:
         for option in prepared.options:
@@ -149,6 +149,11 @@ def _submit_job(built: Composition, folder: Path, args: Namespace) -> int:
         return 0
     print(f"Submitted batch job {on_slurm.submit(built, folder, _variables(args), prepared)}", flush=True)
     return 0
+
+
+def _say_notes(built: Composition, *, is_job: bool = False) -> None:
+    for note in built.built.notes(is_job=is_job):
+        say(f"warning: {note}")
 
 
 def _variables(args: Namespace) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ Without a reward model the reward is the rule of the task itself.
 
 from api.config import *
 from api.ecs import Commands, DataQuery, MasterWorkerECS, ModelQuery, RawDataQuery
-from impl import ppo, words
+from impl import folders, ppo, words
 
 KL_PENALTY = 0.02
 
@@ -80,7 +80,7 @@ def train_critic(
 
 
 class PPO(Experiment):
-    def __init__(self, actor="models/base", reward=None, epochs=1, batch_size=32, prompts=1280, backend=None):
+    def __init__(self, actor=folders.BASE, reward=None, epochs=1, batch_size=32, prompts=1280, backend=None):
         self.actor, self.reward = actor, reward
         self.epochs, self.batch_size, self.prompts = epochs, batch_size, prompts
         self.backend = backend or ModelBackend("torch_train")
@@ -93,6 +93,7 @@ class PPO(Experiment):
         )
 
     def initial_setup(self):
+        folders.check(self.actor)
         optimizer = {"optimizer_config": {"lr": 2e-3}, "lr_scheduler_type": "constant"}
         train = ModelBackend(self.backend.type_, {**optimizer, **self.backend.args})
         frozen = ModelBackend("torch_inference")
@@ -129,7 +130,7 @@ class PPO(Experiment):
         )
 
 
-actor, reward = os.environ.get("ACTOR_MODEL", "models/base"), os.environ.get("REWARD_MODEL") or None
+actor, reward = os.environ.get("ACTOR_MODEL", folders.BASE), os.environ.get("REWARD_MODEL") or None
 deepspeed = ModelBackend("ds_train", {"zero_stage": int(os.environ.get("ZERO_STAGE", "1")), "enable_fp16": False})
 register_experiment("ppo", functools.partial(PPO, actor=actor, reward=reward))
 register_experiment("ppo-deepspeed", functools.partial(PPO, actor=actor, reward=reward, backend=deepspeed))

@@ -2,6 +2,7 @@
 
 from api.config import *
 from api.ecs import Commands, MasterWorkerECS, ModelQuery, RawDataQuery
+from impl import folders
 
 
 def train(
@@ -22,7 +23,7 @@ def train(
 
 
 class Reward(Experiment):
-    def __init__(self, base="models/base", epochs=1, batch_size=32):
+    def __init__(self, base=folders.BASE, epochs=1, batch_size=32):
         self.base, self.epochs, self.batch_size = base, epochs, batch_size
 
     def scheduling_setup(self):
@@ -33,6 +34,7 @@ class Reward(Experiment):
         )
 
     def initial_setup(self):
+        folders.check(self.base)
         worker = ModelWorker(
             seed=1,
             model=Model("causal_value", {"model_name_or_path": self.base}),
@@ -56,4 +58,4 @@ class Reward(Experiment):
         )
 
 
-register_experiment("reward", functools.partial(Reward, base=os.environ.get("BASE_MODEL", "models/base")))
+register_experiment("reward", functools.partial(Reward, base=os.environ.get("BASE_MODEL", folders.BASE)))

@@ -2,6 +2,7 @@
 
 from api.config import *
 from api.ecs import Commands, MasterWorkerECS, ModelQuery, RawDataQuery
+from impl import folders
 
 
 def train(
@@ -15,7 +16,7 @@ def train(
 
 
 class Warmup(Experiment):
-    def __init__(self, base="models/base", epochs=1, batch_size=32, replicas=1):
+    def __init__(self, base=folders.BASE, epochs=1, batch_size=32, replicas=1):
         self.base, self.epochs, self.batch_size, self.replicas = base, epochs, batch_size, replicas
 
     def scheduling_setup(self):
@@ -26,6 +27,7 @@ class Warmup(Experiment):
         )
 
     def initial_setup(self):
+        folders.check(self.base)
         workers = [
             ModelWorker(
                 seed=1,
@@ -55,4 +57,4 @@ class Warmup(Experiment):
         )
 
 
-register_experiment("warmup", functools.partial(Warmup, base=os.environ.get("BASE_MODEL", "models/base")))
+register_experiment("warmup", functools.partial(Warmup, base=os.environ.get("BASE_MODEL", folders.BASE)))

@@ -92,6 +92,8 @@ class Looks:
     def __init__(self, *, all_four: bool) -> None:
         self._all_four = all_four
         self._seen = 0
+        self.every = 1 if all_four else 2
+        """Of the dialogs and menus every second one is looked at by default."""
         self.found: list[str] = []
 
     def at(self, page: Page, place: str) -> None:
@@ -186,7 +188,7 @@ OPENINGS: dict[str, tuple[str, Callable[[Page], None]]] = {
 
 
 def test_axe_finds_nothing_in_dialogs_and_menus(cluster: LiveCluster, samples: Samples, page: Page, looks: Looks):
-    for what, (path, begin) in OPENINGS.items():
+    for what, (path, begin) in list(OPENINGS.items())[:: looks.every]:
         page.goto(cluster.url + path.format(search=samples.search, failed=samples.failed))
         settled(page)
         begin(page)

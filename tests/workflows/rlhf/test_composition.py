@@ -44,26 +44,34 @@ def test_workers_take_the_slots_and_variables_of_their_own_scheduling(project_fo
     edit(
         project_folder,
         "TasksGroup(self.replicas, Scheduling.model_worker_default())",
-        "[TasksGroup(self.replicas, Scheduling.model_worker_default(gpu=2, env_vars=dict(A=1)))]",
+        "[TasksGroup(self.replicas, Scheduling.model_worker_default(gpu=2, env_vars=dict(A='1')))]",
     )
     found = compose(project_folder)
     assert found.roles[-1] == Role("line", 2, 2, {"A": "1"})
     assert (found.slots, found.gpus) == (4, 4)
 
 
-def test_settings_of_scheduling_without_effect_are_named_once(project_folder: Path) -> None:
-    edit(project_folder, "data_worker_default()", 'data_worker_default(exclude="a1", container_image="x.sif")')
-    assert compose(project_folder).notes == (
-        "exclude, container_image of Scheduling have no effect: the pool decides on machines and images",
-    )
+def test_cores_and_memory_have_an_effect_in_a_job_of_slurm_only(project_folder: Path) -> None:
+    edit(project_folder, "data_worker_default()", 'data_worker_default(cpu=9, exclude="a1")')
+    built = compose(project_folder).built
+    assert built.notes() == ["cpu, exclude of the scheduling have no effect: the pool and its agents decide"]
+    assert built.notes(is_job=True) == ["exclude of the scheduling have no effect: the pool and its agents decide"]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("TasksGroup(self.replicas,", "TasksGroup(3,", "asks for 3 model_workers, and initial_setup configures 2"),
-        ("data_worker=TasksGroup(1,", "data_worker=TasksGroup(2,", "asks for 2 data_workers.*configures 1"),
-        ("master_worker=TasksGroup(1,", "master_worker=TasksGroup(2,", "asks for 2 master_workers.*configures 1"),
+        ("TasksGroup(self.replicas,", "TasksGroup(3,", "model_worker: scheduling_setup has 3, initial_setup 2"),
+        (
+            "data_worker=TasksGroup(1,",
+            "data_worker=TasksGroup(2,",
+            "data_worker: scheduling_setup has 2, initial_setup 1",
+        ),
+        (
+            "master_worker=TasksGroup(1,",
+            "master_worker=TasksGroup(2,",
+            "master_worker: scheduling_setup has 2, initial_setup 1",
+        ),
         ("self.epochs, self.lr, self.replicas =", "return None\n        self.a, self.b, self.c =", "has no attribute"),
     ],
 )
@@ -77,17 +85,29 @@ def test_an_experiment_whose_parts_do_not_fit_is_refused(
 
 def test_an_error_in_initial_setup_names_the_users_line(project_folder: Path) -> None:
     edit(project_folder, "        models = [", "        1 / 0\n        models = [")
-    with pytest.raises(ConfigError, match=r"experiment 'line': ZeroDivisionError.*experiments/line.py:\d+\)"):
+    with pytest.raises(
+        ConfigError, match=r"experiment 'line' cannot be built: ZeroDivisionError.*experiments/line.py:\d+\)"
+    ):
         compose(project_folder)
 
 
-def test_replicas_with_different_numbers_of_gpus_are_refused(project_folder: Path) -> None:
-    edit(
-        project_folder,
-        "TasksGroup(self.replicas, Scheduling.model_worker_default())",
-        "[TasksGroup(1, Scheduling.model_worker_default(gpu=n)) for n in (1, 2)]",
-    )
-    with pytest.raises(ConfigError, match="model 'line': its replicas ask for 1 and 2 GPUs"):
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (
+            'ModelBackend(\n                    "torch_train"',
+            'ModelBackend(\n                    "torch_trian"',
+            "torch_train",
+        ),
+        ('Model("line")', 'Model("lime")', "there is no model 'lime'.*line"),
+        ('Dataset("points"', 'Dataset("point"', "there is no dataset 'point'.*points"),
+    ],
+)
+def test_an_unregistered_name_is_refused_before_anything_runs(
+    project_folder: Path, old: str, new: str, problem: str
+) -> None:
+    edit(project_folder, old, new)
+    with pytest.raises(ConfigError, match=problem):
         compose(project_folder)
 
 

@@ -1,6 +1,7 @@
 """The dataflow of a step: dependencies found by a mock run, levels, what is refused, and how it runs."""
 
 import functools
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -182,6 +183,10 @@ def fails(commands: Commands, x: RawDataQuery["x"]) -> None:
     raise RuntimeError("no stand-in can do this")
 
 
+def fails_in_a_library(commands: Commands, x: RawDataQuery["x"]) -> None:
+    json.loads(x)
+
+
 def untyped(commands: Commands, x) -> None: ...  # type: ignore[no-untyped-def]
 
 
@@ -197,6 +202,7 @@ def untyped(commands: Commands, x) -> None: ...  # type: ignore[no-untyped-def]
         ([unknown_model], r"no worker has: there is no model 'actors': did you mean 'actor'"),
         ([rollout, also_sets_seq], r"rollout and also_sets_seq .*both set 'seq'"),
         ([fails], r"function fails .*RuntimeError: no stand-in can do this \(.*test_dataflow.py:\d+\)"),
+        ([fails_in_a_library], r"TypeError: .* \(.*test_dataflow.py:\d+\)"),
         ([untyped], r"parameter 'x' of the function untyped .*is no query"),
         ([], r"no functions"),
         ([3], r"3 is no function"),

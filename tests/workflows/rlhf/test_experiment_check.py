@@ -239,7 +239,7 @@ def test_an_experiment_is_prepared_with_its_worker_information() -> None:
     prepared = prepare("small", "t-1")
     assert prepared.config.model_worker[0].worker_info is not None
     assert prepared.config.model_worker[0].worker_info.trial_name == "t-1"
-    assert prepared.notes == []
+    assert prepared.notes() == []
 
 
 @pytest.mark.usefixtures("registered")

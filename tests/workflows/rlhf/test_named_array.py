@@ -1,6 +1,7 @@
 """NamedArray against nested dictionaries: every operation, names, metadata and mistakes."""
 
 import copy
+import doctest
 import pickle
 from typing import Any
 
@@ -169,3 +170,11 @@ def test_a_copy_and_a_pickle_have_fields_and_metadata() -> None:
         assert_same(made.to_dict(), x.to_dict())
         assert dict(made.metadata) == {"step": [1]}
     assert repr(x) == "NamedArray(a=int64[3], b=NamedArray(c=None), metadata={'step': [1]})"
+
+
+@pytest.mark.parametrize("documented", [NamedArray, from_dict])
+def test_the_examples_of_the_docstrings_are_true(documented: Any) -> None:
+    names = {"np": np, "NamedArray": NamedArray, "from_dict": from_dict}
+    (example,) = doctest.DocTestFinder(recurse=False).find(documented, globs=names)
+    assert len(example.examples) >= 1
+    assert doctest.DocTestRunner().run(example).failed == 0

@@ -42,30 +42,25 @@ def test_a_module_of_impl_that_fails_is_named(project_folder: Path) -> None:
 def test_an_unknown_experiment_names_the_nearest(project_folder: Path) -> None:
     project.load(project_folder)
     with pytest.raises(ConfigError, match="'lines' is unknown; did you mean 'line'\\? Registered: line"):
-        project.find("lines", project_folder)
+        project.build("lines", "first", project_folder)
 
 
 def test_an_experiment_that_cannot_be_made_names_the_line(project_folder: Path) -> None:
     with (project_folder / "experiments" / "line.py").open("a") as file:
         file.write('register_experiment("broken", functools.partial(LineExperiment, colour=3))\n')
     project.load(project_folder)
-    with pytest.raises(ConfigError, match=r"experiment 'broken' cannot be made: TypeError.*colour"):
-        project.find("broken", project_folder)
+    with pytest.raises(ConfigError, match=r"experiment 'broken' cannot be built: TypeError.*colour"):
+        project.build("broken", "first", project_folder)
 
 
 @pytest.mark.parametrize(
-    ("experiment", "trial", "problem"),
-    [
-        ("my_line", "first", "experiment name 'my_line' has a \"_\".*use 'my-line'"),
-        ("line", "first_try", "trial name 'first_try' has a \"_\".*use 'first-try'"),
-        ("line", "../first", "use letters, digits, dots and dashes"),
-        ("line", "x" * 101, "at most 100"),
-        ("line", "", "use letters"),
-    ],
+    ("trial", "problem"),
+    [("first_try", "has a '_': use '-', as 'first-try'"), ("../first", "letters, digits"), ("", "letters, digits")],
 )
-def test_a_name_that_cannot_be_used_is_refused(experiment: str, trial: str, problem: str) -> None:
+def test_a_trial_name_that_cannot_be_used_is_refused(project_folder: Path, trial: str, problem: str) -> None:
+    project.load(project_folder)
     with pytest.raises(ConfigError, match=problem):
-        project.check_names(experiment, trial)
+        project.build("line", trial, project_folder)
 
 
 def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
@@ -76,4 +71,3 @@ def test_a_pattern_that_is_no_regular_expression_is_refused() -> None:
 def test_the_trial_of_a_user_with_an_underscore_has_a_usable_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ann_b")
     assert project.default_trial() == "test-ann-b"
-    project.check_names("line", project.default_trial())

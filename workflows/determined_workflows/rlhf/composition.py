@@ -9,7 +9,9 @@ from typing import Any
 from determined.errors import ConfigError
 from determined_workflows.composed_experiment import completed
 from determined_workflows.rlhf import project
-from determined_workflows.rlhf.task.config import ExperimentConfig, Scheduling, TasksGroup
+from determined_workflows.rlhf.task import experiment_check
+from determined_workflows.rlhf.task.config import ExperimentScheduling, Scheduling
+from determined_workflows.rlhf.task.prepare import PreparedExperiment
 from determined_workflows.rlhf.task.role_place import DATA_WORKER, MASTER_WORKER, role_name
 
 WORKER_MODULE = "determined_workflows.rlhf.task.run_worker"
@@ -18,7 +20,6 @@ NAME = "rlhf.yaml"
 ROLES_FILE = "rlhf_roles.json"
 _PRELOADED = ("torch", "transformers", "deepspeed")
 _COMPOSED = ("entrypoint", "searcher.trials", "resources.slots_per_trial")
-_WITHOUT_EFFECT = ("gpu_type", "nodelist", "exclude", "container_image")
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,8 @@ class Composition:
 
     experiment: str
     trial: str
-    config: ExperimentConfig
+    built: PreparedExperiment
     roles: tuple[Role, ...]
-    notes: tuple[str, ...]
     preload: tuple[str, ...]
     gpus: int
     """GPUs, cores and memory that the workers ask for, together; only a job of Slurm without a master gets these."""
@@ -81,35 +81,16 @@ class Composition:
 
 def compose(experiment: str, trial: str, folder: Path) -> Composition:
     """Builds and checks an experiment of a project that has been loaded. Raises ConfigError for whatever is wrong."""
-    built = project.find(experiment, folder)
-    project.check_names(experiment, trial)
-    try:
-        scheduling = built.scheduling_setup()
-        config = built.initial_setup()
-        config.set_worker_information(experiment, trial)
-        groups = {name: scheduling.groups(name) for name in (MASTER_WORKER, DATA_WORKER, "model_worker")}
-        wanted = {MASTER_WORKER: 1, DATA_WORKER: len(config.data_worker), "model_worker": len(config.model_worker)}
-    except ConfigError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"experiment {experiment!r}: {project.describe(error, folder)}") from None
-    for name, count in wanted.items():
-        asked = sum(group.count for group in groups[name])
-        if asked != count:
-            raise ConfigError(
-                f"experiment {experiment!r}: scheduling_setup asks for {asked} {name}s, and initial_setup configures "
-                f"{count}; make both the same"
-            )
-    roles = (*_slotless(groups), *_models(config, groups["model_worker"]))
-    every = [group for each in groups.values() for group in each]
+    built = project.build(experiment, trial, folder)
+    scheduling = built.scheduling
+    every = [group for kind in experiment_check.KINDS for group in scheduling.groups(kind)]
     return Composition(
         experiment,
         trial,
-        config,
-        roles,
-        notes=tuple(_notes([group.scheduling for group in every])),
+        built,
+        roles=(*_slotless(scheduling), *_models(built)),
         preload=_preload(),
-        gpus=sum(group.count * int(group.scheduling.gpu) for group in groups["model_worker"]),
+        gpus=sum(group.count * group.scheduling.gpu for group in every),
         cpus=sum(group.count * group.scheduling.cpu for group in every),
         memory_mib=sum(group.count * group.scheduling.mem for group in every),
     )
@@ -144,47 +125,26 @@ def experiment_config(
     return completed(document, changes, name=NAME, title=f"{composition.experiment} {composition.trial}")
 
 
-def _slotless(groups: Mapping[str, Sequence[TasksGroup]]) -> list[Role]:
+def _slotless(scheduling: ExperimentScheduling) -> list[Role]:
     roles = []
     for name in (MASTER_WORKER, DATA_WORKER):
-        count = sum(group.count for group in groups[name])
-        environment = {key: str(value) for group in groups[name] for key, value in group.scheduling.env_vars.items()}
-        roles.append(Role(name, count, 0, environment))
+        groups = scheduling.groups(name)
+        environment = {key: value for group in groups for key, value in group.scheduling.env_vars.items()}
+        roles.append(Role(name, sum(group.count for group in groups), 0, environment))
     return roles
 
 
-def _models(config: ExperimentConfig, groups: Sequence[TasksGroup]) -> list[Role]:
-    """Returns a role for each model, in the order of their first workers; its workers are its replicas."""
+def _models(built: PreparedExperiment) -> list[Role]:
+    """Returns a role for each model, in the order of their first workers. Replicas have equal resources."""
+    groups = built.scheduling.groups("model_worker")
     each = [group.scheduling for group in groups for _ in range(group.count)]
-    models: dict[str, str] = {}
-    found: dict[str, Role] = {}
-    for worker, scheduling in zip(config.model_worker, each, strict=True):
-        name = role_name(worker.model_name)
-        if name in (MASTER_WORKER, DATA_WORKER) or models.setdefault(name, worker.model_name) != worker.model_name:
-            raise ConfigError(f"model {worker.model_name!r}: another worker is called {name}; choose another name")
-        slots = max(1, int(scheduling.gpu))
-        environment = {key: str(value) for key, value in scheduling.env_vars.items()}
-        known = found.get(name)
-        if known is not None and known.slots != slots:
-            raise ConfigError(
-                f"model {worker.model_name!r}: its replicas ask for {known.slots} and {slots} GPUs; give them the same"
-            )
-        found[name] = Role(name, 1 if known is None else known.count + 1, slots, environment)
-    return list(found.values())
-
-
-def _notes(schedulings: Sequence[Scheduling]) -> list[str]:
-    """Returns one line with the settings of the document's time that have no effect here."""
-    given = [name for name in _WITHOUT_EFFECT if any(_is_given(each, name) for each in schedulings)]
-    if not given:
-        return []
-    verb = "has" if len(given) == 1 else "have"
-    return [f"{', '.join(given)} of Scheduling {verb} no effect: the pool decides on machines and images"]
-
-
-def _is_given(scheduling: Scheduling, name: str) -> bool:
-    field = type(scheduling).__dataclass_fields__[name]
-    return getattr(scheduling, name) not in (None, field.default)
+    first: dict[str, Scheduling] = {}
+    for worker, scheduling in zip(built.config.model_worker, each, strict=True):
+        first.setdefault(worker.model_name, scheduling)
+    return [
+        Role(role_name(model), len(workers), max(1, first[model].gpu), first[model].env_vars)
+        for model, workers in experiment_check.replicas_of(built.config).items()
+    ]
 
 
 def _preload() -> tuple[str, ...]:

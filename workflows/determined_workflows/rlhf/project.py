@@ -1,23 +1,18 @@
 """The project of an RLHF experiment: a folder with ``experiments``, ``api``, ``base`` and ``apps``, and its modules."""
 
 import getpass
-import importlib
-import importlib.util
 import re
-import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
 from determined.errors import ConfigError
 from determined_workflows.rlhf.task import config as api
-from determined_workflows.rlhf.task.config import Experiment
+from determined_workflows.rlhf.task import project_modules
+from determined_workflows.rlhf.task.experiment_check import ExperimentError
+from determined_workflows.rlhf.task.prepare import PreparedExperiment, prepare
 
-MODULES = ("experiments", "impl.data", "impl.model")
-"""What a worker imports, in this order; those of ``impl`` may be missing."""
 RUNS_FOLDER = "runs"
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*\Z")
-MAX_NAME_LENGTH = 100
 
 
 def load(folder: Path) -> None:
@@ -29,26 +24,24 @@ def load(folder: Path) -> None:
         raise ConfigError(
             f"{folder.resolve()} has no folder experiments, so it is no RLHF project; `det rlhf init FOLDER` writes one"
         )
-    place = str(folder.resolve())
-    if place not in sys.path:
-        sys.path.insert(0, place)
-    for name in MODULES:
-        if name != "experiments" and _is_missing(name):
-            continue
-        try:
-            importlib.import_module(name)
-        except (Exception, SystemExit) as error:
-            raise ConfigError(f"{name} cannot be imported: {describe(error, folder)}") from None
-
-
-def find(name: str, folder: Path) -> Experiment:
-    """Returns the experiment that is registered by this name. Raises ConfigError if it is unknown or wrong."""
-    if name not in api.ALL_EXPERIMENT_CLASSES:
-        raise ConfigError(unknown(name, sorted(api.ALL_EXPERIMENT_CLASSES)))
+    name = project_modules.EXPERIMENTS
     try:
-        return api.make_experiment(name)
+        for module in project_modules.import_project(folder):
+            name = module
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{name} cannot be imported: {describe(error, folder)}") from None
+
+
+def build(experiment: str, trial: str, folder: Path) -> PreparedExperiment:
+    """Returns an experiment that has passed every check. Raises ConfigError for whatever is wrong."""
+    if experiment not in api.ALL_EXPERIMENT_CLASSES:
+        raise ConfigError(unknown(experiment, sorted(api.ALL_EXPERIMENT_CLASSES)))
+    try:
+        return prepare(experiment, trial)
+    except ExperimentError as error:
+        raise ConfigError(f"experiment {experiment!r} cannot run:\n" + "\n".join(error.problems)) from None
     except Exception as error:
-        raise ConfigError(f"experiment {name!r} cannot be made: {describe(error, folder)}") from None
+        raise ConfigError(f"experiment {experiment!r} cannot be built: {describe(error, folder)}") from None
 
 
 def matching(pattern: str) -> list[str]:
@@ -58,16 +51,6 @@ def matching(pattern: str) -> list[str]:
     except re.error as error:
         raise ConfigError(f"-r {pattern!r} is no regular expression: {error}") from None
     return [name for name in sorted(api.ALL_EXPERIMENT_CLASSES) if expression.search(name)]
-
-
-def check_names(experiment: str, trial: str) -> None:
-    """Raises ConfigError if the name of an experiment or a trial cannot be used."""
-    for what, name in (("experiment", experiment), ("trial", trial)):
-        if "_" in name:
-            better = re.sub(r"[^A-Za-z0-9.-]+", "-", name).strip("-.") or "first"
-            raise ConfigError(f'{what} name {name!r} has a "_", which separates names; use {better!r}')
-        if not _WORD.match(name) or len(name) > MAX_NAME_LENGTH:
-            raise ConfigError(f"{what} name {name!r}: use letters, digits, dots and dashes, at most {MAX_NAME_LENGTH}")
 
 
 def default_trial() -> str:
@@ -98,11 +81,6 @@ def unknown(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"; did you mean {near[0]!r}?" if near else ""
     return f"experiment {name!r} is unknown{guess} Registered: {', '.join(known)}"
-
-
-def _is_missing(name: str) -> bool:
-    package = name.partition(".")[0]
-    return importlib.util.find_spec(package) is None or importlib.util.find_spec(name) is None
 
 
 def _is_below(path: str, folder: Path) -> bool:

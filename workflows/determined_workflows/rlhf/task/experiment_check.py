@@ -1,7 +1,7 @@
 """Checks of an experiment when it is built: names, counts, streams, models, batch sizes. Nothing runs before them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from determined_workflows.rlhf.task.registry import (
@@ -120,13 +120,19 @@ def check_registered(config: "ExperimentConfig", dataflow: "Dataflow") -> None:
     _raise(problems)
 
 
-def notes(scheduling: "ExperimentScheduling", config: "ExperimentConfig") -> list[str]:
-    """Returns sentences about what is accepted and has no effect, or another one than it had."""
+def notes(
+    scheduling: "ExperimentScheduling", config: "ExperimentConfig", with_effect: Container[str] = ()
+) -> list[str]:
+    """Returns sentences about what is accepted and has no effect, or another one than it had.
+
+    ``with_effect``: resources that do have one where the experiment runs.
+    """
     found = []
     given = [
         name
         for name in WITHOUT_EFFECT
-        if any(_is_changed(name, kind, group.scheduling) for kind in KINDS for group in scheduling.groups(kind))
+        if name not in with_effect
+        and any(_is_changed(name, kind, group.scheduling) for kind in KINDS for group in scheduling.groups(kind))
     ]
     given += ["controller_image"] if scheduling.controller_image else []
     if given:

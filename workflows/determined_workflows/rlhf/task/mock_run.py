@@ -95,7 +95,9 @@ def needs_of(function: Function) -> Needs:
     try:
         function(**values)
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if frame.filename == place_of(function).rpartition(":")[0]]
+        frame = (own or frames)[-1]
         raise DataflowError(
             f"the function {name_of(function)} ({place_of(function)}) failed on stand-ins for its data, by which its "
             f"inputs are found: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno}); "

@@ -5,24 +5,22 @@ working folder is the project, from which ``experiments`` is imported, then ``im
 exist.
 """
 
-import importlib
 import importlib.util
 import json
 import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from determined import core
 from determined_launch import environment
-from determined_workflows.rlhf.task import process_setup, user_traceback
-from determined_workflows.rlhf.task.config import ExperimentConfig, make_experiment
+from determined_workflows.rlhf.task import process_setup, project_modules, user_traceback
+from determined_workflows.rlhf.task.config import ExperimentConfig
+from determined_workflows.rlhf.task.prepare import prepare
 from determined_workflows.rlhf.task.role_place import DATA_WORKER, MASTER_WORKER, RolePlace
 from determined_workflows.rlhf.task.set_checkpoint import SetCheckpoint
-
-_REGISTERING = ("language_models", "torch_backend", "deepspeed_backend")
-_PROJECT = ("impl.data", "impl.model")
 
 
 def load(experiment: str, trial: str, hyperparameters: Mapping[str, Any]) -> ExperimentConfig:
@@ -38,20 +36,11 @@ def load(experiment: str, trial: str, hyperparameters: Mapping[str, Any]) -> Exp
         UnknownName: no experiment has this name.
         ExperimentError: the names or the configuration cannot be used.
     """
-    folder = os.getcwd()
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    for module in _REGISTERING:
-        importlib.import_module(f"determined_workflows.rlhf.task.{module}")
-    if importlib.util.find_spec("experiments") is None:
-        raise RuntimeError(f"{folder} has no package experiments: det rlhf init writes a project")
-    importlib.import_module("experiments")
-    for module in _PROJECT:
-        if importlib.util.find_spec("impl") is not None and importlib.util.find_spec(module) is not None:
-            importlib.import_module(module)
-    config = make_experiment(experiment, **hyperparameters).initial_setup()
-    config.set_worker_information(experiment, trial)
-    return config
+    if importlib.util.find_spec(project_modules.EXPERIMENTS) is None:
+        raise RuntimeError(f"{os.getcwd()} has no package experiments: det rlhf init writes a project")
+    for _ in project_modules.import_project(Path.cwd()):
+        pass
+    return prepare(experiment, trial, hyperparameters).config
 
 
 def run(config: ExperimentConfig, place: RolePlace, environ: Mapping[str, str]) -> None:
