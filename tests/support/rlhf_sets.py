@@ -75,7 +75,7 @@ class SetRun:
         process = self.start(PACE="0.1")
         try:
             wait_until(
-                lambda: f"train_step:{after_step} " in self._trace_of("actor-0"), within=30, what=lambda: self.log
+                lambda: f"train_step:{after_step} " in self.trace_of("actor-0"), within=30, what=lambda: self.log
             )
             process.send_signal(signal.SIGINT)
             return process.wait(60)
@@ -110,7 +110,8 @@ class SetRun:
             path.name: dict(line.split() for line in path.read_text().splitlines()) for path in self.trace.iterdir()
         }
 
-    def _trace_of(self, worker: str) -> str:
+    def trace_of(self, worker: str) -> str:
+        """Returns the calls of a worker so far, a line each."""
         file = self.trace / worker
         return file.read_text() if file.exists() else ""
 

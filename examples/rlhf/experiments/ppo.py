@@ -80,9 +80,10 @@ def train_critic(
 
 
 class PPO(Experiment):
-    def __init__(self, actor=folders.BASE, reward=None, epochs=1, batch_size=32, prompts=1280, backend="torch_train"):
+    def __init__(self, actor=folders.BASE, reward=None, epochs=1, batch_size=32, prompts=1280, backend=None):
         self.actor, self.reward = actor, reward
-        self.epochs, self.batch_size, self.prompts, self.backend = epochs, batch_size, prompts, backend
+        self.epochs, self.batch_size, self.prompts = epochs, batch_size, prompts
+        self.backend = backend or ModelBackend("torch_train")
 
     def scheduling_setup(self):
         return ExperimentScheduling(
@@ -93,7 +94,8 @@ class PPO(Experiment):
 
     def initial_setup(self):
         folders.check(self.actor)
-        train = ModelBackend(self.backend, {"optimizer_config": {"lr": 2e-3}, "lr_scheduler_type": "constant"})
+        optimizer = {"optimizer_config": {"lr": 2e-3}, "lr_scheduler_type": "constant"}
+        train = ModelBackend(self.backend.type_, {**optimizer, **self.backend.args})
         frozen = ModelBackend("torch_inference")
         lm = Model("causal_lm", {"model_name_or_path": self.actor})
         scorer = Model("causal_value", {"model_name_or_path": self.reward or self.actor})
@@ -128,11 +130,7 @@ class PPO(Experiment):
         )
 
 
-register_experiment(
-    "ppo",
-    functools.partial(
-        PPO,
-        actor=os.environ.get("ACTOR_MODEL", folders.BASE),
-        reward=os.environ.get("REWARD_MODEL") or None,
-    ),
-)
+actor, reward = os.environ.get("ACTOR_MODEL", folders.BASE), os.environ.get("REWARD_MODEL") or None
+deepspeed = ModelBackend("ds_train", {"zero_stage": int(os.environ.get("ZERO_STAGE", "1")), "enable_fp16": False})
+register_experiment("ppo", functools.partial(PPO, actor=actor, reward=reward))
+register_experiment("ppo-deepspeed", functools.partial(PPO, actor=actor, reward=reward, backend=deepspeed))

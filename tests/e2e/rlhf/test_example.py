@@ -75,3 +75,13 @@ def test_ppo_continues_with_the_models_that_warmup_and_reward_saved(base: Path, 
     steps = run("ppo", models, tmp_path / "ppo", ACTOR_MODEL=actor, REWARD_MODEL=scorer)
     rewards = [metrics["score/reward"] for metrics in steps]
     assert statistics.mean(rewards[-5:]) >= statistics.mean(rewards[:5]) + 0.2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", ["1", "2"])
+def test_ppo_raises_the_mean_reward_with_deepspeed(base: Path, tmp_path: Path, stage: str) -> None:
+    pytest.importorskip("deepspeed")
+    models = ["actor", "critic", "ref", "reward"]
+    steps = run("ppo-deepspeed", models, tmp_path / "ppo", ACTOR_MODEL=str(base), ZERO_STAGE=stage)
+    rewards = [metrics["score/reward"] for metrics in steps]
+    assert statistics.mean(rewards[-5:]) >= statistics.mean(rewards[:5]) + 0.2

@@ -1,11 +1,14 @@
 """A PPO of eight steps with six workers: a paused run and one whose worker died end as the straight run, bit by bit."""
 
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from tests.support.rlhf_sets import STEPS, SetRun, difference
+from tests.support.rlhf_sets import STEPS, SetRun, difference, end
+from tests.support.waiting import wait_until
 
 Straight = Callable[..., SetRun]
 
@@ -75,6 +78,21 @@ def test_a_worker_that_hangs_is_named_and_the_set_ends(straight: Straight, tmp_p
     assert "faults.py:" in blamed
     assert run.run() == 0, run.log
     assert_same_result(run, straight())
+
+
+@pytest.mark.long
+def test_a_second_interrupt_ends_a_set_that_hangs(tmp_path: Path) -> None:
+    run = SetRun(tmp_path / "run")
+    process = run.start(FAULT="actor:0:train_step:2:loop")
+    try:
+        wait_until(lambda: "train_step:2 " in run.trace_of("actor-0"), what=lambda: run.log)
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: "press Ctrl-C again" in run.log, what=lambda: run.log)
+        time.sleep(1.2)  # signals within a second are one request
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130, run.log
+    finally:
+        end(process)
 
 
 @pytest.mark.long

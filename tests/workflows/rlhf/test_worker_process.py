@@ -1,8 +1,12 @@
 """Small parts of a worker's process: its place, its signals, its random streams, its tracebacks and long calls."""
 
 import json
+import os
 import random
 import signal
+import subprocess
+import sys
+import time
 import traceback
 from pathlib import Path
 
@@ -11,7 +15,7 @@ import pytest
 import torch
 
 from determined_launch import step_counter
-from determined_workflows.rlhf.task import random_states, user_traceback
+from determined_workflows.rlhf.task import process_setup, random_states, user_traceback
 from determined_workflows.rlhf.task.call_watch import CallWatch, first_seconds
 from determined_workflows.rlhf.task.process_setup import StopRequest
 from determined_workflows.rlhf.task.role_place import RolePlace, role_name
@@ -133,3 +137,33 @@ def test_a_busy_worker_is_behind_those_that_wait(tmp_path: Path) -> None:
 
 def test_a_worker_without_a_step_file_writes_nothing() -> None:
     StepFile({}).begin(1)
+
+
+WORKER = """
+import time
+from determined_workflows.rlhf.task import process_setup
+process_setup.leave_signals_to_the_master_worker()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_worker_leaves_the_first_signal_to_the_master_worker_and_ends_at_a_later_one(first: signal.Signals) -> None:
+    path = os.pathsep.join(sys.path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        for _ in range(2):  # a repetition of the first
+            process.send_signal(first)
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.2)
+        time.sleep(process_setup.REPEAT_SECONDS)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 128 + signal.SIGTERM
+    finally:
+        process.kill()
+        process.communicate()

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
@@ -49,9 +51,26 @@ def process_group(used: torch.device, environ: Mapping[str, str]) -> Iterator[tu
 
 
 def leave_signals_to_the_master_worker() -> None:
-    """Ignores Ctrl-C and SIGTERM off the cluster, where the master worker stores the set and ends every worker."""
+    """Ignores the first Ctrl-C or SIGTERM off the cluster: the master worker stores the set and ends every worker.
+
+    A later one ends this process, as it ends the master worker. A thread notices it, so that also a worker ends that
+    hangs outside of Python.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda number, frame: None)
+    threading.Thread(target=_end_at_a_later_signal, args=(reader,), name="signals", daemon=True).start()
+
+
+def _end_at_a_later_signal(reader: int) -> None:
+    first = None
+    while True:
+        number, now = os.read(reader, 1)[0], time.monotonic()
+        first = now if first is None else first
+        if now - first > REPEAT_SECONDS:
+            os._exit(128 + number)
 
 
 class StopRequest:
