@@ -4,6 +4,7 @@
 this machine needs no network.
 """
 
+import importlib
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -27,7 +28,7 @@ def load_hf_tokenizer(model_name_or_path: str, fast_tokenizer: bool = True, padd
     Raises:
         FileNotFoundError: the text looks like a path, and there is no such folder.
     """
-    import transformers
+    transformers = _transformers()
 
     _check_path(model_name_or_path)
     given = {} if padding_side is None else {"padding_side": padding_side}
@@ -56,7 +57,7 @@ def create_hf_nn(
     Raises:
         FileNotFoundError: the text looks like a path, and there is no such folder.
     """
-    import transformers
+    transformers = _transformers()
 
     _check_path(model_name_or_path)
     config = transformers.AutoConfig.from_pretrained(model_name_or_path)
@@ -86,9 +87,9 @@ def save_hf_format(
         output_dir: the folder; it is made if it does not exist.
         exclude: words; weights whose name contains one of them are left out.
     """
-    import transformers
+    transformers = _transformers()
 
-    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # it has no types
+    transformers.utils.logging.disable_progress_bar()
     folder = Path(output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     module = unwrapped(model)
@@ -116,6 +117,10 @@ def get_all_reduce_mean(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def _transformers() -> Any:  # noqa: ANN401  # the module, where it is installed
+    return importlib.import_module("transformers")
+
+
 def _check_path(text: str) -> None:
     if text.startswith((".", "/", "~")) and not Path(text).is_dir():
         raise FileNotFoundError(f"there is no folder {text}: give a folder with a model in Hugging Face's form")
@@ -130,7 +135,7 @@ def _causal_lm(
     disable_dropout: bool = True,
     padding_side: str | None = None,
 ) -> Model:
-    import transformers
+    transformers = _transformers()
 
     module = create_hf_nn(
         transformers.AutoModelForCausalLM,
