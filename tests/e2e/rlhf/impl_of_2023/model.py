@@ -72,7 +72,7 @@ class Actor(ModelInterface):
         mask = torch.ones_like(seq, dtype=torch.bool)
         logits_mask = torch.zeros(len(seq), ANSWER, 8, dtype=torch.bool)
         return from_dict(
-            dict(seq=seq, attention_mask=mask, logp=logprobs(module, seq), logits_ignoring_mask=logits_mask)
+            {"seq": seq, "attention_mask": mask, "logp": logprobs(module, seq), "logits_ignoring_mask": logits_mask}
         )
 
     @torch.no_grad()
