@@ -46,6 +46,18 @@ def test_resume_needs_an_earlier_state_and_auto_does_not(context: core.Context, 
         checkpoint(context, tmp_path, "resume").latest()
 
 
+def test_a_checkpoint_that_was_stored_for_a_stop_goes_when_the_next_one_is_there(
+    context: core.Context, tmp_path: Path
+) -> None:
+    used = checkpoint(context, tmp_path)
+    kept = used.store(1, {})
+    used.store(2, {}, is_kept=False)
+    used.store(3, {}, is_kept=False)
+    newest = used.store(4, {})
+    assert {path.name for path in (tmp_path / "checkpoints").iterdir()} == {kept, newest}
+    assert used.latest() == newest
+
+
 def test_an_unknown_mode_is_refused(context: core.Context, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one of disabled, resume, auto, save, not 'again'"):
         checkpoint(context, tmp_path, "again")

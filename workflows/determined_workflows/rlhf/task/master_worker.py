@@ -160,7 +160,7 @@ class MasterWorkerProcess:
         if self._stored_at == self._step:
             return
         pending = [self._requests.request(worker, worker_loop.STORE, None, saves=saves) for worker in self._workers]
-        uuid = self._checkpoint.store(self._step, self._state())
+        uuid = self._checkpoint.store(self._step, self._state(), is_kept=saves)
         _replies(pending)
         self._stored_at = self._step
         print(f"checkpoint {uuid} after step {self._step}", flush=True)

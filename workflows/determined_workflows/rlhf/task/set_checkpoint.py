@@ -88,14 +88,23 @@ class SetCheckpoint:
         return state
 
     def store(
-        self, steps: int, state: Mapping[str, Any], write_files: Callable[[Path], object] = lambda _: None
+        self,
+        steps: int,
+        state: Mapping[str, Any],
+        write_files: Callable[[Path], object] = lambda _: None,
+        *,
+        is_kept: bool = True,
     ) -> str:
         """Stores the set and returns the checkpoint's uuid. Every process calls it between the same two steps.
+
+        Off the cluster the next checkpoint replaces one that was only stored to continue from. On a cluster the policy
+        of the experiment says what is kept.
 
         Args:
             steps: steps completed.
             state: the state of this process: tensors, numbers, texts, lists and dictionaries.
             write_files: writes further files of this process into the folder that it receives.
+            is_kept: False in the first process if the checkpoint is only stored to continue from.
         """
         metadata = {"steps_completed": steps} if self._context.distributed.rank == 0 else None
         with self._context.checkpoint.store_path(metadata, shard=True) as (folder, uuid):
@@ -104,21 +113,29 @@ class SetCheckpoint:
             torch.save(dict(state), target)
             write_files(folder)
         if self._context.info is None and self._context.distributed.rank == 0:
-            self._note_latest(uuid, steps)
+            self._note_latest({"uuid": uuid, "steps_completed": steps, "is_kept": is_kept})
         return uuid
 
     def _local_latest(self) -> str | None:
         if self._folder is None or self._context.distributed.rank:
             return None
+        latest = self._read_latest(self._folder)
+        return None if latest is None else str(latest["uuid"])
+
+    @staticmethod
+    def _read_latest(folder: Path) -> dict[str, Any] | None:
         try:
-            return str(json.loads((self._folder / LATEST_FILE).read_text(encoding="utf-8"))["uuid"])
+            return dict(json.loads((folder / LATEST_FILE).read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
 
-    def _note_latest(self, uuid: str, steps: int) -> None:
-        """Writes the name of the newest checkpoint; only a whole one gets there."""
+    def _note_latest(self, latest: Mapping[str, Any]) -> None:
+        """Writes the name of the newest checkpoint, which is whole, and removes the one before if nobody keeps it."""
         if self._folder is None:
             return
+        before = self._read_latest(self._folder)
         partial = self._folder / f".{LATEST_FILE}-{secrets.token_hex(4)}"
-        partial.write_text(json.dumps({"uuid": uuid, "steps_completed": steps}), encoding="utf-8")
+        partial.write_text(json.dumps(latest), encoding="utf-8")
         os.replace(partial, self._folder / LATEST_FILE)
+        if before is not None and not before.get("is_kept", True):
+            self._context.checkpoint.delete(str(before["uuid"]))
