@@ -22,7 +22,7 @@ from determined_agent.namespaces import Mount
 from determined_agent.task_python import PythonFacts
 
 PRODUCT = "detent-cluster"
-TASK_EXTRAS = ("pytorch", "deepspeed", "horovod", "tasks", "hydra", "keras", "optuna", "s3", "gcs", "azure")
+TASK_EXTRAS = ("pytorch", "deepspeed", "horovod", "tasks", "hydra", "rlhf", "keras", "optuna", "s3", "gcs", "azure")
 """Optional dependency groups of the product for tasks."""
 INSTALLERS = ("pip", "setuptools", "wheel")
 MAX_SCRIPT_BYTES = 1 << 20

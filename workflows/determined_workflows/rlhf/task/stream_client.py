@@ -1,5 +1,6 @@
 """A worker's end of its stream: receives the master worker's requests one after the other, and replies."""
 
+import contextlib
 import json
 import time
 from typing import Any
@@ -44,6 +45,8 @@ class StreamClient:
         self._method = method
         self._where = f"{address}:{port}"
         self._max_frame_bytes = messages.MAX_FRAME_BYTES
+        self._is_lost = False
+        """True if the connection was lost right after this worker was admitted."""
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         messages.tune(self._socket, self._max_frame_bytes)
@@ -99,7 +102,8 @@ class StreamClient:
         self._context.term()
 
     def _prove(self, key: bytes, deadline: float) -> None:
-        self._socket.send(messages.HELLO)
+        with contextlib.suppress(zmq.Again):  # refused already: ``_next`` says why, and a send would wait for ever
+            self._socket.send(messages.HELLO, zmq.NOBLOCK)
         kind, *parts = self._next(deadline)
         if kind.bytes != messages.CHALLENGE or len(parts) != 1:
             raise ConnectionError(f"what listens at {self._where} is no master worker")
@@ -115,11 +119,12 @@ class StreamClient:
         event = None
         while self._monitor.poll(0):  # earlier connections may have been lost; from now on none may be
             event = recv_monitor_message(self._monitor)["event"]
-        if event == zmq.EVENT_DISCONNECTED:
-            raise ConnectionError(f"the master worker at {self._where} is gone: its connection was lost")
+        self._is_lost = event == zmq.EVENT_DISCONNECTED
 
     def _next(self, deadline: float | None) -> list[zmq.Frame]:
         """Returns the parts of the next message. Before ``deadline`` a server may come and go; later it is needed."""
+        if self._is_lost:
+            return self._after_loss()
         while True:
             left = None if deadline is None else max(0, int(1000 * (deadline - time.monotonic())))
             ready = dict(self._poller.poll(left))
