@@ -1,10 +1,15 @@
-"""The project of ``det rlhf init``, whose model waits at a gate of the test."""
+"""Projects of ``det rlhf init``: one whose model waits at a gate of the test, and imports that a test forgets again."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from determined_workflows.rlhf import example
+from determined_workflows.rlhf.task import config
 
 GATE = "step"
+PACKAGES = ("api", "apps", "base", "experiments", "impl")
 _OF_EXAMPLE = "\n    def train_step(self, model, data):\n"
 _WITH_GATE = """
     def train_step(self, model, data):
@@ -14,6 +19,21 @@ _WITH_GATE = """
             while gate.exists():
                 time.sleep(0.02)
 """
+
+
+@contextmanager
+def forgotten_modules() -> Iterator[None]:
+    """Forgets the modules, registrations and import folders of projects after the block: their modules have the same
+    names."""
+    path, registered = list(sys.path), dict(config.ALL_EXPERIMENT_CLASSES)
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name in [each for each in sys.modules if each.partition(".")[0] in PACKAGES]:
+            del sys.modules[name]
+        config.ALL_EXPERIMENT_CLASSES.clear()
+        config.ALL_EXPERIMENT_CLASSES.update(registered)
 
 
 def gated_project(folder: Path) -> Path:

@@ -80,7 +80,7 @@ def retry(args: Namespace) -> int:
 
 
 def _run_here(built: Composition, folder: Path, args: Namespace) -> int:
-    _refuse(args, "config", "image", "follow", "paused", "partition")
+    _refuse(args, "config", "image", "retries", "follow", "paused", "partition")
     say(f"{built.experiment} {built.trial} runs on this machine: {built.summary()}")
     _say_notes(built)
     if args.dry_run:
@@ -92,6 +92,11 @@ def _run_here(built: Composition, folder: Path, args: Namespace) -> int:
 def _create_experiment(built: Composition, folder: Path, args: Namespace, pool: str | None) -> int:
     from determined_workflows.rlhf import on_cluster
 
+    if args.recover_mode == "resume":
+        raise ConfigError(
+            f"a new experiment has no earlier state; `det rlhf retry {built.experiment} {built.trial}` continues one "
+            "that ran on the cluster"
+        )
     config, warnings = composition.experiment_config(
         built,
         changes=args.config,
@@ -139,7 +144,7 @@ def _slurm_pool(args: Namespace) -> str | None:
 def _submit_job(built: Composition, folder: Path, args: Namespace) -> int:
     from determined_workflows.rlhf import on_slurm
 
-    _refuse(args, "config", "image", "follow", "paused")
+    _refuse(args, "config", "image", "retries", "follow", "paused")
     say(f"{built.experiment} {built.trial} runs as one job of Slurm, without a master: {built.summary()}")
     _say_notes(built, is_job=True)
     prepared = on_slurm.prepare(built, folder, partition=args.partition, say=say)
