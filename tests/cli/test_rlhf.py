@@ -9,6 +9,8 @@ from tests.support.rlhf_project import forgotten_modules
 from determined_cli.main import main
 from determined_workflows.rlhf import example
 
+pytestmark = pytest.mark.budget(20, "the first project imports torch")
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Path]:

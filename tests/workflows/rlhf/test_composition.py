@@ -9,6 +9,8 @@ from determined.errors import ConfigError
 from determined_workflows.rlhf import composition, project
 from determined_workflows.rlhf.composition import Role
 
+pytestmark = pytest.mark.budget(20, "the first project imports torch")
+
 NAMES = ("line", "first")
 
 

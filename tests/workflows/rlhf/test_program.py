@@ -7,6 +7,8 @@ import pytest
 
 from determined_workflows.rlhf import program
 
+pytestmark = pytest.mark.budget(20, "the first project imports torch")
+
 
 @pytest.fixture
 def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:

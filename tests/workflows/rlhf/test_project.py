@@ -7,6 +7,8 @@ import pytest
 from determined.errors import ConfigError
 from determined_workflows.rlhf import project
 
+pytestmark = pytest.mark.budget(20, "the first project imports torch")
+
 
 def test_the_example_registers_its_experiment(project_folder: Path) -> None:
     project.load(project_folder)
