@@ -111,6 +111,7 @@ class ProgramFork(InFork):
 
 def preload(modules: Sequence[str]) -> str:
     """Imports the modules. Returns why this process cannot be forked then; empty if it can. Raises LaunchError."""
+    before = threading.enumerate()
     for name in modules:
         try:
             importlib.import_module(name)
@@ -119,8 +120,9 @@ def preload(modules: Sequence[str]) -> str:
             raise LaunchError(f"preload: cannot import {name}: {what}; install it or take it from preload") from None
     gc.collect()
     gc.freeze()  # a collection would copy the memory of each fork
-    if threading.active_count() > 1:
-        return f"the import has started the thread {threading.enumerate()[-1].name}"
+    started = [thread.name for thread in threading.enumerate() if thread not in before]
+    if started:
+        return f"the import has started the thread {started[0]}"
     if any(link.startswith(_DEVICES) for link in _open_files()):
         return "the import has opened a GPU"
     return ""

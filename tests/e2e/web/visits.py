@@ -72,6 +72,8 @@ def visit(browser: Browser, cluster: LiveCluster, username: str = "admin", **opt
         yield created
         created.faultless()
     finally:
+        for page in created.context.pages:
+            page.unroute_all(behavior="ignoreErrors")  # else a handler that still runs fails the next test
         created.context.close()
 
 
