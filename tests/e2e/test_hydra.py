@@ -106,10 +106,7 @@ def run(cluster, tmp_path):
     output."""
     folder = hydra_project.write(tmp_path / "project")
     environ = {
-        **cluster.environment,
-        "DET_MASTER": cluster.url,
-        "DET_USER": "admin",
-        "DET_PASS": (cluster.data / "password").read_text().strip(),
+        **cluster.client_environment,
         "VIRTUAL_ENV": sys.prefix,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(LAUNCHER), os.environ.get("PYTHONPATH")])),
     }

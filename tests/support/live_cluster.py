@@ -116,6 +116,12 @@ class LiveCluster:
     def port(self) -> int:
         return int(self.url.rsplit(":", 1)[1]) if self.url else 0
 
+    @property
+    def client_environment(self) -> dict[str, str]:
+        """The environment of a client that is signed in as admin."""
+        password = (self.data / "password").read_text().strip()
+        return {**self.environment, "DET_MASTER": self.url, "DET_USER": "admin", "DET_PASS": password}
+
     def start_master(self) -> None:
         if not self.data.exists():
             put_database(self.data)

@@ -42,13 +42,7 @@ def start(cluster: LiveCluster, folder: Path) -> Experiment:
         faults.write(KILL)
     for name in ("kills", "trace"):
         (folder / name).mkdir()
-    environ = {
-        **cluster.environment,
-        "DET_MASTER": cluster.url,
-        "DET_USER": "admin",
-        "DET_PASS": (cluster.data / "password").read_text().strip(),
-        "KILLS": str(folder / "kills"),
-    }
+    environ = {**cluster.client_environment, "KILLS": str(folder / "kills")}
     variables = f"[KILLS={folder / 'kills'}, TRACE={folder / 'trace'}, 'PACE=0.05', OMP_NUM_THREADS=1]"
     words = ["run", EXPERIMENT, "trial", "--on", "det", "--retries", "30"]
     words += ["--config", f"environment.environment_variables={variables}"]
@@ -67,12 +61,7 @@ def states(cluster: LiveCluster, experiment: Experiment, folder: Path) -> dict[s
     newest = max(stored, key=lambda each: int(each["metadata"]["steps_completed"]))
     assert newest["metadata"]["steps_completed"] == STEPS
     argv = [sys.executable, "-m", "determined_cli", "checkpoint", "download", newest["uuid"], "-o", str(folder)]
-    environ = cluster.environment | {
-        "DET_MASTER": cluster.url,
-        "DET_USER": "admin",
-        "DET_PASS": (cluster.data / "password").read_text().strip(),
-    }
-    subprocess.run(argv, env=environ, check=True, capture_output=True)
+    subprocess.run(argv, env=cluster.client_environment, check=True, capture_output=True)
     found = {path.stem: torch.load(path, weights_only=True) for path in (folder / "workers").iterdir()}
     for clock in ("save", "evaluate"):
         del found["master_worker-0"][clock]

@@ -66,12 +66,7 @@ def test_without_a_master_and_without_slurm_both_ways_are_named(tmp_path: Path) 
 def test_with_a_pool_on_slurm_a_trial_runs_there(slurm: Slurm, tmp_path: Path) -> None:
     folder = gated_project(tmp_path / "project")
     with slurm_pool(tmp_path / "c", slurm, slots_per_agent=2) as cluster:
-        environ = {
-            **cluster.environment,
-            "DET_MASTER": cluster.url,
-            "DET_USER": "admin",
-            "DET_PASS": (cluster.data / "password").read_text().strip(),
-        }
+        environ = cluster.client_environment
         experiment = Experiment(cluster, 0, tmp_path)
         experiment.close_gate(GATE)
         words = ("--on", "slurm", "--config", f"environment.environment_variables=[GATES={tmp_path}]")

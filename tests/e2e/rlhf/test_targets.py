@@ -26,13 +26,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(cluster: LiveCluster, folder: Path, tmp_path: Path) -> Run:
     """Returns a function that runs Python in the project and returns its output."""
-    environ = {
-        **cluster.environment,
-        "DET_MASTER": cluster.url,
-        "DET_USER": "admin",
-        "DET_PASS": (cluster.data / "password").read_text().strip(),
-        "GATES": str(tmp_path),
-    }
+    environ = {**cluster.client_environment, "GATES": str(tmp_path)}
 
     def run_words(*words: str, code: int = 0) -> str:
         ended = subprocess.run(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from determined.errors import Conflict
+from determined_workflows import example_files
 from determined_workflows.batch.command_file import FILE_NAME
 from determined_workflows.batch.project import FILES_FOLDER
 from determined_workflows.batch.sweep import FILE_NAME as SWEEP_FILE
@@ -52,11 +52,6 @@ FILES = {SUBMITTER: _SUBMITTER, FILE_NAME: _COMMAND, SWEEP_FILE: _SWEEP}
 def init(root: Path) -> Path:
     """Writes the files into ``hpc_files`` of a project and returns that folder. Raises Conflict if one exists."""
     folder = root / FILES_FOLDER
-    present = [name for name in FILES if (folder / name).exists()]
-    if present:
-        raise Conflict(f"{folder / present[0]} exists already; nothing was written")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in FILES.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    example_files.write(folder, FILES)
     (folder / SUBMITTER).chmod(0o755)
     return folder

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from determined.errors import Conflict, DeterminedError
+from determined_workflows import example_files
 
 SCRIPT = '''\
 """Trains a line through four points. `python train.py` runs it here, `det hydra run train.py` on the cluster."""
@@ -87,14 +87,4 @@ cpus_per_task: 1
 
 def init(folder: Path) -> list[Path]:
     """Writes the example and returns its files. Raises Conflict and writes nothing if one of them exists."""
-    paths = [folder / name for name in FILES]
-    taken = [path for path in paths if path.exists()]
-    if taken:
-        raise Conflict(f"{taken[0]} exists already; nothing was written")
-    try:
-        for path, text in zip(paths, FILES.values(), strict=True):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DeterminedError(f"{error.filename} cannot be written: {error.strerror}") from None
-    return paths
+    return example_files.write(folder, FILES)

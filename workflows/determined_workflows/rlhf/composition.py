@@ -18,7 +18,7 @@ WORKER_MODULE = "determined_workflows.rlhf.task.run_worker"
 METRIC = "reward"
 NAME = "rlhf.yaml"
 ROLES_FILE = "rlhf_roles.json"
-_PRELOADED = ("torch", "transformers", "deepspeed")
+_PRELOADED = ("torch", "transformers")
 _COMPOSED = ("entrypoint", "searcher.trials", "resources.slots_per_trial")
 
 
@@ -148,5 +148,8 @@ def _models(built: PreparedExperiment) -> list[Role]:
 
 
 def _preload() -> tuple[str, ...]:
-    """Returns the modules that the project has imported and that take long: each container imports them once."""
+    """Returns the modules that the project has imported and that take long: each container imports them once.
+
+    Not deepspeed: transformers imports it where it is installed, and the environment of the tasks may be without it.
+    """
     return tuple(name for name in _PRELOADED if name in sys.modules)

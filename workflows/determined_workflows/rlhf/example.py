@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from determined.errors import Conflict, DeterminedError
+from determined_workflows import example_files
 
 NAME = "line"
 _TASK = "determined_workflows.rlhf.task"
@@ -143,14 +143,4 @@ if __name__ == "__main__":
 
 def init(folder: Path) -> list[Path]:
     """Writes the project and returns its files. Raises Conflict and writes nothing if one of them exists."""
-    paths = [folder / name for name in FILES]
-    taken = [path for path in paths if path.exists()]
-    if taken:
-        raise Conflict(f"{taken[0]} exists already; nothing was written")
-    try:
-        for path, text in zip(paths, FILES.values(), strict=True):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise DeterminedError(f"{error.filename} cannot be written: {error.strerror}") from None
-    return paths
+    return example_files.write(folder, FILES)
