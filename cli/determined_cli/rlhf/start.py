@@ -25,7 +25,7 @@ def check(args: Namespace) -> int:
     project.load(folder)
     names = [args.experiment] if args.experiment else project.matching("")
     if not names:
-        raise ConfigError(project.unknown("", []))
+        raise ConfigError("the project registers no experiment; call api.config.register_experiment")
     found, failed = [], False
     for name in names:
         try:

@@ -43,7 +43,7 @@ def test_a_module_of_impl_that_fails_is_named(project_folder: Path) -> None:
 
 def test_an_unknown_experiment_names_the_nearest(project_folder: Path) -> None:
     project.load(project_folder)
-    with pytest.raises(ConfigError, match="'lines' is unknown; did you mean 'line'\\? Registered: line"):
+    with pytest.raises(ConfigError, match=r"there is no experiment 'lines': did you mean 'line'\?"):
         project.build("lines", "first", project_folder)
 
 

@@ -3,7 +3,6 @@
 import getpass
 import re
 import traceback
-from collections.abc import Sequence
 from pathlib import Path
 
 from determined.errors import ConfigError
@@ -11,6 +10,7 @@ from determined_workflows.rlhf.task import config as api
 from determined_workflows.rlhf.task import project_modules
 from determined_workflows.rlhf.task.experiment_check import ExperimentError
 from determined_workflows.rlhf.task.prepare import PreparedExperiment, prepare
+from determined_workflows.rlhf.task.registry import unknown_name
 
 RUNS_FOLDER = "runs"
 
@@ -35,7 +35,7 @@ def load(folder: Path) -> None:
 def build(experiment: str, trial: str, folder: Path) -> PreparedExperiment:
     """Returns an experiment that has passed every check. Raises ConfigError for whatever is wrong."""
     if experiment not in api.ALL_EXPERIMENT_CLASSES:
-        raise ConfigError(unknown(experiment, sorted(api.ALL_EXPERIMENT_CLASSES)))
+        raise ConfigError(unknown_name("experiment", experiment, api.ALL_EXPERIMENT_CLASSES))
     try:
         return prepare(experiment, trial)
     except ExperimentError as error:
@@ -70,17 +70,6 @@ def describe(error: BaseException, folder: Path) -> str:
         return f"{text.split(' (')[0]} ({_shown(error.filename, folder)}:{error.lineno}:{error.offset})"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_below(f.filename, folder)]
     return f"{text} ({_shown(frames[-1].filename, folder)}:{frames[-1].lineno})" if frames else text
-
-
-def unknown(name: str, known: Sequence[str]) -> str:
-    """Returns the message about an experiment that nobody has registered."""
-    import difflib
-
-    if not known:
-        return f"experiment {name!r} is unknown: the project registers none; call api.config.register_experiment"
-    near = difflib.get_close_matches(name, known, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else ""
-    return f"experiment {name!r} is unknown{guess} Registered: {', '.join(known)}"
 
 
 def _is_below(path: str, folder: Path) -> bool:
