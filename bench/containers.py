@@ -23,10 +23,10 @@ from determined_agent.devices import find_slots
 from determined_agent.drivers import docker_config
 from determined_agent.drivers.docker import name_of
 from determined_agent.drivers.driver import Launch
-from determined_agent.engine import Engine, EngineError
-from determined_agent.harness_copy import keep_shim
+from determined_agent.drivers.engine import Engine, EngineError
+from determined_agent.environments.harness_copy import keep_shim
 from determined_agent.hooks.hook import Draft
-from determined_agent.images import DEFAULT_IMAGES
+from determined_agent.images.image_store import DEFAULT_IMAGES
 from determined_agent.runtime import Runtime, make_runtime
 from determined_agent.settings import Settings
 

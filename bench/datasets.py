@@ -12,11 +12,11 @@ from typing import Any
 
 import httpx
 
-from determined_master.app import create_app
-from determined_master.lifespan import lifespan
-from determined_master.passwords import client_hash
-from determined_master.services import Services, build
-from determined_master.settings import Settings
+from determined_master.auth.passwords import client_hash
+from determined_master.server.app import create_app
+from determined_master.server.lifespan import lifespan
+from determined_master.settings.settings import Settings
+from determined_master.wiring.services import Services, build
 
 PASSWORD = "Long-Enough-7"
 """Password of the user ``admin``."""

@@ -24,8 +24,8 @@ from bench.submitting import until
 from determined.link.messages import Hello, SlotFacts
 from determined.states import ContainerState, ExitReason
 from determined_master.allocations import repository as allocation_rows
-from determined_master.services import Services, build
-from determined_master.settings import Settings
+from determined_master.settings.settings import Settings
+from determined_master.wiring.services import Services, build
 
 SHORT, LONG = 1000, 100_000
 AGENTS, SLOTS = 25, 8

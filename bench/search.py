@@ -19,15 +19,15 @@ from sqlalchemy import select
 from bench.figure import Figure, Skipped, paired
 from bench.servers import ROOT
 from determined.states import TrialState
+from determined_master.auth.principal import Principal
 from determined_master.db.models import TrialRow
 from determined_master.experiments.commands.create import Submission
-from determined_master.principal import Principal
 from determined_master.searcher.actions import Create, Stop, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make
-from determined_master.services import Services, build
-from determined_master.settings import Settings
+from determined_master.settings.settings import Settings
 from determined_master.trials import search_event_repository
 from determined_master.users import repository as users
+from determined_master.wiring.services import Services, build
 
 STEP = 4
 IN_MEMORY, SAVED = 500, 300

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from determined.client.session import Session
-from determined_master.passwords import client_hash
+from determined_master.auth.passwords import client_hash
 
 ROOT = Path(__file__).resolve().parent.parent
 

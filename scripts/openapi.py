@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from determined_master.app import create_app
-from determined_master.services import build
-from determined_master.settings import Settings
+from determined_master.server.app import create_app
+from determined_master.settings.settings import Settings
+from determined_master.wiring.services import build
 
 
 def main() -> None:

@@ -19,17 +19,17 @@ from pathlib import Path
 
 from determined.errors import DeterminedError
 from determined_agent.accelerators.slot_monitor import SlotMonitor
-from determined_agent.agent_state import AgentState
-from determined_agent.connection import Connection, Refused
 from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
+from determined_agent.host_access.mount_probe import can_mount, can_mount_as_root
 from determined_agent.logging import configure
-from determined_agent.mount_probe import can_mount, can_mount_as_root
+from determined_agent.master_link.connection import Connection, Refused
 from determined_agent.pilot import LOOK_SECONDS, ExitHold, prepare_folder
-from determined_agent.run_folder_cleanup import RunFolderCleanup
+from determined_agent.run_folders.agent_state import AgentState
+from determined_agent.run_folders.run_folder_cleanup import RunFolderCleanup
+from determined_agent.run_folders.tree_removal import remove_tree
 from determined_agent.runtime import Runtime, make_runtime
 from determined_agent.settings import Settings, read_settings
-from determined_agent.tree_removal import remove_tree
 
 logger = logging.getLogger(__name__)
 

@@ -19,13 +19,13 @@ from determined.link.messages import (
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent.drivers.driver import Driver, Ended, Launch, NotStarted, SystemFailure
-from determined_agent.entry_command import program_of
-from determined_agent.exit_report import bounded, exit_of, log_text, masked
 from determined_agent.hooks.hook import Draft, Hook, say
 from determined_agent.hooks.identity import hand_over
-from determined_agent.left_files import find_left
-from determined_agent.output import OutputShipper
+from determined_agent.output.exit_report import bounded, exit_of, log_text, masked
+from determined_agent.output.shipper import OutputShipper
 from determined_agent.reconcile import Known
+from determined_agent.run_folders.left_files import find_left
+from determined_agent.task_process.entry_command import program_of
 from determined_launch import environment, rendezvous
 from determined_launch.out_of_space import is_out_of_space
 

@@ -24,19 +24,19 @@ from determined.link.messages import (
 from determined.link.run_folder import RunFolder
 from determined.states import ContainerState
 from determined_agent import reconcile
-from determined_agent.agent_state import AgentState
 from determined_agent.container import Boot, Container
 from determined_agent.drivers.driver import Driver
-from determined_agent.entry_command import boot_command
 from determined_agent.hooks.hook import Hook
-from determined_agent.host_access import ClusterFolders
-from determined_agent.http import HttpClient
-from determined_agent.known_secrets import mask_of
-from determined_agent.leftover_reports import send_leftover_reports
-from determined_agent.output import OutputShipper
+from determined_agent.host_access.access import ClusterFolders
+from determined_agent.master_link.http import HttpClient
+from determined_agent.output.known_secrets import mask_of
+from determined_agent.output.shipper import OutputShipper
 from determined_agent.pilot import ExitHold
+from determined_agent.run_folders.agent_state import AgentState
+from determined_agent.run_folders.leftover_reports import send_leftover_reports
+from determined_agent.run_folders.tree_removal import remove_tree
 from determined_agent.settings import Settings
-from determined_agent.tree_removal import remove_tree
+from determined_agent.task_process.entry_command import boot_command
 from determined_launch.out_of_space import is_out_of_space
 from determined_launch.version import DETENT_VERSION
 

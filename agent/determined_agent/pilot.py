@@ -13,7 +13,7 @@ from pathlib import Path
 
 from determined.errors import ConfigError, DeterminedError
 from determined_agent.drivers.driver import Ended
-from determined_agent.tree_removal import remove_tree
+from determined_agent.run_folders.tree_removal import remove_tree
 from determined_launch import pid_lock
 
 HOLD_SECONDS = 2.0

@@ -8,14 +8,14 @@ from typing import Protocol
 from determined.errors import DeterminedError
 from determined.link.messages import SlotFacts
 from determined_agent.accelerators.slot_monitor import SlotMonitor
-from determined_agent.contexts import Contexts
 from determined_agent.drivers.docker import DockerDriver
 from determined_agent.drivers.driver import Driver, OutputLimits, ProcessOptions
+from determined_agent.drivers.engine import Engine
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.drivers.shim_forks import ShimForks
-from determined_agent.engine import Engine
-from determined_agent.environments import Environments
-from determined_agent.harness_copy import keep_shim
+from determined_agent.environments.environment_store import Environments
+from determined_agent.environments.harness_copy import keep_shim
+from determined_agent.environments.task_python import PythonProbe
 from determined_agent.hooks.container_environment import ContainerEnvironmentHook
 from determined_agent.hooks.container_mounts import ContainerMountsHook, HostAccessHook
 from determined_agent.hooks.container_network import ContainerNetworkHook
@@ -27,14 +27,14 @@ from determined_agent.hooks.identity import IdentityHook
 from determined_agent.hooks.mounts import MountsHook
 from determined_agent.hooks.proxy_ports import ProxyPortsHook
 from determined_agent.hooks.requirements import RequirementsHook
-from determined_agent.host_access import ClusterFolders, HostAccess
-from determined_agent.host_mounts import HostMounts
-from determined_agent.image_cleanup import ImageCleanup
-from determined_agent.images import DEFAULT_IMAGES, Images
-from determined_agent.mount_probe import can_mount
-from determined_agent.pulled_images import PulledImages
+from determined_agent.host_access.access import ClusterFolders, HostAccess
+from determined_agent.host_access.host_mounts import HostMounts
+from determined_agent.host_access.mount_probe import can_mount
+from determined_agent.images.image_cleanup import ImageCleanup
+from determined_agent.images.image_store import DEFAULT_IMAGES, Images
+from determined_agent.images.pulled_images import PulledImages
+from determined_agent.master_link.contexts import Contexts
 from determined_agent.settings import Settings
-from determined_agent.task_python import PythonProbe
 
 
 class WarmHook(Hook, Protocol):

@@ -5,7 +5,7 @@ from typing import Any
 
 from determined.errors import BadRequest, NotFound
 from determined.metric_directions import GOALS, smaller_is_better
-from determined_cli.states import shown
+from determined_cli.output.states import shown
 
 
 def best(

@@ -21,7 +21,7 @@ NOUNS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "batch": ("determined_cli.batch.arguments", "run the command file of a project as a job of Slurm", ()),
     "dev": ("determined_cli.dev.arguments", "call the REST API with curl", ()),
     "version": ("determined_cli.version", "print the versions of client and master", ()),
-    "completion": ("determined_cli.completion", "print a completion script for bash, zsh or fish", ()),
+    "completion": ("determined_cli.completion.command_words", "print a completion script for bash, zsh or fish", ()),
 }
 """Noun → (module with ``VERBS``, help, short names). A noun in its module's ``BARE`` has no verbs."""
 

@@ -11,10 +11,11 @@ from determined.client import commands, ids, tasks, trials
 from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import NotFound
-from determined_cli import connection, render
+from determined_cli import connection
 from determined_cli.log_arguments import LEVELS
+from determined_cli.output import render
+from determined_cli.output.states import has_ended
 from determined_cli.reconnect import Reconnector, follow_log
-from determined_cli.states import has_ended
 
 
 def of_trial(args: Namespace) -> None:

@@ -67,7 +67,7 @@ def _dispatch(words: list[str]) -> int:
         _overview()
         return 0 if rest else USAGE
     if rest[0] == command_table.COMPLETE:
-        from determined_cli import completion_ids
+        from determined_cli.completion import ids as completion_ids
 
         return completion_ids.run(rest[1:], options)
     noun = command_table.find(rest[0])
@@ -233,7 +233,7 @@ def _explain(error: Exception) -> int:
 
 def _confirmed(error: Exception) -> bool:
     from determined.errors import UntrustedCertificate
-    from determined_cli import certificate_prompt
+    from determined_cli.terminal import certificate_prompt
 
     return isinstance(error, UntrustedCertificate) and error.master != "" and certificate_prompt.confirm(error)
 

@@ -13,7 +13,8 @@ def run(args: Namespace) -> None:
     """Prints client and master version. An unreachable master is reported but is not an error."""
     from determined.client import master
     from determined.errors import ApiError
-    from determined_cli import connection, render
+    from determined_cli import connection
+    from determined_cli.output import render
 
     url = connection.master_url(args.options)
     found: dict[str, Any] = {"client": {"version": __version__}, "master": {"url": url, "version": None}}

@@ -20,7 +20,8 @@ _WHY = {
 def run(args: Namespace) -> None:
     """Explains why an experiment, a trial or a task waits; of what has ended it prints the cause."""
     from determined.client import jobs
-    from determined_cli import connection, render
+    from determined_cli import connection
+    from determined_cli.output import render
 
     session = connection.connect(args.options)
     found = jobs.why(session, args.id, is_trial=args.trial)

@@ -25,9 +25,9 @@ def page() -> str:
 
 def document() -> dict[str, Any]:
     """Returns the OpenAPI document of a master that is not started."""
-    from determined_master.app import create_app
-    from determined_master.services import build
-    from determined_master.settings import Settings
+    from determined_master.server.app import create_app
+    from determined_master.settings.settings import Settings
+    from determined_master.wiring.services import build
 
     with TemporaryDirectory() as folder:
         return create_app(build(Settings(data=Path(folder)))).openapi()

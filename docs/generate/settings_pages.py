@@ -33,8 +33,8 @@ these wins. Names of variables are `DET_AGENT_` and the name in capitals. Times 
 
 def master_page() -> str:
     """Returns the page of the master's settings."""
-    from determined_master.pool_settings import PoolSettings, ProviderSettings, SchedulerSettings
-    from determined_master.settings import Settings
+    from determined_master.settings.pool_settings import PoolSettings, ProviderSettings, SchedulerSettings
+    from determined_master.settings.settings import Settings
 
     parts = (
         ("Each of `resource_pools`", PoolSettings),

@@ -1,6 +1,6 @@
 """``det-master``: reads the settings and serves in one process until it is stopped."""
 
-from determined_master import startup  # imported before everything else
+from determined_master.server import startup  # imported before everything else
 
 # isort: split
 import logging
@@ -19,28 +19,28 @@ from determined_launch.atomic_file import write_atomic
 from determined_launch.out_of_space import is_out_of_space
 from determined_launch.pid_lock import LockHeld, PidLock
 from determined_master import logging as logs
-from determined_master.app import create_app
+from determined_master.auth.secrets import DamagedSecret, generated_password
 from determined_master.clock import SystemClock
-from determined_master.data_folder import PRIVATE_UMASK, DatabaseGone, make_private
+from determined_master.data_folder.checks import PRIVATE_UMASK, DatabaseGone, make_private
 from determined_master.db import sqlite_file
 from determined_master.db.lease import DatabaseAway, DatabaseTaken
 from determined_master.db.migrate import MigrationFailed
 from determined_master.errors import StorageUnavailable
-from determined_master.http_server import Server, Sweeper, config_of, raise_descriptor_limit
-from determined_master.secrets import DamagedSecret, generated_password
-from determined_master.services import Services, build
-from determined_master.settings import Settings, SettingsError, environment, read_settings
+from determined_master.server.app import create_app
+from determined_master.server.http_server import Server, Sweeper, config_of, raise_descriptor_limit
+from determined_master.settings.settings import Settings, SettingsError, environment, read_settings
+from determined_master.wiring.services import Services, build
 
 logger = logging.getLogger(__name__)
 
 
 VERBS = {
-    "add-agent": "determined_master.maintenance:add_agent",
-    "backup": "determined_master.maintenance:back_up",
-    "copy-database": "determined_master.maintenance:copy_database",
-    "make-certificate": "determined_master.tls:main",
-    "migrate": "determined_master.maintenance:migrate",
-    "restore": "determined_master.maintenance:restore",
+    "add-agent": "determined_master.data_folder.maintenance:add_agent",
+    "backup": "determined_master.data_folder.maintenance:back_up",
+    "copy-database": "determined_master.data_folder.maintenance:copy_database",
+    "make-certificate": "determined_master.server.tls:main",
+    "migrate": "determined_master.data_folder.maintenance:migrate",
+    "restore": "determined_master.data_folder.maintenance:restore",
 }
 """Commands other than serving: module and function, which gets the words after the verb."""
 
@@ -87,7 +87,7 @@ def _unusable_folder(error: OSError) -> int:
 
 def _log_certificate(settings: Settings) -> None:
     if settings.tls_cert is not None:
-        from determined_master import tls  # a master without TLS does not load cryptography
+        from determined_master.server import tls  # a master without TLS does not load cryptography
 
         for is_warning, text in tls.notes(settings.tls_cert, SystemClock().now()):
             logger.log(logging.WARNING if is_warning else logging.INFO, "%s", text)

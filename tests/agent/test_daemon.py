@@ -13,12 +13,13 @@ from websockets.asyncio.client import ClientConnection
 from determined.link.messages import ContainerExit, DesiredContainer, Refuse, ReportedContainer
 from determined.link.run_folder import RunFolder
 from determined_agent import daemon as daemon_module
-from determined_agent import output, processes
-from determined_agent.agent_state import AgentState, FolderInUse
-from determined_agent.connection import Connection, Refused
 from determined_agent.drivers.driver import Launch
 from determined_agent.drivers.fake import FakeDriver, Play
-from determined_agent.entry_command import boot_command
+from determined_agent.master_link.connection import Connection, Refused
+from determined_agent.output import shipper as output
+from determined_agent.run_folders.agent_state import AgentState, FolderInUse
+from determined_agent.task_process import processes
+from determined_agent.task_process.entry_command import boot_command
 
 
 async def ended(master: FakeLinkMaster, desired: DesiredContainer) -> ContainerExit:

@@ -15,7 +15,7 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, ContextRef
 from determined_agent import devices
-from determined_agent.mount_probe import can_mount
+from determined_agent.host_access.mount_probe import can_mount
 from determined_agent.settings import base_environment
 
 SHOW = ["python3", "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from determined_cli import browser
+from determined_cli.terminal import browser
 
 from .conftest import Det, FakeMaster
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from determined_cli import render
+from determined_cli.output import render
 
 from .conftest import Det, FakeMaster, Request
 

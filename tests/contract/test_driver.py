@@ -17,7 +17,6 @@ from tests.support.podman_engine import podman_engine
 from tests.support.waiting import eventually
 
 from determined.link.run_folder import RunFolder
-from determined_agent import log_segments, processes
 from determined_agent.drivers.docker import DockerDriver
 from determined_agent.drivers.driver import (
     ContainerOptions,
@@ -28,13 +27,15 @@ from determined_agent.drivers.driver import (
     OutputLimits,
     ProcessOptions,
 )
+from determined_agent.drivers.engine import Engine
 from determined_agent.drivers.fake import FakeDriver, Play
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.drivers.shim_forks import ShimForks
-from determined_agent.engine import Engine
-from determined_agent.harness_copy import keep_shim
-from determined_agent.mount_probe import can_mount
-from determined_agent.namespaces import Mount
+from determined_agent.environments.harness_copy import keep_shim
+from determined_agent.host_access.mount_probe import can_mount
+from determined_agent.output import log_segments
+from determined_agent.task_process import processes
+from determined_agent.task_process.namespaces import Mount
 from determined_launch import process_table
 
 
@@ -99,7 +100,7 @@ DRIVERS: dict[str, MakeDriver] = {
 PROCESS = ["process", "process-forked"]
 PROCESS += ["process-pids", "process-pids-forked"] if os.geteuid() == 0 else []
 DOCKER = pytest.param("docker", marks=pytest.mark.xdist_group("container-engine"))
-# tests/agent/test_podman.py shows the shorter form.
+# tests/agent/drivers/test_podman.py shows the shorter form.
 PODMAN = pytest.param("podman", marks=[pytest.mark.xdist_group("podman"), pytest.mark.long])
 REAL = [*PROCESS, DOCKER, PODMAN]
 

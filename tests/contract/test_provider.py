@@ -17,7 +17,6 @@ from tests.support.slurm_programs import FakeSlurm
 from tests.support.waiting import eventually
 
 from determined_launch import pid_lock
-from determined_master.pool_settings import PoolSettings, ProviderSettings
 from determined_master.providers.command_provider import CommandProvider
 from determined_master.providers.local_provider import LocalProvider
 from determined_master.providers.master_address import MasterAddress
@@ -30,6 +29,7 @@ from determined_master.providers.provider import (
     ReleaseFailed,
 )
 from determined_master.providers.slurm.slurm_provider import SlurmProvider
+from determined_master.settings.pool_settings import PoolSettings, ProviderSettings
 
 ADDRESS = MasterAddress("127.0.0.1", 1, None)
 SECRET = "the-join-token"

@@ -51,10 +51,10 @@ def test_a_key_without_an_explanation_fails_the_build(monkeypatch):
     ("module", "name"),
     [
         ("determined_agent.settings", "Settings"),
-        ("determined_master.settings", "Settings"),
-        ("determined_master.pool_settings", "PoolSettings"),
-        ("determined_master.pool_settings", "SchedulerSettings"),
-        ("determined_master.pool_settings", "ProviderSettings"),
+        ("determined_master.settings.settings", "Settings"),
+        ("determined_master.settings.pool_settings", "PoolSettings"),
+        ("determined_master.settings.pool_settings", "SchedulerSettings"),
+        ("determined_master.settings.pool_settings", "ProviderSettings"),
     ],
 )
 def test_each_setting_is_explained(module, name):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from determined_agent.settings import Settings as AgentSettings
-from determined_master.settings import Settings as MasterSettings
+from determined_master.settings.settings import Settings as MasterSettings
 
 ROOT = Path(__file__).parents[2]
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))

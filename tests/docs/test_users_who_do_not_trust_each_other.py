@@ -15,8 +15,8 @@ from determined.link.run_folder import RunFolder
 from determined_agent import settings as agent_settings
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import Draft
-from determined_agent.host_access import ClusterFolders, HostAccess
-from determined_master import settings as master_settings
+from determined_agent.host_access.access import ClusterFolders, HostAccess
+from determined_master.settings import settings as master_settings
 from determined_master.tasks.container_settings import container_settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "operations" / "users-who-do-not-trust-each-other.md"

@@ -14,7 +14,7 @@ from tests.support.live_trials import create
 from tests.support.waiting import wait_until
 
 from determined.client.session import Session
-from determined_master.secrets import Secrets
+from determined_master.auth.secrets import Secrets
 
 pytestmark = [pytest.mark.e2e, pytest.mark.budget(90, "kills the master after each kind of request")]
 POLL_SECONDS = 60

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from determined_agent.images import DEFAULT_IMAGES
+from determined_agent.images.image_store import DEFAULT_IMAGES
 
 ROOT = Path(__file__).parents[2]
 KINDS = sorted(DEFAULT_IMAGES)

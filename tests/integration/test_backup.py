@@ -12,9 +12,9 @@ import zstandard
 from tests.support.cluster import CONFIG, Cluster, open_cluster
 
 from determined_launch.pid_lock import PidLock
-from determined_master import backup
 from determined_master.__main__ import main
-from determined_master.backup import BackupFailed
+from determined_master.data_folder import backup
+from determined_master.data_folder.backup import BackupFailed
 from determined_master.db.migrate import known_revisions, newest_revision
 
 pytestmark = pytest.mark.sqlite

@@ -12,7 +12,6 @@ from sqlalchemy.exc import DBAPIError
 from tests.support.new_database import new_database
 from tests.support.postgresql import Server, fresh_database
 
-from determined_master.database_url import normalized
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.engine import make_group_engine, report_failures, sqlite_url
@@ -22,6 +21,7 @@ from determined_master.errors import StorageUnavailable
 from determined_master.json_numbers import is_plain
 from determined_master.metrics import ingest_repository
 from determined_master.metrics.report import Report
+from determined_master.settings.database_url import normalized
 
 pytestmark = pytest.mark.budget(10, "inserts very many rows")
 

@@ -20,8 +20,8 @@ from tests.support.waiting import eventually
 
 from determined.link.messages import DesiredContainer
 from determined.states import CheckpointState
-from determined_master.app import ROUTERS
 from determined_master.checkpoints import repository
+from determined_master.server.app import ROUTERS
 
 UUID, OTHER = checkpoint_uuid(1), checkpoint_uuid(2)
 ZIP = {"accept": "application/zip"}

@@ -10,8 +10,8 @@ from tests.support.cluster import PASSWORD, Cluster
 from tests.support.heartbeat import heartbeat
 from tests.support.waiting import eventually
 
+from determined_master.auth.passwords import client_hash
 from determined_master.experiments import repository as experiments
-from determined_master.passwords import client_hash
 
 pytestmark = pytest.mark.budget(15, "packs large archives")
 

@@ -11,9 +11,9 @@ from tests.support.cluster import open_cluster
 from tests.support.small_disk import SmallDisk, disk_fixture
 
 from determined_master.__main__ import main
-from determined_master.data_folder import DatabaseGone
+from determined_master.auth.secrets import DamagedSecret, Secrets
+from determined_master.data_folder.checks import DatabaseGone
 from determined_master.db import migrate
-from determined_master.secrets import DamagedSecret, Secrets
 
 pytestmark = pytest.mark.sqlite
 
@@ -57,8 +57,8 @@ async def test_the_database_of_another_cluster_is_refused(tmp_path: Path) -> Non
 
 
 def build_master(data: Path) -> None:
-    from determined_master.services import build
-    from determined_master.settings import Settings
+    from determined_master.settings.settings import Settings
+    from determined_master.wiring.services import build
 
     build(Settings(data=data))
 

@@ -10,8 +10,8 @@ from tests.support.makers import add_allocation, add_experiment, add_trial, roll
 
 from determined.states import AllocationState, ContainerState, ExperimentState
 from determined_master.db.models import ExperimentRow
-from determined_master.display_state import display_state
 from determined_master.experiment_index.filter_sql import shown_state
+from determined_master.states.display_state import display_state
 
 Case = tuple[ExperimentState, Sequence[AllocationState]]
 CASES = st.lists(

@@ -21,7 +21,7 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     (site / "a.js").write_text("1")
     (tmp_path / "secret.txt").write_text("secret")
     (site / "link.txt").symlink_to(tmp_path / "secret.txt")
-    monkeypatch.setattr("determined_master.app.docs_folder", lambda: site)
+    monkeypatch.setattr("determined_master.server.app.docs_folder", lambda: site)
     (tmp_path / "data").mkdir()
     async with open_cluster(tmp_path, data=tmp_path / "data") as cluster:
         cluster.client.headers.pop("Authorization", None)

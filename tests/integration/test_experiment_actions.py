@@ -7,10 +7,10 @@ from tests.support.cluster import CONFIG, Cluster
 from determined.errors import PreconditionFailed
 from determined.states import ExperimentState
 from determined_master.api.queries.experiment_status import verbs_of
+from determined_master.auth.principal import Principal
 from determined_master.db.models import ExperimentRow
 from determined_master.experiments import repository
 from determined_master.experiments.actions import Action, refusal
-from determined_master.principal import Principal
 
 ADMIN = Principal(1, "admin", admin=True)
 COMMANDS: tuple[Action, ...] = ("pause", "activate", "cancel", "kill", "archive", "unarchive", "delete")

@@ -12,8 +12,8 @@ from tests.support.cluster import CONFIG, PASSWORD, Cluster, open_cluster
 from tests.support.small_disk import SmallDisk, disk_fixture
 from tests.support.waiting import eventually
 
+from determined_master.auth.passwords import client_hash
 from determined_master.errors import StorageUnavailable
-from determined_master.passwords import client_hash
 
 pytestmark = pytest.mark.sqlite
 

@@ -12,7 +12,7 @@ from tests.support.seeded_cluster import SeededObjects, seed_cluster
 from tests.support.waiting import eventually
 from tests.support.wire_shape import bodies, faults
 
-from determined_master.passwords import client_hash
+from determined_master.auth.passwords import client_hash
 
 RECORDED = Path(__file__).resolve().parent / "recorded"
 ENDING = ["PauseExperiment", "ActivateExperiment", "CancelExperiment", "KillTrial", "KillExperiment"]

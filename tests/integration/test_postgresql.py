@@ -13,10 +13,10 @@ from tests.support.cluster import CONFIG, Cluster, open_cluster
 from tests.support.postgresql import Server, fresh_database
 from tests.support.waiting import eventually
 
-from determined_master import lifespan
-from determined_master.database_url import normalized
 from determined_master.db import lease
 from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
+from determined_master.server import lifespan
+from determined_master.settings.database_url import normalized
 
 pytestmark = pytest.mark.budget(20, "starts and kills database servers")
 

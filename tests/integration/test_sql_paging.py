@@ -12,8 +12,8 @@ from tests.support.makers import NOON, add_experiment, add_trial
 from tests.support.postgresql import Server, fresh_database
 
 from determined.states import ExperimentState, TrialState
-from determined_master.database_url import normalized
 from determined_master.db.models import AgentRow, AgentSlotRow, ExperimentRow, MetricRow, TrialRow
+from determined_master.settings.database_url import normalized
 
 COUNT, PAGE = 40, 7
 

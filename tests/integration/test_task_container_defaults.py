@@ -7,7 +7,7 @@ import pytest
 from tests.support.cluster import CONFIG, Cluster, FakeAgent, open_cluster
 
 from determined.link.messages import ContainerSpec
-from determined_master.settings import Settings, SettingsError, read_settings
+from determined_master.settings.settings import Settings, SettingsError, read_settings
 
 FILE = """
 config_file: /etc/determined/master.yaml

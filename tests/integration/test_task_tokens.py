@@ -4,7 +4,7 @@ from tests.support.agent_socket import AgentSocket, agent_socket
 from tests.support.cluster import Cluster, FakeAgent
 
 from determined.link.messages import DesiredContainer, SlotFacts
-from determined_master.principal import Principal
+from determined_master.auth.principal import Principal
 
 
 async def wait_for_container(cluster: Cluster, socket: AgentSocket) -> DesiredContainer:

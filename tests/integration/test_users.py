@@ -7,7 +7,7 @@ import pytest
 from tests.support.cluster import PASSWORD, Cluster, login, open_cluster
 
 from determined.link.messages import RunAs
-from determined_master.passwords import client_hash
+from determined_master.auth.passwords import client_hash
 
 
 async def test_a_wrong_password_and_an_unknown_user_get_the_same_answer(cluster: Cluster):

@@ -10,7 +10,7 @@ from tests.support.seeded_cluster import seed_cluster
 from tests.support.wire_shape import bodies, faults, operations
 
 from determined_master.api.v1.unsupported_operations import OPERATIONS
-from determined_master.app import HOT
+from determined_master.server.app import HOT
 
 ALL = operations()
 UNSUPPORTED = {name for name, _method, _path in OPERATIONS}

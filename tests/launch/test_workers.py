@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from determined.link.messages import RankExit
-from determined_agent.line_splitter import LineSplitter
+from determined_agent.output.line_splitter import LineSplitter
 from determined_launch.lines import Prefixer
 from determined_launch.wrap_rank import find_rank
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from determined_master.__main__ import main
-from determined_master.secrets import Secrets
+from determined_master.auth.secrets import Secrets
 
 
 def test_the_printed_command_stores_the_token_and_starts_the_agent(

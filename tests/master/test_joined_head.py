@@ -11,7 +11,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 from tests.support.waiting import eventually
 
-from determined_master.http_server import config_of
+from determined_master.server.http_server import config_of
 from determined_master.web.joined_head import MAX_JOINED_BYTES, JoinedHead
 
 

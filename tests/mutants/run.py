@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from determined_agent import processes
+from determined_agent.task_process import processes
 from determined_launch import process_table
 
 HERE = Path(__file__).resolve().parent

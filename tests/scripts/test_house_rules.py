@@ -9,9 +9,9 @@ from scripts.house_rules import problems
 @pytest.mark.parametrize(
     "line",
     [
-        "from determined_master.services import Services",
-        "import determined_master.services as container",
-        "from determined_master import notifications, services",
+        "from determined_master.wiring.services import Services",
+        "import determined_master.wiring.services as container",
+        "from determined_master import notifications, wiring",
         "writer = request.app.state.services.writer",
     ],
 )

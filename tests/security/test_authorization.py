@@ -15,7 +15,7 @@ from tests.support.cluster import Cluster, open_cluster
 from determined.link.messages import Hello
 from determined_master.api.authorization import Rule, rules
 from determined_master.api.v1.unsupported_operations import OPERATIONS, PLAIN
-from determined_master.app import ROUTERS
+from determined_master.server.app import ROUTERS
 
 FOREIGN = ("no token", "expired token", "another user", "another trial", "join token")
 ALLOWED = 0

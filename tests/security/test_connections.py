@@ -12,8 +12,8 @@ import pytest
 from tests.support.cluster import open_cluster
 from tests.support.waiting import eventually
 
-from determined_master import http_server
-from determined_master.http_server import Server, Sweeper, config_of, raise_descriptor_limit
+from determined_master.server import http_server
+from determined_master.server.http_server import Server, Sweeper, config_of, raise_descriptor_limit
 
 HEADER_SECONDS = 2.0
 Writer = asyncio.StreamWriter

@@ -13,7 +13,7 @@ from tests.support.process_memory import forget_peak, peak_mib
 from tests.support.seeded_cluster import FILE
 
 from determined.context import ContextError, unpack
-from determined_master.blobs import Blobs
+from determined_master.data_folder.blobs import Blobs
 
 pytestmark = pytest.mark.budget(40, "uploads and unpacks eight bombs")
 

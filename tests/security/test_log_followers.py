@@ -17,7 +17,7 @@ from tests.support.process_memory import forget_peak, peak_mib
 from tests.support.waiting import wait_until
 
 from determined_master.allocations.exit_line import ENDED_WELL
-from determined_master.secrets import Secrets
+from determined_master.auth.secrets import Secrets
 
 pytestmark = pytest.mark.budget(20, "follows long logs with many connections")
 

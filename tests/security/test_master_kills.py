@@ -13,7 +13,7 @@ from tests.support import metric_reporter
 from tests.support.live_cluster import LiveCluster, Program, live_cluster
 from tests.support.waiting import wait_until
 
-from determined_master.secrets import Secrets
+from determined_master.auth.secrets import Secrets
 
 pytestmark = pytest.mark.budget(20, "kills and starts a master again and again")
 

@@ -16,7 +16,7 @@ from tests.support.fake_link_master import FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
 from determined.link.messages import DesiredContainer, RunAs
-from determined_agent import output
+from determined_agent.output import shipper as output
 
 pytestmark = pytest.mark.budget(15, "runs real tasks that write hostile files")
 

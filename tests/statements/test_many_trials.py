@@ -10,9 +10,9 @@ from tests.support.database_reads import writes
 from tests.support.waiting import eventually
 
 from determined.states import AllocationState, ExitReason, TrialState
+from determined_master.auth.principal import Principal
 from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, TrialRow
 from determined_master.events.repository import SYSTEM
-from determined_master.principal import Principal
 
 pytestmark = pytest.mark.budget(15, "creates very many rows")
 

@@ -17,16 +17,16 @@ from tests.support.fake_link_master import TOKEN, FakeLinkMaster, serving
 from tests.support.waiting import eventually
 
 from determined.link.messages import ContainerExit, ContainerSpec, ContextRef, DesiredContainer
-from determined_agent.agent_state import AgentState
-from determined_agent.connection import Connection
 from determined_agent.container import Boot
 from determined_agent.daemon import Daemon
 from determined_agent.devices import find_slots
 from determined_agent.drivers.driver import Driver
-from determined_agent.entry_command import with_hooks
 from determined_agent.hooks.hook import Draft
+from determined_agent.master_link.connection import Connection
+from determined_agent.run_folders.agent_state import AgentState
 from determined_agent.runtime import make_runtime
 from determined_agent.settings import Settings
+from determined_agent.task_process.entry_command import with_hooks
 
 BASE = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
 

@@ -20,13 +20,13 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit, DesiredContainer, Hello, ReportedContainer, SlotFacts
 from determined.states import ContainerState
 from determined_master.allocations.desired_state import desired_containers
-from determined_master.app import create_app
+from determined_master.auth.passwords import client_hash
 from determined_master.clock import Clock
-from determined_master.lifespan import lifespan
 from determined_master.loops.loop import TICK
-from determined_master.passwords import client_hash
-from determined_master.services import Services, build
-from determined_master.settings import Settings
+from determined_master.server.app import create_app
+from determined_master.server.lifespan import lifespan
+from determined_master.settings.settings import Settings
+from determined_master.wiring.services import Services, build
 
 PASSWORD = "Correct-Horse-7"
 CONFIG = """

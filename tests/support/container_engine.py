@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from determined_agent.images import DEFAULT_IMAGES
+from determined_agent.images.image_store import DEFAULT_IMAGES
 
 BASE_IMAGE = "detent-base:bookworm"
 ENGINE_URL = "unix:///var/run/docker.sock"

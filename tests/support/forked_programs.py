@@ -159,7 +159,7 @@ def report_ends(requests: socket.socket) -> None:
 
 def run(program: Any, order: dict[str, Any]) -> int:
     """Runs the program in this process as a Python of its own would; returns its exit code."""
-    from determined_agent import processes
+    from determined_agent.task_process import processes
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()

@@ -203,7 +203,7 @@ def _announced(process: "subprocess.Popen[bytes]", folder: Path) -> str:
 
 
 def _token(cluster: OfficialCluster, url: str) -> str:
-    from determined_master.passwords import client_hash
+    from determined_master.auth.passwords import client_hash
 
     session = Session(url, timeout=90)
     body = {"username": USER, "password": client_hash(cluster.password), "isHashed": True}

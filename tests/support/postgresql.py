@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
-from determined_master.database_url import normalized
 from determined_master.db.migrate import bring_up
+from determined_master.settings.database_url import normalized
 
 VARIABLE = "DETENT_TEST_POSTGRESQL"
 """URL of the server for the masters of the tests. Without it they run on SQLite."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from determined_master.tls import make_pair
+from determined_master.server.tls import make_pair
 
 ANSWER = b'{"token": "T"}'
 

@@ -29,7 +29,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 ROOM = {"ROOM": " " * 100_000}
 """The environment that ``/proc`` shows of a trial is written over it."""
 HARNESS = "determined.exec.harness"
-FORK_SERVER = "determined_agent.fork_server"
+FORK_SERVER = "determined_agent.task_process.fork_server"
 _ENV_START, _ENV_END = 47, 48
 """Places in ``/proc/PID/stat`` after the name of the program; see proc(5)."""
 
@@ -79,7 +79,7 @@ def serve(requests: int, packages: list[str]) -> int:
 
 def become_trial(argv: Sequence[str], environ: Mapping[str, str], packages: Sequence[str]) -> None:
     """Gives this process what a new Python with this command line and environment has."""
-    from determined_agent import processes
+    from determined_agent.task_process import processes
 
     os.environ.clear()
     os.environ.update(environ)

@@ -5,9 +5,9 @@ import tarfile
 from functools import partial
 from typing import TYPE_CHECKING
 
-from determined_agent.accounts import GROUP, PASSWD, with_group, with_user
-from determined_agent.engine import Engine, NoSuchObject
-from determined_agent.identity import Identity
+from determined_agent.drivers.engine import Engine, NoSuchObject
+from determined_agent.host_access.accounts import GROUP, PASSWD, with_group, with_user
+from determined_agent.task_process.identity import Identity
 
 if TYPE_CHECKING:
     from docker import APIClient

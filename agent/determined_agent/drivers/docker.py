@@ -21,8 +21,7 @@ from determined.link.run_folder import RunFolder
 from determined_agent.drivers import docker_config
 from determined_agent.drivers.container_account import add_account
 from determined_agent.drivers.driver import PRIVATE_UMASK, Ended, Launch, NotStarted, OutputLimits, SystemFailure
-from determined_agent.drivers.exit_record import add_cause, has_ended, read_end, write_lost
-from determined_agent.engine import (
+from determined_agent.drivers.engine import (
     Engine,
     EngineError,
     EngineEvents,
@@ -31,8 +30,9 @@ from determined_agent.engine import (
     NotRunning,
     attached,
 )
-from determined_agent.host_mounts import HostMounts
-from determined_agent.namespaces import Mount
+from determined_agent.drivers.exit_record import add_cause, has_ended, read_end, write_lost
+from determined_agent.host_access.host_mounts import HostMounts
+from determined_agent.task_process.namespaces import Mount
 from determined_launch.atomic_file import write_atomic
 from determined_launch.regular_files import read_regular
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from determined_agent.drivers.driver import ContainerOptions, Launch
-from determined_agent.identity import Identity
-from determined_agent.namespaces import Mount
+from determined_agent.task_process.identity import Identity
+from determined_agent.task_process.namespaces import Mount
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -40,7 +40,7 @@ def container_config(launch: Launch, *, shim: Path, labels: Mapping[str, str], u
         raise ValueError("a container needs an image")
     folder = str(launch.folder.path)
     mounts = (Mount(folder, folder), Mount(str(shim), SHIM_FOLDER, True), *launch.mounts)
-    program = f"{SHIM_FOLDER}/determined_agent/shim.py"
+    program = f"{SHIM_FOLDER}/determined_agent/task_process/shim.py"
     return ContainerConfig(
         name=name,
         image=options.image,

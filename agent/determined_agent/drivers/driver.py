@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from determined.link.run_folder import RunFolder
-from determined_agent.identity import Identity
-from determined_agent.namespaces import Mount
+from determined_agent.task_process.identity import Identity
+from determined_agent.task_process.namespaces import Mount
 
 PRIVATE_UMASK = 0o077
 """Tasks that run as their owners share folders with those of other owners, such as the checkpoint storage."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import Ended, Launch, NotStarted
-from determined_agent.log_segments import STDOUT, SegmentWriter
+from determined_agent.output.log_segments import STDOUT, SegmentWriter
 from determined_launch.atomic_file import write_atomic
 
 

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from determined.link.run_folder import RunFolder
-from determined_agent import processes
 from determined_agent.drivers.driver import PRIVATE_UMASK, Ended, Launch, NotStarted, ProcessOptions
 from determined_agent.drivers.exit_record import MAX_BYTES, read_end, write_lost
 from determined_agent.drivers.shim_forks import ShimForks
-from determined_agent.source_roots import SOURCE_ROOTS
+from determined_agent.environments.source_roots import OWN, SOURCE_ROOTS
+from determined_agent.task_process import processes
 from determined_launch import process_table
 from determined_launch.atomic_file import write_atomic
 from determined_launch.environment import CONTAINER_ID
 from determined_launch.regular_files import read_regular
 
 # Run by its path; the agent never imports it.
-_SHIM = Path(__file__).resolve().parent.parent / "shim.py"
+_SHIM = OWN / "determined_agent" / "task_process" / "shim.py"
 FORK_SECONDS = 15.0
 """A fork server that has not started a shim after this time is ended."""
 _ROOTS = os.pathsep.join(SOURCE_ROOTS)

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 from determined.link.run_folder import RunFolder
-from determined_agent.harness_copy import keep_harness
-from determined_agent.source_roots import OWN
+from determined_agent.environments.harness_copy import keep_harness
+from determined_agent.environments.source_roots import OWN
 
 logger = logging.getLogger(__name__)
 
 # Run by its path; the agent never imports it.
-_FORK_SERVER = Path(__file__).resolve().parent.parent / "fork_server.py"
+_FORK_SERVER = OWN / "determined_agent" / "task_process" / "fork_server.py"
 _SPACE = " " * 512
 """Room for the words that ``ps`` shows of a shim."""
 

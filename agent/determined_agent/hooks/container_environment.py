@@ -8,13 +8,13 @@ from determined.environments.inputs import name_of
 from determined.link.messages import SlotFacts
 from determined_agent import devices
 from determined_agent.drivers.driver import ContainerOptions, NotStarted
-from determined_agent.harness_copy import keep_harness
+from determined_agent.environments.harness_copy import keep_harness
 from determined_agent.hooks.environment import choose_library, say_user, task_facts
 from determined_agent.hooks.hook import Draft, assign
 from determined_agent.hooks.identity import set_user_variables
-from determined_agent.images import COMPILE_ADVICE, Images
-from determined_agent.namespaces import Mount
+from determined_agent.images.image_store import COMPILE_ADVICE, Images
 from determined_agent.settings import PROXY_VARIABLES, Settings
+from determined_agent.task_process.namespaces import Mount
 from determined_launch import environment as names
 from determined_launch import wandb_run
 

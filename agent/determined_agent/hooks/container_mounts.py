@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, Draft
-from determined_agent.host_access import STORAGE_KEY, HostAccess
-from determined_agent.namespaces import Mount
+from determined_agent.host_access.access import STORAGE_KEY, HostAccess
+from determined_agent.task_process.namespaces import Mount
 
 PROPAGATIONS = ("private", "rprivate", "shared", "rshared", "slave", "rslave")
 

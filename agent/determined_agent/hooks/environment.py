@@ -11,17 +11,18 @@ from urllib.parse import urlsplit
 
 from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE, NO_VERIFY
 from determined.link.messages import ContainerSpec
-from determined_agent import devices, installed_library
-from determined_agent.attempt_venv import FOLDER, keep_programs, make_attempt_venv, use_attempt_venv
+from determined_agent import devices
 from determined_agent.drivers.driver import NotStarted
-from determined_agent.harness_copy import keep_harness
+from determined_agent.environments import installed_library
+from determined_agent.environments.attempt_venv import FOLDER, keep_programs, make_attempt_venv, use_attempt_venv
+from determined_agent.environments.harness_copy import keep_harness
+from determined_agent.environments.task_base import TaskBase, TaskBases, base_seen_at, built_base
+from determined_agent.environments.task_python import OLDEST, PythonFacts, PythonProbe, choose, folders_of
 from determined_agent.hooks.hook import PRIVATE_SHARED_FS, Draft, assign
 from determined_agent.hooks.identity import set_user_variables
-from determined_agent.namespaces import Mount
+from determined_agent.run_folders.tree_removal import remove_tree
 from determined_agent.settings import Settings, task_python_of_agent
-from determined_agent.task_base import TaskBase, TaskBases, base_seen_at, built_base
-from determined_agent.task_python import OLDEST, PythonFacts, PythonProbe, choose, folders_of
-from determined_agent.tree_removal import remove_tree
+from determined_agent.task_process.namespaces import Mount
 from determined_launch import environment as names
 from determined_launch import wandb_run
 

@@ -9,12 +9,12 @@ from typing import Any
 from determined.client.certificates import FILE_VARIABLE, NAME_VARIABLE
 from determined.context import unpack
 from determined.errors import ContextError
-from determined_agent.contexts import Contexts
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.environment import CERTIFICATE
 from determined_agent.hooks.hook import Draft
+from determined_agent.master_link.contexts import Contexts
+from determined_agent.run_folders.tree_removal import remove_tree
 from determined_agent.settings import Settings
-from determined_agent.tree_removal import remove_tree
 from determined_launch import environment as names
 from determined_launch.atomic_file import write_atomic
 from determined_launch.out_of_space import is_out_of_space

@@ -8,10 +8,10 @@ from typing import Protocol
 from determined.link.messages import ContainerSpec
 from determined.link.run_folder import RunFolder
 from determined_agent.drivers.driver import ContainerOptions
-from determined_agent.identity import Identity
-from determined_agent.log_segments import AGENT, SegmentWriter
-from determined_agent.namespaces import Mount
-from determined_agent.task_python import PythonFacts
+from determined_agent.environments.task_python import PythonFacts
+from determined_agent.output.log_segments import AGENT, SegmentWriter
+from determined_agent.task_process.identity import Identity
+from determined_agent.task_process.namespaces import Mount
 from determined_launch.environment import USER_SETTABLE
 
 PRIVATE_RUN = Path("/run/determined")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from determined.link.messages import RunAs
 from determined.link.run_folder import RunFolder
-from determined_agent.accounts import GROUP, PASSWD, find_identity, has_account, with_group, with_user
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import PRIVATE_RUN, Draft
-from determined_agent.identity import Identity
-from determined_agent.namespaces import Mount
+from determined_agent.host_access.accounts import GROUP, PASSWD, find_identity, has_account, with_group, with_user
 from determined_agent.settings import Settings
+from determined_agent.task_process.identity import Identity
+from determined_agent.task_process.namespaces import Mount
 
 HOME = "home"
 """Home folder, in the run folder, of a user who has none on the machine."""

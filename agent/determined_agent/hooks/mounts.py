@@ -9,8 +9,8 @@ from typing import Any
 from determined_agent.drivers.driver import NotStarted
 from determined_agent.hooks.hook import PRIVATE_RUN, PRIVATE_SHARED_FS, Draft
 from determined_agent.hooks.identity import private_mounts
-from determined_agent.host_access import PROCESSES, is_below
-from determined_agent.namespaces import Mount
+from determined_agent.host_access.access import PROCESSES, is_below
+from determined_agent.task_process.namespaces import Mount
 
 
 class MountsHook:

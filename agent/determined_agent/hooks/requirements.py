@@ -8,15 +8,15 @@ from determined.context import small_files
 from determined.environments import Inputs, read_packages
 from determined.environments.inputs import MAX_FILE_BYTES, name_of, wanted_inputs
 from determined.errors import ConfigError, ContextError
-from determined_agent.contexts import Contexts
 from determined_agent.drivers.driver import NotStarted
-from determined_agent.environments import Environments, facts_of
+from determined_agent.environments.environment_store import Environments, facts_of
+from determined_agent.environments.task_base import base_version
+from determined_agent.environments.task_python import PythonProbe, choose
 from determined_agent.hooks.environment import PRIVATE_BUILD
 from determined_agent.hooks.hook import Draft
-from determined_agent.namespaces import Mount
+from determined_agent.master_link.contexts import Contexts
 from determined_agent.settings import Settings, task_python_of_agent
-from determined_agent.task_base import base_version
-from determined_agent.task_python import PythonProbe, choose
+from determined_agent.task_process.namespaces import Mount
 from determined_launch import environment as names
 
 

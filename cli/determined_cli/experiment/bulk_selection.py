@@ -7,13 +7,13 @@ from typing import Any
 from determined.client import users
 from determined.client.session import Session
 from determined.errors import BadRequest
-from determined_cli.confirmation import confirmed
 from determined_cli.experiment import search
 from determined_cli.experiment.show import COLUMNS
 from determined_cli.failures import counted
 from determined_cli.main import say
-from determined_cli.row_selection import parse_condition
-from determined_cli.states import ENDED, displayed, shown
+from determined_cli.output.row_selection import parse_condition
+from determined_cli.output.states import ENDED, displayed, shown
+from determined_cli.terminal.confirmation import confirmed
 
 MAX_NAMED = 10
 _DOING = {

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from determined_cli.render import Column
+from determined_cli.output.render import Column
 
 
 def with_hyperparameters(

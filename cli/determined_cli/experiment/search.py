@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from determined.client.session import Session
 from determined.errors import BadRequest
-from determined_cli.render import Column
-from determined_cli.row_selection import parse_condition, parse_sort
+from determined_cli.output.render import Column
+from determined_cli.output.row_selection import parse_condition, parse_sort
 
 MASTER_COLUMNS = {
     "id": "id",

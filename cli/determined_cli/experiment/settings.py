@@ -5,9 +5,10 @@ from argparse import Namespace
 from typing import Any
 
 from determined.client import experiments
-from determined_cli import connection, render
-from determined_cli.confirmation import confirmed
+from determined_cli import connection
 from determined_cli.main import say
+from determined_cli.output import render
+from determined_cli.terminal.confirmation import confirmed
 
 
 def config(args: Namespace) -> None:

@@ -11,15 +11,16 @@ from typing import Any
 from determined.client import experiments, lifecycle, trials, users
 from determined.client.paging import items
 from determined.client.session import Session
-from determined_cli import best_checkpoints, connection, render
+from determined_cli import best_checkpoints, connection
 from determined_cli.experiment import search
 from determined_cli.experiment.best_trial import print_best_of_goals, print_best_trial
 from determined_cli.experiment.hyperparameters import with_hyperparameters
 from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
 from determined_cli.main import say
+from determined_cli.output import render
+from determined_cli.output.row_selection import chosen_columns, select
+from determined_cli.output.states import displayed, shown
 from determined_cli.pool_accounts import say_payers
-from determined_cli.row_selection import chosen_columns, select
-from determined_cli.states import displayed, shown
 
 DEFAULT_PAGE = 200
 RECENT_SECONDS = 3600

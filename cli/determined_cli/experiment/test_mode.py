@@ -18,7 +18,7 @@ from determined_cli.reconnect import Reconnector
 
 if TYPE_CHECKING:
     from determined.context import Packed
-from determined_cli.states import displayed, has_ended, shown
+from determined_cli.output.states import displayed, has_ended, shown
 
 POLL_SECONDS = 0.2
 

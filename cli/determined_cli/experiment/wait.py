@@ -8,8 +8,8 @@ from determined.errors import MasterUnreachable
 from determined_cli import connection
 from determined_cli.experiment.best_trial import say_best_trial
 from determined_cli.main import say
+from determined_cli.output.states import has_ended, shown
 from determined_cli.reconnect import Reconnector
-from determined_cli.states import has_ended, shown
 
 TIMED_OUT = 8
 

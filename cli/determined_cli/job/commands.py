@@ -7,11 +7,12 @@ from typing import Any
 from determined.client import ids, jobs
 from determined.client.session import Session
 from determined.errors import BadRequest
-from determined_cli import connection, render
+from determined_cli import connection
 from determined_cli.failures import counted
 from determined_cli.main import say
+from determined_cli.output import render
+from determined_cli.output.row_selection import select
 from determined_cli.pool_accounts import say_payers
-from determined_cli.row_selection import select
 
 COLUMNS = (
     ("#", "place"),

@@ -4,7 +4,9 @@ import sys
 from argparse import Namespace
 
 from determined.client import master
-from determined_cli import browser, connection, render
+from determined_cli import connection
+from determined_cli.output import render
+from determined_cli.terminal import browser
 
 
 def info(args: Namespace) -> None:

@@ -3,9 +3,10 @@
 from argparse import Namespace
 
 from determined.client import ids, tasks
-from determined_cli import connection, render
+from determined_cli import connection
 from determined_cli.main import say
-from determined_cli.row_selection import select
+from determined_cli.output import render
+from determined_cli.output.row_selection import select
 
 COLUMNS = (
     ("Task ID", "task_id"),

@@ -98,7 +98,7 @@ def _end_tasks_of(agent: Path) -> tuple[int, list[str]]:
     if not runs.is_dir() or not any(runs.iterdir()):
         return 0, []
     try:
-        argv = python("determined_agent.end_tasks", "--data", str(agent))
+        argv = python("determined_agent.run_folders.end_tasks", "--data", str(agent))
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
     except subprocess.TimeoutExpired:
         return 1, []

@@ -18,7 +18,8 @@ from determined.client import auth_store, certificates
 from determined.client.session import ONCE, Session
 from determined.client.sign_in import hashed
 from determined.errors import ApiError, DeterminedError
-from determined_cli import add_agent, browser
+from determined_cli import add_agent
+from determined_cli.terminal import browser
 from determined_cli.up import data_folder, slurm_pool
 from determined_cli.up.graceful_shutdown import drain, end_tasks
 from determined_cli.up.log_rotation import rotate

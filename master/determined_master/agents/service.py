@@ -12,6 +12,7 @@ from determined.link.messages import Hello, ReportedContainer, SlotStatus
 from determined_master import notifications
 from determined_master.agents import clock_skew, departure, repository
 from determined_master.agents.departure import Departure
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AgentSlotRow
@@ -19,7 +20,6 @@ from determined_master.db.session import Database, ReadSession, WriteSession, af
 from determined_master.errors import StorageUnavailable
 from determined_master.events import repository as events
 from determined_master.logs.store import Lines
-from determined_master.principal import Principal
 
 logger = logging.getLogger(__name__)
 

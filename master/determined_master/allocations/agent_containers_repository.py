@@ -8,10 +8,10 @@ from sqlalchemy import bindparam, func, or_, select
 
 from determined.states import AllocationState, ContainerState
 from determined_master.allocations.repository import LIVE
+from determined_master.auth.principal import Principal
 from determined_master.db.models import AllocationRow, ContainerRow, TaskRow, TrialRow, UserRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession
-from determined_master.principal import Principal
 
 
 async def live_on_agent(

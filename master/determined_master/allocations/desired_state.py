@@ -10,9 +10,9 @@ from determined_launch import environment as names
 from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.agent_containers_repository import SpecifiedContainer, WantedContainer
 from determined_master.allocations.ports import ports_of
+from determined_master.auth.principal import Principal
+from determined_master.auth.secrets import Secrets
 from determined_master.db.session import Database
-from determined_master.principal import Principal
-from determined_master.secrets import Secrets
 
 logger = logging.getLogger(__name__)
 

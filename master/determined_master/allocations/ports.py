@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Collection
 
 from determined_launch import environment as names
-from determined_master.settings import PORT_BLOCKS as BLOCKS
+from determined_master.settings.settings import PORT_BLOCKS as BLOCKS
 
 ALL_BLOCKS = range(BLOCKS)
 _WIDTH = 20

@@ -9,11 +9,11 @@ from determined_master import notifications
 from determined_master.allocations.rendezvous import LATE_SECONDS, addresses, missing
 from determined_master.allocations.rendezvous_queries import MeetingAllocation, MeetingContainer, meeting_of
 from determined_master.allocations.service import Allocations
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.db.session import Database, ReadSession
 from determined_master.logs import repository as logs
 from determined_master.notifications import Notifications
-from determined_master.principal import Principal
 
 LOOK_SECONDS = 30.0
 """A lost notification costs at most this time."""

@@ -2,7 +2,7 @@
 
 from determined.states import AllocationState as S
 from determined.states import ContainerState as C
-from determined_master.transitions import Table
+from determined_master.states.transitions import Table
 
 ALLOWED: Table[S] = {
     S.PENDING: frozenset({S.ASSIGNED, S.TERMINATED}),

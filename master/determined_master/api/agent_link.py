@@ -25,15 +25,15 @@ from determined_master.agents.registry import Link, Registry
 from determined_master.agents.service import Agents
 from determined_master.allocations.desired_state import desired_containers
 from determined_master.api.agent_output import lines_of
-from determined_master.authentication import Authenticator, bearer
+from determined_master.auth.authentication import Authenticator, bearer
+from determined_master.auth.secrets import Secrets
 from determined_master.cluster.identity import Identity
 from determined_master.db.session import Database
 from determined_master.errors import StorageUnavailable
 from determined_master.notifications import Notifications
-from determined_master.pool_settings import unknown
 from determined_master.providers import repository as instances
-from determined_master.secrets import Secrets
-from determined_master.settings import Settings
+from determined_master.settings.pool_settings import unknown
+from determined_master.settings.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from determined.context import from_files
 from determined.errors import BadRequest, ContextError
 from determined_master.api.json_body import parse_json
 from determined_master.api.request_normalizer import camel
-from determined_master.blobs import Blobs
-from determined_master.offloading import Offloader
-from determined_master.settings import Settings
-from determined_master.threads import USER_FILES
+from determined_master.data_folder.blobs import Blobs
+from determined_master.offloading.offloader import Offloader
+from determined_master.offloading.threads import USER_FILES
+from determined_master.settings.settings import Settings
 
 SPOOL_ABOVE = 1_000_000
 NOTES = "contextNotes"

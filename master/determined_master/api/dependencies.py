@@ -13,11 +13,13 @@ from determined_master.agents.service import Agents
 from determined_master.allocations.rendezvous_wait import RendezvousWait
 from determined_master.allocations.service import Allocations
 from determined_master.api.queries.model_def import ModelDefs
-from determined_master.authentication import Authenticator, bearer
-from determined_master.blobs import Blobs
+from determined_master.auth.authentication import Authenticator, bearer
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.cluster.identity import Identity
 from determined_master.commands.service import Commands
+from determined_master.data_folder.blobs import Blobs
+from determined_master.data_folder.storage_health import StorageHealth
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments.commands.continuation import Continuer
@@ -30,17 +32,15 @@ from determined_master.logs.line_counts import LineCounts
 from determined_master.logs.matching import Matchers
 from determined_master.logs.turns import Turns
 from determined_master.notifications import Notifications
-from determined_master.offloading import Offloader
-from determined_master.principal import Principal
+from determined_master.offloading.offloader import Offloader
 from determined_master.resource_managers.managers import ResourceManagers
-from determined_master.services import Services
-from determined_master.settings import Settings
-from determined_master.storage_health import StorageHealth
+from determined_master.settings.settings import Settings
 from determined_master.trials.access import TrialAccess
 from determined_master.trials.service import Trials
 from determined_master.users import ownership_repository
 from determined_master.users.authorization import Authorization
 from determined_master.users.service import Users
+from determined_master.wiring.services import Services
 
 T = TypeVar("T")
 MAX_DIGITS = 18

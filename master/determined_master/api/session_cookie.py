@@ -5,8 +5,8 @@ from typing import Literal, TypedDict
 from fastapi import Request, Response
 
 from determined_master.api.proxy_prefix import prefix_of
-from determined_master.authentication import COOKIE, Authenticator
-from determined_master.settings import Settings
+from determined_master.auth.authentication import COOKIE, Authenticator
+from determined_master.settings.settings import Settings
 from determined_master.users.service import SESSION_DAYS
 
 

@@ -1,7 +1,7 @@
 """States of a checkpoint: the allowed transitions (docs/architecture/states.md). Every feature has such a module."""
 
 from determined.states import CheckpointState as S
-from determined_master.transitions import Table
+from determined_master.states.transitions import Table
 
 ALLOWED: Table[S] = {
     S.ACTIVE: frozenset({S.COMPLETED, S.ERROR, S.DELETING}),

@@ -8,7 +8,7 @@ from determined.storage.bucket_access import Bucket, bucket_at, bucket_of
 from determined_master.checkpoints import buckets, folders
 from determined_master.checkpoints.archive import Entry
 from determined_master.errors import OutOfReach
-from determined_master.settings import Settings
+from determined_master.settings.settings import Settings
 
 Root = Path | Bucket
 

@@ -10,21 +10,21 @@ from determined.errors import BadRequest, NotFound
 from determined.states import TaskKind
 from determined_master.agents import repository as agents
 from determined_master.allocations.exit_line import CANNOT_START
-from determined_master.blobs import Blobs
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.commands.container import command_spec
+from determined_master.data_folder.blobs import Blobs
 from determined_master.db.models import TaskRow
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.events import repository as events
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.queue_order import check_priority
 from determined_master.logs import repository as logs
-from determined_master.offloading import Offloader
-from determined_master.pool_settings import unknown
-from determined_master.principal import Principal
+from determined_master.offloading.offloader import Offloader
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.scheduling.view import Constraints, TaskGroup
-from determined_master.settings import Settings
+from determined_master.settings.pool_settings import unknown
+from determined_master.settings.settings import Settings
 from determined_master.tasks import environment_check, repository
 from determined_master.tasks.service import NewTask, Tasks
 from determined_master.users import pool_account

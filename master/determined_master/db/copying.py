@@ -6,13 +6,13 @@ from pathlib import Path
 from sqlalchemy import Connection, Table, func, select, text
 from sqlalchemy.exc import DBAPIError
 
-from determined_master.database_url import is_sqlite
 from determined_master.db import sqlite_file
 from determined_master.db.base import Base
 from determined_master.db.bulk_insert import insert_rows
 from determined_master.db.engine import make_copy_engine
 from determined_master.db.migrate import bring_up, newest_revision, revision_of
 from determined_master.db.nul import keep_symbol
+from determined_master.settings.database_url import is_sqlite
 
 BATCH_ROWS = 2000
 

@@ -13,12 +13,12 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
-from determined_master.database_url import is_sqlite, normalized
 from determined_master.db import postgresql, sqlite_file, text_search
 from determined_master.db.bulk_insert import allow_copy
 from determined_master.db.nul import to_json
 from determined_master.db.sqlite_connection import NO_WAIT, SYNCED, WAIT, SqliteConnection
 from determined_master.errors import StorageUnavailable
+from determined_master.settings.database_url import is_sqlite, normalized
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",

@@ -15,9 +15,9 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
-from determined_master.database_url import normalized
 from determined_master.db import postgresql
 from determined_master.errors import StorageUnavailable
+from determined_master.settings.database_url import normalized
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,6 @@ from sqlalchemy import Engine, Select, delete, event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 
-from determined_master.database_url import is_sqlite
 from determined_master.db import queue_changes
 from determined_master.db.base import Base
 from determined_master.db.engine import (
@@ -25,6 +24,7 @@ from determined_master.db.lease import Lease
 from determined_master.db.nul import keep_symbol
 from determined_master.db.queue_changes import QueueChanges, changes_of
 from determined_master.notifications import Notifications
+from determined_master.settings.database_url import is_sqlite
 
 
 class ReadSession(AsyncSession):

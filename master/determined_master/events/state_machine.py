@@ -16,7 +16,7 @@ from determined_master.db.batches import batched
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import WriteSession
 from determined_master.events import repository as events
-from determined_master.transitions import S, Table, reverse
+from determined_master.states.transitions import S, Table, reverse
 
 R = TypeVar("R", bound=Base)
 _STATE = "state"

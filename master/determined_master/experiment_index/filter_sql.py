@@ -41,12 +41,12 @@ from determined_master.db.models import (
     TrialRow,
     UserRow,
 )
-from determined_master.display_state import BUILDING_ENVIRONMENT, BY_ALLOCATION, PAUSING, PROGRESS, QUEUED
 from determined_master.experiment_index.cell_values import Value
 from determined_master.experiment_index.column_names import Statistic
 from determined_master.experiment_index.filter_values import Dates, figure_of, truth_of, word_of
 from determined_master.experiment_index.filters import Field, Group, SortKey
 from determined_master.experiment_index.state_words import states_of
+from determined_master.states.display_state import BUILDING_ENVIRONMENT, BY_ALLOCATION, PAUSING, PROGRESS, QUEUED
 
 E, S, U = ExperimentRow, ExperimentSummaryRow, UserRow
 Condition = ColumnElement[bool]

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from determined.config.findings import nearest
 from determined.errors import BadRequest
 from determined.states import ExperimentState
-from determined_master.display_state import PAUSING, PROGRESS
 from determined_master.experiment_index.filter_values import word_of
 from determined_master.experiment_index.filters import Field
+from determined_master.states.display_state import PAUSING, PROGRESS
 
 _STOPPING = frozenset(state.value for state in ExperimentState if state.is_stopping)
 _NAMES = frozenset({*(state.value for state in ExperimentState), *PROGRESS, PAUSING})

@@ -1,7 +1,7 @@
 """States of an experiment: which transitions are allowed (docs/architecture/states.md), and how an experiment ends."""
 
 from determined.states import ExperimentState as S
-from determined_master.transitions import Table
+from determined_master.states.transitions import Table
 
 _STOPPING = frozenset({S.STOPPING_COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from determined.errors import BadRequest, Conflict, Forbidden
 from determined.states import TokenScope
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentRow, SearchEventRow
@@ -13,7 +14,6 @@ from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments import repository
 from determined_master.experiments.search import view_of
 from determined_master.experiments.search_actions import SearchActions, in_lots
-from determined_master.principal import Principal
 from determined_master.searcher.actions import Action, Create, Stop
 from determined_master.searcher.task_method import (
     FAILURE,

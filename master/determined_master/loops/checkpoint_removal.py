@@ -16,9 +16,9 @@ from determined_master.checkpoints.storage import allowed_roots
 from determined_master.db.batches import batched
 from determined_master.experiments import repository as experiment_rows
 from determined_master.jobs import repository as jobs
-from determined_master.services import Services
 from determined_master.tasks import checkpoint_removal
 from determined_master.users import repository as users
+from determined_master.wiring.services import Services
 
 logger = logging.getLogger(__name__)
 

@@ -26,11 +26,11 @@ from determined_master.experiments import repository as experiment_rows
 from determined_master.logs import policy_match_repository
 from determined_master.logs import repository as log_rows
 from determined_master.metric_series import repository as series_repository
-from determined_master.services import Services
 from determined_master.tasks import repository as tasks
 from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
+from determined_master.wiring.services import Services
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from determined_master.allocations import environment_wait_repository as wait_ro
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.environment_wait_repository import Lacking, Wait
 from determined_master.logs import repository as logs
-from determined_master.services import Services
 from determined_master.tasks import environment_build, environment_repository, repository
+from determined_master.wiring.services import Services
 
 RELEASED = "its environment is being built"
 logger = logging.getLogger(__name__)

@@ -15,14 +15,14 @@ from determined_master.agents import repository as agent_rows
 from determined_master.allocations import agent_containers_repository
 from determined_master.db.models import AgentRow, InstanceRow
 from determined_master.db.session import Database, ReadSession
-from determined_master.offloading import BackgroundThread
-from determined_master.pool_settings import PoolSettings
+from determined_master.offloading.offloader import BackgroundThread
 from determined_master.providers import instances, repository
 from determined_master.providers.decision import Decision, InstanceView, Limits, ProviderView, decide
 from determined_master.providers.instances import Instances
 from determined_master.providers.observing import Observing
 from determined_master.providers.provider import Instance, LaunchFailed, Provider, ReleaseFailed
 from determined_master.scheduling.view import PoolView
+from determined_master.settings.pool_settings import PoolSettings
 
 logger = logging.getLogger(__name__)
 

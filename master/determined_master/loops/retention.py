@@ -18,8 +18,8 @@ from determined_master.db.models import ExperimentRow
 from determined_master.db.session import notify
 from determined_master.events import repository as events
 from determined_master.experiments import repository as experiment_rows
-from determined_master.services import Services
 from determined_master.trials import checkpoints as trial_checkpoints
+from determined_master.wiring.services import Services
 
 logger = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from determined.link.isolation import Isolation
 from determined.states import ExperimentState, TaskState
 from determined_master.experiments import repository as experiment_rows
 from determined_master.jobs import repository as jobs
-from determined_master.services import Services
 from determined_master.tasks import repository as tasks
 from determined_master.tasks import search_task, search_task_repository
 from determined_master.tasks.search_task_repository import NewestTask, SearchTask
 from determined_master.users import repository as users
+from determined_master.wiring.services import Services
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from determined_master.allocations import agent_containers_repository
 from determined_master.clock import Clock
 from determined_master.db.models import AgentRow, InstanceRow
 from determined_master.db.session import Database, WriteSession
-from determined_master.pool_settings import ProviderSettings
 from determined_master.providers import repository
 from determined_master.providers.provider import Instance, Observation, ObservedState, agents_of
+from determined_master.settings.pool_settings import ProviderSettings
 
 logger = logging.getLogger(__name__)
 

@@ -192,7 +192,7 @@ def _end_process(pid: int, is_it: Callable[[], bool]) -> None:
 
 
 def _end_tasks(folder: Path) -> None:
-    argv = [sys.executable, "-P", "-m", "determined_agent.end_tasks", "--data", str(folder)]
+    argv = [sys.executable, "-P", "-m", "determined_agent.run_folders.end_tasks", "--data", str(folder)]
     try:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=END_TASKS_SECONDS, check=False

@@ -9,10 +9,10 @@ from determined_master.agents import departure
 from determined_master.agents import repository as agent_rows
 from determined_master.db.models import AgentRow, InstanceRow
 from determined_master.db.session import Database
-from determined_master.pool_settings import ProviderSettings
 from determined_master.providers import instances, repository
 from determined_master.providers.instances import Instances, departure_of, waits_for
 from determined_master.providers.provider import Instance, Observation, ObservedState, Provider
+from determined_master.settings.pool_settings import ProviderSettings
 
 
 class Observing:

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from determined_master.pool_settings import ProviderSettings
+from determined_master.settings.pool_settings import ProviderSettings
 
 
 @dataclass(frozen=True)

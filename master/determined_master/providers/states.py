@@ -1,7 +1,7 @@
 """States of instances: the allowed transitions (docs/architecture/states.md), which lead forward."""
 
 from determined.states import InstanceState as S
-from determined_master.transitions import Table
+from determined_master.states.transitions import Table
 
 ALLOWED: Table[S] = {
     S.STARTING: frozenset({S.RUNNING, S.ENDING, S.ENDED}),

@@ -18,8 +18,7 @@ from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow
 from determined_master.db.queue_changes import QueueChanges
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
-from determined_master.offloading import BackgroundThread
-from determined_master.pool_settings import PoolSettings
+from determined_master.offloading.offloader import BackgroundThread
 from determined_master.resource_managers import pool_views
 from determined_master.resource_managers.kept_pools import KeptPools
 from determined_master.resource_managers.manager import Capacity
@@ -30,6 +29,7 @@ from determined_master.scheduling.plan import Placement, Release
 from determined_master.scheduling.scheduler import Steps, plan
 from determined_master.scheduling.view import PoolView, RequestView, TaskGroup
 from determined_master.scheduling.what_if import Changes
+from determined_master.settings.pool_settings import PoolSettings
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, contextmanager
 
 from determined_master.db.queue_changes import QueueChanges
 from determined_master.db.session import Database
-from determined_master.pool_settings import PoolSettings
 from determined_master.resource_managers.pool_states import KeptPool, PoolStates
+from determined_master.settings.pool_settings import PoolSettings
 
 logger = logging.getLogger(__name__)
 

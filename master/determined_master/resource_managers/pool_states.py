@@ -14,13 +14,13 @@ from determined_master.allocations.queue_repository import Queued
 from determined_master.db.batches import batched
 from determined_master.db.queue_changes import QueueChanges
 from determined_master.db.session import ReadSession
-from determined_master.pool_settings import PoolSettings
 from determined_master.resource_managers import pool_queries, pool_views
 from determined_master.resource_managers.waiting_reasons import WaitingReasons
 from determined_master.scheduling.plan import Part
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.scheduler import Scheduler
 from determined_master.scheduling.view import AgentView, RequestView, RunningView, SchedulerView, TaskGroup
+from determined_master.settings.pool_settings import PoolSettings
 
 logger = logging.getLogger(__name__)
 

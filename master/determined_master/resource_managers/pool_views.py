@@ -13,7 +13,6 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.queue_repository import Progress, Queued
 from determined_master.db.base import EARLIEST
 from determined_master.db.session import ReadSession
-from determined_master.pool_settings import PoolSettings, ProviderSettings, SchedulerSettings
 from determined_master.providers import repository as instance_rows
 from determined_master.resource_managers import pool_queries
 from determined_master.resource_managers.manager import Capacity
@@ -31,6 +30,7 @@ from determined_master.scheduling.view import (
     SchedulerView,
     TaskGroup,
 )
+from determined_master.settings.pool_settings import PoolSettings, ProviderSettings, SchedulerSettings
 
 
 async def idle(session: ReadSession, pool: PoolSettings, groups: Sequence[TaskGroup]) -> PoolView:

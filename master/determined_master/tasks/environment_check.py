@@ -9,8 +9,8 @@ from determined.context import ArchiveTooLarge, small_files
 from determined.environments import read_inputs
 from determined.environments.inputs import MAX_FILE_BYTES
 from determined.errors import ConfigError, ContextError
-from determined_master.offloading import Offloader
-from determined_master.threads import USER_FILES
+from determined_master.offloading.offloader import Offloader
+from determined_master.offloading.threads import USER_FILES
 
 MAX_SMALL_BYTES = 64 << 10
 """Of a context that is read in a thread, unpacked too."""

@@ -9,13 +9,13 @@ from sqlalchemy import ColumnElement, and_, bindparam, func, or_, select
 from sqlalchemy.orm import defer
 
 from determined.errors import NotFound
-from determined.states import AllocationState, ExperimentState, TaskKind, TaskState, TokenScope
+from determined.states import ExperimentState, TaskKind, TaskState
 from determined_master import notifications
 from determined_master.allocations.environment_wait_repository import is_waiting
 from determined_master.allocations.repository import LIVE
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.models import AllocationRow, ExperimentRow, TaskRow, TrialRow, UserRow
+from determined_master.db.models import AllocationRow, ExperimentRow, TaskRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
@@ -59,18 +59,6 @@ class Named(NamedTuple):
 
     kind: TaskKind
     description: str
-
-
-class TokenHolder(NamedTuple):
-    """The allocation of a task's token, and for whom it acts."""
-
-    state: AllocationState
-    task_id: str
-    scope: TokenScope
-    user_id: int
-    username: str
-    is_admin: bool
-    trial_id: int | None
 
 
 @dataclass(frozen=True)
@@ -166,21 +154,6 @@ _DUE = Prepared(
 async def has_open(session: ReadSession, task_id: str) -> bool:
     """Returns True while an attempt of the task lives or is not settled."""
     return (await session.scalars(select(TaskRow.id).where(TaskRow.id == task_id, _HAS_OPEN))).first() is not None
-
-
-async def token_holder(session: ReadSession, allocation_id: str) -> TokenHolder | None:
-    rows = await _TOKEN_HOLDER.rows(session, allocation_id=allocation_id)
-    return TokenHolder(*rows[0]) if rows else None
-
-
-_TOKEN_HOLDER = Prepared(
-    select(AllocationRow.state, AllocationRow.task_id, TaskRow.token_scope)
-    .add_columns(UserRow.id, UserRow.username, UserRow.admin, TrialRow.id)
-    .join(TaskRow, TaskRow.id == AllocationRow.task_id)
-    .join(UserRow, UserRow.id == AllocationRow.user_id)
-    .outerjoin(TrialRow, TrialRow.task_id == TaskRow.id)
-    .where(AllocationRow.id == bindparam("allocation_id"))
-)
 
 
 async def live_contexts(session: ReadSession) -> set[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from determined.states import ExitReason, TaskKind, TokenScope
 from determined.states import TaskState as S
-from determined_master.transitions import Table
+from determined_master.states.transitions import Table
 
 ALLOWED: Table[S] = {
     S.ACTIVE: frozenset({S.STOPPING, S.COMPLETED, S.CANCELED, S.ERROR}),

@@ -3,9 +3,9 @@
 from determined.errors import Forbidden, NotFound
 from determined.states import TokenScope
 from determined_master.allocations import repository as allocation_rows
+from determined_master.auth.principal import Principal
 from determined_master.db.models import AllocationRow
 from determined_master.db.session import ReadSession
-from determined_master.principal import Principal
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository
 from determined_master.users.authorization import Authorization

@@ -7,6 +7,7 @@ from typing import Any
 from determined.errors import BadRequest, Forbidden, PreconditionFailed
 from determined.states import CheckpointState
 from determined_master import notifications
+from determined_master.auth.principal import Principal
 from determined_master.checkpoints import backend_repository
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.clock import Clock
@@ -14,7 +15,6 @@ from determined_master.db.base import MAX_INT64
 from determined_master.db.models import CheckpointRow
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.events import repository as events
-from determined_master.principal import Principal
 from determined_master.trials import repository
 from determined_master.users.authorization import Authorization
 

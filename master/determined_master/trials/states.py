@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from determined.states import ExitReason, ExperimentState
 from determined.states import TrialState as S
+from determined_master.states.transitions import Table
 from determined_master.tasks.states import backoff_seconds
-from determined_master.transitions import Table
 
 _STOPPING = frozenset({S.STOPPING_COMPLETED, S.STOPPING_CANCELED, S.STOPPING_KILLED, S.STOPPING_ERROR})
 _TERMINAL = frozenset({S.COMPLETED, S.CANCELED, S.ERROR})

@@ -1,8 +1,8 @@
 """Decides who may change an experiment and what belongs to it: trials, checkpoints, labels, notes."""
 
 from determined.errors import Forbidden
+from determined_master.auth.principal import Principal
 from determined_master.db.session import ReadSession
-from determined_master.principal import Principal
 from determined_master.users import repository
 
 

@@ -5,9 +5,9 @@ import os
 import pwd
 
 from determined.errors import Forbidden
+from determined_master.auth.principal import Principal
 from determined_master.db.session import ReadSession
-from determined_master.pool_settings import PoolSettings
-from determined_master.principal import Principal
+from determined_master.settings.pool_settings import PoolSettings
 from determined_master.users import repository
 
 

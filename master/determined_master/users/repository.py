@@ -60,16 +60,6 @@ async def open_session(
     return row
 
 
-async def find_session(session: ReadSession, token_hash: str) -> tuple[SessionRow, UserRow] | None:
-    query = (
-        select(SessionRow, UserRow)
-        .join(UserRow, UserRow.id == SessionRow.user_id)
-        .where(SessionRow.token_hash == token_hash)
-    )
-    row = (await session.execute(query)).one_or_none()
-    return (row[0], row[1]) if row else None
-
-
 async def close_session(session: WriteSession, session_id: int) -> None:
     await session.execute(delete(SessionRow).where(SessionRow.id == session_id))
 

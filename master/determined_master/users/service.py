@@ -7,13 +7,13 @@ from typing import Any
 
 from determined.errors import BadRequest, Conflict, Forbidden, NotFound, PreconditionFailed, Unauthenticated
 from determined_master import notifications
+from determined_master.auth.passwords import Passwords, client_hash, weakness
+from determined_master.auth.principal import Principal
+from determined_master.auth.secrets import token_hash
 from determined_master.clock import Clock
 from determined_master.db.models import UserRow
 from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
 from determined_master.events import repository as events
-from determined_master.passwords import Passwords, client_hash, weakness
-from determined_master.principal import Principal
-from determined_master.secrets import token_hash
 from determined_master.users import agent_user, repository
 
 SESSION_DAYS = 7

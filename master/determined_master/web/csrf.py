@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from determined_master.authentication import COOKIE, bearer
+from determined_master.auth.authentication import COOKIE, bearer
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 PAGE_HEADER = "x-detent-page"

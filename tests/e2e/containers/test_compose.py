@@ -21,7 +21,7 @@ from tests.support.official_cluster import OfficialCluster, until
 from tests.support.own_engine import own_engine
 
 from determined.client.session import Session
-from determined_master.passwords import client_hash
+from determined_master.auth.passwords import client_hash
 
 pytestmark = [
     pytest.mark.e2e,

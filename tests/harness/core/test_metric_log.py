@@ -9,8 +9,8 @@ import pytest
 from determined import core
 from determined.core import _context
 from determined.core._metric_log import MAX_LENGTH, MetricLog, line
-from determined_agent.line_parser import parse
-from determined_agent.log_segments import STDERR, Frame
+from determined_agent.output.line_parser import parse
+from determined_agent.output.log_segments import STDERR, Frame
 
 
 class Log:

@@ -10,7 +10,7 @@ from determined.errors import NotFound
 from determined.storage.bucket_access import Bucket
 from determined_master.checkpoints import folders, storage
 from determined_master.errors import OutOfReach
-from determined_master.settings import Settings, SettingsError, read_settings
+from determined_master.settings.settings import Settings, SettingsError, read_settings
 
 UUID = checkpoint_uuid(1)
 

@@ -18,9 +18,9 @@ from determined_master.api.schemas.base import Moment, Time, Wire, answered, utc
 from determined_master.cluster.usage import busy_seconds, starts
 from determined_master.db.models import AgentSlotRow, AllocationRow, InstanceRow
 from determined_master.db.session import ReadSession
-from determined_master.pool_settings import PoolSettings
 from determined_master.providers import repository as instances
 from determined_master.providers.instances import agents_of_row
+from determined_master.settings.pool_settings import PoolSettings
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 from determined_master.users import pool_account

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import FileResponse
 
 from determined_master.api.dependencies import Anyone, BlobsDep, SettingsDep, User, agent
-from determined_master.blobs import Limits
+from determined_master.data_folder.blobs import Limits
 
 router = APIRouter(prefix="/detent", tags=["detent"])
 

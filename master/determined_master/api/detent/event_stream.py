@@ -13,7 +13,7 @@ from determined_master import notifications
 from determined_master.api.change_feed import ChangeFeed, encoded
 from determined_master.api.dependencies import Anyone, AuthenticatorDep, ClockDep, NotificationsDep
 from determined_master.api.schemas.page import Bye, Changes, Hello
-from determined_master.authentication import Authenticator
+from determined_master.auth.authentication import Authenticator
 from determined_master.clock import Clock
 from determined_master.notifications import Notifications
 

@@ -12,7 +12,7 @@ from determined_master.api.queries.config_provenance import effective
 from determined_master.api.schemas import experiment_status as schemas
 from determined_master.api.schemas.base import RowId
 from determined_master.experiments import repository
-from determined_master.offloading import MAX_INLINE_CHARACTERS
+from determined_master.offloading.offloader import MAX_INLINE_CHARACTERS
 
 router = APIRouter(route_class=JsonRoute, prefix="/detent", tags=["detent"])
 

@@ -9,10 +9,10 @@ from determined_master.api.json_body import JsonRoute
 from determined_master.api.queries.experiment_status import run_times
 from determined_master.api.schemas import experiment_search as schemas
 from determined_master.api.schemas.experiment_status import RunTimes
-from determined_master.display_state import RUNNING
 from determined_master.experiment_index import column_catalog
 from determined_master.experiment_index.column_names import Kind
 from determined_master.experiment_index.search import Question, Search
+from determined_master.states.display_state import RUNNING
 from determined_master.trials import health_queries
 from determined_master.trials import repository as trial_rows
 

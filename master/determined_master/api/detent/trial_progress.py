@@ -12,10 +12,10 @@ from determined_master.api.queries.environment_builds import builds_of
 from determined_master.api.queries.experiment_status import note_of
 from determined_master.api.queries.timeline_marks import TrialMarks, moments_of, on_curve
 from determined_master.api.schemas.base import Json, Number, RowId, Time, Wire
-from determined_master.display_state import display_state
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
 from determined_master.metrics.health import health_of
+from determined_master.states.display_state import display_state
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.timeline_queries import histories_of
 

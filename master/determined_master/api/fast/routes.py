@@ -18,7 +18,8 @@ from determined_master.api.agent_output import lines_of
 from determined_master.api.errors import error_body, response_of, translate
 from determined_master.api.fast.dispatch import Json, body_of
 from determined_master.api.schemas.enums import plain_level
-from determined_master.authentication import TASK_HEADER, Authenticator, bearer
+from determined_master.auth.authentication import TASK_HEADER, Authenticator, bearer
+from determined_master.auth.principal import Principal
 from determined_master.db.base import EARLIEST, LATEST, MAX_INT64
 from determined_master.db.group_commit import GroupWriter
 from determined_master.db.session import Database
@@ -28,7 +29,6 @@ from determined_master.logs.store import Lines, LogStore
 from determined_master.metrics.batch_store import BatchStore
 from determined_master.metrics.report import Report
 from determined_master.metrics.store import MetricStore
-from determined_master.principal import Principal
 from determined_master.trials.access import TrialAccess
 
 T = TypeVar("T")

@@ -15,9 +15,9 @@ from determined_master.api.schemas.experiment_status import (
     TrialStatus,
 )
 from determined_master.db.models import AllocationRow, ExperimentRow, TrialRow
-from determined_master.display_state import display_state
 from determined_master.experiments.actions import Action, refusal
 from determined_master.metrics import health
+from determined_master.states.display_state import display_state
 from determined_master.trials.repository import AttemptTimes
 
 Span = tuple[datetime, datetime | None]

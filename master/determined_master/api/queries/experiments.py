@@ -10,9 +10,9 @@ from determined_master.allocations import repository as allocation_rows
 from determined_master.api.schemas import experiments as schemas
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import ReadSession
-from determined_master.display_state import display_state
-from determined_master.offloading import MAX_INLINE_CHARACTERS
-from determined_master.threads import Threads
+from determined_master.offloading.offloader import MAX_INLINE_CHARACTERS
+from determined_master.offloading.threads import Threads
+from determined_master.states.display_state import display_state
 from determined_master.trials import health_queries, totals_queries
 from determined_master.trials.totals_queries import TrialTotals
 from determined_master.users import list_queries as user_lists

@@ -4,8 +4,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from determined.errors import BadRequest, ContextError
-from determined_master.blobs import Blobs, read_as_tgz
-from determined_master.offloading import Offloader
+from determined_master.data_folder.blobs import Blobs, read_as_tgz
+from determined_master.offloading.offloader import Offloader
 
 MAX_CACHED_CHARACTERS = 1 << 20
 MAX_CACHED = 32

@@ -10,9 +10,9 @@ from determined_master.api.schemas.enums import wire_state
 from determined_master.checkpoints import repository as checkpoint_rows
 from determined_master.db.models import CheckpointRow, MetricRow, TrialRow
 from determined_master.db.session import ReadSession
-from determined_master.display_state import display_state
 from determined_master.logs import policy_match_repository
 from determined_master.metrics import repository as metric_rows
+from determined_master.states.display_state import display_state
 
 OF_WORKLOADS = ("training", "validation")
 

@@ -12,7 +12,7 @@ from determined_master.api.schemas.base import BoundedInt, Json, Name, Paginatio
 from determined_master.api.schemas.enums import state
 from determined_master.api.schemas.experiments import ModelFile
 from determined_master.db.models import AllocationRow, ContainerRow, JobRow, TaskRow
-from determined_master.display_state import BY_ALLOCATION, QUEUED
+from determined_master.states.display_state import BY_ALLOCATION, QUEUED
 
 TERMINATING, TERMINATED = "TERMINATING", "TERMINATED"
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from determined.errors import BadRequest
 from determined.states import CheckpointState
-from determined_master.display_state import BUILDING_ENVIRONMENT, PAUSING, PROGRESS, QUEUED
+from determined_master.states.display_state import BUILDING_ENVIRONMENT, PAUSING, PROGRESS, QUEUED
 
 E = TypeVar("E", bound=Enum)
 

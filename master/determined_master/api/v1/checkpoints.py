@@ -28,6 +28,7 @@ from determined_master.api.queries import experiments as experiment_queries
 from determined_master.api.schemas import checkpoints as schemas
 from determined_master.api.schemas.base import Empty, RowId
 from determined_master.api.schemas.enums import is_descending
+from determined_master.auth.principal import Principal
 from determined_master.checkpoints import archive, backend_repository, repository, storage
 from determined_master.checkpoints.backend_repository import Stored
 from determined_master.checkpoints.removal import BATCH_CHECKPOINTS, remove_files
@@ -38,7 +39,6 @@ from determined_master.db.models import CheckpointRow, ExperimentRow
 from determined_master.db.session import Database, ReadSession
 from determined_master.experiments import repository as experiment_rows
 from determined_master.metrics import repository as metric_rows
-from determined_master.principal import Principal
 from determined_master.trials import checkpoints as trial_checkpoints
 from determined_master.trials import repository as trial_rows
 from determined_master.users.authorization import Authorization

@@ -16,9 +16,9 @@ from determined.errors import BadRequest, NotFound
 from determined_master.api.dependencies import BlobsDep, DatabaseDep, ModelDefsDep, Read, Reader, UnpackerDep
 from determined_master.api.json_body import JsonRoute
 from determined_master.api.schemas.base import RowId, Time, Wire
-from determined_master.blobs import Blobs
+from determined_master.data_folder.blobs import Blobs
 from determined_master.experiments import repository
-from determined_master.threads import USER_FILES
+from determined_master.offloading.threads import USER_FILES
 
 router = APIRouter(route_class=JsonRoute, tags=["files"])
 MAX_TEXT_BYTES = 1_000_000

@@ -25,8 +25,8 @@ from determined_master.api.schemas.jobs import (
 from determined_master.db.session import ReadSession
 from determined_master.jobs import queue_queries
 from determined_master.jobs.queue_queries import JobEntry
-from determined_master.pool_settings import unknown
-from determined_master.settings import Settings
+from determined_master.settings.pool_settings import unknown
+from determined_master.settings.settings import Settings
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["jobs"])
 STATES = ("STATE_QUEUED", "STATE_SCHEDULED", "STATE_SCHEDULED_BACKFILLED")

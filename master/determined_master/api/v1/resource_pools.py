@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from determined_master.api.dependencies import Anyone, ManagersDep, Read, SettingsDep
 from determined_master.api.pagination import page
 from determined_master.api.schemas.base import BoundedInt, Pagination, Wire
-from determined_master.pool_settings import PoolSettings
 from determined_master.resource_managers.manager import Capacity
-from determined_master.settings import Settings
+from determined_master.settings.pool_settings import PoolSettings
+from determined_master.settings.settings import Settings
 from determined_master.users import pool_account
 
 router = APIRouter(tags=["cluster"])

@@ -13,7 +13,7 @@ from determined_master.api.schemas import users as schemas
 from determined_master.api.schemas.base import BoundedInt, Empty, RowId
 from determined_master.api.schemas.enums import is_descending
 from determined_master.api.sorting import column_of, refuse_given
-from determined_master.authentication import COOKIE
+from determined_master.auth.authentication import COOKIE
 from determined_master.users import list_queries, repository
 
 router = APIRouter(route_class=JsonRoute, prefix="/api/v1", tags=["users"])

@@ -8,9 +8,9 @@ from determined.states import CheckpointState, state_phrase
 from determined_master.allocations.exit_line import CANNOT_START
 from determined_master.checkpoints import repository as checkpoints
 from determined_master.db.session import ReadSession
-from determined_master.pool_settings import unknown
 from determined_master.resource_managers.managers import ResourceManagers
-from determined_master.settings import Settings
+from determined_master.settings.pool_settings import unknown
+from determined_master.settings.settings import Settings
 from determined_master.trials import repository as trials
 from determined_master.trials.slot_requests import trial_groups
 from determined_master.users import repository as users

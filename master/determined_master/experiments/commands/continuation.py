@@ -12,6 +12,7 @@ from determined.errors import BadRequest, Conflict, PreconditionFailed
 from determined.searcher.sampling import sample
 from determined.states import ExperimentState, TrialState
 from determined_master import notifications
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
@@ -24,10 +25,9 @@ from determined_master.experiments.commands.lifecycle import Lifecycle, check_al
 from determined_master.experiments.search import continued
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.queue_order import check_priority
-from determined_master.principal import Principal
 from determined_master.searcher.actions import Create, Resume, SearchContinued
 from determined_master.searcher.method import Randomness
-from determined_master.settings import Settings
+from determined_master.settings.settings import Settings
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
 from determined_master.trials.repository import EndedTrial

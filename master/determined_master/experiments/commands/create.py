@@ -14,8 +14,9 @@ from determined.errors import BadRequest, NotFound, PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.agents import repository as agents
-from determined_master.blobs import Blobs
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
+from determined_master.data_folder.blobs import Blobs
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession, notify
 from determined_master.errors import InvalidConfig
@@ -27,12 +28,11 @@ from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.search import snapshot_of
 from determined_master.experiments.search_actions import SearchActions
 from determined_master.logs import repository as logs
-from determined_master.offloading import Offloader
-from determined_master.principal import Principal
+from determined_master.offloading.offloader import Offloader
 from determined_master.resource_managers.managers import ResourceManagers
 from determined_master.searcher.methods import make
 from determined_master.searcher.task_method import NOT_BEGUN
-from determined_master.settings import Settings
+from determined_master.settings.settings import Settings
 from determined_master.tasks import environment_check
 from determined_master.trials import repository as trial_rows
 from determined_master.trials.service import Trials

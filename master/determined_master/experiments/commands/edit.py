@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict
 from determined.config.checking import check_changes
 from determined.errors import BadRequest, PreconditionFailed
 from determined_master import notifications
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, WriteSession, notify
@@ -14,8 +15,7 @@ from determined_master.experiments import repository
 from determined_master.experiments.commands.search_limits import change_limits
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.queue_order import check_priority
-from determined_master.principal import Principal
-from determined_master.settings import Settings
+from determined_master.settings.settings import Settings
 from determined_master.users.authorization import Authorization
 
 SectionName = Literal["resources", "checkpoint_storage", "searcher"]

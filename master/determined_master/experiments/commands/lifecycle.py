@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from determined.errors import PreconditionFailed
 from determined.states import ExperimentState
 from determined_master import notifications
+from determined_master.auth.principal import Principal
 from determined_master.checkpoints import retention_repository
 from determined_master.clock import Clock
 from determined_master.db.models import ExperimentRow
@@ -13,7 +14,6 @@ from determined_master.db.session import Database, ReadSession, WriteSession, no
 from determined_master.events import repository as events
 from determined_master.experiments import repository
 from determined_master.experiments.actions import Action, refusal
-from determined_master.principal import Principal
 from determined_master.trials import search_event_repository
 from determined_master.trials.service import Trials
 from determined_master.users import repository as users

@@ -7,6 +7,7 @@ from typing import Any
 
 from determined.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound
 from determined_master import notifications
+from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentRow
@@ -17,9 +18,8 @@ from determined_master.jobs import queue_queries
 from determined_master.jobs import repository as jobs
 from determined_master.jobs.pool_moves import move_lot
 from determined_master.jobs.queue_decision import Changed, Place, QueueChange, QueueDecision, QueueRules, decide
-from determined_master.principal import Principal
 from determined_master.resource_managers.managers import ResourceManagers
-from determined_master.settings import Settings
+from determined_master.settings.settings import Settings
 from determined_master.tasks import repository as tasks
 from determined_master.users import pool_account
 from determined_master.users.authorization import Authorization

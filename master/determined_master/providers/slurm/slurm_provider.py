@@ -14,9 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from determined.errors import DeterminedError
-from determined_master import slurm_options
 from determined_master.clock import SystemClock
-from determined_master.pool_settings import PoolSettings, ProviderSettings
 from determined_master.providers.master_address import MasterAddress
 from determined_master.providers.provider import (
     Instance,
@@ -30,6 +28,8 @@ from determined_master.providers.slurm.client import NoAnswer, SlurmClient, Slur
 from determined_master.providers.slurm.looks import BUSY_SECONDS, Look, Looks
 from determined_master.providers.slurm.pilot_files import OUTPUT, PilotFiles, default_folder
 from determined_master.providers.slurm.pilot_script import Pilot
+from determined_master.settings import slurm_options
+from determined_master.settings.pool_settings import PoolSettings, ProviderSettings
 from determined_workflows import site_profile
 from determined_workflows.batch import partitions
 from determined_workflows.site_profile import SiteProfile

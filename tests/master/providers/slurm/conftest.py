@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from tests.support.slurm_programs import FakeSlurm
 
-from determined_master.pool_settings import PoolSettings, ProviderSettings
 from determined_master.providers.master_address import MasterAddress
 from determined_master.providers.provider import Instance, Observation
 from determined_master.providers.slurm.client import SlurmClient
 from determined_master.providers.slurm.slurm_provider import SlurmProvider
+from determined_master.settings.pool_settings import PoolSettings, ProviderSettings
 
 PROGRAM = ("sh", "-c", "exec sleep 600", "agent")
 

@@ -1,0 +1,37 @@
+"""Probes whether tasks of this agent can have mounts of their own."""
+
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from determined_agent.environments.source_roots import SOURCE_ROOTS
+
+_TRY = """
+import os, sys
+sys.path += sys.argv[1].split(os.pathsep)
+from determined_agent.task_process.namespaces import Mount, Namespace
+Namespace(mounts=(Mount(sys.argv[2], "/run/detent-try"),), root=sys.argv[3]).enter(proc=False)
+"""
+
+_CLONE_NEWNS = 0x00020000
+_TRY_ROOT = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare({_CLONE_NEWNS}) != 0)"
+
+
+@functools.cache
+def can_mount_as_root() -> bool:
+    """Returns True if this process is root and may mount without a user namespace."""
+    argv = [sys.executable, "-I", "-S", "-c", _TRY_ROOT]
+    return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0
+
+
+@functools.cache
+def can_mount() -> bool:
+    """Returns True if a child process could mount a folder."""
+    with tempfile.TemporaryDirectory(prefix="detent-") as folder:
+        root = Path(folder) / "root"
+        root.mkdir()
+        argv = [sys.executable, "-I", "-S", "-c", _TRY, os.pathsep.join(SOURCE_ROOTS), folder, str(root)]
+        return subprocess.run(argv, capture_output=True, timeout=30, check=False).returncode == 0

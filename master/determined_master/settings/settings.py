@@ -1,0 +1,383 @@
+"""Settings of the master: flags, ``DET_*`` variables, master.yaml, in that order; read once, then frozen."""
+
+import argparse
+import ipaddress
+import json
+import os
+import ssl
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from determined.config.config_merge import merge
+from determined.config.pool_layers import PoolLayers
+from determined.config.settings_file import SettingsFile
+from determined.config.validation_words import in_words
+from determined.errors import ConfigError
+from determined.storage.bucket_access import bucket_at
+from determined_master.settings import master_yaml
+from determined_master.settings.database_url import usable_url
+from determined_master.settings.pool_settings import PoolSettings, SchedulerSettings, repeated
+from determined_master.settings.task_container_defaults import TaskContainerDefaults
+
+DEFAULT_CONTEXT_LIMIT = 99_614_720
+PORT_BLOCKS = 500
+"""How many blocks of ports there are for workers of trials."""
+
+
+class Settings(BaseModel):
+    """Settings of a master. Times in seconds, sizes in bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = Field(default=8080, ge=0, le=65535)
+    """Port to listen on; 0 takes a free one."""
+    tls_cert: Path | None = None
+    """File with the certificate that the master presents, followed by those of its authorities, as PEM; with it, the
+    master serves by TLS."""
+    tls_key: Path | None = None
+    """File with the private key of ``tls_cert``, as PEM."""
+    data: Path
+    """Data folder; default: ``detent`` in ``XDG_DATA_HOME``."""
+    database_url: str = ""
+    """Database URL: ``postgresql://user:password@host/database``, or ``sqlite:////path``; empty: SQLite inside
+    ``data``."""
+    database_wait_seconds: float = Field(default=60.0, ge=0)
+    """Time for which a start waits for a PostgreSQL server that does not answer yet."""
+    cluster_name: str = ""
+    """Name of the cluster, which clients display."""
+    initial_user_password: str = Field(default="", repr=False)
+    """Password of the first users, ``admin`` and ``determined``; default: a generated one in ``data/password``."""
+    default_pool: str = "default"
+    """Resource pool of experiments and commands with slots that name none."""
+    default_aux_pool: str = ""
+    """Resource pool of commands without slots that name none; empty: ``default_pool``."""
+    resource_pools: tuple[PoolSettings, ...] = ()
+    """Resource pools, each with ``pool_name`` and any of ``description``, ``scheduler``,
+    ``max_aux_containers_per_agent``, ``max_slots_per_user`` and ``provider``; empty: one pool with the name of
+    ``default_pool``."""
+    preemption: bool = False
+    """Running trials leave, with a checkpoint, for jobs of better priority, in pools whose scheduler does not say."""
+    scheduler: SchedulerSettings = SchedulerSettings()
+    """Scheduler of pools without one of their own: ``type`` (``priority`` or ``fair_share``), ``preemption``,
+    ``default_priority`` and ``fitting_policy`` (``best`` or ``worst``)."""
+    default_priority: int = Field(default=42, ge=1, le=99)
+    """Priority of experiments that name none; smaller is more urgent."""
+    agent_reconnect_wait: float = 25.0
+    """Time after which the trials of an unreachable agent start elsewhere."""
+    heartbeat_seconds: float = 5.0
+    """Time between two reports of an agent."""
+    context_limit: int = DEFAULT_CONTEXT_LIMIT
+    """Maximum size of a context; unpacked it may have four times as much."""
+    startup_hook: str = ""
+    """Shell commands that run in every task before its own ``startup-hook.sh``."""
+    task_container_defaults: TaskContainerDefaults = TaskContainerDefaults()
+    """Defaults for the containers of tasks; a pool may have its own, which win."""
+    checkpoint_storage: dict[str, Any] = Field(default_factory=dict)
+    """Default checkpoint storage; empty: shared_fs in ``data/checkpoints``."""
+    checkpoint_roots: tuple[Path, ...] = ()
+    """Further roots below which this master reads and deletes checkpoints of experiments. ``data/checkpoints`` and
+    ``checkpoint_storage`` are always roots."""
+    checkpoint_buckets: tuple[str, ...] = ()
+    """Places in buckets (``s3://bucket/prefix``) in which this master reads and deletes checkpoints of experiments,
+    beside ``checkpoint_storage``. It uses the keys of the experiment's configuration, or its own environment's."""
+    legacy_launcher: Literal["torch_distributed", "horovod", "process"] | None = None
+    """Default launcher of an entrypoint ``module:Class``."""
+    dtrain_network_interface: str = ""
+    """Network interface for workers on several machines; empty: the interface of each machine's own address."""
+    launch: dict[str, Any] = Field(default_factory=dict)
+    """Defaults of the experiments' ``launch`` section."""
+    announce: bool = False
+    """Print ``ready: URL`` when it serves."""
+    log_level: str = "INFO"
+    """Level of the master's own log."""
+    log_format: Literal["text", "json"] = "text"
+    """Form of its lines: for people, or one JSON object a line."""
+    authorization: Literal["owner", "open"] = "owner"
+    """Who may change an experiment and what belongs to it: its owner and admins, or (``open``) every user. Deleting is
+    always the owner's or an admin's."""
+    master_logs: Literal["admin", "users"] = "admin"
+    """Who may read the master's own log."""
+    metrics_access: Literal["users", "everybody"] = "users"
+    """Who may read the figures for Prometheus: every user with a token, or everybody without one."""
+    base_path: str = Field(default="", pattern=r"^((/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?)?$", max_length=200)
+    """Path prefix under which a proxy serves this master, unless the proxy sends X-Forwarded-Prefix."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks (``10.0.0.5``, ``10.1.0.0/16``) of the proxies in front of this master. From them alone
+    X-Forwarded-For is the address of a sender, which failed sign-ins are counted by; empty: from none."""
+    low_disk_bytes: int = Field(default=1 << 30, ge=0)
+    """A storage with fewer free bytes is reported as ``low``."""
+    stale_file_seconds: float = Field(default=3600.0, ge=60)
+    """Age after which aborted uploads and contexts that no experiment names are removed."""
+    stale_file_bytes: int = Field(default=10 << 30, ge=0)
+    """Total size beyond which they are removed earlier, oldest first, but none younger than ten minutes."""
+    max_zero_slot_containers: int = Field(default=100, ge=0)
+    """Maximum number of containers without slots on an agent; others wait."""
+    port_blocks: str = Field(default=f"0-{PORT_BLOCKS - 1}", pattern=r"^[0-9]{1,3}-[0-9]{1,3}$")
+    """Blocks of ports, first and last of 0 to 499, that this master gives to the workers of trials: block N has 12350 +
+    20 N to 12369 + 20 N, and 23000 + 5 N. Two masters whose tasks run on one machine need different blocks."""
+    launch_error: bool = True
+    """Refuse work that needs more slots than its pool has; else it is accepted with a warning, and waits."""
+    webui: Path | None = None
+    """Folder of a built page that replaces the included one."""
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for each in proxies:
+            ipaddress.ip_network(each, strict=False)
+        return proxies
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        """Raises ValueError for a certificate that the master cannot serve with."""
+        if self.tls_cert is None and self.tls_key is None:
+            return self
+        if self.tls_cert is None or self.tls_key is None:
+            raise ValueError("TLS needs both tls_cert and tls_key")
+        for file in (self.tls_cert, self.tls_key):
+            try:
+                file.read_bytes()
+            except OSError as error:
+                raise ValueError(f"{file}: {error.strerror}") from error
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.tls_cert, self.tls_key, password=lambda: "")
+        except ssl.SSLError as error:
+            why = (
+                "the key does not belong to the certificate"
+                if "MISMATCH" in (error.reason or "")
+                else "no PEM file, or an encrypted key"
+            )
+            raise ValueError(f"cannot use {self.tls_cert} with {self.tls_key}: {why}") from error
+        return self
+
+    @field_validator("resource_pools", "scheduler", "task_container_defaults", "checkpoint_storage", mode="before")
+    @classmethod
+    def _read_json(cls, value: object) -> object:
+        """In environment variables they are JSON, as their names have several levels."""
+        return json.loads(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_pools(self) -> Self:
+        """Raises ValueError for a repeated pool, and for a default pool that does not exist."""
+        twice = repeated(self.resource_pools)
+        if twice is not None:
+            raise ValueError(f'resource_pools has "{twice}" twice')
+        for pool in self.resource_pools:
+            # As det-agent refuses to: tasks could read what the master's user can read, its data folder too.
+            if pool.provider and pool.provider.type == "local" and os.geteuid() and not pool.provider.tasks_as_me:
+                raise ValueError(
+                    f'tasks of pool "{pool.pool_name}" would run as the user of this master and could read every file '
+                    "that it can read; add tasks_as_me: true to the provider to accept this"
+                )
+        for setting, name in (("default_pool", self.default_pool), ("default_aux_pool", self.default_aux_pool)):
+            if name and name not in self.pools:
+                raise ValueError(f'{setting} is "{name}", which is none of resource_pools: {", ".join(self.pools)}')
+        return self
+
+    @field_validator("database_url")
+    @classmethod
+    def _check_database(cls, url: str) -> str:
+        return usable_url(url) if url else url
+
+    @field_validator("checkpoint_roots", mode="before")
+    @classmethod
+    def _split_paths(cls, value: object) -> object:
+        """Paths in the environment variable are separated by colons, as in PATH."""
+        return [part for part in value.split(os.pathsep) if part] if isinstance(value, str) else value
+
+    @field_validator("checkpoint_buckets", mode="before")
+    @classmethod
+    def _split_urls(cls, value: object) -> object:
+        """URLs in the environment variable are separated by commas."""
+        return [part for part in value.split(",") if part] if isinstance(value, str) else value
+
+    @field_validator("checkpoint_buckets")
+    @classmethod
+    def _check_buckets(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        for url in urls:
+            bucket_at(url)
+        return urls
+
+    @field_validator("checkpoint_roots")
+    @classmethod
+    def _check_roots(cls, roots: tuple[Path, ...]) -> tuple[Path, ...]:
+        for root in roots:
+            if not root.is_absolute() or Path(os.path.normpath(root)) == Path("/"):
+                raise ValueError(f"{str(root)!r} is not an absolute path of a folder (other than /)")
+        return roots
+
+    @field_validator("port_blocks")
+    @classmethod
+    def _check_port_blocks(cls, blocks: str) -> str:
+        first, last = map(int, blocks.split("-"))
+        if not first <= last < PORT_BLOCKS:
+            raise ValueError(f"{blocks} is not FIRST-LAST with 0 ≤ FIRST ≤ LAST ≤ {PORT_BLOCKS - 1}")
+        return blocks
+
+    @cached_property
+    def pools(self) -> dict[str, PoolSettings]:
+        """Returns the resource pools by name, in the order of the settings; what a pool leaves out is filled in."""
+        pools = self.resource_pools or (PoolSettings(pool_name=self.default_pool),)
+        return {each.pool_name: self._filled(each) for each in pools}
+
+    def _filled(self, pool: PoolSettings) -> PoolSettings:
+        scheduler = pool.scheduler or self.scheduler
+        defaults = {"default_priority": self.default_priority, "preemption": self.preemption}
+        missing = {name: value for name, value in defaults.items() if getattr(scheduler, name) is None}
+        scheduler = scheduler.model_copy(update=missing)
+        limit = pool.max_aux_containers_per_agent
+        limit = self.max_zero_slot_containers if limit is None else limit
+        return pool.model_copy(update={"scheduler": scheduler, "max_aux_containers_per_agent": limit})
+
+    def pool_for(self, name: str, slots: int) -> str:
+        """Returns the pool of work that names ``name``, or none (empty) and asks for ``slots`` slots."""
+        return name or (self.default_pool if slots else self.default_aux_pool or self.default_pool)
+
+    def priority_in(self, pool: str) -> int:
+        """Returns the priority of work in ``pool`` that names none."""
+        found = self.pools.get(pool)
+        scheduler = found.scheduler if found else None
+        return (scheduler and scheduler.default_priority) or self.default_priority
+
+    @cached_property
+    def pool_layers(self) -> PoolLayers:
+        """Returns the ``task_container_defaults`` of each pool over those of the cluster."""
+        below = self.task_container_defaults.layer()
+        layers = {name: merge(pool.task_container_defaults.layer(), below) for name, pool in self.pools.items()}
+        return PoolLayers(layers, self.default_pool, self.default_aux_pool or self.default_pool)
+
+    def hook_in(self, pool: str) -> str:
+        """Returns the commands that run in every task of a pool before its own ``startup-hook.sh``."""
+        return self._of_pool(pool, "startup_hook") or self.startup_hook
+
+    def interface_in(self, pool: str) -> str:
+        """Returns the network interface of workers on several machines of a pool; empty: each machine's own."""
+        return self._of_pool(pool, "dtrain_network_interface") or self.dtrain_network_interface
+
+    def _of_pool(self, pool: str, name: str) -> str:
+        found = self.pools.get(pool)
+        own = getattr(found.task_container_defaults, name) if found else ""
+        return str(own or getattr(self.task_container_defaults, name))
+
+    @property
+    def port_range(self) -> range:
+        first, last = map(int, self.port_blocks.split("-"))
+        return range(first, last + 1)
+
+    @property
+    def url(self) -> str:
+        return self.database_url or f"sqlite+aiosqlite:///{self.data / 'master.sqlite'}"
+
+    @property
+    def unpacked_limit(self) -> int:
+        """Maximum bytes of the tar of a context: its content, and the headers and padding of many small files."""
+        return 4 * self.context_limit
+
+    @property
+    def storage_default(self) -> dict[str, Any]:
+        return self.checkpoint_storage or {"type": "shared_fs", "host_path": self.own_checkpoints}
+
+    @property
+    def storage_folders(self) -> list[str]:
+        """Returns the folders of the cluster's own checkpoint storage, which every container may get."""
+        folder = self.checkpoint_storage.get("host_path")
+        return [self.own_checkpoints, *([str(folder)] if folder else [])]
+
+    @property
+    def own_checkpoints(self) -> str:
+        """Returns the checkpoint folder that the master chooses if its settings name none."""
+        return str(self.data / "checkpoints")
+
+
+ONE_MACHINE = {"preemption": True}
+"""Defaults of ``det up``, which file, variables and flags replace: its owner decides what is urgent."""
+
+
+class SettingsError(Exception):
+    """The settings are invalid."""
+
+
+def default_data(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME", "/")) / ".local" / "share")
+    return Path(base) / "detent"
+
+
+def read_settings(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
+    """Loads the settings. Raises SettingsError with every problem, and the line of those in the file."""
+    args = vars(_parser().parse_args(argv))
+    values: dict[str, Any] = {"data": default_data(environ)}
+    if args.pop("one_machine"):
+        values |= ONE_MACHINE
+    config = args.pop("config") or environ.get("DET_MASTER_CONFIG")
+    file = _from_file(Path(config)) if config else None
+    values |= file.values if file else {}
+    above = {
+        name: environ[f"DET_MASTER_{name.upper()}"]
+        for name in Settings.model_fields
+        if environ.get(f"DET_MASTER_{name.upper()}")
+    }
+    above |= {key: value for key, value in args.items() if value is not None}
+    problems = list(file.problems) if file else []
+    settings = None
+    try:
+        settings = Settings.model_validate(values | above)
+    except ValidationError as error:
+        problems += [_problem(each, file, above) for each in error.errors()]
+    if settings is None or problems:
+        raise SettingsError("; ".join(problems))
+    return settings.model_copy(update={"data": settings.data.expanduser().resolve()})
+
+
+def _problem(error: Any, file: SettingsFile | None, above: Mapping[str, Any]) -> str:  # noqa: ANN401  # a dictionary of pydantic
+    name = str(error["loc"][0]) if error["loc"] else ""
+    is_of_file = file is not None and name in file.places and name not in above
+    where = file.where(name) if file is not None and is_of_file else "master settings"
+    return ": ".join(part for part in (where, ".".join(map(str, error["loc"])), in_words(error)) if part)
+
+
+def _from_file(path: Path) -> SettingsFile:
+    try:
+        file, warnings = master_yaml.read(path, Settings.model_fields)
+    except ConfigError as error:
+        raise SettingsError(error.message) from error
+    for text in warnings:
+        print(f"det-master: warning: {text}", file=sys.stderr)
+    return file
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="det-master", description="The master of a Detent cluster.")
+    parser.add_argument("--config", help="master.yaml")
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on (default 8080; 0 takes a free one)")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate to serve with by TLS (PEM)")
+    parser.add_argument("--tls-key", metavar="FILE", help="private key of the certificate (PEM)")
+    parser.add_argument("--data", help="data folder")
+    parser.add_argument(
+        "--database-url",
+        dest="database_url",
+        help="postgresql://user:password@host/database (default: SQLite in --data)",
+    )
+    parser.add_argument("--log-level", dest="log_level")
+    parser.add_argument(
+        "--checkpoint-root",
+        dest="checkpoint_roots",
+        metavar="FOLDER",
+        action="append",
+        help="a folder in which the master may read and delete checkpoints (repeatable)",
+    )
+    parser.add_argument("--one-machine", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--announce", action="store_const", const=True, help=argparse.SUPPRESS)
+    return parser
+
+
+def environment() -> Mapping[str, str]:
+    """Reads the environment; nothing else in the master does."""
+    return os.environ
