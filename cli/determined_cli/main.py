@@ -6,6 +6,7 @@ import os
 import sys
 
 from determined_cli import __version__, command_table
+from determined_cli.terminal.messages import INTERRUPTED, say
 
 TYPE_CHECKING = False  # importing typing, or collections.abc, would cost a third of what `det --version` may take
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from determined_cli.command import Command
 
 USAGE = 2
-INTERRUPTED = 130
 DEFAULT_COLUMNS = 80
 
 
@@ -248,8 +248,3 @@ def _unreachable_hint(error: Exception) -> str:
     if supervisor is not None:
         return f"; `det up` runs (pid {supervisor}): its master is starting again, try again in a moment"
     return "; `det up` starts a master on this machine, `det -m URL` or DET_MASTER selects another one"
-
-
-def say(text: str) -> None:
-    """Prints a message to stderr; stdout carries data only."""
-    sys.stderr.write(f"{text}\n")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from determined.client.session import Session
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 
 
 def say_payers(session: Session, args: Namespace, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -14,8 +14,8 @@ def run(args: Namespace) -> None:
     """Prints how many trials train how long; of a search with rungs also its brackets."""
     from determined.config.search_plan import HALVING, IN_TASK, brackets, planned_lengths, training_time
     from determined_cli.experiment.create import checked_config, config_text
-    from determined_cli.main import say
     from determined_cli.output import render
+    from determined_cli.terminal.messages import say
 
     config = checked_config(config_text(args.config_file, args.config)).to_json()
     searcher = config["searcher"]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from determined.client.session import Session
 from determined.errors import MasterUnreachable
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 
 GIVE_UP_SECONDS = 600.0
 RETRY_SECONDS = 0.5

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from determined.config.masking import MASK
 from determined.errors import ApiError
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 
 _SECRETS = (
     (re.compile(r"(://[^/\s:@]*:)[^/\s@]+@"), rf"\g<1>{MASK}@"),

@@ -9,9 +9,9 @@ from determined.client import agents
 from determined.client.session import Session
 from determined.errors import BadRequest
 from determined_cli import add_agent, connection
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.output.row_selection import select
+from determined_cli.terminal.messages import say
 from determined_cli.up import data_folder
 
 AGENT_COLUMNS = (

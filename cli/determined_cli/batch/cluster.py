@@ -8,8 +8,8 @@ from determined.client import experiments, lifecycle, submissions
 from determined.client.session import Session
 from determined.errors import ConfigError, Conflict, DeterminedError
 from determined_cli import connection, logs
-from determined_cli.main import say
 from determined_cli.output.states import displayed, shown
+from determined_cli.terminal.messages import say
 from determined_workflows.batch import on_cluster, status
 from determined_workflows.batch.job_record import JobRecord
 from determined_workflows.batch.on_cluster import PreparedExperiment

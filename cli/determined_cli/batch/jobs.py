@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from determined.errors import ConfigError, NotFound
 from determined_cli.failures import counted
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 from determined_workflows import site_profile
 from determined_workflows.batch import control, job_record, local_run, logs, on_local, target_options
 from determined_workflows.batch import project as projects

@@ -6,7 +6,7 @@ from argparse import Namespace
 from dataclasses import replace
 
 from determined.errors import ConfigError
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 from determined_workflows.batch import command_file, example, job_script, settings, submission, sweep, target_options
 from determined_workflows.batch import project as projects
 from determined_workflows.batch.job_script import JobPlan

@@ -9,10 +9,10 @@ from typing import Any
 from determined.client import checkpoints, ids
 from determined.client.checkpoint_archive import download_archive
 from determined_cli import connection
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.output.states import displayed, shown
 from determined_cli.terminal.confirmation import confirmed
+from determined_cli.terminal.messages import say
 
 FIELDS = (
     ("UUID", "uuid"),

@@ -10,9 +10,9 @@ from determined.errors import DeterminedError
 from determined.metric_directions import smaller_is_better
 from determined_cli.experiment.hyperparameters import leaves
 from determined_cli.failures import WIDTH, printable
-from determined_cli.main import say
 from determined_cli.output.render import snake
 from determined_cli.reconnect import Reconnector
+from determined_cli.terminal.messages import say
 
 
 def say_best_trial(reconnector: Reconnector, experiment_id: int) -> None:

@@ -10,10 +10,10 @@ from determined.errors import BadRequest
 from determined_cli.experiment import search
 from determined_cli.experiment.show import COLUMNS
 from determined_cli.failures import counted
-from determined_cli.main import say
 from determined_cli.output.row_selection import parse_condition
 from determined_cli.output.states import ENDED, displayed, shown
 from determined_cli.terminal.confirmation import confirmed
+from determined_cli.terminal.messages import say
 
 MAX_NAMED = 10
 _DOING = {

@@ -13,7 +13,7 @@ from determined.client.session import Session
 from determined.errors import ApiError, BadRequest, ConfigError, DeterminedError, NotImplementedYet
 from determined_cli import connection
 from determined_cli.experiment import checked_configs
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

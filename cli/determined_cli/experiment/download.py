@@ -11,7 +11,7 @@ from determined.errors import NotFound
 from determined_cli import best_checkpoints, connection
 from determined_cli.experiment.show import checkpoint_rows
 from determined_cli.failures import counted
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 
 
 def download(args: Namespace) -> None:

@@ -12,9 +12,9 @@ from determined_cli import logs
 from determined_cli.experiment.best_trial import say_best_trial
 from determined_cli.experiment.progress import Progress
 from determined_cli.experiment.wait import until_end
-from determined_cli.main import INTERRUPTED, say
 from determined_cli.output.states import has_ended, shown
 from determined_cli.reconnect import Reconnector
+from determined_cli.terminal.messages import INTERRUPTED, say
 
 ON_TERMINAL = 0.5
 ELSEWHERE = 30.0

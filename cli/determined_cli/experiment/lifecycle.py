@@ -8,8 +8,8 @@ from determined.client.session import Session
 from determined.errors import DeterminedError
 from determined_cli import connection
 from determined_cli.experiment.bulk_selection import ids_of
-from determined_cli.main import say
 from determined_cli.terminal.confirmation import confirmed
+from determined_cli.terminal.messages import say
 
 
 def pause(args: Namespace) -> int:

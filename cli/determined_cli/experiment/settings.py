@@ -6,9 +6,9 @@ from typing import Any
 
 from determined.client import experiments
 from determined_cli import connection
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.terminal.confirmation import confirmed
+from determined_cli.terminal.messages import say
 
 
 def config(args: Namespace) -> None:

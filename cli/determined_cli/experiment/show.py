@@ -16,11 +16,11 @@ from determined_cli.experiment import search
 from determined_cli.experiment.best_trial import print_best_of_goals, print_best_trial
 from determined_cli.experiment.hyperparameters import with_hyperparameters
 from determined_cli.failures import WIDTH, print_failure, print_note, printable, shorten
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.output.row_selection import chosen_columns, select
 from determined_cli.output.states import displayed, shown
 from determined_cli.pool_accounts import say_payers
+from determined_cli.terminal.messages import say
 
 DEFAULT_PAGE = 200
 RECENT_SECONDS = 3600

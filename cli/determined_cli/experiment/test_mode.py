@@ -13,8 +13,8 @@ from determined.client.session import Session
 from determined.config import ExperimentConfig, yaml_source
 from determined.searcher.sampling import first_point
 from determined_cli import logs
-from determined_cli.main import INTERRUPTED, say
 from determined_cli.reconnect import Reconnector
+from determined_cli.terminal.messages import INTERRUPTED, say
 
 if TYPE_CHECKING:
     from determined.context import Packed

@@ -7,9 +7,9 @@ from determined.client import experiments
 from determined.errors import MasterUnreachable
 from determined_cli import connection
 from determined_cli.experiment.best_trial import say_best_trial
-from determined_cli.main import say
 from determined_cli.output.states import has_ended, shown
 from determined_cli.reconnect import Reconnector
+from determined_cli.terminal.messages import say
 
 TIMED_OUT = 8
 

@@ -5,7 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from determined_cli.failures import counted
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 from determined_workflows.hydra import check as composed
 from determined_workflows.hydra import composition
 from determined_workflows.hydra.composition import Composition

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from determined.errors import DeterminedError
 from determined_cli.failures import counted
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 from determined_workflows import supervised_run
 from determined_workflows.hydra import composition as compositions
 from determined_workflows.hydra import run_record

@@ -8,7 +8,7 @@ from pathlib import Path
 from determined.client.session import Session
 from determined.errors import Conflict, DeterminedError, NotFound
 from determined_cli.hydra.here import shown
-from determined_cli.main import INTERRUPTED, say
+from determined_cli.terminal.messages import INTERRUPTED, say
 from determined_workflows import supervised_run
 from determined_workflows.hydra import example, run_logs, run_record, run_status, slurm_queue
 from determined_workflows.hydra.run_record import Record

@@ -12,7 +12,7 @@ from determined_cli import connection
 from determined_cli.failures import counted
 from determined_cli.hydra import here
 from determined_cli.hydra.check import compose
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 from determined_workflows import site_profile, supervised_run
 from determined_workflows.hydra import (
     composition,

@@ -9,10 +9,10 @@ from determined.client.session import Session
 from determined.errors import BadRequest
 from determined_cli import connection
 from determined_cli.failures import counted
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.output.row_selection import select
 from determined_cli.pool_accounts import say_payers
+from determined_cli.terminal.messages import say
 
 COLUMNS = (
     ("#", "place"),

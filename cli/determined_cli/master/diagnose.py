@@ -7,8 +7,8 @@ from determined.client import master
 from determined.client.paging import items
 from determined.client.session import Session
 from determined_cli import __version__, connection
-from determined_cli.main import say
 from determined_cli.support_archive import as_json, without_secrets, write_archive
+from determined_cli.terminal.messages import say
 
 
 def diagnose(args: Namespace) -> None:

@@ -11,8 +11,8 @@ from determined.client import commands, submissions
 from determined.client.session import Session
 from determined.errors import BadRequest, ConfigError, NotImplementedYet
 from determined_cli import connection, logs
-from determined_cli.main import INTERRUPTED, say
 from determined_cli.reconnect import Reconnector
+from determined_cli.terminal.messages import INTERRUPTED, say
 
 if TYPE_CHECKING:
     from determined.context import Packed

@@ -7,11 +7,11 @@ import yaml
 
 from determined.client import commands, users
 from determined_cli import connection
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.output.row_selection import select
 from determined_cli.output.states import shown
 from determined_cli.pool_accounts import say_payers
+from determined_cli.terminal.messages import say
 
 COLUMNS = (
     ("ID", "id"),

@@ -7,8 +7,8 @@ from pathlib import Path
 from determined.client import experiments, lifecycle
 from determined.client.session import Session
 from determined.errors import Conflict, NotFound
-from determined_cli.main import INTERRUPTED, say
 from determined_cli.output.states import displayed, has_ended, shown
+from determined_cli.terminal.messages import INTERRUPTED, say
 from determined_workflows import supervised_run
 from determined_workflows.rlhf import example, on_slurm, project, run_record
 from determined_workflows.rlhf.run_record import Record

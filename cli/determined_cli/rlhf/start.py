@@ -8,7 +8,7 @@ from pathlib import Path
 
 from determined.errors import ConfigError, MasterUnreachable, Unauthenticated
 from determined_cli import connection
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 from determined_workflows.rlhf import composition, local_run, project, run_record
 from determined_workflows.rlhf.composition import Composition
 from determined_workflows.rlhf.run_record import Record

@@ -4,7 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from determined.errors import ConfigError
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 from determined_workflows.runner import output_folder
 from determined_workflows.runner.cluster import record as records
 from determined_workflows.runner.errors import RunnerError

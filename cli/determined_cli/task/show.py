@@ -4,9 +4,9 @@ from argparse import Namespace
 
 from determined.client import ids, tasks
 from determined_cli import connection
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.output.row_selection import select
+from determined_cli.terminal.messages import say
 
 COLUMNS = (
     ("Task ID", "task_id"),

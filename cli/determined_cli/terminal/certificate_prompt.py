@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from determined.client import auth_store, certificates
 from determined.client.addresses import canonical
 from determined.errors import UntrustedCertificate
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 
 
 def confirm(error: UntrustedCertificate) -> bool:

@@ -3,7 +3,7 @@
 import sys
 
 from determined.errors import BadRequest
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 
 
 def confirmed(question: str, what: str, *, yes: bool, doing: str = "deleting", is_final: bool = True) -> bool:

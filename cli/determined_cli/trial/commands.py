@@ -10,7 +10,7 @@ from determined.client.paging import items
 from determined.client.session import Session
 from determined.errors import BadRequest, NotFound
 from determined_cli import best_checkpoints, connection
-from determined_cli.main import say
+from determined_cli.terminal.messages import say
 
 
 def kill(args: Namespace) -> None:

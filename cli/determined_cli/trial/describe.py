@@ -13,9 +13,9 @@ from determined.metric_directions import smaller_is_better
 from determined.states import exit_phrase
 from determined_cli.connection import connect
 from determined_cli.failures import failure_text, print_note, printable
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.output.states import displayed, shown
+from determined_cli.terminal.messages import say
 
 MAX_METRICS = 40
 MAX_LINE_CHARACTERS = 100

@@ -8,8 +8,8 @@ from determined.client import experiments, lifecycle, master, trials
 from determined.client.session import Session
 from determined.config.masking import masked, masked_text
 from determined_cli import __version__, connection, logs
-from determined_cli.main import say
 from determined_cli.support_archive import as_json, without_secrets, write_archive
+from determined_cli.terminal.messages import say
 
 
 def support_bundle(args: Namespace) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from determined.client import auth_store, sign_in, users
 from determined.errors import ApiError, BadRequest, Forbidden
 from determined_cli import connection
-from determined_cli.main import say
 from determined_cli.output import render
 from determined_cli.output.row_selection import select
+from determined_cli.terminal.messages import say
 
 
 def login(args: Namespace) -> None:

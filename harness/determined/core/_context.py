@@ -26,8 +26,8 @@ from determined.core._searcher import DummySearcherContext, SearcherContext
 from determined.core._searcher_metric import SearcherMetricWatch
 from determined.core._train import DummyTrainContext, EarlyExitReason, TrainContext
 from determined.errors import InvalidHP
-from determined.storage.base import from_config
 from determined.storage.directory import DirectoryStorage
+from determined.storage.factory import from_config
 from determined_launch import environment, pause_signal
 
 logger = logging.getLogger(__name__)
