@@ -11,7 +11,7 @@ from tests.support.waiting import eventually
 from determined.link.messages import ContainerExit, DesiredContainer
 from determined.states import ContainerState
 from determined_master.db.models import ExperimentRow, TrialRow
-from determined_master.experiments import search
+from determined_master.experiments import kept_searches
 
 HALVING = """
 name: halving
@@ -264,7 +264,7 @@ async def test_a_search_is_restored_from_a_snapshot_that_is_some_events_old(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     """The events after the snapshot are processed again, and the next decision is the one that would have followed."""
-    monkeypatch.setattr(search, "MAX_KEPT_METHODS", 0)
+    monkeypatch.setattr(kept_searches, "MAX_KEPT_METHODS", 0)
     agent = await cluster.join(slots=2)
     await cluster.create(HALVING)
     kept, stopped = await run_desired(agent, 2)

@@ -18,6 +18,7 @@ from determined.states import AllocationState, ContainerState, ExperimentState, 
 from determined_master import notifications
 from determined_master.agents.service import CONTAINERS_A_LOT
 from determined_master.db.models import AllocationRow, ContainerRow, EventRow, ExperimentRow, TrialRow
+from determined_master.loops.agents import AgentLoop
 
 pytestmark = pytest.mark.budget(15, "creates very many rows")
 
@@ -216,5 +217,6 @@ async def test_an_agent_that_is_enabled_again_keeps_the_containers_that_were_not
     assert (await cluster.post("/api/v1/agents/one/disable", {})).status_code == 200
     assert (await cluster.post("/api/v1/agents/one/enable", {})).status_code == 200
     killed = await count(cluster, AllocationRow.kill_requested_at.is_not(None))
-    await cluster.master.agents.sweep()
+    master = cluster.master
+    await AgentLoop(master.database, master.clock, master.agents, master.settings.agent_reconnect_wait).tick()
     assert await count(cluster, AllocationRow.kill_requested_at.is_not(None)) == killed < CONTAINERS

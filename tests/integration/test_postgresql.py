@@ -15,7 +15,7 @@ from tests.support.waiting import eventually
 
 from determined_master.db import lease
 from determined_master.db.lease import DatabaseAway, DatabaseTaken, Lease
-from determined_master.server import lifespan
+from determined_master.loops import lease as lease_loop
 from determined_master.settings.database_url import normalized
 
 pytestmark = pytest.mark.budget(20, "starts and kills database servers")
@@ -188,7 +188,7 @@ async def test_a_master_whose_database_another_one_has_taken_stops(
     tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped: list[int] = []
-    monkeypatch.setattr(lifespan.signal, "raise_signal", stopped.append)
+    monkeypatch.setattr(lease_loop.signal, "raise_signal", stopped.append)
     url = normalized(server.create("lab"))
     async with open_cluster(tmp_path, database_url=url) as cluster:
         other = await take_from_the_master(server, url)

@@ -76,7 +76,7 @@ class Writer:
                     user_id=1 + self.submitted % 2, submitted_at=job.position, spec={}, preemption_timeout=60,
                 )
             )  # fmt: skip
-        await self.manager.submit(session, requests)
+        await self.manager.request(session, requests)
 
     async def _new_job(self, session: WriteSession) -> None:
         name = f"j{len(self.jobs)}-{self.rng.randrange(10**9)}"

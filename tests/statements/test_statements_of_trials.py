@@ -16,7 +16,8 @@ from determined_master.agents.service import StoredReport
 from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.desired_state import desired_containers
 from determined_master.db.models import AllocationRow, EventRow, ExperimentRow, SearchEventRow, SeriesCursorRow
-from determined_master.experiments.search import LATE_SECONDS
+from determined_master.experiments.kept_searches import LATE_SECONDS
+from determined_master.loops.searches import SearchLoop
 from determined_master.metric_series import repository
 from determined_master.metric_series.series_packer import SeriesPacker
 from determined_master.resource_managers import waiting_reasons
@@ -70,7 +71,7 @@ async def test_validations_that_cause_no_action_are_processed_with_the_next_even
     await report(1)
     await eventually(lambda: count_is(1))
     await report(2)
-    wait = await cluster.master.search.tick()
+    wait = await SearchLoop(cluster.master.database, cluster.master.search).tick()
     assert wait is not None
     assert 0 < wait <= LATE_SECONDS
     await eventually(lambda: count_is(2))

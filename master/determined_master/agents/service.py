@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from typing import Protocol
 
@@ -102,11 +101,10 @@ class Containers(Protocol):
 
 
 class Agents:
-    def __init__(self, database: Database, clock: Clock, containers: Containers, reconnect_wait: float) -> None:
+    def __init__(self, database: Database, clock: Clock, containers: Containers) -> None:
         self._database = database
         self._clock = clock
         self._containers = containers
-        self._reconnect_wait = reconnect_wait
         self._items = Isolation("agents", logger)
 
     async def welcome(self, hello: Hello) -> None:
@@ -239,34 +237,6 @@ class Agents:
             await self._record(session, agent_id, "disconnected", events.SYSTEM)
             notify(session, notifications.AGENTS, notifications.SCHEDULE)
 
-    async def start_windows(self) -> None:
-        """Restarts every agent's reconnect window when the master starts."""
-        async with self._database.write() as session:
-            await repository.change_all(session, disconnected_at=self._clock.now())
-
-    async def sweep(self) -> float | None:
-        """Expires agents after their reconnect window, and ends the containers of agents that were disabled, or ended
-        by their provider, and held more than one transaction ends. Returns the seconds until the next one may expire.
-        """
-        now = self._clock.now()
-        soonest: float | None = None
-        lost: list[str] = []
-        async with self._database.read() as session:
-            left_over = await repository.with_containers_to_end(session)
-            for row in await repository.present(session):
-                if row.disconnected_at is None:
-                    continue
-                left = (row.disconnected_at + timedelta(seconds=self._reconnect_wait) - now).total_seconds()
-                if left <= 0:
-                    lost.append(row.id)
-                else:
-                    soonest = left if soonest is None else min(soonest, left)
-        for agent_id in left_over:
-            await self._items.run("agent", agent_id, partial(self._end_left_over, agent_id))
-        for agent_id in lost:
-            await self._items.run("agent", agent_id, partial(self.expire, agent_id))
-        return self._items.soonest(soonest)
-
     async def set_enabled(self, agent_id: str, *, enabled: bool, drain: bool, principal: Principal) -> AgentRow:
         async with self._database.write() as session:
             row = await repository.get(session, agent_id)
@@ -274,7 +244,7 @@ class Agents:
             if not enabled and not drain:
                 why = disabled_by(agent_id, principal.username)
                 if not await self._containers.kill(session, agent_id, why=why, most=CONTAINERS_A_LOT):
-                    notify(session, notifications.AGENTS)  # the sweep goes on with the others
+                    notify(session, notifications.AGENTS)  # their loop goes on with the others
             await self._record(session, agent_id, "enabled" if enabled else "disabled", principal.username)
             notify(session, notifications.SCHEDULE)
             await session.refresh(row)
@@ -318,7 +288,7 @@ class Agents:
             await repository.change(session, agent_id, lost=True)
             text = f"agent {agent_id} was ended by its provider: {why}"
             if not await self._containers.lose(session, agent_id, why=text, most=CONTAINERS_A_LOT):
-                notify(session, notifications.AGENTS)  # the sweep goes on with the others
+                notify(session, notifications.AGENTS)  # their loop goes on with the others
             notify(session, notifications.SCHEDULE)
 
     async def expire(self, agent_id: str) -> None:
@@ -336,7 +306,7 @@ class Agents:
                     await self._record(session, agent_id, "lost", events.SYSTEM)
                 notify(session, notifications.SCHEDULE)
 
-    async def _end_left_over(self, agent_id: str) -> None:
+    async def end_left_over(self, agent_id: str) -> None:
         """Ends the containers of an agent in lots, as long as it is not enabled again."""
         is_done = False
         while not is_done:

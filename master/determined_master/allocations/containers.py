@@ -11,7 +11,7 @@ from determined_master.allocations import agent_containers_repository
 from determined_master.allocations.agent_containers_repository import LastReport
 from determined_master.allocations.last_output import LastOutput
 from determined_master.allocations.observe import declare_ended, end_output, observe
-from determined_master.allocations.service import Allocations
+from determined_master.allocations.service import Allocations, AttemptFollower
 from determined_master.clock import Clock
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.logs.store import Lines, LogStore
@@ -22,9 +22,11 @@ logger = logging.getLogger(__name__)
 class Containers:
     """Implements the agents feature's callbacks. Every method uses the caller's session."""
 
-    def __init__(self, clock: Clock, allocations: Allocations, logs: LogStore) -> None:
+    def __init__(self, clock: Clock, allocations: Allocations, follower: AttemptFollower, logs: LogStore) -> None:
+        """``follower`` does what follows from each attempt that a report completes."""
         self._clock = clock
         self._allocations = allocations
+        self._follower = follower
         self._logs = logs
         self._items = Isolation("reports of agents", logger)
 
@@ -45,7 +47,7 @@ class Containers:
     ) -> Mapping[str, int]:
         if not is_isolated:
             output = LastOutput(self._logs, last_output)
-            await observe(session, self._clock, self._allocations, agent_id, reports, output)
+            await observe(session, self._clock, self._allocations, agent_id, reports, output, self._follower)
             return output.stored
         for report in reports:
             await self._items.run("container", report.container_id, partial(self._apply_one, session, agent_id, report))
@@ -53,7 +55,7 @@ class Containers:
 
     async def _apply_one(self, session: WriteSession, agent_id: str, report: ReportedContainer) -> None:
         async with session.begin_nested():
-            await observe(session, self._clock, self._allocations, agent_id, [report])
+            await observe(session, self._clock, self._allocations, agent_id, [report], None, self._follower)
 
     async def end_unknown(
         self, session: WriteSession, agent_id: str, known: Collection[str], most: int | None = None

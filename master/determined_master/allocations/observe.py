@@ -11,7 +11,7 @@ from determined_master import notifications
 from determined_master.agents import repository as agent_rows
 from determined_master.allocations import exit_line, repository
 from determined_master.allocations.last_output import LastOutput
-from determined_master.allocations.service import Allocations
+from determined_master.allocations.service import Allocations, AttemptFollower
 from determined_master.clock import Clock
 from determined_master.db.models import AllocationRow, ContainerRow
 from determined_master.db.session import WriteSession, notify
@@ -74,8 +74,10 @@ async def observe(
     agent_id: str,
     reports: Iterable[ReportedContainer],
     last_output: LastOutput | None = None,
+    follower: AttemptFollower | None = None,
 ) -> None:
-    """Applies the reported state of one agent. Containers of other agents are ignored."""
+    """Applies the reported state of one agent. Containers of other agents are ignored. ``follower`` does what follows
+    from attempts that have completed; without one the loops do."""
     for report in reports:
         attempt = await repository.attempt_of(session, report.container_id)
         if attempt is None:
@@ -100,7 +102,7 @@ async def observe(
                 values |= stored
                 _notify_logs(session, row)
         await repository.move_container(session, clock, container, state, **values)
-        await _follow(session, clock, allocations, row, containers, is_ready=report.is_ready)
+        await _follow(session, clock, allocations, follower, row, containers, is_ready=report.is_ready)
 
 
 def _changed_values(
@@ -150,6 +152,7 @@ async def _follow(
     session: WriteSession,
     clock: Clock,
     allocations: Allocations,
+    follower: AttemptFollower | None,
     row: AllocationRow,
     containers: list[ContainerRow],
     *,
@@ -169,7 +172,9 @@ async def _follow(
         exits = [by_our_clock(ContainerExit.model_validate(c.exit), skews.get(c.agent_id, 0)) for c in containers]
         killed, acknowledged = row.kill_requested_at is not None, row.preempt_acked_at is not None
         end = end_of(exits, killed=killed, acknowledged=acknowledged, asked=row.message)
-        await allocations.end(session, row, end.reason, code=end.code, message=end.message, agent_ids=agents)
+        await allocations.end(
+            session, row, end.reason, code=end.code, message=end.message, agent_ids=agents, follower=follower
+        )
         return
     ended = [ContainerExit.model_validate(c.exit) for c in containers if c.state is ContainerState.TERMINATED]
     if any(exit_.kind != "exited" or has_failed(exit_) for exit_ in ended):

@@ -113,7 +113,7 @@ async def move(
     return True
 
 
-async def end_pending(session: WriteSession, clock: Clock, ids: Sequence[str], event: Event, **values: object) -> None:
+async def withdraw(session: WriteSession, clock: Clock, ids: Sequence[str], event: Event, **values: object) -> None:
     """Ends pending allocations, see ``StateMachine.move_many``."""
     await ALLOCATIONS.move_many(
         session, clock, ids, AllocationState.PENDING, AllocationState.TERMINATED, event, **values

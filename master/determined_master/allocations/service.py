@@ -1,11 +1,11 @@
 """Life cycle of allocations: request, place, preempt, kill, end. It does not depend on trials."""
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from determined.config.experiment import MAX_PREEMPTION_TIMEOUT_SECONDS
 from determined.errors import Conflict
@@ -44,6 +44,14 @@ class SlotRequest:
         return f"{self.task_id}.{self.run_id}"
 
 
+class AttemptFollower(Protocol):
+    """Does what follows from a completed attempt, in the transaction that ends it."""
+
+    async def follow(self, session: WriteSession, ended: AllocationRow) -> bool:
+        """Returns True if it did all that the loops of trials and tasks would do; False leaves it to them."""
+        ...
+
+
 class Allocations:
     """Every method uses the caller's session; slots are freed in the transaction that ends the allocation."""
 
@@ -53,9 +61,6 @@ class Allocations:
         self._clock = clock
         self._forget = forget
         self._port_blocks = port_blocks
-        self.on_completed: Callable[[WriteSession, AllocationRow], Awaitable[bool]] = _left_to_loops
-        """Called with each attempt that has completed, in the transaction that ends it. Returns True if it did all that
-        the loops of trials and tasks would do."""
 
     async def request(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
         """Adds a pending allocation for each request, in a constant number of statements per batch."""
@@ -81,13 +86,13 @@ class Allocations:
             "created_at": self._clock.now(),
         }
 
-    async def end_pending(self, session: WriteSession, ids: Sequence[str], *, why: str) -> None:
+    async def withdraw(self, session: WriteSession, ids: Sequence[str], *, why: str) -> None:
         """Ends pending allocations, in a constant number of statements per batch. They count as settled: they never
         ran."""
         payload = {"reason": ExitReason.KILLED.value, "code": None, "message": why}
         ended = Event(kind="ended", payload=payload)
         values = {"exit_reason": ExitReason.KILLED, "message": why, "waiting": "", "settled": True}
-        await repository.end_pending(session, self._clock, ids, ended, ended_at=self._clock.now(), **values)
+        await repository.withdraw(session, self._clock, ids, ended, ended_at=self._clock.now(), **values)
         for allocation_id in ids:
             after_commit(session, partial(self._forget, allocation_id))
             notify(session, notifications.allocation(allocation_id))
@@ -133,7 +138,7 @@ class Allocations:
             await self._record(session, allocation_id, "ready")
             notify(session, notifications.allocation(allocation_id))
 
-    async def terminate(
+    async def preempt(
         self,
         session: WriteSession,
         row: AllocationRow,
@@ -202,11 +207,12 @@ class Allocations:
         code: int | None = None,
         message: str = "",
         agent_ids: Collection[str] | None = None,
+        follower: AttemptFollower | None = None,
     ) -> None:
         """Ends it and frees its slots in one transaction, and notifies the loop of its owner. ``agent_ids``: the agents
-        of its containers, looked up if None."""
+        of its containers, looked up if None. ``follower`` is asked if it has completed."""
         now = self._clock.now()
-        has_completed = reason is ExitReason.COMPLETED
+        asked = follower if reason is ExitReason.COMPLETED else None
         ended = Event(kind="ended", payload={"reason": reason.value, "code": code, "message": message[:2000]})
         moved = await repository.move(
             session,
@@ -219,14 +225,14 @@ class Allocations:
             exit_code=code,
             message=message,
             waiting="",
-            settled=has_completed,
+            settled=asked is not None,
         )
         if not moved:
             return
         await repository.release_slots(session, row.id, now)
         after_commit(session, partial(self._forget, row.id))
-        is_settled = has_completed and await self.on_completed(session, row)
-        if has_completed and not is_settled:
+        is_settled = asked is not None and await asked.follow(session, row)
+        if asked is not None and not is_settled:
             await repository.change(session, row, settled=False)
         if not is_settled:
             notify(session, notifications.ATTEMPTS)
@@ -255,7 +261,3 @@ class Allocations:
             target_id=allocation_id,
             payload=payload,
         )
-
-
-async def _left_to_loops(_session: WriteSession, _row: AllocationRow) -> bool:
-    return False

@@ -1,6 +1,5 @@
 """Runs the search of each experiment over its unprocessed events: load, decide (pure), apply (guarded)."""
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +7,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from determined.config.search_plan import IN_TASK
-from determined.link.isolation import Isolation
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
@@ -17,6 +15,7 @@ from determined_master.db.session import Database, ReadSession, WriteSession, af
 from determined_master.events import repository as events
 from determined_master.experiment_index import indexer
 from determined_master.experiments import repository
+from determined_master.experiments.kept_searches import KeptMethod, KeptSearches
 from determined_master.experiments.repository import SearchPosition
 from determined_master.experiments.search_actions import SearchActions, weight
 from determined_master.experiments.states import TERMINAL
@@ -48,24 +47,10 @@ EVENTS_A_SNAPSHOT = 64
 the search is restored, which leads to the same state, because a method depends on nothing else."""
 MAX_FOLLOWED = 100
 """Events that are processed in the transaction that has stored the last of them."""
-MAX_KEPT_METHODS = 64
 EVENTS_A_STEP = 500
 """Events that a search processes in one transaction; it stops earlier where they ask for a lot of actions."""
-LATE_SECONDS = 1.0
-"""Validations from which nothing follows but the progress are processed so much later, together with what comes."""
 _CURSOR = "cursor"
 """Key of a snapshot: the cursor at which it was taken. Snapshots of earlier versions have none: they are current."""
-
-
-@dataclass
-class KeptMethod:
-    """The method of a search after the event ``cursor``; its newest snapshot is of the event ``stored``."""
-
-    method: SearchMethod
-    cursor: int
-    stored: int
-    unstored: int = 0
-    """Number of events since then."""
 
 
 @dataclass(frozen=True)
@@ -103,49 +88,14 @@ class Search:
     """Runs searches. One transaction writes cursor, actions and sometimes the snapshot if the cursor is unchanged; the
     next wake repairs a crash between a report and its decision."""
 
-    def __init__(self, database: Database, clock: Clock, trials: Trials) -> None:
+    def __init__(self, database: Database, clock: Clock, trials: Trials, kept: KeptSearches) -> None:
         self._database = database
         self._clock = clock
         self._actions = SearchActions(clock, trials)
-        self._items = Isolation("search", logger)
-        self._methods: dict[int, KeptMethod] = {}
-        self._late: dict[int, float] = {}
-        """When the validations of a search are processed at the latest, by the clock of the event loop."""
-
-    async def tick(self) -> float | None:
-        async with self._database.read() as session:
-            due = await repository.searches_due(session)
-        self._late = {experiment_id: at for experiment_id, at in self._late.items() if experiment_id in due}
-        now = asyncio.get_running_loop().time()
-        waits: list[float] = []
-        for experiment_id, has_others in due.items():
-            if not has_others and not self._decides_on_validations(experiment_id):
-                left = self._late.setdefault(experiment_id, now + LATE_SECONDS) - now
-                if left > 0:
-                    waits.append(left)
-                    continue
-            self._late.pop(experiment_id, None)
-            await self._items.run("experiment", experiment_id, partial(self.advance, experiment_id))
-        return self._items.soonest(min(waits, default=None))
-
-    def is_awaited(self, experiment_id: int) -> bool:
-        """Returns True if a search may decide on a validation that was just stored. Others process it a little later,
-        for which this wakes their loop."""
-        if self._decides_on_validations(experiment_id):
-            return True
-        if experiment_id not in self._late:
-            loop = asyncio.get_running_loop()
-            self._late[experiment_id] = loop.time() + LATE_SECONDS
-            loop.call_later(LATE_SECONDS, self._database.notifications.publish, {notifications.SEARCH})
-        return False
-
-    def _decides_on_validations(self, experiment_id: int) -> bool:
-        """Returns True also for a search whose method is not kept."""
-        kept = self._methods.get(experiment_id)
-        return kept is None or kept.method.decides_on_validations
+        self.kept = kept
 
     async def advance(self, experiment_id: int) -> None:
-        kept = self._methods.pop(experiment_id, None)
+        kept = self.kept.take(experiment_id)
         async with self._database.read() as session:
             at = await repository.search_position(session, experiment_id)
             is_own = at is not None and at.searcher_type not in IN_TASK
@@ -179,7 +129,7 @@ class Search:
                 notify(session, notifications.SEARCH)
         # After the commit: a method that has processed events that were rolled back is not kept.
         if is_applied and not at.state.is_stopping:
-            self._keep(experiment_id, kept)
+            self.kept.put(experiment_id, kept)
 
     async def follow(self, session: WriteSession, row: ExperimentRow) -> Following | None:
         """Processes the events of an experiment in the transaction that has stored them.
@@ -189,7 +139,7 @@ class Search:
         """
         if row.searcher_type in IN_TASK or row.state is not ExperimentState.ACTIVE:
             return None
-        kept = self._methods.pop(row.id, None)
+        kept = self.kept.take(row.id)
         try:
             if kept is None or kept.cursor != row.searcher_cursor:
                 kept = await restored(session, row)
@@ -202,14 +152,10 @@ class Search:
             logger.info("the search of experiment %d failed; trying again: %s", row.id, error)
             return None
         created = await self._apply(session, row, kept, decision)
-        after_commit(session, partial(self._keep, row.id, kept))
+        after_commit(session, partial(self.kept.put, row.id, kept))
         if decision.cursor < view.cursor:
             return None
         return Following(created, all(isinstance(action, Create | Keep) for action in decision.actions))
-
-    def _keep(self, experiment_id: int, kept: KeptMethod) -> None:
-        if len(self._methods) < MAX_KEPT_METHODS:
-            self._methods[experiment_id] = kept
 
     async def _pass(
         self,

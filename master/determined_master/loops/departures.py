@@ -76,7 +76,7 @@ class DepartureLoop:
             if row.state.is_live and row.preempt_requested_at is None and row.kill_requested_at is None:
                 await repository.change(session, row, agent_left=True)
                 why = f"agent {agent.agent_id} leaves at {_when(agent)}: {agent.leaves_why}"
-                await self._allocations.terminate(session, row, why=why, ends_at=agent.leaves_at)
+                await self._allocations.preempt(session, row, why=why, ends_at=agent.leaves_at)
 
     async def _end(self, allocation_id: str, agent: KnownDeparture) -> None:
         async with self._database.write() as session:

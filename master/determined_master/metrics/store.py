@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
@@ -69,16 +69,23 @@ class _Reported:
             self.steps.difference_update(older, (self.floor,))
 
 
+class SearchWaits(Protocol):
+    """Says which searches wait for validations."""
+
+    def search_waits_for(self, experiment_id: int) -> bool:
+        """Called with the experiment of each stored validation. Returns True if its search is to process it at once."""
+        ...
+
+
 class MetricStore:
     """Implements the group-commit writer's Store. Refuses a stale run id, and another value for a reported step."""
 
-    def __init__(self, clock: Clock, warn: Warn) -> None:
-        """``warn`` adds a line to the log of a task."""
+    def __init__(self, clock: Clock, warn: Warn, searches: SearchWaits) -> None:
+        """``warn`` adds a line to the log of a task. ``searches`` is asked about each validation."""
         self._clock = clock
         self._warn_in_log = warn
         self._trials: dict[int, _Trial] = {}
-        self.is_awaited: Callable[[int], bool] = lambda _experiment_id: True
-        """Called with the experiment of each validation. Returns True if its search is to process it at once."""
+        self._searches = searches
         self._warned: set[str] = set()
         """Topics of the warnings since the last commit."""
         self._time: datetime | None = None
@@ -99,7 +106,7 @@ class MetricStore:
         trials = map(self._trials.get, {trial_id for trial_id, _ in groups})
         topics = {notifications.metrics(trial.experiment_id) for trial in trials if trial is not None}
         validated = (self._trials.get(trial_id) for trial_id, group in groups if group == "validation")
-        if any(trial is None or self.is_awaited(trial.experiment_id) for trial in validated):
+        if any(trial is None or self._searches.search_waits_for(trial.experiment_id) for trial in validated):
             topics.add(notifications.SEARCH)
         if operations:
             topics.add(notifications.COLUMNS)

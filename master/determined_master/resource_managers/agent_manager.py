@@ -1,7 +1,7 @@
 """The resource manager of agents: our own scheduler places allocations on the slots of agents."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from determined.errors import Conflict
 from determined.link.isolation import Isolation
 from determined.states import AllocationState
 from determined_master import notifications
+from determined_master.agents import repository as agent_rows
 from determined_master.allocations import queue_repository
 from determined_master.allocations import repository as allocation_rows
 from determined_master.allocations.service import Allocations, SlotRequest
@@ -51,15 +52,11 @@ class AgentManager:
         clock: Clock,
         allocations: Allocations,
         pools: Mapping[str, PoolSettings],
-        *,
-        start_windows: Callable[[], Awaitable[None]],
     ) -> None:
-        """``start_windows`` starts the reconnect window of every agent."""
         self._database = database
         self._clock = clock
         self._allocations = allocations
         self._pools = pools
-        self._start_windows = start_windows
         self._items = Isolation("schedule", logger)
         self.kept = KeptPools(database, pools, partial(self._items.is_due, "allocation"))
         """The states from which it decides."""
@@ -70,20 +67,22 @@ class AgentManager:
         refusals = plan(view).refusals
         return refusals[0].reason if refusals else None
 
-    async def submit(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
+    async def request(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
         await self._allocations.request(session, requests)
 
     async def preempt(self, session: WriteSession, row: AllocationRow, *, why: str) -> bool:
-        return await self._allocations.terminate(session, row, why=why)
+        return await self._allocations.preempt(session, row, why=why)
 
     async def kill(self, session: WriteSession, row: AllocationRow, *, why: str) -> None:
         await self._allocations.kill(session, row, why=why)
 
     async def withdraw(self, session: WriteSession, ids: Sequence[str], *, why: str) -> None:
-        await self._allocations.end_pending(session, ids, why=why)
+        await self._allocations.withdraw(session, ids, why=why)
 
     async def adopt(self) -> None:
-        await self._start_windows()
+        """Restarts the reconnect window of every agent."""
+        async with self._database.write() as session:
+            await agent_rows.change_all(session, disconnected_at=self._clock.now())
 
     async def reconcile(self) -> float | None:
         waits: list[float] = []
@@ -182,9 +181,7 @@ class AgentManager:
         async with self._database.write() as session:
             row = await allocation_rows.get(session, release.allocation_id)
             if row.state.is_live and row.state is not AllocationState.PENDING:
-                await self._allocations.terminate(
-                    session, row, why=release.reason, leaves_for=release.for_allocation_id
-                )
+                await self._allocations.preempt(session, row, why=release.reason, leaves_for=release.for_allocation_id)
 
 
 def _reason(pool: KeptPool, placed: set[str], allocation_id: str) -> str | None:

@@ -43,7 +43,7 @@ class ResourceManager(Protocol):
         nothing is known of the pool yet."""
         ...
 
-    async def submit(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
+    async def request(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
         """Adds a pending allocation for each request."""
         ...
 

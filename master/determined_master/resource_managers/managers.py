@@ -43,12 +43,12 @@ class ResourceManagers:
     async def validate(self, session: ReadSession, pool: str, groups: Sequence[TaskGroup]) -> str | None:
         return await self.of(pool).validate(session, pool, groups)
 
-    async def submit(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
+    async def request(self, session: WriteSession, requests: Sequence[SlotRequest]) -> None:
         by_pool: dict[str, list[SlotRequest]] = defaultdict(list)
         for request in requests:
             by_pool[request.pool].append(request)
         for pool, some in by_pool.items():
-            await self.of(pool).submit(session, some)
+            await self.of(pool).request(session, some)
 
     async def preempt(self, session: WriteSession, row: AllocationRow, *, why: str) -> bool:
         return await self.of(row.pool).preempt(session, row, why=why)

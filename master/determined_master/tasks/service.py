@@ -117,7 +117,7 @@ class Tasks:
             preemption_timeout=PREEMPTION_TIMEOUT_SECONDS,
         )
         await repository.change(session, row, run_id=run_id, retry_at=None)
-        await self._managers.submit(session, [request])
+        await self._managers.request(session, [request])
 
     async def kill(self, session: WriteSession, row: TaskRow, actor: str) -> None:
         """Kills the task; no-op if it has ended or is stopping."""

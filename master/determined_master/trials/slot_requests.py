@@ -77,7 +77,7 @@ class SlotRequests:
         ]
         await repository.change_each(session, experiment.id, values)
         after_commit(session, partial(self._new_run, [row.id for row in rows]))
-        await self._managers.submit(session, requests)
+        await self._managers.request(session, requests)
 
     def _request(
         self,

@@ -34,6 +34,7 @@ from determined_master.experiments.commands.create import Creator
 from determined_master.experiments.commands.lifecycle import Lifecycle
 from determined_master.experiments.commands.queue_update import QueueUpdates
 from determined_master.experiments.completion import Completion
+from determined_master.experiments.kept_searches import KeptSearches
 from determined_master.experiments.search import Search
 from determined_master.experiments.task_search import TaskSearch
 from determined_master.logging import OwnLog
@@ -144,15 +145,7 @@ def build(
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     check_database(settings.data, settings.url)
     secrets = Secrets.load(settings.data)
-    lease = Lease(settings.url) if is_postgresql(settings.url) else None
-    if lease is not None:
-        lease.take(patience=settings.database_wait_seconds)
-    try:
-        bring_up(settings.url, announce)
-    except BaseException:
-        if lease is not None:
-            lease.give_back()
-        raise
+    lease = _upgraded(settings, announce)
     notifications = Notifications()
     storage = StorageHealth(
         settings.data,
@@ -166,17 +159,11 @@ def build(
     blobs = Blobs(settings.data / "blobs")
     authenticator = Authenticator(database, secrets, clock)
     allocations = Allocations(clock, authenticator.forget_allocation, settings.port_range)
-    metrics = MetricStore(clock, warn_in_log)
+    kept_searches = KeptSearches(notifications)
+    metrics = MetricStore(clock, warn_in_log, kept_searches)
     logs = LogStore(clock)
-    agents = Agents(database, clock, Containers(clock, allocations, logs), settings.agent_reconnect_wait)
     draining = asyncio.Event()
-    agent_manager = AgentManager(
-        database,
-        clock,
-        allocations,
-        settings.pools,
-        start_windows=agents.start_windows,
-    )
+    agent_manager = AgentManager(database, clock, allocations, settings.pools)
     managers = ResourceManagers(dict.fromkeys(settings.pools, agent_manager), agent_manager)
     address = MasterAddress(settings.host, settings.port, settings.tls_cert)
     identity = Identity()
@@ -190,9 +177,9 @@ def build(
         cluster_storage=settings.own_checkpoints,
         launch_error=settings.launch_error,
     )
-    search = Search(database, clock, trials)
-    metrics.is_awaited = search.is_awaited
-    allocations.on_completed = Completion(trials, search).follow
+    search = Search(database, clock, trials, kept_searches)
+    containers = Containers(clock, allocations, Completion(trials, search), logs)
+    agents = Agents(database, clock, containers)
     tasks = Tasks(clock, managers)
     authorization = Authorization(is_open=settings.authorization == "open")
     access, registry = TrialAccess(authorization), Registry()
@@ -237,6 +224,20 @@ def build(
         identity=identity,
         draining=draining,
     )
+
+
+def _upgraded(settings: Settings, announce: Callable[[str], None]) -> Lease | None:
+    """Upgrades the database. Returns the lease of one that several masters could reach, which is held from then on."""
+    lease = Lease(settings.url) if is_postgresql(settings.url) else None
+    if lease is not None:
+        lease.take(patience=settings.database_wait_seconds)
+    try:
+        bring_up(settings.url, announce)
+    except BaseException:
+        if lease is not None:
+            lease.give_back()
+        raise
+    return lease
 
 
 def _providers(
