@@ -1,11 +1,11 @@
 """Project rules that no linter knows: where SQL, state changes, launchers and the service container are allowed; file
-length and names."""
+length and names; private parts of libraries."""
 
 import re
 import sys
 from pathlib import Path
 
-from scripts import launcher_rule
+from scripts import launcher_rule, private_parts
 
 ROOTS = ("launch", "harness", "master", "agent", "workflows", "cli")
 MAX_LINES = 400
@@ -57,6 +57,7 @@ def problems(path: Path) -> list[str]:
 def main() -> int:
     found = [p for root in ROOTS for path in sorted(Path(root).rglob("*.py")) for p in problems(path)]
     found += [p for path in sorted(Path("tests").rglob("*.py")) for p in launcher_rule.problems(path)]
+    found += private_parts.problems(Path(), ROOTS)
     for line in found:
         print(line, file=sys.stderr)
     print(f"house rules: {len(found)} problems")
