@@ -11,7 +11,7 @@ from pathlib import Path
 
 PAGE = Path("docs/architecture/private-parts.md")
 OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_field_defaults", "_make", "_replace"})
-"""Public in spite of the underscore, which keeps them apart from the names of fields. Rows of SQLAlchemy have them too."""
+"""Public in spite of the underscore, which keeps them apart from fields. Rows of SQLAlchemy have them too."""
 BY_NAME = frozenset({"getattr", "hasattr", "setattr", "delattr"})
 IN_BACKTICKS = re.compile(r"`([^`]+)`")
 
@@ -131,7 +131,7 @@ def _origins(tree: ast.AST, first_party: set[str]) -> dict[str, str]:
 
 
 def _typed(node: ast.AST) -> tuple[str, str]:
-    """Returns a name, and the name of what says its type: an annotation, or the class or function that it is made by."""
+    """Returns a name, and the name of what says its type: an annotation, or what is called to make it."""
     if isinstance(node, ast.arg) and node.annotation is not None:
         return node.arg, _root(node.annotation)
     if isinstance(node, ast.AnnAssign):

@@ -1,11 +1,14 @@
 """Builds a tree of nodes with positions from YAML events, without recursion, so that no input exhausts the stack."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
 MAX_DEPTH = 64
+_TOO_DEEP = "exceeded maximum nesting depth"
+"""What newer versions of the parser say of such a text before they yield its first event."""
 
 
 class Problem(Exception):
@@ -55,7 +58,7 @@ def compose(text: str) -> Node | None:
     open_nodes: list[Node] = []
     anchors: dict[str | None, Node] = {}
     documents = 0
-    for event in yaml.parse(text, Loader=loader):
+    for event in _events(text, loader):
         mark = event.start_mark
         assert mark is not None
         line, column = mark.line + 1, mark.column + 1
@@ -82,6 +85,17 @@ def compose(text: str) -> Node | None:
                 if len(open_nodes) > MAX_DEPTH:
                     raise Problem("E106", line, column, f"nested deeper than {MAX_DEPTH} levels", None)
     return root
+
+
+def _events(text: str, loader: Any) -> Iterator[yaml.Event]:  # noqa: ANN401  # a class of PyYAML
+    try:
+        yield from yaml.parse(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        if error.problem == _TOO_DEEP and mark:
+            message = f"nested deeper than {MAX_DEPTH} levels"
+            raise Problem("E106", mark.line + 1, mark.column + 1, message, None) from error
+        raise
 
 
 def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:  # noqa: ANN401  # a value of a YAML document
