@@ -21,7 +21,7 @@ ON_POSTGRESQL := $(addprefix tests/integration/test_,columns.py deletion.py expe
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e suite test-parts test-long test-lowest wheel-test test official debian azurite installers mlflow optuna mlrunner images \
+.PHONY: help install install-launchers install-browser demo webui webui-types fmt unit e2e suite test-parts test-long test-lowest test-newest wheel-test test official debian azurite installers mlflow optuna mlrunner images \
 	container-engine \
 	pictures bench mutants docs clean check check-style check-types check-types-3.10 check-pyright check-page
 
@@ -108,7 +108,10 @@ test-long: install install-launchers $(VENV)/frameworks debian official azurite 
 	$(PYTEST) --postgresql tests/integration tests/master tests/statements
 
 test-lowest: install debian webui-types ## the lowest versions of dependencies that pyproject.toml allows
-	@sh scripts/lowest_versions.sh $(PYTHON) .cache/lowest
+	@sh scripts/dependency_bounds.sh lowest $(PYTHON) .cache/lowest
+
+test-newest: install debian webui-types ## the newest versions that pyproject.toml allows, of extras with private parts too
+	@sh scripts/dependency_bounds.sh newest $(PYTHON) .cache/newest
 
 wheel-test: install install-browser webui docs ## the wheel, by way of the sdist, in a fresh environment and an empty folder
 	sh scripts/wheel_test.sh $(PYTHON)

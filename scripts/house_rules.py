@@ -1,11 +1,11 @@
 """Project rules that no linter knows: where SQL, state changes, launchers and the service container are allowed; file
-length and names."""
+length and names; places in YAML; private parts of libraries."""
 
 import re
 import sys
 from pathlib import Path
 
-from scripts import launcher_rule
+from scripts import launcher_rule, private_parts
 
 ROOTS = ("launch", "harness", "master", "agent", "workflows", "cli")
 MAX_LINES = 400
@@ -23,6 +23,12 @@ SESSION_MODULES = ("determined_master/db/session.py", "determined_master/db/kept
 CONTAINER = re.compile(r"\bdetermined_master\.wiring\b|\bdetermined_master import .*\bwiring\b|\bstate\.services\b")
 """The container of all services: endpoints name the services that they use by the types in ``api/dependencies.py``."""
 CONTAINER_MODULE = "determined_master/api/dependencies.py"
+YAML_MARK = re.compile(r"[.\"](start|end|problem|context)_mark\b(?!\()|\byaml\.(compose|compose_all|parse|scan)\(")
+YAML_MODULES = (
+    "determined/yaml_places.py",
+    *("hydra/composer/yaml_places.py", "rlhf/task/yaml_config.py", "runner/yaml_documents.py"),
+)
+"""One module for our own Python; the others run in that of a user, without our packages."""
 OLDER_NAMES = (
     "determined/util.py",
     *(f"determined/common/{name}.py" for name in ("__init__", "api", "experimental", "util")),
@@ -38,6 +44,8 @@ def problems(path: Path) -> list[str]:
         found.append(f"{path}: {lines} lines; split it by verb")
     if NAMELESS.search(str(path)) and not str(path).endswith(OLDER_NAMES):
         found.append(f"{path}: named for nothing; name what it is")
+    if YAML_MARK.search(text) and not path.as_posix().endswith(YAML_MODULES):
+        found.append(f"{path}: determined.yaml_places reads lines and columns of YAML")
     if "master" in path.parts and SQL.search(text) and not SQL_MODULE.search(str(path)):
         found.append(
             f"{path}: SQL belongs into a module named repository, *_repository, *_queries, *_sql or state_machine"
@@ -57,6 +65,7 @@ def problems(path: Path) -> list[str]:
 def main() -> int:
     found = [p for root in ROOTS for path in sorted(Path(root).rglob("*.py")) for p in problems(path)]
     found += [p for path in sorted(Path("tests").rglob("*.py")) for p in launcher_rule.problems(path)]
+    found += private_parts.problems(Path(), ROOTS)
     for line in found:
         print(line, file=sys.stderr)
     print(f"house rules: {len(found)} problems")

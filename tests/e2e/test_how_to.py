@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.support.document_reader import end_cluster, on_any_port, reader_environment, renumber, start_cluster
 from tests.support.document_runner import follow, steps
-from tests.support.fake_smi import FakeSmi, Gpu
+from tests.support.fake_nvml import FakeNvml, Gpu
 from tests.support.packages import make_wheel
 from tests.support.rank_processes import free_port
 from tests.support.waiting import wait_until
@@ -198,10 +198,10 @@ def test_the_page_about_several_machines_works_with_a_second_agent(tmp_path: Pat
 
 def test_the_page_about_gpus_works_with_a_scripted_driver(tmp_path: Path) -> None:
     environ = reader_environment(tmp_path)
-    environ["PATH"] = f"{tmp_path / 'bin'}:{environ['PATH']}"
-    smi = FakeSmi(tmp_path / "bin")
-    free, used = Gpu("GPU-a"), Gpu("GPU-b", "00000000:5E:00.0", processes=[(os.getpid(), "C", "N/A")])
-    smi.show(free, used)
+    environ["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "fake"), environ.get("PYTHONPATH", "")])
+    nvml = FakeNvml(tmp_path / "fake")
+    free, used = Gpu("GPU-a"), Gpu("GPU-b", "00000000:5E:00.0", processes=[os.getpid()])
+    nvml.show(free, used)
 
     def prepare(command: str) -> str:
         if command == "det slot list":
@@ -217,7 +217,7 @@ def test_the_page_about_gpus_works_with_a_scripted_driver(tmp_path: Path) -> Non
         det(environ, "experiment", "create", "two.yaml", "model", cwd=tmp_path)
         reason = f"slot 1 of {socket.gethostname()}: process {os.getpid()} of"
         wait_until(lambda: reason in waiting(tmp_path), what="it says why it waits")
-        smi.show(free, Gpu("GPU-b", "00000000:5E:00.0"))
+        nvml.show(free, Gpu("GPU-b", "00000000:5E:00.0"))
         det(environ, "experiment", "wait", "1")
         assert "sees GPU-a,GPU-b" in det(environ, "trial", "logs", "1")
     finally:

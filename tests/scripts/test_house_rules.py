@@ -23,3 +23,15 @@ def test_an_endpoint_that_uses_the_container_of_services_is_reported(tmp_path: P
     assert problems(endpoint) == [f"{endpoint}: an endpoint takes the services that it uses, not the container"]
     endpoint.write_text("from determined_master.api.dependencies import ClockDep\n")
     assert problems(endpoint) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["line = node.start_mark.line", 'getattr(error, "problem_mark", None)', "root = yaml.compose(text)"],
+)
+def test_a_module_that_reads_places_of_yaml_by_itself_is_reported(tmp_path: Path, line: str) -> None:
+    module = tmp_path / "nouns.py"
+    module.write_text(f"{line}\n")
+    assert problems(module) == [f"{module}: determined.yaml_places reads lines and columns of YAML"]
+    module.write_text("mark = RolePlan.end_mark(folder)\nyaml.safe_load(text)\n")
+    assert problems(module) == []

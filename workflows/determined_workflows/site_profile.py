@@ -16,6 +16,7 @@ from pathlib import Path
 
 import yaml
 
+from determined import yaml_places
 from determined.errors import ConfigError
 from determined_workflows.runner import yaml_documents
 from determined_workflows.runner.errors import ParamsFileError
@@ -76,9 +77,8 @@ def read(path: Path) -> SiteProfile:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise ConfigError(f"{path}{place}: {error.problem}") from None
+        place = yaml_places.error_position(error) or ()
+        raise ConfigError(f"{':'.join(map(str, (path, *place)))}: {error.problem}") from None
     except (ParamsFileError, ValueError, yaml.YAMLError) as error:
         text = str(error)
         raise ConfigError(text if text.startswith(str(path)) else f"{path}: {text}") from None

@@ -17,7 +17,7 @@ _MIB = 1 << 20
 
 def read_devices(ask: Ask) -> tuple[list[Device], str]:
     """Returns the devices in the program's order, and a sentence about what prevents that. Blocking."""
-    answer = ask(QUERY)
+    answer = ask(QUERY, QUERY[0])
     if not answer.text:
         return [], answer.problem
     devices = parse(answer.text)

@@ -38,13 +38,12 @@ class Answer:
     problem: str = ""
 
 
-Ask = Callable[[Sequence[str]], Answer]
+Ask = Callable[[Sequence[str], str], Answer]
 
 
-def ask(argv: Sequence[str], seconds: float = PATIENCE_SECONDS) -> Answer:
-    """Runs a program and returns what it prints. Blocking; raises nothing."""
-    name = argv[0]
-    if shutil.which(name) is None:
+def ask(argv: Sequence[str], name: str, seconds: float = PATIENCE_SECONDS) -> Answer:
+    """Runs a program and returns what it prints. Blocking; raises nothing. ``name``: what problems call it."""
+    if shutil.which(argv[0]) is None:
         return Answer()
     try:
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from determined import yaml_places
 from determined.client import commands, submissions
 from determined.client.session import Session
 from determined.errors import BadRequest, ConfigError, NotImplementedYet
@@ -65,9 +66,8 @@ def configuration(args: Namespace) -> dict[str, Any]:
     try:
         config = yaml.safe_load(text) or {}
     except (yaml.YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
-        raise ConfigError(f"{args.config_file}{place}: this is not YAML") from None
+        place = yaml_places.error_position(error) or ()
+        raise ConfigError(f"{':'.join(map(str, (args.config_file, *place)))}: this is not YAML") from None
     if not isinstance(config, dict):
         raise ConfigError(f"{args.config_file}: the configuration is not a mapping")
     if args.volume:

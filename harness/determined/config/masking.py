@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from determined import yaml_places
 from determined.config.diagnostics import Path, render_path
 from determined.config.yaml_source import read
 
@@ -252,13 +253,12 @@ class _Replacement:
             is_null = node.tag == "tag:yaml.org,2002:null"
             found = self._change(path, None if is_null else node.value, name)
             if found is not None:
-                self.spans[node.start_mark.index, node.end_mark.index] = found
+                self.spans[yaml_places.span(node)] = found
 
 
 def _replaced(text: str, change: Change) -> str:
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     replacement = _Replacement(change)
-    root = yaml.compose(text, Loader=loader)
+    root = yaml_places.compose(text)
     if root is not None:
         replacement.visit(root, (), None)
     parts: list[str] = []

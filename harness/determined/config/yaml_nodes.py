@@ -1,9 +1,12 @@
 """Builds a tree of nodes with positions from YAML events, without recursion, so that no input exhausts the stack."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+
+from determined import yaml_places
 
 MAX_DEPTH = 64
 
@@ -50,15 +53,12 @@ class MappingNode(Node):
 
 def compose(text: str) -> Node | None:
     """Returns the root of the only document, None without one. Raises Problem and yaml.YAMLError."""
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     root: Node | None = None
     open_nodes: list[Node] = []
     anchors: dict[str | None, Node] = {}
     documents = 0
-    for event in yaml.parse(text, Loader=loader):
-        mark = event.start_mark
-        assert mark is not None
-        line, column = mark.line + 1, mark.column + 1
+    for event in _events(text):
+        line, column = yaml_places.position(event)
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
@@ -82,6 +82,16 @@ def compose(text: str) -> Node | None:
                 if len(open_nodes) > MAX_DEPTH:
                     raise Problem("E106", line, column, f"nested deeper than {MAX_DEPTH} levels", None)
     return root
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    try:
+        yield from yaml_places.events(text)
+    except yaml.MarkedYAMLError as error:
+        if not yaml_places.is_too_deep(error):
+            raise
+        line, column = yaml_places.error_position(error) or (1, 1)
+        raise Problem("E106", line, column, f"nested deeper than {MAX_DEPTH} levels", None) from error
 
 
 def _node(event: Any, line: int, column: int, anchors: dict[str | None, Node], open_nodes: list[Node]) -> Node:  # noqa: ANN401  # a value of a YAML document

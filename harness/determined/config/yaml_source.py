@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from determined import yaml_places
 from determined.config import yaml_scalars
 from determined.config.diagnostics import Path
 from determined.config.yaml_nodes import MAX_DEPTH, MappingNode, Node, Problem, ScalarNode, SequenceNode, compose
@@ -74,8 +75,7 @@ def read(text: str) -> Source:
     except Problem as problem:
         source.problems.append(problem)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        line, column = yaml_places.error_position(error) or (1, 1)
         refuse(CODE_SYNTAX, line, column, f"this is not YAML: {reason(error)}", _syntax_hint(source.lines, line))
     except (yaml.YAMLError, ValueError, RecursionError):
         refuse(CODE_SYNTAX, 1, 1, "this is not YAML", None)

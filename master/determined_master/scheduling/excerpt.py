@@ -5,6 +5,7 @@ first that does not fit. It reads no more of a line than the pool has slots.
 """
 
 from collections.abc import Iterator
+from itertools import islice, takewhile
 
 from determined_master.scheduling.pool_state import PoolState
 from determined_master.scheduling.request_queue import Line
@@ -56,10 +57,5 @@ def _first(line: Line, most: int) -> Iterator[RequestView]:
 
 def _of_job(line: Line, request: RequestView, most: int) -> Iterator[RequestView]:
     """Yields the first requests of the job of ``request`` in a line. They all have its rank."""
-    requests = line.requests
-    place = requests.first + requests.count_before(request.rank)
-    while most and place < len(requests.keys) and requests.values[place].rank == request.rank:
-        if requests.values[place].job_id == request.job_id:
-            yield requests.values[place]
-            most -= 1
-        place += 1
+    of_rank = takewhile(lambda each: each.rank == request.rank, line.requests.irange_key(request.rank))
+    yield from islice((each for each in of_rank if each.job_id == request.job_id), most)

@@ -84,8 +84,8 @@ class _Round:
         for line in self._draft.pool.queue.lines_of_job.get(job_id, ()):
             if bool(line.shape_queue.shape.slots) != self._is_slotted:
                 continue
-            requests = line.requests.values
-            place = self._next.setdefault(line, line.requests.first if line.is_open else len(requests))
+            requests = line.requests
+            place = self._next.setdefault(line, 0 if line.is_open else len(requests))
             while place < len(requests) and requests[place].allocation_id in self._draft.placed:
                 place += 1
             self._next[line] = place
@@ -96,7 +96,7 @@ class _Round:
     def _decide(self, request: RequestView, line: Line) -> None:
         draft, queue, backfill = self._draft, line.shape_queue, self._backfill
         shape = queue.shape
-        end = len(line.requests.values)
+        end = len(line.requests)
         if queue.is_impossible or draft.is_held(request, shape.slots):
             self._next[line] = end
             return

@@ -295,7 +295,7 @@ class PoolState:
             queue.usable = None
 
     def _is_line_held(self, line: Line) -> bool:
-        request = line.requests.values[line.requests.first]
+        request = line.requests[0]
         return self.is_held(request, line.shape_queue.shape.slots)
 
     def _enter(self, running: RunningView) -> None:

@@ -1,31 +1,42 @@
 """The queue of a pool, by shape: a shape that does not fit is passed over as a whole, however many wait in it."""
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heappush, heapreplace
+from operator import attrgetter
 from typing import Any, TypeVar
 
+from sortedcontainers import SortedKeyList
+
 from determined_master.scheduling.shapes import Shape, shape_of
-from determined_master.scheduling.sorted_queue import SortedQueue
 from determined_master.scheduling.view import RequestView
 
 Key = tuple[Any, ...]
+BY_ORDER = attrgetter("order")
+BY_FIRST = attrgetter("first.order")
 
 
 class Line:
-    """Requests of one shape that the same limits hold back. ``is_open``: the limits leave room for the first."""
+    """Requests of one shape that the same limits hold back. ``first``: the first of them. ``is_open``: the limits
+    leave room for it; False before it is queued."""
 
-    __slots__ = ("has_limit", "is_open", "job_id", "max_slots", "requests", "shape_queue", "user_id")
+    __slots__ = ("first", "has_limit", "is_open", "job_id", "max_slots", "requests", "shape_queue", "user_id")
 
     def __init__(
-        self, shape_queue: "ShapeQueue", job_id: str | None, max_slots: int | None, user_id: int | None
+        self,
+        shape_queue: "ShapeQueue",
+        first: RequestView,
+        job_id: str | None,
+        max_slots: int | None,
+        user_id: int | None,
     ) -> None:
         self.shape_queue = shape_queue
         self.job_id = job_id
         self.max_slots = max_slots
         self.user_id = user_id
-        self.requests: SortedQueue[RequestView] = SortedQueue()
-        self.is_open = True
+        self.requests: SortedKeyList[RequestView, Key] = SortedKeyList(key=BY_ORDER)
+        self.first = first
+        self.is_open = False
         self.has_limit = max_slots is not None or user_id is not None
 
 
@@ -38,7 +49,7 @@ class ShapeQueue:
         self.key = key
         self.shape = shape
         self.lines: dict[Key, Line] = {}
-        self.heads: SortedQueue[Line] = SortedQueue()
+        self.heads: list[Line] = []
         self.usable: frozenset[str] | None = None
         """Agents that it could use; None if not computed since the agents changed."""
         self.is_impossible = False
@@ -47,12 +58,8 @@ class ShapeQueue:
     def has_between(self, low: Key, high: Key, waits: Callable[[RequestView, Line], bool]) -> bool:
         """Returns whether a request with an order of at least ``low`` and less than ``high`` waits in an open line."""
         for line in self.heads:
-            keys, values = line.requests.keys, line.requests.values
-            for place in range(bisect_left(keys, low, line.requests.first), len(keys)):
-                if keys[place] >= high:
-                    break
-                if waits(values[place], line):
-                    return True
+            if any(waits(request, line) for request in line.requests.irange_key(low, high, (True, False))):
+                return True
         return False
 
 
@@ -77,27 +84,28 @@ class RequestQueue:
         self.requests[request.allocation_id] = request
         self._line_of[request.allocation_id] = line
         self._take_out(line)
-        line.requests.add(request.order, request)
+        line.requests.add(request)
         self._put_back(line)
 
     def add_all(self, requests: Collection[RequestView]) -> None:
         """Adds many requests in less time than one by one."""
-        by_line: dict[Line, list[tuple[Key, RequestView]]] = {}
+        by_line: dict[Line, list[RequestView]] = {}
         for request in requests:
             line = self._line_for(request)
-            by_line.setdefault(line, []).append((request.order, request))
+            by_line.setdefault(line, []).append(request)
             self.requests[request.allocation_id] = request
             self._line_of[request.allocation_id] = line
-        heads: dict[ShapeQueue, list[tuple[Key, Line]]] = {}
-        for line, pairs in by_line.items():
+        heads: dict[ShapeQueue, list[Line]] = {}
+        for line, added in by_line.items():
             self._take_out(line)
-            line.requests.extend(pairs)
+            line.requests.update(added)
+            line.first = line.requests[0]
             line.is_open = not (line.has_limit and self._is_held(line))
             if line.is_open:
-                first = line.requests.keys[line.requests.first]
-                heads.setdefault(line.shape_queue, []).append((first, line))
+                heads.setdefault(line.shape_queue, []).append(line)
         for queue, lines in heads.items():
             queue.heads.extend(lines)
+            queue.heads.sort(key=BY_FIRST)
 
     def line_of(self, allocation_id: str) -> Line:
         return self._line_of[allocation_id]
@@ -105,25 +113,26 @@ class RequestQueue:
     def remove(self, allocation_id: str) -> RequestView:
         request = self.requests.pop(allocation_id)
         line = self._line_of.pop(allocation_id)
-        requests, queue = line.requests, line.shape_queue
-        if requests.values[requests.first] is not request:
-            requests.remove(request.order)
-        elif line.has_limit or len(requests.keys) == requests.first + 1 or len(queue.lines) > 1:
+        requests = line.requests
+        if line.first is not request:
+            requests.remove(request)
+        elif line.has_limit or len(line.shape_queue.lines) > 1 or len(requests) == 1:
             self._take_out(line)
-            requests.remove_first()
+            requests.pop(0)
             self._put_back(line)
         else:
-            # The common case, made fast: the next one of the only line is the head.
-            requests.remove_first()
-            queue.heads.keys[queue.heads.first] = requests.keys[requests.first]
+            # The common case, made fast: the only line stays the head.
+            requests.pop(0)
+            line.first = requests[0]
         return request
 
     def dismantle(self, page: int) -> Iterator[None]:
         """Removes everything, about ``page`` requests before each of the values that it yields."""
         for queue in self.shapes.values():
             for line in queue.lines.values():
-                while line.requests.values:
-                    del line.requests.values[-page:], line.requests.keys[-page:]
+                while line.requests:
+                    for _ in range(min(page, len(line.requests))):
+                        line.requests.pop()
                     yield
         while self.requests:
             for _ in range(min(page, len(self.requests))):
@@ -140,7 +149,7 @@ class RequestQueue:
     def count_before(self, order: Key) -> int:
         """Returns how many requests are better placed in the queue."""
         lines = (line for queue in self.shapes.values() for line in queue.lines.values())
-        return sum(line.requests.count_before(order) for line in lines)
+        return sum(line.requests.bisect_key_left(order) for line in lines)
 
     def _line_for(self, request: RequestView) -> Line:
         key = (tuple((g.count, g.slots, g.constraints) for g in request.groups), request.preemptible)
@@ -153,7 +162,7 @@ class RequestQueue:
         limits = (job_id, request.max_slots, user_id)
         line = queue.lines.get(limits)
         if line is None:
-            line = queue.lines[limits] = Line(queue, *limits)
+            line = queue.lines[limits] = Line(queue, request, *limits)
             if job_id is not None:
                 self.lines_of_job.setdefault(job_id, {})[line] = None
             if user_id is not None:
@@ -161,15 +170,18 @@ class RequestQueue:
         return line
 
     def _take_out(self, line: Line) -> None:
-        if line.requests and line.is_open:
-            line.shape_queue.heads.remove(line.requests.keys[line.requests.first])
+        """Due before the first request of a line changes."""
+        if line.is_open:
+            heads = line.shape_queue.heads
+            del heads[bisect_left(heads, line.first.order, key=BY_FIRST)]
 
     def _put_back(self, line: Line) -> None:
-        requests, queue = line.requests, line.shape_queue
-        if requests:
+        queue = line.shape_queue
+        if line.requests:
+            line.first = line.requests[0]
             line.is_open = not (line.has_limit and self._is_held(line))
             if line.is_open:
-                queue.heads.add(requests.keys[requests.first], line)
+                insort(queue.heads, line, key=BY_FIRST)
             return
         del queue.lines[line.job_id, line.max_slots, line.user_id]
         if not queue.lines:
@@ -195,29 +207,25 @@ def walk(
     queues: Collection[ShapeQueue], passed_over: Collection[ShapeQueue | Line]
 ) -> Iterator[tuple[RequestView, Line]]:
     """Yields the requests in order. A shape or line that its reader adds to ``passed_over`` is not read further."""
-    heap: list[tuple[Key, int, Line, int]] = []
-    for queue in queues:
-        heads = queue.heads
-        first = heads.first
-        if first < len(heads.keys):
-            line = heads.values[first]
-            heap.append((heads.keys[first], first, line, line.requests.first))
+    heap = [_entry(queue.heads[0], 0) for queue in queues if queue.heads]
     heapify(heap)
     while heap:
-        _, head, line, place = heap[0]
+        _, number, line, place, request = heap[0]
         queue, requests = line.shape_queue, line.requests
         if queue not in passed_over:
-            yield requests.values[place], line
+            yield request, line
         if queue in passed_over:
             heappop(heap)
             continue
-        heads, following = queue.heads, head + 1
-        is_first = place == requests.first
         place += 1
-        if place < len(requests.keys) and line not in passed_over:
-            heapreplace(heap, (requests.keys[place], head, line, place))
+        if place < len(requests) and line not in passed_over:
+            request = requests[place]
+            heapreplace(heap, (request.order, number, line, place, request))
         else:
             heappop(heap)
-        if is_first and following < len(heads.keys):
-            other = heads.values[following]
-            heappush(heap, (heads.keys[following], following, other, other.requests.first))
+        if place == 1 and number + 1 < len(queue.heads):
+            heappush(heap, _entry(queue.heads[number + 1], number + 1))
+
+
+def _entry(line: Line, number: int) -> tuple[Key, int, Line, int, RequestView]:
+    return line.first.order, number, line, 0, line.first

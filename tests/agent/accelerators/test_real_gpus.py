@@ -1,4 +1,4 @@
-"""Real NVIDIA GPUs: the output of nvidia-smi is parsed, and a process sees only the GPU of its slot."""
+"""Real NVIDIA GPUs: NVML describes those that nvidia-smi lists, and a process sees only the GPU of its slot."""
 
 import asyncio
 import os
@@ -15,16 +15,18 @@ from determined_agent.devices import find_slots
 from determined_agent.hooks.devices import DevicesHook
 from determined_agent.hooks.hook import Draft
 
-pytestmark = pytest.mark.skipif("GPU " not in ask(["nvidia-smi", "-L"]).text, reason="nvidia-smi lists no GPU here")
+LISTED = ask(["nvidia-smi", "-L"], "nvidia-smi").text
+pytestmark = pytest.mark.skipif("GPU " not in LISTED, reason="shown only on a machine with an NVIDIA GPU")
 
 
 def test_every_device_that_nvidia_smi_lists_is_a_slot_with_figures():
-    listed = ask(["nvidia-smi", "-L"]).text
     devices, problem = nvidia.read_devices(ask)
     assert problem == ""
+    assert len(devices) == LISTED.count("UUID: MIG-") or len(devices) == LISTED.count("UUID: GPU-")
     assert [slot.uuid for slot in find_slots(None, slot_type="cuda")] == [device.uuid for device in devices]
     for device in devices:
-        assert device.uuid in listed
+        assert device.uuid in LISTED
+        assert device.brand
         assert device.memory_used_mib is not None
         assert device.problem == ""
 

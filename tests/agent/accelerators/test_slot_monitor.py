@@ -6,8 +6,9 @@ import pwd
 import signal
 from collections.abc import Set
 
+import pynvml
 import pytest
-from tests.support.fake_smi import FakeSmi, Gpu
+from tests.support.fake_nvml import FakeNvml, Gpu
 
 from determined.link.messages import ContainerSpec, SlotFacts, SlotStatus
 from determined.link.run_folder import RunFolder
@@ -37,9 +38,9 @@ class Tasks:
 
 
 @pytest.fixture
-def smi(tmp_path, monkeypatch):
-    created = FakeSmi(tmp_path / "bin")
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+def nvml(tmp_path, monkeypatch):
+    created = FakeNvml(tmp_path / "fake")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "fake"), os.environ.get("PYTHONPATH", "")]))
     return created
 
 
@@ -55,24 +56,24 @@ def last_statuses(tasks):
     return {status.id: (status.status, status.reason) for status in tasks.reports[-1]}
 
 
-async def test_a_slot_is_occupied_while_a_program_outside_the_cluster_computes_on_it(smi, monitor):
+async def test_a_slot_is_occupied_while_a_program_outside_the_cluster_computes_on_it(nvml, monitor):
     tasks = Tasks()
-    smi.show(Gpu("GPU-a", processes=[(os.getpid(), "C", "N/A")]), Gpu("GPU-b"))
+    nvml.show(Gpu("GPU-a", processes=[os.getpid()]), Gpu("GPU-b"))
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {0: ("occupied", f"process {os.getpid()} of {ME} uses it, outside the cluster")}
     await monitor.tick(tasks)
     assert len(tasks.reports) == 1
-    smi.show(Gpu("GPU-a"), Gpu("GPU-b"))
+    nvml.show(Gpu("GPU-a"), Gpu("GPU-b"))
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {}
 
 
-async def test_a_process_of_a_running_task_does_not_occupy_its_slot(smi, monitor):
+async def test_a_process_of_a_running_task_does_not_occupy_its_slot(nvml, monitor):
     task = await asyncio.create_subprocess_exec("sleep", "60", env={"DET_CONTAINER_ID": "c1"})
     try:
         tasks = Tasks()
         tasks.container_ids = {"c1"}
-        smi.show(Gpu("GPU-a", processes=[(task.pid, "C", "N/A")]), Gpu("GPU-b"))
+        nvml.show(Gpu("GPU-a", processes=[task.pid]), Gpu("GPU-b"))
         await monitor.tick(tasks)
         assert tasks.reports == []
         tasks.container_ids = {"c2"}
@@ -84,7 +85,7 @@ async def test_a_process_of_a_running_task_does_not_occupy_its_slot(smi, monitor
         await task.wait()
 
 
-async def test_a_child_of_a_task_with_an_empty_environment_does_not_occupy_the_slot(smi, monitor):
+async def test_a_child_of_a_task_with_an_empty_environment_does_not_occupy_the_slot(nvml, monitor):
     script = "env -i sleep 60 & echo $!; wait"
     task = await asyncio.create_subprocess_exec(
         *("/bin/sh", "-c", script),
@@ -96,7 +97,7 @@ async def test_a_child_of_a_task_with_an_empty_environment_does_not_occupy_the_s
     try:
         tasks = Tasks()
         tasks.container_ids = {"c1"}
-        smi.show(Gpu("GPU-a", processes=[(child, "C", "N/A")]), Gpu("GPU-b"))
+        nvml.show(Gpu("GPU-a", processes=[child]), Gpu("GPU-b"))
         await monitor.tick(tasks)
         assert tasks.reports == []
     finally:
@@ -104,9 +105,9 @@ async def test_a_child_of_a_task_with_an_empty_environment_does_not_occupy_the_s
         await task.wait()
 
 
-async def test_a_slot_is_occupied_while_its_memory_is_in_use(smi, monitor):
+async def test_a_slot_is_occupied_while_its_memory_is_in_use(nvml, monitor):
     tasks = Tasks()
-    smi.show(Gpu("GPU-a", used="1024 MiB"), Gpu("GPU-b", used="30000 MiB"))
+    nvml.show(Gpu("GPU-a", used_mib=1024), Gpu("GPU-b", used_mib=30000))
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {1: ("occupied", "30,000 MiB of its memory are still in use")}
     assert await monitor.occupation([0]) == ""
@@ -116,35 +117,36 @@ async def test_a_slot_is_occupied_while_its_memory_is_in_use(smi, monitor):
     assert last_statuses(tasks) == {}
 
 
-async def test_a_lost_gpu_is_unhealthy_until_it_is_back(smi, monitor):
+async def test_a_lost_gpu_is_unhealthy_until_it_is_back(nvml, monitor):
     tasks = Tasks()
-    smi.show(Gpu("GPU-a"))
+    nvml.show(Gpu("GPU-a"))
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {1: ("unhealthy", "its driver no longer lists it")}
-    smi.say("Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.", 15)
+    nvml.fail(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
     await monitor.tick(tasks)
     assert len(tasks.reports) == 1, "it may have been busy"
     await monitor.tick(tasks)
-    lost = "its driver no longer lists it (nvidia-smi failed with exit code 15: Unable to determine the device handle"
-    assert {text.startswith(lost) for _, text in last_statuses(tasks).values()} == {True}
-    smi.show(Gpu("GPU-a"), Gpu("GPU-b", used="[GPU is lost]"))
+    assert {text for _, text in last_statuses(tasks).values()} == {
+        "its driver no longer lists it (NVML: Driver Not Loaded)"
+    }
+    nvml.show(Gpu("GPU-a"), Gpu("GPU-b", errors={"memory": pynvml.NVML_ERROR_GPU_IS_LOST}))
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {1: ("unhealthy", "GPU is lost")}
-    smi.show(Gpu("GPU-a"), Gpu("GPU-b"))
+    nvml.show(Gpu("GPU-a"), Gpu("GPU-b"))
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {}
 
 
-async def test_new_memory_errors_and_hardware_faults_keep_a_slot_unhealthy(smi, monitor, tmp_path):
+async def test_new_memory_errors_and_hardware_faults_keep_a_slot_unhealthy(nvml, monitor, tmp_path):
     tasks = Tasks()
-    smi.show(Gpu("GPU-a", uncorrected="5"), Gpu("GPU-b", "00000000:5E:00.0"))
+    nvml.show(Gpu("GPU-a", uncorrected=5), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
     assert tasks.reports == [], "errors from before the start of the agent do not count"
-    smi.show(Gpu("GPU-a", uncorrected="7"), Gpu("GPU-b", "00000000:5E:00.0"))
+    nvml.show(Gpu("GPU-a", uncorrected=7), Gpu("GPU-b", "00000000:5E:00.0"))
     with (tmp_path / "kmsg").open("a") as log:
         log.write("4,3,3,-;NVRM: Xid (PCI:0000:5E:00): 79, pid=1, GPU has fallen off the bus.\n")
     await monitor.tick(tasks)
-    smi.show(Gpu("GPU-a", uncorrected="0"), Gpu("GPU-b", "00000000:5E:00.0"))
+    nvml.show(Gpu("GPU-a", uncorrected=0), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {
         0: ("unhealthy", "2 uncorrected errors of its memory (ECC) since the agent started"),
@@ -152,35 +154,32 @@ async def test_new_memory_errors_and_hardware_faults_keep_a_slot_unhealthy(smi, 
     }
 
 
-async def test_one_lost_gpu_does_not_change_the_status_of_the_others(smi, monitor):
+async def test_one_lost_gpu_does_not_change_the_status_of_the_others(nvml, monitor):
     tasks = Tasks()
-    smi.show(Gpu("GPU-a"))
-    smi.fail(15)
+    nvml.show(Gpu("GPU-a"), Gpu("GPU-b", errors={"handle": pynvml.NVML_ERROR_GPU_IS_LOST}))
     await monitor.tick(tasks)
-    assert last_statuses(tasks) == {
-        1: ("unhealthy", 'its driver no longer lists it (nvidia-smi failed with exit code 15: <?xml version="1.0" ?>)')
-    }
+    assert last_statuses(tasks) == {1: ("unhealthy", "its driver no longer lists it (NVML: GPU 1: GPU is lost)")}
 
 
-async def test_a_fault_of_a_gpu_that_disappears_is_remembered(smi, monitor, tmp_path):
+async def test_a_fault_of_a_gpu_that_disappears_is_remembered(nvml, monitor, tmp_path):
     tasks = Tasks()
-    smi.show(Gpu("GPU-a"), Gpu("GPU-b", "00000000:5E:00.0"))
+    nvml.show(Gpu("GPU-a"), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
     with (tmp_path / "kmsg").open("a") as log:
         log.write("4,3,3,-;NVRM: Xid (PCI:0000:5E:00): 79, pid=1, GPU has fallen off the bus.\n")
-    smi.show(Gpu("GPU-a"))
+    nvml.show(Gpu("GPU-a"))
     await monitor.tick(tasks)
     fault = ("unhealthy", "the driver reported hardware fault Xid 79: pid=1, GPU has fallen off the bus.")
     assert last_statuses(tasks) == {1: fault}
-    smi.show(Gpu("GPU-a"), Gpu("GPU-b", "00000000:5E:00.0"))
+    nvml.show(Gpu("GPU-a"), Gpu("GPU-b", "00000000:5E:00.0"))
     await monitor.tick(tasks)
     assert last_statuses(tasks) == {1: fault}
 
 
-async def test_memory_errors_count_from_zero_after_a_reload_of_the_driver(smi, monitor):
+async def test_memory_errors_count_from_zero_after_a_reload_of_the_driver(nvml, monitor):
     tasks = Tasks()
     for count in ("5", "0", "3"):
-        smi.show(Gpu("GPU-a", uncorrected=count), Gpu("GPU-b"))
+        nvml.show(Gpu("GPU-a", uncorrected=int(count)), Gpu("GPU-b"))
         await monitor.tick(tasks)
     assert last_statuses(tasks) == {
         0: ("unhealthy", "3 uncorrected errors of its memory (ECC) since the agent started")

@@ -63,6 +63,8 @@ def read(path: Path) -> dict[str, Any] | None:
     """Returns the content of a sweep's file, None without a file. Raises ConfigError if it cannot be read."""
     import yaml
 
+    from determined import yaml_places
+
     try:
         if path.stat().st_size > MAX_BYTES:
             raise ConfigError(f"{path} has more than {MAX_BYTES >> 20} MiB; it is no sweep")
@@ -72,9 +74,8 @@ def read(path: Path) -> dict[str, Any] | None:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise ConfigError(f"{path}{place}: {error.problem}") from None
+        place = yaml_places.error_position(error) or ()
+        raise ConfigError(f"{':'.join(map(str, (path, *place)))}: {error.problem}") from None
     if not isinstance(content, dict):
         raise ConfigError(f"{path}:1:1: a sweep is a mapping with `method` and `parameters`")
     return content

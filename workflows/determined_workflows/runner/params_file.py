@@ -74,9 +74,9 @@ def parse(text: str, file: str) -> ParamsFile:
     try:
         documents = yaml_documents.read(text, file)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1)
-        raise place.error(f"this is not YAML: {error.problem or error.context}") from None
+        raise yaml_documents.place_of(error, file).error(
+            f"this is not YAML: {error.problem or error.context}"
+        ) from None
     except ValueError as error:
         raise Place(file, 1).error(f"this is not YAML: {error}") from None
     except (yaml.YAMLError, RecursionError):

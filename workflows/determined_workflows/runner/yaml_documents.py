@@ -1,4 +1,7 @@
-"""Reads the documents of a YAML file as plain data with the position of each key and value."""
+"""Reads the documents of a YAML file as plain data with the position of each key and value.
+
+The runner is also a distribution of its own, without ``determined.yaml_places``.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -52,6 +55,12 @@ class Document:
 def read(text: str, file: str) -> list[Document]:
     """Returns the documents; an empty one has no keys. Raises yaml.YAMLError, ValueError and ParamsFileError."""
     return list(_documents(text, file))
+
+
+def place_of(error: yaml.MarkedYAMLError, file: str) -> Place:
+    """Returns the position of what the parser did not understand."""
+    mark = error.problem_mark or error.context_mark
+    return Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1)
 
 
 def _documents(text: str, file: str) -> Iterator[Document]:
