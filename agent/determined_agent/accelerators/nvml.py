@@ -26,9 +26,9 @@ class Gpu:
             try:
                 return function(self.handle)
             except pynvml.NVMLError as error:
-                if error.value in _BROKEN:
+                if _code(error) in _BROKEN:
                     self.problem = self.problem or str(error)
-                if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+                if _code(error) != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
                     return None
         return None
 
@@ -64,7 +64,7 @@ def main() -> None:
         problems += [] if devices or problems else ["lists no device"]
     except pynvml.NVMLError as error:
         # Without the library there is no driver, which is no problem.
-        problems += [] if error.value == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND else [str(error)]
+        problems += [] if _code(error) == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND else [str(error)]
     print(json.dumps({"devices": [asdict(device) for device in devices], "problems": problems}))
 
 
@@ -99,6 +99,10 @@ def _devices(gpu: Gpu) -> Iterator[Device]:
             processes=part.processes(),
             problem=whole.problem or part.problem,
         )
+
+
+def _code(error: pynvml.NVMLError) -> int:
+    return int(error.value)  # pyright: ignore[reportAttributeAccessIssue]  # its __new__ sets it
 
 
 def _memory_without_reserved(handle: object) -> Any:  # noqa: ANN401  # a structure of the library

@@ -207,7 +207,7 @@ def walk(
     queues: Collection[ShapeQueue], passed_over: Collection[ShapeQueue | Line]
 ) -> Iterator[tuple[RequestView, Line]]:
     """Yields the requests in order. A shape or line that its reader adds to ``passed_over`` is not read further."""
-    heap = [_entry(queue.heads[0], 0) for queue in queues if queue.heads]
+    heap = [(head.first.order, 0, head, 0, head.first) for queue in queues for head in queue.heads[:1]]
     heapify(heap)
     while heap:
         _, number, line, place, request = heap[0]
@@ -224,8 +224,5 @@ def walk(
         else:
             heappop(heap)
         if place == 1 and number + 1 < len(queue.heads):
-            heappush(heap, _entry(queue.heads[number + 1], number + 1))
-
-
-def _entry(line: Line, number: int) -> tuple[Key, int, Line, int, RequestView]:
-    return line.first.order, number, line, 0, line.first
+            other = queue.heads[number + 1]
+            heappush(heap, (other.first.order, number + 1, other, 0, other.first))

@@ -14,7 +14,6 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from determined_master.notifications import Notifications
-from determined_master.web.joined_head import JoinedHead
 
 logger = logging.getLogger(__name__)
 
@@ -30,20 +29,9 @@ MAX_DESCRIPTORS = 1 << 20
 
 
 class Protocol(HttpToolsProtocol):
-    """Counts the bytes of the request body that is being received, and joins the head of each response to its body."""
+    """Counts the bytes of the request body that is being received."""
 
     body_bytes = 0
-
-    def on_headers_complete(self) -> None:
-        former = self.cycle
-        super().on_headers_complete()
-        if self.cycle is not None and self.cycle is not former:
-            self.cycle.transport = JoinedHead(self.transport, self.loop)  # type: ignore[assignment]  # all that a response uses
-
-    def on_response_complete(self) -> None:
-        if self.cycle is not None and isinstance(self.cycle.transport, JoinedHead):
-            self.cycle.transport.flush()  # a response without a body
-        super().on_response_complete()
 
     def on_body(self, body: bytes) -> None:
         self.body_bytes += len(body)
