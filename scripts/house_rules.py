@@ -19,7 +19,7 @@ SQL = re.compile(
 SQL_MODULE = re.compile(r"(repository|_queries|_sql|state_machine)\.py$|/determined_master/db/")
 UNTYPED_SESSION = re.compile(r"\bAsyncSession\b|\bsession: Any\b")
 """Says neither whether a function reads nor whether it writes."""
-SESSION_MODULES = ("determined_master/db/session.py", "determined_master/db/kept_sessions.py")
+SESSION_MODULES = ("determined_master/db/session.py", "determined_master/db/session_pool.py")
 CONTAINER = re.compile(r"\bdetermined_master\.wiring\b|\bdetermined_master import .*\bwiring\b|\bstate\.services\b")
 """The container of all services: endpoints name the services that they use by the types in ``api/dependencies.py``."""
 CONTAINER_MODULE = "determined_master/api/dependencies.py"

@@ -13,7 +13,7 @@ from tests.support.new_database import new_database
 from tests.support.postgresql import Server, fresh_database
 
 from determined_master.db.base import table_of, to_micros
-from determined_master.db.bulk_insert import insert_rows
+from determined_master.db.bulk_insert import copy_rows
 from determined_master.db.engine import make_group_engine, report_failures, sqlite_url
 from determined_master.db.models import LogRow, MetricRow
 from determined_master.db.nul import keep_symbol
@@ -71,7 +71,7 @@ def drop_foreign_keys(engine: Engine) -> None:
 def test_rows_are_stored_in_their_order(engine: Engine, count: int):
     rows = [{"task_id": "t", "timestamp": NOW, "log": f"line {each}", "is_error": False} for each in range(count)]
     with engine.connect() as connection, connection.begin():
-        insert_rows(connection, LINES, rows)
+        copy_rows(connection, LINES, rows)
         stored = connection.execute(select(LINES.c.log).order_by(LINES.c.id)).scalars().all()
     assert stored == [row["log"] for row in rows]
 
@@ -88,7 +88,7 @@ def test_rows_are_stored_as_by_an_insert(engine: Engine):
             with connection.begin():
                 for table, rows in ((METRICS, reports()), (LINES, lines)):
                     if in_bulk:
-                        insert_rows(connection, table, rows)
+                        copy_rows(connection, table, rows)
                     else:
                         connection.execute(insert(table), rows)
                     columns = [each for each in table.columns if each.name != "id"]
@@ -132,12 +132,12 @@ def test_new_reports_are_stored_as_by_an_insert(engine: Engine):
 
 def test_inserting_no_rows_is_no_error(engine: Engine):
     with engine.begin() as connection:
-        insert_rows(connection, METRICS, [])
+        copy_rows(connection, METRICS, [])
 
 
 def test_a_failing_insert_raises_a_database_error_and_stores_nothing(engine: Engine):
     with engine.connect() as connection, pytest.raises(DBAPIError), connection.begin():
-        insert_rows(connection, METRICS, [{**each, "group": None} for each in reports()])
+        copy_rows(connection, METRICS, [{**each, "group": None} for each in reports()])
     with engine.begin() as connection:
         assert connection.execute(select(METRICS.c.id)).all() == []
 
@@ -154,4 +154,4 @@ def test_a_lost_server_raises_storage_unavailable(url: str, engine: Engine):
     with engine.connect() as connection:
         end(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
         with pytest.raises(StorageUnavailable):
-            insert_rows(connection, METRICS, reports())
+            copy_rows(connection, METRICS, reports())

@@ -15,7 +15,6 @@ from tests.support.makers import add_experiment, add_project
 from tests.support.search_runner import OWN, container
 
 from determined.states import CheckpointState
-from determined_master.db.kept_connection import KeptConnection
 from determined_master.db.models import CheckpointRow
 from determined_master.db.sqlite_connection import SqliteConnection
 
@@ -47,17 +46,10 @@ def failing_commits(cluster: Cluster) -> Iterator[None]:
     async def fail_later(connection: SqliteConnection) -> None:
         fail(connection)
 
-    def drop_and_fail(connection: KeptConnection) -> None:
-        connection.drop()
-        fail(connection)
-
     engine = cluster.master.database.group_engine
     event.listen(engine, "commit", fail)
     try:
-        with (
-            patch.object(SqliteConnection, "commit", fail_later),
-            patch.object(KeptConnection, "commit", drop_and_fail),
-        ):
+        with patch.object(SqliteConnection, "commit", fail_later):
             yield
     finally:
         event.remove(engine, "commit", fail)

@@ -7,7 +7,7 @@ from sqlalchemy import event
 from tests.integration.test_bulk_insert import LINES, NOW
 from tests.support.new_database import new_database
 
-from determined_master.db.bulk_insert import insert_rows
+from determined_master.db.bulk_insert import copy_rows
 from determined_master.db.engine import make_group_engine, sqlite_url
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.budget(15, "inserts very many rows")]
@@ -21,6 +21,6 @@ def test_rows_are_inserted_by_few_statements(tmp_path: Path, count: int, stateme
     event.listen(engine, "before_cursor_execute", lambda _c, _cursor, text, *_: executed.append(text))
     rows = [{"task_id": "t", "timestamp": NOW, "log": f"line {each}", "is_error": False} for each in range(count)]
     with engine.begin() as connection:
-        insert_rows(connection, LINES, rows)
+        copy_rows(connection, LINES, rows)
     engine.dispose()
     assert len([each for each in executed if each.startswith("INSERT")]) == statements

@@ -24,15 +24,14 @@ def transactions_of(cluster: Cluster) -> Iterator[list[list[str]]]:
         if statement == "COMMIT":
             transactions.append([])
 
-    pool = cluster.master.database._kept_writes
-    assert pool is not None
-    connections = [each.driver._open for each in pool._kept]
-    assert len(connections) == 1
-    connections[0].set_trace_callback(record)
+    (pooled,) = cluster.master.database._writes._idle
+    assert pooled.driver is not None
+    connection = pooled.driver._open
+    connection.set_trace_callback(record)
     try:
         yield transactions
     finally:
-        connections[0].set_trace_callback(None)
+        connection.set_trace_callback(None)
 
 
 def containing(transactions: list[list[str]], part: str) -> list[list[str]]:

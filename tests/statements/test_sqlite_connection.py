@@ -210,10 +210,15 @@ async def test_a_number_of_changed_rows_is_returned(database: Database) -> None:
         assert many.rowcount == 2
 
 
+def _written_by(database: Database) -> sqlite3.Connection:
+    (pooled,) = database._writes._idle
+    assert pooled.driver is not None
+    return pooled.driver._open
+
+
 def _settings(database: Database) -> tuple[int, int]:
     """Returns ``synchronous`` (2: a commit waits for the disk) and ``wal_autocheckpoint`` of the writing connection."""
-    assert database._kept_writes is not None
-    connection = database._kept_writes._kept[0].driver._open
+    connection = _written_by(database)
     return tuple(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "wal_autocheckpoint"))  # type: ignore[return-value]
 
 
@@ -222,8 +227,7 @@ async def test_a_commit_that_does_not_wait_for_the_disk_stays_in_the_loop(
 ) -> None:
     await insert(database)
     traced: list[str] = []
-    assert database._kept_writes is not None
-    database._kept_writes._kept[0].driver._open.set_trace_callback(traced.append)
+    _written_by(database).set_trace_callback(traced.append)
     switches.clear()
     async with database.write(is_synced=False) as session:
         await session.execute(text("INSERT INTO kept VALUES (5)"))

@@ -7,9 +7,7 @@ from unittest.mock import patch
 
 from sqlalchemy import Engine, event
 
-from determined_master.db.base import Base
-from determined_master.db.row_objects import RowObjects
-from determined_master.db.session import Database, ReadSession
+from determined_master.db.session import Database
 from determined_master.db.sqlite_connection import Answer, SqliteConnection
 
 
@@ -17,21 +15,13 @@ from determined_master.db.sqlite_connection import Answer, SqliteConnection
 def loads(model: type[Any]) -> Iterator[list[Any]]:
     """Yields the list of objects of ``model`` that sessions load inside the block."""
     loaded: list[Any] = []
-    construct = RowObjects.of
 
     def note(target: Any, _context: Any) -> None:
         loaded.append(target)
 
-    def noted(maker: RowObjects, session: ReadSession, values: Sequence[Any]) -> Base | None:
-        row = construct(maker, session, values)
-        if isinstance(row, model):
-            loaded.append(row)
-        return row
-
     event.listen(model, "load", note)
     try:
-        with patch.object(RowObjects, "of", noted):
-            yield loaded
+        yield loaded
     finally:
         event.remove(model, "load", note)
 

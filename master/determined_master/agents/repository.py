@@ -11,7 +11,7 @@ from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.db.base import table_of
 from determined_master.db.models import AgentRow, AgentSlotRow, AllocationRow, ContainerRow
-from determined_master.db.prepared import Prepared, get_row, insert_rows
+from determined_master.db.prepared import Prepared, insert_rows
 from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
 
@@ -20,7 +20,7 @@ Order = Literal["id", "registered_at"]
 
 
 async def find(session: ReadSession, agent_id: str) -> AgentRow | None:
-    return await get_row(session, AgentRow, agent_id)
+    return await session.get(AgentRow, agent_id)
 
 
 async def get(session: ReadSession, agent_id: str) -> AgentRow:

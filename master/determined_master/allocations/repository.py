@@ -24,7 +24,7 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, SlotHoldRow, TaskRow
-from determined_master.db.prepared import Prepared, get_row, insert_rows
+from determined_master.db.prepared import Prepared, insert_rows
 from determined_master.db.queue_changes import FED, note
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
@@ -47,7 +47,7 @@ CONTAINERS = StateMachine(
 
 
 async def find(session: ReadSession, allocation_id: str) -> AllocationRow | None:
-    return await get_row(session, AllocationRow, allocation_id)
+    return await session.get(AllocationRow, allocation_id)
 
 
 async def get(session: ReadSession, allocation_id: str) -> AllocationRow:

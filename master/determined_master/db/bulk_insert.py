@@ -10,7 +10,6 @@ from sqlalchemy import JSON, Connection, Engine, Table, event
 from sqlalchemy.engine import Dialect
 from sqlalchemy.engine.interfaces import DBAPICursor, ExecutionContext
 
-from determined_master.db.kept_connection import driver_of
 from determined_master.db.nul import IS_CLEAN, NUL, SYMBOL, to_json
 
 SIZES = (256, 16)
@@ -20,7 +19,7 @@ _ROWS = "rows_to_copy"
 _Convert = Callable[[Any], Any]
 
 
-def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+def copy_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Inserts rows that all have the same columns; columns that are missing get their default.
 
     Parameters:
@@ -34,10 +33,8 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str
     _insert(connection, statement, list(_converted(rows, columns, defaults)))
 
 
-def insert_converted(
-    connection: Connection, table: Table, names: tuple[str, ...], rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Like ``insert_rows`` for rows whose values are what the database stores: times in microseconds, JSON as text
+def copy_values(connection: Connection, table: Table, names: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Like ``copy_rows`` for rows whose values are what the database stores: times in microseconds, JSON as text
     without NUL. ``names``: of the columns, in the order of the values."""
     if not rows:
         return
@@ -46,7 +43,7 @@ def insert_converted(
 
 
 def allow_copy(engine: Engine) -> None:
-    """Makes ``engine`` send the rows of ``insert_rows`` by COPY. Its errors are converted as those of any statement."""
+    """Makes ``engine`` send the rows of ``copy_rows`` by COPY. Its errors are converted as those of any statement."""
 
     @event.listens_for(engine, "do_execute")
     def _copy(cursor: DBAPICursor, statement: str, _values: object, context: ExecutionContext) -> bool:
@@ -63,14 +60,8 @@ def _insert(connection: Connection, statement: str, values: list[tuple[Any, ...]
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(statement, execution_options={_ROWS: values})
         return
-    driver = driver_of(connection)
     for text, parameters in _parts(statement, values):
-        if driver is None:
-            connection.exec_driver_sql(text, parameters, execution_options={IS_CLEAN: True})
-        elif isinstance(parameters, list):
-            driver.executemany(text, parameters)
-        else:
-            driver.execute(text, parameters)
+        connection.exec_driver_sql(text, parameters, execution_options={IS_CLEAN: True})
 
 
 def _parts(

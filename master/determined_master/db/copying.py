@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 
 from determined_master.db import sqlite_file
 from determined_master.db.base import Base
-from determined_master.db.bulk_insert import insert_rows
+from determined_master.db.bulk_insert import copy_rows
 from determined_master.db.engine import make_copy_engine
 from determined_master.db.migrate import bring_up, newest_revision, revision_of
 from determined_master.db.nul import keep_symbol
@@ -82,7 +82,7 @@ def _copy_table(reading: Connection, writing: Connection, table: Table, report: 
     query = select(table).order_by(*table.primary_key.columns)
     rows = reading.execution_options(yield_per=BATCH_ROWS).execute(query).mappings()
     for some in rows.partitions():
-        insert_rows(writing, table, [dict(row) for row in some])
+        copy_rows(writing, table, [dict(row) for row in some])
     counts = [one.execute(select(func.count()).select_from(table)).scalar_one() for one in (reading, writing)]
     if counts[0] != counts[1]:
         raise CopyFailed(f"table {table.name} has {counts[0]} rows, and {counts[1]} were copied")

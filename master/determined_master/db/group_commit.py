@@ -2,18 +2,17 @@
 
 import asyncio
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from determined.errors import ApiError
-from determined_master.db.kept_connection import KeptConnection
 from determined_master.db.postgresql import is_repeatable
 from determined_master.db.session import Database, ReadSession
 from determined_master.db.worker_thread import WorkerThread
@@ -75,6 +74,31 @@ class _Waiting:
     answer: "asyncio.Future[Any]"
 
 
+class WriterConnection:
+    """The connection of the writer, which stays open between groups: to take one from a pool costs as much as a small
+    group. A failed transaction closes it, so that the next one gets a new connection."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._open: Connection | None = None
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        if self._open is None:
+            self._open = self._engine.connect()
+        try:
+            with self._open.begin():
+                yield self._open
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        connection, self._open = self._open, None
+        if connection is not None:
+            connection.close()
+
+
 class GroupWriter:
     """The writer of one master. The queue is bounded: when it is full, requests wait and none is refused."""
 
@@ -83,7 +107,7 @@ class GroupWriter:
         self._most = most
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(maxsize=4 * most)
         self._thread = WorkerThread("group-writer")
-        self._connection = KeptConnection(database.group_engine)
+        self._connection = WriterConnection(database.group_engine)
         self.groups = 0
         """Number of committed groups, by which background work recognizes an idle writer."""
 
@@ -152,11 +176,7 @@ class GroupWriter:
         await self._prepare(group)
         async with self._database.group_lock:
             try:
-                results = self._applied_in_loop(group)
-                if results is None:
-                    results = await self._thread.call(partial(self._transaction, group))
-                else:
-                    results = await self._thread.call(partial(self._committed, group, results))
+                results = await self._thread.call(partial(self._transaction, group))
             except StorageUnavailable as error:
                 results = [error] * len(group)  # the storage failed, not a report
             except Exception as error:
@@ -177,35 +197,6 @@ class GroupWriter:
             else:
                 waiting.answer.set_result(result)
         self._database.notifications.publish(topics)
-
-    def _applied_in_loop(self, group: list[_Waiting]) -> list[object] | None:
-        """Applies a quick group in the event loop, and leaves to the thread its commit, which waits for the disk: two
-        threads that both run Python for one report wait for each other. Returns None for other groups, and if another
-        program holds the lock."""
-        if not self._database.is_sqlite or not all(s.is_quick(each) for s, each in _by_store(group)):
-            return None
-        try:
-            connection = self._connection.begin_at_once()
-        except sqlite3.OperationalError:
-            return None
-        try:
-            return self._applied(connection, group)
-        except BaseException as error:
-            self._connection.drop()
-            _roll_back(group)
-            if isinstance(error, sqlite3.Error):
-                return None  # the thread tries again, where SQLAlchemy says what the error means
-            raise
-
-    def _committed(self, group: list[_Waiting], results: list[object]) -> list[object]:
-        try:
-            self._connection.commit()
-        except BaseException as error:
-            _roll_back(group)
-            if isinstance(error, sqlite3.Error):
-                return self._transaction(group)
-            raise
-        return results
 
     def _alone(self, one: _Waiting) -> object:
         try:

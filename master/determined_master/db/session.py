@@ -19,10 +19,10 @@ from determined_master.db.engine import (
     make_write_engine,
     report_failures,
 )
-from determined_master.db.kept_sessions import KeptSessions
 from determined_master.db.lease import Lease
 from determined_master.db.nul import keep_symbol
 from determined_master.db.queue_changes import QueueChanges, changes_of
+from determined_master.db.session_pool import MAX_IDLE, SessionPool
 from determined_master.notifications import Notifications
 from determined_master.settings.database_url import is_sqlite
 
@@ -77,21 +77,20 @@ class Database:
         self.write_lock = asyncio.Lock()
         self.is_sqlite = is_sqlite(url)
         self.group_lock = self.write_lock if self.is_sqlite else asyncio.Lock()
-        self._kept_reads = KeptSessions(self.read_engine, ReadSession) if self.is_sqlite else None
-        self._kept_writes = KeptSessions(self.write_engine, WriteSession) if self.is_sqlite else None
+        most_idle = MAX_IDLE if self.is_sqlite else 0  # those of PostgreSQL stay in SQLAlchemy's pool, which pings them
+        self._reads = SessionPool(self.read_engine, ReadSession, most_idle=most_idle)
+        self._writes = SessionPool(self.write_engine, WriteSession, most_idle=most_idle)
 
     def read(self) -> AbstractAsyncContextManager[ReadSession]:
         # The first statement begins the transaction, and the end of the session ends it: there is nothing to commit.
-        if self._kept_reads is not None:
-            return self._kept_reads.open()
-        return ReadSession(self.read_engine, expire_on_commit=False, autoflush=False)
+        return self._reads.open()
 
     @asynccontextmanager
     async def write(self, *, is_synced: bool = True) -> AsyncIterator[WriteSession]:
         """Commits at the end. ``is_synced`` False is for changes that would be made again after a power failure:
         SQLite's commit of them does not wait for the disk."""
         async with self.write_lock:
-            async with self._open_write(is_synced=is_synced) as session:
+            async with self._writes.open(commits=True, is_synced=is_synced) as session:
                 yield session
                 topics, callbacks, changes = topics_of(session), _callbacks_of(session), changes_of(session)
         if changes is not None:
@@ -100,24 +99,12 @@ class Database:
             callback()
         self.notifications.publish(topics)
 
-    def _open_write(self, *, is_synced: bool) -> AbstractAsyncContextManager[WriteSession]:
-        if self._kept_writes is not None:
-            return self._kept_writes.open(commits=True, is_synced=is_synced)
-        return _committed(WriteSession(self.write_engine, expire_on_commit=False, autoflush=False))
-
     async def close(self) -> None:
-        for kept in (self._kept_reads, self._kept_writes):
-            if kept is not None:
-                await kept.close()
+        await self._reads.close()
+        await self._writes.close()
         await self.read_engine.dispose()
         await self.write_engine.dispose()
         self.group_engine.dispose()
-
-
-@asynccontextmanager
-async def _committed(opened: WriteSession) -> AsyncIterator[WriteSession]:
-    async with opened as session, session.begin():
-        yield session
 
 
 def notify(session: WriteSession, *topics: str) -> None:

@@ -9,6 +9,7 @@ writing, to commit, to change many rows, and to continue with a query that turne
 import asyncio
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from functools import lru_cache, partial
@@ -52,8 +53,6 @@ class SqliteConnection:
         self._pauses_left: int | None = None
         """How often SQLite may still call this connection before it interrupts a query; None: for ever."""
         self._began_in_loop: float | None = None
-        self._failure: sqlite3.Error | None = None
-        """What the next statement raises."""
         self._long: dict[str, None] = {}
         """Queries that have been too long for the loop; the next time they begin in the thread."""
 
@@ -81,14 +80,7 @@ class SqliteConnection:
     def cursor(self) -> "SqliteCursor":
         return SqliteCursor(self)
 
-    def fail_next(self, error: sqlite3.Error) -> None:
-        """Makes the next statement raise ``error`` and do nothing else."""
-        self._failure = error
-
     async def execute(self, sql: str, values: Sequence[Any], *, is_many: bool = False) -> "Answer":
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
         begin, self._begin = self._begin, None
         is_short = self._are_short(sql, values) if is_many else self._may_be_short(sql, values)
         if self._is_idle and is_short and (begin is None or self._begins(begin)):
@@ -245,6 +237,8 @@ class SqliteCursor:
     def __init__(self, connection: SqliteConnection) -> None:
         self._connection = connection
         self._answer = Answer(None, [], -1, None)
+        self._left: deque[Any] | None = None
+        """The rows that ``fetchmany`` has not returned yet."""
         self.arraysize = 1
 
     async def __aenter__(self) -> "SqliteCursor":
@@ -258,6 +252,11 @@ class SqliteCursor:
 
     async def fetchall(self) -> list[Any]:
         return self._answer.rows
+
+    async def fetchmany(self, size: int) -> list[Any]:
+        self._left = deque(self._answer.rows) if self._left is None else self._left
+        self._answer.rows.clear()  # rows that were read are freed page by page
+        return [self._left.popleft() for _ in range(min(size, len(self._left)))]
 
     async def close(self) -> None:
         """The statement is over already."""

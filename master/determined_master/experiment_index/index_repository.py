@@ -19,7 +19,7 @@ from determined_master.db.models import (
     ExperimentSummaryRow,
     TrialRow,
 )
-from determined_master.db.prepared import Prepared, get_row
+from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession
 from determined_master.experiment_index.cell_values import Key, Value
 from determined_master.experiment_index.column_names import Type
@@ -33,12 +33,14 @@ _E = table_of(ExperimentRow)
 _T = table_of(TrialRow)
 _S = table_of(ExperimentSummaryRow)
 _BATCH_ROWS = 500
-_CHANGE = (
+_CHANGE: Prepared[()] = Prepared(
     update(_V)
     .where(_V.c.name_id == bindparam("of_name"), _V.c.experiment_id == bindparam("of_experiment"))
     .values({name: bindparam(f"new_{name}") for name in Value.__slots__})
 )
-_DROP = delete(_V).where(_V.c.name_id == bindparam("of_name"), _V.c.experiment_id == bindparam("of_experiment"))
+_DROP: Prepared[()] = Prepared(
+    delete(_V).where(_V.c.name_id == bindparam("of_name"), _V.c.experiment_id == bindparam("of_experiment"))
+)
 
 
 class Name(NamedTuple):
@@ -71,7 +73,7 @@ async def stale(session: ReadSession) -> list[int]:
 
 async def experiment(session: ReadSession, experiment_id: int) -> ExperimentRow | None:
     """Returns None for a deleted experiment."""
-    row = await get_row(session, E, experiment_id)
+    row = await session.get(E, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
 
 
@@ -191,7 +193,7 @@ async def summary_metrics(session: ReadSession, trial_id: int) -> dict[str, Any]
 
 
 async def summary(session: ReadSession, experiment_id: int) -> ExperimentSummaryRow | None:
-    return await get_row(session, S, experiment_id)
+    return await session.get(S, experiment_id)
 
 
 async def save_summary(session: WriteSession, values: Mapping[str, Any], *, known: bool) -> None:
@@ -263,20 +265,20 @@ async def add_values(session: WriteSession, experiment_id: int, fresh: Mapping[i
         await session.execute(insert(_V), rows)
 
 
-async def change_values(session: ReadSession, experiment_id: int, changed: Mapping[int, Value]) -> None:
+async def change_values(session: WriteSession, experiment_id: int, changed: Mapping[int, Value]) -> None:
     if changed:
         rows = [
             {"of_name": name_id, "of_experiment": experiment_id}
             | {f"new_{s}": getattr(value, s) for s in Value.__slots__}
             for name_id, value in sorted(changed.items())
         ]
-        await (await session.connection()).execute(_CHANGE, rows)
+        await _CHANGE.execute(session, rows)
 
 
-async def drop_values(session: ReadSession, experiment_id: int, name_ids: Collection[int]) -> None:
+async def drop_values(session: WriteSession, experiment_id: int, name_ids: Collection[int]) -> None:
     if name_ids:
         rows = [{"of_name": name_id, "of_experiment": experiment_id} for name_id in sorted(name_ids)]
-        await (await session.connection()).execute(_DROP, rows)
+        await _DROP.execute(session, rows)
 
 
 async def counts(session: ReadSession, project_id: int, name_ids: Collection[int]) -> dict[int, Count]:

@@ -14,7 +14,7 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow, SearchEventRow
-from determined_master.db.prepared import Prepared, get_row
+from determined_master.db.prepared import Prepared
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.db.text_search import contains_lowered
@@ -110,7 +110,7 @@ MACHINE = StateMachine("experiment", ExperimentRow, ExperimentRow.id, ALLOWED, r
 
 async def find(session: ReadSession, experiment_id: int) -> ExperimentRow | None:
     """Returns None for a deleted experiment."""
-    row = await get_row(session, ExperimentRow, experiment_id)
+    row = await session.get(ExperimentRow, experiment_id)
     return None if row is None or row.state is ExperimentState.DELETED else row
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select
 from determined.errors import BadRequest, NotFound
 from determined_master import notifications
 from determined_master.db.models import JobRow, UserRow
-from determined_master.db.prepared import Prepared, get_row, update_rows
+from determined_master.db.prepared import Prepared, update_rows
 from determined_master.db.queue_changes import note
 from determined_master.db.session import ReadSession, WriteSession, notify
 from determined_master.jobs.followers_repository import follow
@@ -39,7 +39,7 @@ async def add(
 
 
 async def get(session: ReadSession, job_id: str) -> JobRow:
-    row = await get_row(session, JobRow, job_id)
+    row = await session.get(JobRow, job_id)
     if row is None:
         raise NotFound(f"job '{job_id}' not found")
     return row

@@ -35,28 +35,29 @@ class Attempt:
 
 def policies(connection: Connection, task_id: str, allocation_id: str) -> tuple[Attempt, AttemptPolicies] | None:
     """Returns the policies of an attempt that have not matched yet; None for a task that is no live trial."""
-    rows = _POLICIES.rows_in(connection, task_id=task_id, allocation_id=allocation_id)
-    if not rows:
+    found = connection.execute(_POLICIES, {"task_id": task_id, "allocation_id": allocation_id}).first()
+    if found is None:
         return None
-    trial_id, experiment_id, listed = rows[0]
-    matched = {position for (position,) in _MATCHED.rows_in(connection, allocation_id=allocation_id)}
+    trial_id, experiment_id, listed = found
+    matched = set(connection.scalars(_MATCHED, {"allocation_id": allocation_id}))
     remaining = [each for each in policies_of(listed) if each.position not in matched]
     return Attempt(allocation_id, task_id, trial_id, experiment_id), AttemptPolicies(remaining)
 
 
 async def listed(session: ReadSession, task_id: str, allocation_id: str) -> list[Policy]:
     """Returns the policies of an attempt, whether they have matched or not; none for a task that is no live trial."""
-    rows = await _POLICIES.rows(session, task_id=task_id, allocation_id=allocation_id)
-    return policies_of(rows[0][2]) if rows else []
+    values = {"task_id": task_id, "allocation_id": allocation_id}
+    found = (await session.execute(_POLICIES, values)).first()
+    return policies_of(found[2]) if found is not None else []
 
 
-_POLICIES = Prepared(
+_POLICIES = (
     select(_T.c.id, _X.c.id, _X.c.config["log_policies"])
     .join(_X, _X.c.id == _T.c.experiment_id)
     .join(_A, _A.c.task_id == _T.c.task_id)
     .where(_T.c.task_id == bindparam("task_id"), _A.c.id == bindparam("allocation_id"), _T.c.state.in_(_LIVE))
 )
-_MATCHED = Prepared(select(_M.c.position).where(_M.c.allocation_id == bindparam("allocation_id")))
+_MATCHED = select(_M.c.position).where(_M.c.allocation_id == bindparam("allocation_id"))
 
 
 def newest_allocation(connection: Connection, task_id: str) -> str | None:

@@ -8,11 +8,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, func, or_, select, true, update
 
 from determined_master import notifications
-from determined_master.db import prepared
 from determined_master.db.base import table_of
-from determined_master.db.bulk_insert import insert_rows
+from determined_master.db.bulk_insert import copy_rows
 from determined_master.db.models import ContainerRow, LogRow, TrialRow
-from determined_master.db.prepared import Prepared
+from determined_master.db.prepared import insert_rows
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.logs.error_lines import is_error
 from determined_master.logs.line import Line
@@ -146,29 +145,24 @@ async def drop_some(session: WriteSession, experiment_id: int, most: int | None)
 
 def stored_bytes(connection: Connection, container_id: str, agent_id: str | None) -> int | None:
     """Returns how many bytes of a container's output are stored, or None if it is not of this agent."""
-    rows = _STORED.rows_in(connection, container_id=container_id, agent_id=agent_id)
-    return rows[0][0] if rows else None
+    return connection.scalar(_STORED, {"container_id": container_id, "agent_id": agent_id})
 
 
 _C = table_of(ContainerRow)
-_STORED = Prepared(
-    select(_C.c.output_offset).where(_C.c.id == bindparam("container_id"), _C.c.agent_id == bindparam("agent_id"))
-)
+_STORED = select(_C.c.output_offset).where(_C.c.id == bindparam("container_id"), _C.c.agent_id == bindparam("agent_id"))
 
 
 def advance_offset(connection: Connection, container_id: str, end: int) -> None:
     """Records that the output is stored up to byte ``end``."""
-    _ADVANCE.execute_in(connection, [{"of_container": container_id, "end": end}])
+    connection.execute(_ADVANCE, {"of_container": container_id, "end": end})
 
 
-_ADVANCE: Prepared[()] = Prepared(
-    update(_C).where(_C.c.id == bindparam("of_container")).values(output_offset=bindparam("end"))
-)
+_ADVANCE = update(_C).where(_C.c.id == bindparam("of_container")).values(output_offset=bindparam("end"))
 
 
 async def add_lines(session: WriteSession, values: Sequence[dict[str, Any]]) -> None:
     """Inserts a few log lines in the transaction of a session."""
-    await prepared.insert_rows(session, _L, values)
+    await insert_rows(session, _L, values)
 
 
 def warn(connection: Connection, task_id: str, allocation_id: str | None, text: str, now: datetime) -> None:
@@ -179,4 +173,4 @@ def warn(connection: Connection, task_id: str, allocation_id: str | None, text: 
 
 def insert_lines(connection: Connection, values: Sequence[dict[str, Any]]) -> None:
     """Inserts log lines. Runs in the group-commit writer's thread."""
-    insert_rows(connection, _L, values)
+    copy_rows(connection, _L, values)

@@ -25,6 +25,7 @@ from determined.states import ExperimentState, TrialState
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import ChunkRow, ExperimentRow, MetricRow, SeriesCursorRow, SeriesRow, TrialRow
+from determined_master.db.prepared import Prepared
 from determined_master.db.session import ReadSession, WriteSession, delete_rows
 from determined_master.metric_series.series_points import Axis
 
@@ -279,8 +280,7 @@ async def finish(session: WriteSession, trials: Sequence[Cursor]) -> None:
     ids = [trial.trial_id for trial in trials]
     known = set((await session.scalars(select(_C.c.trial_id).where(_C.c.trial_id.in_(ids)))).all())
     done = [{"of_trial": trial.trial_id, "run": trial.run_id} for trial in trials if trial.trial_id in known]
-    if done:
-        await (await session.connection()).execute(_FINISH, done)
+    await _FINISH.execute(session, done)
     fresh = [
         {"trial_id": trial.trial_id, "packed_id": 0, "packed_run": 0, "reached_id": 0, "version": 0}
         | {"done_run": trial.run_id}
@@ -291,7 +291,9 @@ async def finish(session: WriteSession, trials: Sequence[Cursor]) -> None:
         await session.execute(insert(_C), fresh)
 
 
-_FINISH = update(_C).where(_C.c.trial_id == bindparam("of_trial")).values(done_run=bindparam("run"))
+_FINISH: Prepared[()] = Prepared(
+    update(_C).where(_C.c.trial_id == bindparam("of_trial")).values(done_run=bindparam("run"))
+)
 
 
 async def save_series(session: WriteSession, row: Stored) -> int:

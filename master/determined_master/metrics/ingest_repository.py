@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, bindparam, func, insert, select, true, update
 
 from determined_master.db.base import table_of
-from determined_master.db.bulk_insert import insert_converted
+from determined_master.db.bulk_insert import copy_values
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, SearchEventRow, TrialRow
 from determined_master.db.nul import to_json
-from determined_master.db.prepared import Prepared
 from determined_master.json_numbers import outward
 from determined_master.metrics.report import Report
 
@@ -31,7 +30,7 @@ _SAVED = (
     "health_warning",
     "must_stop",
 )
-_SAVE: Prepared[()] = Prepared(
+_SAVE = (
     update(_T)
     .where(_T.c.id == bindparam("of_trial"))
     .values({name: bindparam(f"new_{name}") for name in _SAVED} | {"values_stale": true()})
@@ -57,7 +56,7 @@ _COLUMNS = (
     *("metrics", "batch_metrics", "signed_metric", "archived"),
 )
 NewReport = tuple[int, int, str, int | None, int, str, str, float | None, bool]
-"""The columns of a report that is stored for the first time, as ``insert_converted`` takes them. Not a named tuple,
+"""The columns of a report that is stored for the first time, as ``copy_values`` takes them. Not a named tuple,
 which takes three times as long to make."""
 
 
@@ -80,23 +79,23 @@ def new_report(report: Report, reported_at: int, signed: float | None) -> NewRep
 
 
 def insert_many(connection: Connection, rows: Sequence[NewReport]) -> None:
-    insert_converted(connection, _M, _COLUMNS, rows)
+    copy_values(connection, _M, _COLUMNS, rows)
 
 
 def find(connection: Connection, report: Report) -> Existing | None:
     key = {"trial_id": report.trial_id, "run_id": report.run_id, "of_group": report.group}
     if report.steps is None:
-        rows = _FIND_BY_TIME.rows_in(connection, reported_at=report.reported_at, **key)
+        found = connection.execute(_FIND_BY_TIME, {"reported_at": report.reported_at, **key}).first()
     else:
-        rows = _FIND_BY_STEPS.rows_in(connection, steps=report.steps, **key)
-    return Existing(*rows[0]) if rows else None
+        found = connection.execute(_FIND_BY_STEPS, {"steps": report.steps, **key}).first()
+    return Existing(*found) if found is not None else None
 
 
 _OF_GROUP = select(_M.c.id, _M.c.metrics, _M.c.signed_metric).where(
     _M.c.trial_id == bindparam("trial_id"), _M.c.run_id == bindparam("run_id"), _M.c.group == bindparam("of_group")
 )
-_FIND_BY_STEPS = Prepared(_OF_GROUP.where(_M.c.steps == bindparam("steps")))
-_FIND_BY_TIME = Prepared(_OF_GROUP.where(_M.c.steps.is_(None), _M.c.reported_at == bindparam("reported_at")))
+_FIND_BY_STEPS = _OF_GROUP.where(_M.c.steps == bindparam("steps"))
+_FIND_BY_TIME = _OF_GROUP.where(_M.c.steps.is_(None), _M.c.reported_at == bindparam("reported_at"))
 
 
 def update_metrics(connection: Connection, metric_id: int, metrics: dict[str, Any], signed: float | None) -> None:
@@ -197,7 +196,7 @@ class LoadedTrial(NamedTuple):
     must_stop: bool
 
 
-_LOAD = Prepared(
+_LOAD = (
     select(_T.c.id, _T.c.experiment_id, _T.c.run_id, _T.c.run_start_steps)
     .add_columns(_T.c.reported_run_id, _T.c.steps_completed, _X.c.searcher_metric, _X.c.smaller_is_better)
     .add_columns(_T.c.summary_metrics, _T.c.best_validation_id, _T.c.latest_validation_id, _T.c.searcher_metric_value)
@@ -208,7 +207,7 @@ _LOAD = Prepared(
 
 
 def load_trials(connection: Connection, trial_ids: Collection[int]) -> list[LoadedTrial]:
-    return [LoadedTrial(*row) for row in _LOAD.rows_in(connection, ids=list(trial_ids))]
+    return [LoadedTrial(*row) for row in connection.execute(_LOAD, {"ids": list(trial_ids)})]
 
 
 class HealthFacts(NamedTuple):
@@ -234,7 +233,7 @@ def save_trials(connection: Connection, values: Sequence[dict[str, Any]]) -> Non
     """Updates trials by one compiled statement: building it each time costs more than running it."""
     renamed = [{f"new_{name}": value[name] for name in _SAVED} | {"of_trial": value["id"]} for value in values]
     if renamed:
-        _SAVE.execute_in(connection, renamed)
+        connection.execute(_SAVE, renamed)
 
 
 def clear_system_failures(connection: Connection, trial_id: int) -> None:
@@ -250,7 +249,7 @@ def add_validated_fact(connection: Connection, experiment_id: int, report: Repor
         "payload": {"steps": report.steps, "metrics": metrics},
         "heard": False,
     }
-    _ADD_FACT.execute_in(connection, [fact])
+    connection.execute(_ADD_FACT, fact)
 
 
-_ADD_FACT: Prepared[()] = Prepared(insert(_F), ["experiment_id", "trial_id", "kind", "payload", "heard"])
+_ADD_FACT = insert(_F)

@@ -22,7 +22,7 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
-from determined_master.db.prepared import Prepared, add_rows, insert_rows, update_rows
+from determined_master.db.prepared import Prepared, insert_rows, update_rows
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.db.sort_keys import Keys, directed, in_order_of_life, missing_last
@@ -301,7 +301,8 @@ async def storage_of(session: ReadSession, row: TrialRow) -> dict[str, Any]:
 async def add(session: WriteSession, experiment: ExperimentRow, rows: Sequence[TrialRow]) -> None:
     """Adds trials of an experiment and their tasks."""
     await insert_rows(session, table_of(TaskRow), [task_of(experiment, row) for row in rows])
-    await add_rows(session, rows)
+    session.add_all(rows)
+    await session.flush()
     notify(session, notifications.experiment(experiment.id))
 
 

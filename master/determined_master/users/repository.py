@@ -10,12 +10,12 @@ from sqlalchemy import delete, func, or_, select, update
 from determined.errors import NotFound
 from determined_master.db.base import table_of
 from determined_master.db.models import ProjectRow, SessionRow, SignInLinkRow, UserRow, UserSettingRow, WorkspaceRow
-from determined_master.db.prepared import get_row, insert_rows
+from determined_master.db.prepared import insert_rows
 from determined_master.db.session import ReadSession, WriteSession
 
 
 async def get(session: ReadSession, user_id: int) -> UserRow:
-    row = await get_row(session, UserRow, user_id)
+    row = await session.get(UserRow, user_id)
     if row is None:
         raise NotFound(f"user '{user_id}' not found")
     return row

@@ -1,4 +1,4 @@
-"""The writer of reports: quick transactions that bypass SQLAlchemy, and their errors."""
+"""The writer of reports: its transactions and their errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -8,7 +8,6 @@ from sqlalchemy import Column, Connection, ForeignKey, Integer, MetaData, Table,
 from sqlalchemy.exc import IntegrityError
 
 from determined_master.db.group_commit import GroupWriter
-from determined_master.db.prepared import Prepared
 from determined_master.db.session import Database
 
 _PARENTS = Table("parents", MetaData(), Column("id", Integer, primary_key=True))
@@ -18,7 +17,6 @@ _CHILDREN = Table(
     Column("id", Integer, primary_key=True),
     Column("parent_id", ForeignKey("parents.id", deferrable=True, initially="DEFERRED")),
 )
-_INSERT: Prepared[()] = Prepared(insert(_CHILDREN), ["id", "parent_id"])
 
 
 class Children:
@@ -30,8 +28,7 @@ class Children:
 
     def apply(self, connection: Connection, operations: Sequence[tuple[int, int]]) -> Sequence[int]:
         self._before(connection)
-        for number, parent in operations:
-            _INSERT.execute_in(connection, [{"id": number, "parent_id": parent}])
+        connection.execute(insert(_CHILDREN), [{"id": number, "parent_id": parent} for number, parent in operations])
         return [number for number, _ in operations]
 
     def rolled_back(self) -> None:
@@ -63,7 +60,7 @@ async def numbers(database: Database, table: str = "children") -> list[int]:
 
 
 @pytest.mark.parametrize("bad", [(1, 1), (7, 9)], ids=["in-a-statement", "in-the-commit"])
-async def test_an_error_of_the_driver_becomes_one_of_sqlalchemy_and_rolls_back(
+async def test_an_error_undoes_its_group_and_the_next_group_is_stored(
     database: Database, writer: GroupWriter, bad: tuple[int, int]
 ) -> None:
     store = Children()
@@ -77,7 +74,7 @@ async def test_an_error_of_the_driver_becomes_one_of_sqlalchemy_and_rolls_back(
 
 
 @pytest.mark.parametrize(("parent", "stored"), [(1, [1, 5]), (9, [1])])
-async def test_statements_of_sqlalchemy_are_part_of_a_quick_transaction(
+async def test_all_statements_of_a_store_are_one_transaction(
     database: Database, writer: GroupWriter, parent: int, stored: list[int]
 ) -> None:
     store = Children(lambda connection: connection.execute(text("INSERT INTO parents VALUES (5)")))

@@ -1,4 +1,4 @@
-"""Sessions on pooled SQLite connections: transactions with and without SQLAlchemy, errors, and other programs."""
+"""Pooled sessions: transactions of the session and of its connection, errors, and other programs."""
 
 import asyncio
 import sqlite3
@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, bindparam, event, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from determined_master.db.kept_sessions import MAX_KEPT
 from determined_master.db.prepared import Prepared, insert_rows
 from determined_master.db.session import Database, WriteSession, after_commit, notify
+from determined_master.db.session_pool import MAX_IDLE
 
 KEPT = Table("kept", MetaData(), Column("id", Integer, primary_key=True))
 _COUNT = Prepared(select(func.count()).select_from(KEPT))
@@ -40,10 +40,10 @@ async def test_sessions_take_their_connections_from_the_pool_once(database: Data
 
 async def test_more_sessions_than_the_pool_keeps_work_at_once(database: Database) -> None:
     async with AsyncExitStack() as stack:
-        for _ in range(MAX_KEPT + 3):
+        for _ in range(MAX_IDLE + 3):
             assert await _COUNT.first(await stack.enter_async_context(database.read())) == 3
     pool = database.read_engine.sync_engine.pool
-    assert pool.checkedout() == MAX_KEPT  # type: ignore[attr-defined]
+    assert pool.checkedout() == MAX_IDLE  # type: ignore[attr-defined]
 
 
 async def test_prepared_and_other_statements_are_one_transaction(
