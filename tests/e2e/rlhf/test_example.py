@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.compiler import IDLE_COMPILER
 from tests.support.rlhf_sets import ROOT
 
 pytest.importorskip("transformers")
@@ -17,7 +18,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("rlhf"
 
 
 def environment(**variables: str) -> dict[str, str]:
-    path = os.pathsep.join(str(ROOT / package) for package in ("launch", "harness", "workflows"))
+    path = os.pathsep.join(
+        map(str, (IDLE_COMPILER, *(ROOT / package for package in ("launch", "harness", "workflows"))))
+    )
     environ = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
     return {**environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **variables}
 

@@ -32,12 +32,18 @@ USES_PARTS = """import torch._dynamo.external_utils as external
 before = external.is_compiling()
 print(before, torch._dynamo.utils.counters, torch._dynamo.utils.get_optimize_ddp_mode())
 print(sys.modules["torch._dynamo.external_utils"].is_compiling.__module__)"""
+DETERMINISTIC = """torch.use_deterministic_algorithms(True, warn_only=True)
+import torch._inductor.config as config
+before = "torch._inductor.standalone_compile" in sys.modules
+print(torch.are_deterministic_algorithms_enabled(), config.deterministic, before)
+print(torch._inductor.compile.__module__, 'torch._dynamo.convert_frame' in sys.modules, torch._inductor.config is config)"""
 IMPORTS_PART = "step(); import torch._dynamo.config as c; print(c.__name__, torch._dynamo.config is c)"
 
 
 @pytest.mark.parametrize(
     ("code", "printed"),
     [
+        (DETERMINISTIC, "True True False\ntorch._inductor True True"),
         (IMPORTS_PART, "torch._dynamo.config True"),
         (RANK + TRAINS, "[0.0, 0.0] 1.0 False"),
         (RANK + COMPILES, "False 2.0 True"),
