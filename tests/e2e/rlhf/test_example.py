@@ -1,5 +1,6 @@
 """The example: PPO raises the reward, and takes the models that warm-up and reward training saved."""
 
+import importlib.util
 import json
 import os
 import statistics
@@ -13,6 +14,10 @@ from tests.support.rlhf_sets import ROOT
 
 pytest.importorskip("transformers")
 EXAMPLE = ROOT / "examples" / "rlhf"
+PRELOAD = ["torch", "transformers.models.gpt2.modeling_gpt2"]
+"""Modules that are imported once for all processes: most of what these would compute are the imports."""
+if importlib.util.find_spec("deepspeed"):  # which transformers imports then
+    PRELOAD.append("deepspeed")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("rlhf")]
 
@@ -38,7 +43,7 @@ def run(experiment: str, models: list[str], folder: Path, **variables: str) -> l
     roles = [{"name": role, "command": command} for role in ("master_worker", "data_worker")]
     roles += [{"name": model, "slots": 1, "command": command} for model in models]  # type: ignore[dict-item]  # JSON
     folder.mkdir()
-    (folder / "roles.json").write_text(json.dumps({"preload": ["torch", "transformers"], "roles": roles}))
+    (folder / "roles.json").write_text(json.dumps({"preload": PRELOAD, "roles": roles}))
     done = subprocess.run(
         [sys.executable, "-m", "determined.launch.roles", str(folder / "roles.json")],
         cwd=EXAMPLE,
