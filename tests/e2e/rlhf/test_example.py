@@ -12,14 +12,18 @@ import pytest
 from tests.support.compiler import IDLE_COMPILER
 from tests.support.rlhf_sets import ROOT
 
-pytest.importorskip("transformers")
 EXAMPLE = ROOT / "examples" / "rlhf"
 PRELOAD = ["torch", "transformers.models.gpt2.modeling_gpt2"]
 """Modules that are imported once for all processes: most of what these would compute are the imports."""
 if importlib.util.find_spec("deepspeed"):  # which transformers imports then
     PRELOAD.append("deepspeed")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.xdist_group("rlhf")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.torch,
+    pytest.mark.xdist_group("rlhf"),
+    pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers"),
+]
 
 
 def environment(**variables: str) -> dict[str, str]:
