@@ -127,7 +127,7 @@ test-parts:
 suite: $(UNIT_NEEDS) $(E2E_NEEDS)  # unit and e2e in one session, so that no worker waits between them
 	sh scripts/webui.sh $(VENV) test
 	$(PYTEST) --durations=40 -m "not long" tests
-	$(PYTEST) -m "not long" --postgresql $(ON_POSTGRESQL)
+	$(PYTEST) -n 2 -m "not long" --postgresql $(ON_POSTGRESQL)  # few tests: a third worker would import more than it runs
 
 container-engine: install debian ## a Docker engine from Debian and the default image of tasks, for the tests of containers (root only)
 	@sh scripts/container_engine.sh .cache/container-engine $(VENV)

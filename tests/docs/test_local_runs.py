@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.compiler import python_path
 from tests.support.document_runner import steps, typed, write
 
 pytestmark = pytest.mark.budget(60, "a page creates several experiments, each of which imports torch")
@@ -34,7 +35,8 @@ REFUSED_ON_PURPOSE = "|| echo"
 @pytest.mark.parametrize("page", PAGES)
 def test_each_experiment_of_a_page_passes_a_local_test(page: str, tmp_path: Path) -> None:
     """The tutorial's script trains for 100 of its 10,000 steps: test mode does not shorten a loop of the script."""
-    environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    search = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environ = {**os.environ, "HOME": str(tmp_path), "PATH": search, "PYTHONPATH": python_path()}
     count = 0
     for step in steps(DOCS / f"{page}.md"):
         if step.name is not None:

@@ -138,14 +138,24 @@ def test_an_upgrade_that_was_cut_off_at_any_statement_is_done_by_the_next_start(
     assert cut_off_everywhere(tmp_path, revision, every=1) == []
 
 
-@pytest.mark.parametrize("revision", [pytest.param("0001", marks=pytest.mark.long), "0003"])
-def test_a_full_disk_leaves_the_old_database_and_the_next_start_upgrades_it(tmp_path: Path, revision: str):
+@pytest.mark.parametrize(
+    ("revision", "every", "least"),
+    [
+        pytest.param("0001", 1, 3, marks=pytest.mark.long),
+        pytest.param("0003", 1, 3, marks=pytest.mark.long),
+        ("0003", 3, 2),
+    ],
+)
+def test_a_full_disk_leaves_the_old_database_and_the_next_start_upgrades_it(
+    tmp_path: Path, revision: str, every: int, least: int
+):
+    """Fills the disk at ten sizes, or at every third of them, of which at least ``least`` are too small."""
     start = tmp_path / "start"
     make_database(start, revision)
     whole_size = _upgraded(start, tmp_path / "whole").stat().st_size
     whole = content(tmp_path / "whole")
     failed = 0
-    for part in range(10):
+    for part in range(0, 10, every):
         path = tmp_path / f"{part}" / "master.sqlite"
         path.parent.mkdir()
         path.write_bytes(start.read_bytes())
@@ -153,7 +163,7 @@ def test_a_full_disk_leaves_the_old_database_and_the_next_start_upgrades_it(tmp_
         assert content(path) in (content(start), whole)
         bring_up(sqlite_url(path))
         assert content(path) == whole
-    assert failed >= 3
+    assert failed >= least
 
 
 def _upgraded(start: Path, path: Path) -> Path:

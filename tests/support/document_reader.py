@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.compiler import TASK_DEFAULTS, python_path
 from tests.support.live_cluster import without_cluster
 from tests.support.new_database import put_database
 
@@ -19,6 +20,8 @@ def reader_environment(home: Path) -> dict[str, str]:
         "XDG_DATA_HOME": str(home / "data"),
         "XDG_CONFIG_HOME": str(home / "config"),
         "PATH": f"{Path(sys.executable).parent}:{environ['PATH']}",
+        "PYTHONPATH": python_path(),
+        **TASK_DEFAULTS,
     }
 
 

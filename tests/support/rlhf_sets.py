@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tests.support.compiler import IDLE_COMPILER
 from tests.support.waiting import wait_until
 
 PROJECT = Path(__file__).parents[1] / "e2e" / "rlhf" / "project"
@@ -52,7 +53,7 @@ class SetRun:
 
     def start(self, **variables: str) -> "subprocess.Popen[bytes]":
         """Starts the set; ``FAULT``, ``PACE`` and the recover mode are variables."""
-        path = os.pathsep.join(str(ROOT / package) for package in _PACKAGES)
+        path = os.pathsep.join(map(str, (IDLE_COMPILER, *(ROOT / package for package in _PACKAGES))))
         environ = {name: value for name, value in os.environ.items() if not name.startswith("DET_")}
         environ |= {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TRACE": str(self.trace)}
         environ |= {"DETENT_RLHF_FOLDER": str(self.folder), **variables}

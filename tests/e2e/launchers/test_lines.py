@@ -40,6 +40,7 @@ def launcher(experiment: Experiment, name: str) -> list[str]:
     return matches[0]
 
 
+@pytest.mark.long  # test_overrides_arguments_and_hook_variables_reach_the_workers passes overrides of horovod too
 def test_a_horovod_line_passes_its_overrides_to_the_workers(gang, tmp_path):
     line = "python3 -m determined.launch.horovod --fusion-threshold-mb 1 --cycle-time-ms 2 -- --trial model_def:MyTrial"
     experiment = experiment_held(gang, tmp_path, line, layer="horovod")

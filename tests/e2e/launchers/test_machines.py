@@ -95,14 +95,21 @@ def watch_command_lines(stop, found):
         stop.wait(0.02)
 
 
-def test_no_command_line_shows_a_secret(two, tmp_path):
-    """Plain horovodrun would show its whole environment there, and a key if it looks for interfaces itself."""
+def test_horovod_shows_no_secret_in_a_command_line_and_uses_no_remote_shell_of_the_system(two, tmp_path):
+    """Plain horovodrun would show its whole environment there, and a key if it looks for interfaces itself. Failing
+    programs with the names of remote shells are first on the PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("ssh", "sshd", "pdsh", "mpirun"):
+        (folder / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/used-{name}\nexit 99\n")
+        (folder / name).chmod(0o755)
+    environ = {"USERS": "users-own-secret", "PATH": f"{folder}:{os.environ['PATH']}"}
     stop, exposed = threading.Event(), set()
     watcher = threading.Thread(target=watch_command_lines, args=(stop, exposed))
     watcher.start()
     show = "import os\nprint('own', os.environ['USERS'], os.environ['DET_SESSION_TOKEN'], 'remote-shell' in os.environ['PATH'])\n"
     words = ["determined.launch.horovod", script(tmp_path, show + HOROVOD), *ARGUMENTS]
-    ended = [c.wait() for c in run_on(two, tmp_path, words, environ={"USERS": "users-own-secret"})]
+    ended = [c.wait() for c in run_on(two, tmp_path, words, environ=environ)]
     stop.set()
     watcher.join()
     assert_summed(ended, [[0], [1]], 3.0)
@@ -110,6 +117,7 @@ def test_no_command_line_shows_a_secret(two, tmp_path):
     assert [container.ranks("own") for container in ended] == [
         {rank: "users-own-secret t0ken-of-the-session False"} for rank in (0, 1)
     ]
+    assert not list(Path(tmp_path).glob("used-*"))
 
 
 @pytest.mark.parametrize("layer", ["torch_distributed", "horovod", pytest.param("deepspeed", marks=pytest.mark.long)])
@@ -192,20 +200,6 @@ def test_torchs_own_rendezvous_meets_over_two_machines(two, tmp_path):
     ended = [c.wait() for c in run_on(two, tmp_path, [*words, script(tmp_path, TORCH), *ARGUMENTS])]
     assert {rank for container in ended for rank in container.ranks("sum")} == {0, 1}
     assert all(container.code == 0 for container in ended)
-
-
-def test_horovod_uses_no_remote_shell_of_the_system(two, tmp_path):
-    """Failing programs with these names are first on the PATH."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name in ("ssh", "sshd", "pdsh", "mpirun"):
-        (folder / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/used-{name}\nexit 99\n")
-        (folder / name).chmod(0o755)
-    words = ["determined.launch.horovod", script(tmp_path, HOROVOD), *ARGUMENTS]
-    environ = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    ended = [container.wait() for container in run_on(two, tmp_path, words, environ=environ)]
-    assert_summed(ended, [[0], [1]], 3.0)
-    assert not list(Path(tmp_path).glob("used-*"))
 
 
 def test_horovod_runs_over_a_real_sshd(two, tmp_path):

@@ -14,8 +14,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.budget(90, "trains 
 
 
 SHAPES = ("1x2", "2x1", "2x2")
-SAMPLE = {("torch_distributed", "class", "2x2"), ("horovod", "class", "1x2")}
-"""test_ranks.py trains engines of deepspeed on several ranks. The whole matrix is long."""
+SAMPLE = {("torch_distributed", "class", "2x2")}
+"""test_pause.py compares horovod with its bare launcher, and test_ranks.py trains engines of deepspeed on several ranks.
+The whole matrix is long."""
 MATRIX = [
     pytest.param(*cell, marks=() if cell in SAMPLE else pytest.mark.long)
     for cell in itertools.product(LAYERS, KINDS, SHAPES)

@@ -96,7 +96,7 @@ def test_sigterm_reaches_the_workers(tmp_path, layer):
 
 
 @pytest.mark.torch
-@ALL
+@pytest.mark.parametrize("layer", [DEEPSPEED, HOROVOD], ids=["deepspeed", "horovod"])  # torch: with arguments, below
 def test_a_successful_launch_exits_with_zero_and_records_every_rank(tmp_path, layer):
     ended = start(tmp_path, layer, "print('done', rank)").wait()
     assert ended.code == 0, ended.output
@@ -218,3 +218,4 @@ def test_arguments_reach_every_torch_worker_unchanged(tmp_path):
     got = {rank: json.loads(text) for rank, text in ended.ranks("got").items()}
     assert got == {rank: [arguments, rank, "2"] for rank in (0, 1)}
     assert sorted(os.listdir(tmp_path / "run" / "exits")) == ["rank-0.json", "rank-1.json"]
+    assert [ended.record(rank)["code"] for rank in (0, 1)] == [0, 0]

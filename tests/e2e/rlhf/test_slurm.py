@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.compiler import python_path
 from tests.support.live_trials import Experiment
 from tests.support.rlhf_project import GATE, gated_project
 from tests.support.slurm import Slurm
@@ -36,6 +37,7 @@ def test_without_a_master_a_trial_is_one_job_of_slurm(slurm: Slurm, tmp_path: Pa
         "SCRATCH": str(tmp_path),
         "HOME": str(tmp_path),
         "GATES": str(tmp_path),
+        "PYTHONPATH": python_path(),
     }
     words = ("-e", "line", "-f", "first", "--partition", "compute")
     output = run(folder, environ, "apps.main", "start", *words)

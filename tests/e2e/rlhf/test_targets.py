@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.support.compiler import IDLE_COMPILER, python_path
 from tests.support.live_cluster import LiveCluster
 from tests.support.live_trials import Experiment
 from tests.support.rlhf_project import GATE, gated_project
@@ -26,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def run(cluster: LiveCluster, folder: Path, tmp_path: Path) -> Run:
     """Returns a function that runs Python in the project and returns its output."""
-    environ = {**cluster.client_environment, "GATES": str(tmp_path)}
+    environ = {**cluster.client_environment, "GATES": str(tmp_path), "PYTHONPATH": python_path()}
 
     def run_words(*words: str, code: int = 0) -> str:
         ended = subprocess.run(
@@ -60,7 +61,7 @@ def test_a_trial_that_is_paused_on_the_cluster_ends_with_the_bits_of_one_that_ra
 
     experiment = Experiment(cluster, 0, tmp_path)
     experiment.close_gate(GATE)
-    words = ("--config", f"environment.environment_variables=[GATES={tmp_path}]")
+    words = ("--config", f"environment.environment_variables=[GATES={tmp_path}, PYTHONPATH={IDLE_COMPILER}]")
     output = run("-m", "determined_cli", "rlhf", "run", "line", "second", "--on", "det", *words)
     assert "line second runs on the cluster" in output
     match = re.search(r"Created experiment (\d+)", output)

@@ -32,18 +32,29 @@ USES_PARTS = """import torch._dynamo.external_utils as external
 before = external.is_compiling()
 print(before, torch._dynamo.utils.counters, torch._dynamo.utils.get_optimize_ddp_mode())
 print(sys.modules["torch._dynamo.external_utils"].is_compiling.__module__)"""
+DETERMINISTIC = """torch.use_deterministic_algorithms(True, warn_only=True)
+import torch._inductor.config as config
+before = "torch._inductor.standalone_compile" in sys.modules
+print(torch.are_deterministic_algorithms_enabled(), config.deterministic, before)"""
+USES_BACKEND = """
+print(torch._inductor.compile.__module__, 'torch._dynamo.convert_frame' in sys.modules, torch._inductor.config is config)"""
 IMPORTS_PART = "step(); import torch._dynamo.config as c; print(c.__name__, torch._dynamo.config is c)"
 
 
 @pytest.mark.parametrize(
     ("code", "printed"),
     [
-        (IMPORTS_PART, "torch._dynamo.config True"),
+        (DETERMINISTIC, "True True False"),
+        pytest.param(
+            DETERMINISTIC + USES_BACKEND, "True True False\ntorch._inductor True True", marks=pytest.mark.long
+        ),
+        pytest.param(IMPORTS_PART, "torch._dynamo.config True", marks=pytest.mark.long),
         (RANK + TRAINS, "[0.0, 0.0] 1.0 False"),
         (RANK + COMPILES, "False 2.0 True"),
-        (
+        pytest.param(
             RANK + USES_PARTS,
             "False defaultdict(<class 'collections.Counter'>, {}) ddp_optimizer\ntorch._dynamo.external_utils",
+            marks=pytest.mark.long,  # the line above loads the compiler too
         ),
     ],
 )

@@ -1,9 +1,10 @@
 """Delays the import of torch's compiler until it is used. Python imports this module if the folder is on its path.
 
 The first optimizer of a process imports the compiler only to disable it, a group of processes only to clear its caches,
-DistributedDataParallel only to read one of its settings, and an engine of deepspeed only to decorate an optimizer that
-the tests do not use. That takes one or two seconds at each start of a training process, and the tests start hundreds.
-These modules answer such calls themselves; every other attribute loads the compiler.
+DistributedDataParallel only to read one of its settings, ``use_deterministic_algorithms`` only to set one, and an engine
+of deepspeed only to decorate an optimizer that the tests do not use. That takes one or two seconds at each start of a
+training process, and the tests start hundreds. These modules answer such calls themselves; every other attribute loads
+the compiler.
 """
 
 import importlib
@@ -33,6 +34,9 @@ ANSWERS = {
     f"{COMPILER}.utils": {"get_optimize_ddp_mode": lambda: "ddp_optimizer"},
 }
 """What the compiler and its parts answer before they are loaded, as they do when nothing is being compiled."""
+BACKEND = "torch._inductor"
+SETTINGS = {f"{BACKEND}.config", f"{BACKEND}.custom_graph_pass"}
+"""Parts of the compiler's backend that do not need the rest of it."""
 
 
 class Idle(ModuleType):
@@ -60,6 +64,29 @@ class Sleeper:
     def exec_module(self, module):
         """Only adds the answers: ``wake`` executes the module."""
         vars(module).update(ANSWERS[module.__name__])
+
+
+class IdleBackend(ModuleType):
+    """The package of the backend before it is executed; the import system finds its settings."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        wake_backend()
+        return getattr(self, name)
+
+
+class BackendLoader:
+    """A loader that delays the execution of the backend's package."""
+
+    def __init__(self, loader):
+        self.load = loader.exec_module
+
+    def create_module(self, spec):
+        return IdleBackend(spec.name)
+
+    def exec_module(self, module):
+        """Does nothing: ``wake_backend`` executes the package."""
 
 
 class Decorated:
@@ -96,18 +123,23 @@ class Finder:
     """The first entry of ``sys.meta_path``."""
 
     def find_spec(self, name, path=None, target=None):
+        if name == BACKEND:
+            return delayed(importlib.machinery.PathFinder.find_spec(name, path), BackendLoader)
+        if name.startswith(f"{BACKEND}.") and name not in SETTINGS:
+            wake_backend()
         if name == DECORATED and is_idle():
-            spec = importlib.machinery.PathFinder.find_spec(name, path)
-            spec.loader = Decorated(spec.loader)
-            return spec
+            return delayed(importlib.machinery.PathFinder.find_spec(name, path), Decorated)
         if name not in ANSWERS or not (name == COMPILER or is_idle()):
             if name.startswith(f"{COMPILER}."):
                 wake()
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        if spec is not None:
-            spec.loader = Sleeper(spec.loader)
-        return spec
+        return delayed(importlib.machinery.PathFinder.find_spec(name, path), Sleeper)
+
+
+def delayed(spec, loader):
+    if spec is not None:
+        spec.loader = loader(spec.loader)
+    return spec
 
 
 def is_idle():
@@ -126,6 +158,13 @@ def wake():
         if name != COMPILER and sys.modules.pop(name, None) is not None:
             vars(module).pop(name.rpartition(".")[2], None)
     module.__spec__.loader.load(module)
+
+
+def wake_backend():
+    module = sys.modules.get(BACKEND)
+    if type(module) is IdleBackend:
+        module.__class__ = ModuleType
+        module.__spec__.loader.load(module)
 
 
 sys.meta_path.insert(0, Finder())

@@ -1,5 +1,6 @@
 """Models and tokenizers of Hugging Face from a local folder, adapters, and the form in which they are saved."""
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from determined_workflows.rlhf.task import language_models, lora
 from determined_workflows.rlhf.task.model import make_model
 
-transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers")
 
 
 class Config:
@@ -18,6 +19,7 @@ class Config:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     made = tmp_path_factory.mktemp("model")
