@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from tests.support.container_engine import BASE_IMAGE, ENGINE_URL, need_engine
+from tests.support.container_engine import ENGINE_URL, need_engine
+from tests.support.driver_runs import left_of, make_launch, read_or_nothing, run, shim_of, text_of
 from tests.support.podman_engine import podman_engine
 from tests.support.waiting import eventually
 
-from determined.link.run_folder import RunFolder
 from determined_agent.drivers.docker import DockerDriver
 from determined_agent.drivers.driver import (
-    ContainerOptions,
     Driver,
     Ended,
     Launch,
@@ -33,8 +32,6 @@ from determined_agent.drivers.process import ProcessDriver
 from determined_agent.drivers.shim_forks import ShimForks
 from determined_agent.environments.harness_copy import keep_shim
 from determined_agent.host_access.mount_probe import can_mount
-from determined_agent.output import log_segments
-from determined_agent.task_process import processes
 from determined_agent.task_process.namespaces import Mount
 from determined_launch import process_table
 
@@ -158,48 +155,6 @@ async def _drivers(name: str, make_one: MakeDriver) -> AsyncIterator[MakeDriver]
             await driver.close()
 
 
-def make_launch(folder: Path, script: str, *, argv: tuple[str, ...] = (), mounts: tuple[Mount, ...] = ()) -> Launch:
-    run = RunFolder(folder / uuid.uuid4().hex)
-    run.make()
-    environment = {"PATH": "/usr/bin:/bin", "DET_ALLOCATION_ID": run.path.name}
-    options = ContainerOptions(BASE_IMAGE, network_mode="none")
-    return Launch(run, argv or ("bash", "-c", script), environment, run.workdir, mounts, options)
-
-
-def text_of(folder: RunFolder) -> list[str]:
-    lines: list[str] = []
-    position = 0
-    while (chunk := log_segments.read(folder.output, position)).end != position:
-        lines += [frame.line.decode() for frame in chunk.frames]
-        position = chunk.end
-    return lines
-
-
-def left_of(launch: Launch) -> set[int]:
-    return processes.marked("DET_ALLOCATION_ID", launch.folder.path.name)
-
-
-async def run(driver: Driver, launch: Launch) -> Ended:
-    await driver.start(launch)
-    async with asyncio.timeout(20):
-        return await driver.wait(launch.folder)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
-def shim_of(launch: Launch) -> int:
-    """Returns the shim's pid on the host, which differs from its pid inside a container."""
-    order = str(launch.folder.order).encode()
-    lines = {int(path.parent.name): _read(path) for path in Path("/proc").glob("[0-9]*/cmdline")}
-    # The first process of a container has the shim's arguments too. Processes that the shim forked have larger pids.
-    return min(pid for pid, line in lines.items() if order in line and b"docker-init" not in line)
-
-
 @pytest.mark.parametrize("code", [0, 1, 77, 255])
 async def test_the_exit_code_of_a_task_is_reported(make_driver: MakeDriver, tmp_path: Path, code: int) -> None:
     launch = make_launch(tmp_path, f"echo one; echo two; exit {code}")
@@ -284,7 +239,9 @@ async def test_a_child_without_environment_does_not_outlive_its_task(make_real: 
     child = f"env -i setsid sh -c 'echo > gone; sleep 1006; : {mark}'"
     launch = make_launch(tmp_path, f"mkfifo gone; {child} & read -r < gone; exit 0")
     assert await run(make_real(), launch) == Ended("exited", code=0)
-    left = {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in _read(path)}
+    left = {
+        int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in read_or_nothing(path)
+    }
     for pid in left:
         os.killpg(pid, signal.SIGKILL)
     assert left == set()

@@ -4,7 +4,7 @@ import contextlib
 import socket
 from pathlib import Path
 
-from tests.contract.test_driver import make_launch, run
+from tests.support.driver_runs import make_launch, run
 
 from determined_agent.drivers.process import ProcessDriver
 from determined_agent.drivers.shim_forks import ShimForks

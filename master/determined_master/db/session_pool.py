@@ -64,14 +64,17 @@ class _Pooled(Generic[S]):
     connection: AsyncConnection
     driver: SqliteConnection | None
     """None for PostgreSQL."""
+    is_committing: bool = False
 
     async def commit(self) -> None:
+        self.is_committing = True
         session = self.session
         if session.in_transaction() or session.new or session.dirty or session.deleted:
             await session.commit()
         # A statement that went to the connection began the transaction before the session did.
         if self.connection.in_transaction():
             await self.connection.commit()
+        self.is_committing = False
 
     async def end(self) -> None:
         """Ends the transaction, and makes the session as if it were new."""
@@ -87,6 +90,9 @@ class _Pooled(Generic[S]):
         """Ends the session after an error, and gives its connection back to the pool."""
         try:
             await self.session.close()
+            if self.is_committing:
+                # SQLAlchemy sends no rollback after a commit that failed, and the transaction would keep its locks.
+                await self.connection.invalidate()
         finally:
             await self.connection.close()
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.contract.test_driver import make_launch, run, text_of
 from tests.support import live_processes
+from tests.support.driver_runs import make_launch, run, text_of
 from tests.support.waiting import eventually
 
 from determined_agent.drivers import process

@@ -6,11 +6,12 @@ from contextlib import AsyncExitStack
 
 import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, bindparam, event, func, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from determined_master.db.prepared import Prepared, insert_rows
 from determined_master.db.session import Database, WriteSession, after_commit, notify
 from determined_master.db.session_pool import MAX_IDLE
+from determined_master.db.sqlite_connection import SqliteConnection
 
 KEPT = Table("kept", MetaData(), Column("id", Integer, primary_key=True))
 _COUNT = Prepared(select(func.count()).select_from(KEPT))
@@ -142,3 +143,27 @@ async def test_a_write_that_is_cancelled_while_it_waits_for_the_lock_stores_noth
         assert await _COUNT.first(session) == 3
         await add(session, 5)
     assert other_program.execute("SELECT max(id) FROM kept").fetchone() == (5,)
+
+
+async def test_a_commit_that_fails_leaves_no_lock_behind(
+    database: Database, other_program: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_connection: SqliteConnection) -> None:
+        raise sqlite3.OperationalError("disk I/O error (a test's)")
+
+    async def write(*, begins_by_session: bool) -> None:
+        async with database.write() as session:
+            if begins_by_session:
+                await session.execute(insert(KEPT), [{"id": 5}])
+            await add(session, 6)
+
+    for begins_by_session in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteConnection, "commit", fail)
+            with pytest.raises(OperationalError):
+                await write(begins_by_session=begins_by_session)
+        other_program.execute("PRAGMA busy_timeout = 0")
+        other_program.execute("BEGIN IMMEDIATE")
+        assert other_program.execute("SELECT count(*) FROM kept").fetchone() == (3,)
+        other_program.execute("ROLLBACK")
+    await add_alone(database, 7)
