@@ -1,7 +1,7 @@
 """Runs the search of each experiment over its unprocessed events: load, decide (pure), apply (guarded)."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from determined.config.search_plan import IN_TASK
 from determined.states import ExperimentState
 from determined_master import notifications
 from determined_master.clock import Clock
-from determined_master.db.models import ExperimentRow, SearchEventRow, TrialRow
+from determined_master.db.models import ExperimentRow, TrialRow
 from determined_master.db.session import Database, ReadSession, WriteSession, after_commit, notify
 from determined_master.events import repository as events
 from determined_master.experiment_index import indexer
@@ -37,6 +37,7 @@ from determined_master.searcher.method import TRIALS_A_LOT, SearchMethod
 from determined_master.searcher.methods import make
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
+from determined_master.trials.search_event_repository import SearchEvent
 from determined_master.trials.service import Trials
 
 logger = logging.getLogger(__name__)
@@ -199,7 +200,7 @@ class Search:
         return created
 
     async def _finish_task_search(
-        self, experiment_id: int, at: SearchPosition, news: Sequence[SearchEventRow], *, has_lots: bool
+        self, experiment_id: int, at: SearchPosition, news: Sequence[SearchEvent], *, has_lots: bool
     ) -> None:
         """Ends the experiment of a search whose method runs in a task; while it is active, its task reads the events
         (experiments/task_search.py). Applies what a step has kept, where its request has ended before."""
@@ -294,18 +295,17 @@ def _wanted(method: SearchMethod, event: Event | ResumeDue) -> list[Action]:
     return method.on_event(event)
 
 
-async def view_of(session: ReadSession, experiment_id: int, news: Sequence[SearchEventRow], cursor: int) -> SearchView:
+async def view_of(session: ReadSession, experiment_id: int, news: Sequence[SearchEvent], cursor: int) -> SearchView:
     """Returns the view of a search whose events after ``cursor`` are ``news``."""
-    request_ids = await trial_rows.request_ids(session, {event.trial_id for event in news})
     return SearchView(
-        news=tuple(_event(event, request_ids) for event in news),
+        news=tuple(map(_event, news)),
         cursors=tuple(event.id for event in news),
         cursor=news[-1].id if news else cursor,
         live_progress=(await trial_rows.live(session, experiment_id)).progress,
     )
 
 
-def _event(event: SearchEventRow, request_ids: Mapping[int, str]) -> Event | ResumeDue:
+def _event(event: SearchEvent) -> Event | ResumeDue:
     if event.kind == "limits":
         return LimitsChanged(**event.payload)
     if event.kind == "continued":
@@ -314,7 +314,8 @@ def _event(event: SearchEventRow, request_ids: Mapping[int, str]) -> Event | Res
         return LotDue()
     if event.kind == search_event_repository.RESUME:
         return ResumeDue(**event.payload)
-    request_id = request_ids[event.trial_id]
+    if event.request_id is None:
+        raise LookupError(f"search event {event.id} is of trial {event.trial_id}, which does not exist")
     if event.kind == "closed":
-        return TrialClosed(request_id, event.payload["reason"])
-    return TrialValidated(request_id, event.payload["steps"], event.payload["metrics"])
+        return TrialClosed(event.request_id, event.payload["reason"])
+    return TrialValidated(event.request_id, event.payload["steps"], event.payload["metrics"])

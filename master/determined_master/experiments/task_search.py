@@ -9,7 +9,7 @@ from determined.states import TokenScope
 from determined_master.auth.principal import Principal
 from determined_master.clock import Clock
 from determined_master.db.batches import batched
-from determined_master.db.models import ExperimentRow, SearchEventRow
+from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments import repository
 from determined_master.experiments.search import view_of
@@ -32,6 +32,7 @@ from determined_master.searcher.task_method import (
 from determined_master.tasks import repository as tasks
 from determined_master.trials import repository as trial_rows
 from determined_master.trials import search_event_repository
+from determined_master.trials.search_event_repository import SearchEvent
 from determined_master.trials.service import Trials
 from determined_master.trials.task_name import task_name
 
@@ -190,7 +191,7 @@ async def _own_experiment(session: ReadSession, experiment_id: int, principal: P
     return await repository.get(session, experiment_id)
 
 
-async def _read(session: ReadSession, row: ExperimentRow, found: Sequence[SearchEventRow]) -> TaskEvents:
+async def _read(session: ReadSession, row: ExperimentRow, found: Sequence[SearchEvent]) -> TaskEvents:
     view = await view_of(session, row.id, found, row.searcher_cursor)
     return task_events(view.news, row.config["searcher"], row.searcher_snapshot)
 

@@ -108,16 +108,6 @@ async def find_by_task(session: ReadSession, task_id: str) -> TrialRow | None:
 _OF_TASK = Prepared(_KEPT.where(TrialRow.task_id == bindparam("task_id")))
 
 
-async def request_ids(session: ReadSession, trial_ids: Collection[int]) -> dict[int, str]:
-    """Returns the names by which a search knows its trials, without reading the rows, which are long."""
-    return dict(await _REQUEST_IDS.rows(session, trial_ids=list(trial_ids))) if trial_ids else {}
-
-
-_REQUEST_IDS = Prepared(
-    select(TrialRow.id, TrialRow.request_id).where(TrialRow.id.in_(bindparam("trial_ids", expanding=True)))
-)
-
-
 class LiveTrials(NamedTuple):
     """The trials of an experiment that have not ended. ``progress``: added up."""
 

@@ -1,12 +1,12 @@
 """SQL for search events: committed changes of trials that their experiment's search has to process."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, delete, select, update
 
 from determined_master.db.base import MAX_INT64, table_of
-from determined_master.db.models import SearchEventRow
+from determined_master.db.models import SearchEventRow, TrialRow
 from determined_master.db.prepared import Prepared, insert_rows
 from determined_master.db.session import ReadSession, WriteSession, delete_rows
 
@@ -18,6 +18,17 @@ RESUME = "resume"
 ACTIONS = "actions"
 """Kind of the events that hold actions of a search in a task, a lot each: see ``next_actions``."""
 _LOTS = (LOT, RESUME, ACTIONS)
+
+
+class SearchEvent(NamedTuple):
+    """What a search has to process. ``request_id``: the name by which it knows the trial; None for an event of the
+    whole search."""
+
+    id: int
+    trial_id: int
+    kind: str
+    payload: dict[str, Any]
+    request_id: str | None
 
 
 async def add_event(
@@ -70,15 +81,18 @@ async def drop_lots(session: WriteSession, experiment_id: int) -> None:
 
 async def events_after(
     session: ReadSession, experiment_id: int, cursor: int, *, to: int | None = None, limit: int | None = None
-) -> Sequence[SearchEventRow]:
+) -> Sequence[SearchEvent]:
     """Returns the events that a search processes after ``cursor``: up to the event ``to``, or the first ``limit``, if
     that is given."""
     values = {"experiment_id": experiment_id, "cursor": cursor, "to": MAX_INT64 if to is None else to}
-    return await _AFTER.scalars(session, **values, most=MAX_INT64 if limit is None else limit)
+    rows = await _AFTER.rows(session, **values, most=MAX_INT64 if limit is None else limit)
+    return [SearchEvent(*row) for row in rows]
 
 
 _AFTER = Prepared(
-    select(SearchEventRow)
+    select(SearchEventRow.id, SearchEventRow.trial_id, SearchEventRow.kind, SearchEventRow.payload)
+    .add_columns(TrialRow.request_id)
+    .outerjoin(TrialRow, TrialRow.id == SearchEventRow.trial_id)
     .where(SearchEventRow.experiment_id == bindparam("experiment_id"))
     .where(SearchEventRow.id > bindparam("cursor"), SearchEventRow.id <= bindparam("to"))
     .where(SearchEventRow.kind != ACTIONS)
