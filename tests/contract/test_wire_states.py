@@ -112,7 +112,7 @@ def _served() -> Iterator[tuple[str, str]]:
 
 
 async def _stop_loops() -> None:
-    loops = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == "run"]
+    loops = [task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "") == "Loop.run"]
     assert loops
     for task in loops:
         task.cancel()
