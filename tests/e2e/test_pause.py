@@ -3,6 +3,7 @@
 import pytest
 from tests.support.live_models import MODELS
 from tests.support.live_trials import create
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.torch, pytest.mark.budget(60, "pauses a training several times")]
 
@@ -77,7 +78,7 @@ def test_a_trial_paused_during_its_startup_hook_resumes_with_the_same_bits(clust
     gates = tmp_path / "gates"
     hook = f"if [ ! -e {gates}/hook.here ]; then touch {gates}/hook.here; sleep 600 & wait; fi\n"
     experiment = create(cluster, MODELS["digits"], tmp_path, files={"startup_hook__sh": hook})
-    experiment.at_gate("hook")
+    wait_until((gates / "hook.here").exists, what="the hook runs")
     experiment.pause()
     experiment.nothing_left()
     assert experiment.trials[0]["restarts"] == 0

@@ -120,6 +120,8 @@ class Experiment:
         (self.gates / name).write_text("preempted" if until_preempted else "")
 
     def at_gate(self, name: str, *, within: float = 60.0) -> None:
+        """Waits until the trial waits at the gate and the master knows that its attempt runs: an attempt that is
+        preempted before that is killed, since it has nothing to save."""
         assert self.gates is not None
         waiting_file = self.gates / f"{name}.here"
 
@@ -132,6 +134,17 @@ class Experiment:
             return waiting_file.exists()
 
         wait_until(has_arrived, within=within, what=f"gate {name}")
+        self.ready()
+
+    def ready(self) -> None:
+        """Waits until the agent has reported that the newest attempt runs."""
+        path = f"/api/v1/tasks/{self.task_id}"
+
+        def is_ready() -> bool:
+            allocations = self.cluster.session.get(path)["task"]["allocations"]
+            return bool(max(allocations, key=lambda each: int(each["allocationId"].rpartition(".")[2]))["isReady"])
+
+        wait_until(is_ready, what="the master knows that the attempt runs")
 
     def open_gate(self, name: str) -> None:
         assert self.gates is not None
