@@ -21,9 +21,11 @@ from bench.servers import ROOT
 from determined.states import TrialState
 from determined_master.auth.principal import Principal
 from determined_master.db.models import TrialRow
+from determined_master.db.prepared import Prepared
 from determined_master.experiments.commands.create import Submission
 from determined_master.searcher.actions import Create, Stop, TrialClosed, TrialValidated
 from determined_master.searcher.methods import make
+from determined_master.server import startup
 from determined_master.settings.settings import Settings
 from determined_master.trials import search_event_repository
 from determined_master.users import repository as users
@@ -96,6 +98,7 @@ def saved_trials(trials: int, folder: Path) -> float:
 
 async def _saved(trials: int, master: Services) -> float:
     await master.begin()
+    startup.collect_from_now_on()  # as the master does when it is ready
     document = {**config(trials), "name": "search", "entrypoint": "python3 train.py"}
     async with master.database.read() as session:
         admin = await users.find_by_name(session, "admin")
@@ -124,7 +127,10 @@ async def _live(master: Services, after: int | None = None) -> int | None:
     if after is not None:
         await master.search.advance(after)
     async with master.database.read() as session:
-        return (await session.scalars(select(TrialRow.id).where(TrialRow.state == TrialState.ACTIVE))).one_or_none()
+        return await _RUNNING.first(session)
+
+
+_RUNNING = Prepared(select(TrialRow.id).where(TrialRow.state == TrialState.ACTIVE))
 
 
 def optuna(trials: int, folder: Path | None) -> tuple[float, float]:

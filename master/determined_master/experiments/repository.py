@@ -13,7 +13,7 @@ from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
-from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow, SearchEventRow
+from determined_master.db.models import ExperimentLabelRow, ExperimentRow, ProjectRow, SearchEventRow, TrialRow
 from determined_master.db.prepared import Prepared
 from determined_master.db.row_changes import change_row
 from determined_master.db.session import ReadSession, WriteSession, notify
@@ -103,6 +103,8 @@ class SearchPosition(NamedTuple):
     searcher_type: str
     cursor: int
     """The last event that the search has processed."""
+    live_progress: float
+    """Of the trials that have not ended, added up."""
 
 
 MACHINE = StateMachine("experiment", ExperimentRow, ExperimentRow.id, ALLOWED, refusal=PreconditionFailed)
@@ -283,9 +285,13 @@ async def search_position(session: ReadSession, experiment_id: int) -> SearchPos
 
 
 _POSITION = Prepared(
-    select(ExperimentRow.state, ExperimentRow.searcher_type, ExperimentRow.searcher_cursor).where(
-        ExperimentRow.id == bindparam("experiment_id")
+    select(ExperimentRow.state, ExperimentRow.searcher_type, ExperimentRow.searcher_cursor)
+    .add_columns(
+        select(func.coalesce(func.sum(TrialRow.progress), 0.0))
+        .where(TrialRow.experiment_id == ExperimentRow.id, TrialRow.is_live())
+        .scalar_subquery()
     )
+    .where(ExperimentRow.id == bindparam("experiment_id"))
 )
 _ROWS = table_of(ExperimentRow)
 _PASS_EVENTS: Prepared[int] = Prepared(

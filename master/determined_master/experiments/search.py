@@ -104,7 +104,7 @@ class Search:
                 kept = await restored(session, await repository.get(session, experiment_id))
             cursor = at.cursor if at else 0
             news = await search_event_repository.events_after(session, experiment_id, cursor, limit=EVENTS_A_STEP)
-            view = await view_of(session, experiment_id, news, cursor)
+            view = view_of(news, cursor, at.live_progress if at else 0.0)
             if len(news) == EVENTS_A_STEP:
                 is_past = await search_event_repository.is_continued_after(session, experiment_id, news[-1].id)
                 view = replace(view, is_past=is_past)
@@ -118,7 +118,7 @@ class Search:
                 notify(session, notifications.SEARCH)
             return
         decision = decide(kept.method, view)
-        async with self._database.write() as session:
+        async with self._database.write(is_synced=_is_last(at, decision)) as session:
             is_applied = await self._pass(session, experiment_id, at, kept, decision)
             if not is_applied:
                 row = await repository.get(session, experiment_id)
@@ -147,7 +147,7 @@ class Search:
             news = await search_event_repository.events_after(session, row.id, kept.cursor, limit=MAX_FOLLOWED + 1)
             if len(news) > MAX_FOLLOWED:
                 return None
-            view = await view_of(session, row.id, news, kept.cursor)
+            view = view_of(news, kept.cursor, (await trial_rows.live(session, row.id)).progress)
             decision = decide(kept.method, view)
         except Exception as error:
             logger.info("the search of experiment %d failed; trying again: %s", row.id, error)
@@ -237,6 +237,12 @@ def _is_cut_short(row: ExperimentRow, decision: Decision) -> bool:
     return stopped or any(isinstance(a, Shutdown) and (a.failed or a.canceled) for a in decision.actions)
 
 
+def _is_last(at: SearchPosition, decision: Decision) -> bool:
+    """Returns True for a decision that may end the experiment. Its commit waits for the disk; the others are made again
+    from their events after a power failure."""
+    return at.state.is_stopping or any(isinstance(action, Shutdown) for action in decision.actions)
+
+
 def _is_stored(kept: KeptMethod, decision: Decision) -> bool:
     """Returns True where the snapshot is stored: after some events, at the end, where a search continues after it, and
     with limits, which the page shows."""
@@ -256,7 +262,7 @@ async def restored(session: ReadSession, row: ExperimentRow) -> KeptMethod:
     method = make(row.config, row.searcher_snapshot)
     stored = row.searcher_snapshot.get(_CURSOR, row.searcher_cursor)
     since = await search_event_repository.events_after(session, row.id, stored, to=row.searcher_cursor)
-    for event in (await view_of(session, row.id, since, stored)).news:
+    for event in map(event_of, since):
         _wanted(method, event)  # its actions were applied with the cursor
     return KeptMethod(method, row.searcher_cursor, stored, len(since))
 
@@ -265,8 +271,8 @@ async def continued(session: ReadSession, row: ExperimentRow, event: SearchConti
     """Returns what a search that has ended would do if it were continued."""
     kept = await restored(session, row)
     news = await search_event_repository.events_after(session, row.id, row.searcher_cursor)
-    for each in (await view_of(session, row.id, news, row.searcher_cursor)).news:
-        _wanted(kept.method, each)
+    for event_before in map(event_of, news):
+        _wanted(kept.method, event_before)
     return kept.method.on_event(event)
 
 
@@ -295,17 +301,18 @@ def _wanted(method: SearchMethod, event: Event | ResumeDue) -> list[Action]:
     return method.on_event(event)
 
 
-async def view_of(session: ReadSession, experiment_id: int, news: Sequence[SearchEvent], cursor: int) -> SearchView:
+def view_of(news: Sequence[SearchEvent], cursor: int, live_progress: float) -> SearchView:
     """Returns the view of a search whose events after ``cursor`` are ``news``."""
     return SearchView(
-        news=tuple(map(_event, news)),
+        news=tuple(map(event_of, news)),
         cursors=tuple(event.id for event in news),
         cursor=news[-1].id if news else cursor,
-        live_progress=(await trial_rows.live(session, experiment_id)).progress,
+        live_progress=live_progress,
     )
 
 
-def _event(event: SearchEvent) -> Event | ResumeDue:
+def event_of(event: SearchEvent) -> Event | ResumeDue:
+    """Returns what a search method or its experiment has to process. Raises LookupError for a trial that is gone."""
     if event.kind == "limits":
         return LimitsChanged(**event.payload)
     if event.kind == "continued":

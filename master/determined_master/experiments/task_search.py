@@ -12,7 +12,7 @@ from determined_master.db.batches import batched
 from determined_master.db.models import ExperimentRow
 from determined_master.db.session import Database, ReadSession, WriteSession
 from determined_master.experiments import repository
-from determined_master.experiments.search import view_of
+from determined_master.experiments.search import event_of
 from determined_master.experiments.search_actions import SearchActions, in_lots
 from determined_master.searcher.actions import Action, Create, Stop
 from determined_master.searcher.task_method import (
@@ -89,7 +89,7 @@ class TaskSearch:
             if row.searcher_cursor != cursor:
                 raise _elsewhere(row, cursor)
             found = await search_event_repository.events_after(session, experiment_id, cursor, limit=MAX_EVENTS_A_STEP)
-            events = await _read(session, row, found)
+            events = _read(row, found)
         return News(found[-1].id if found else cursor, events.values, _is_over(row))
 
     async def store(self, experiment_id: int, principal: Principal, step: TaskStep) -> bool:
@@ -152,7 +152,7 @@ class TaskSearch:
         found = await search_event_repository.events_after(session, row.id, step.cursor, to=step.to)
         if step.to != (found[-1].id if found else FIRST):
             raise BadRequest(f"experiment {row.id} has no event {step.to}")
-        read = await _read(session, row, found)
+        read = _read(row, found)
         total = await trial_rows.count(session, row.id)
         actions = checked_actions(
             step.actions,
@@ -191,9 +191,8 @@ async def _own_experiment(session: ReadSession, experiment_id: int, principal: P
     return await repository.get(session, experiment_id)
 
 
-async def _read(session: ReadSession, row: ExperimentRow, found: Sequence[SearchEvent]) -> TaskEvents:
-    view = await view_of(session, row.id, found, row.searcher_cursor)
-    return task_events(view.news, row.config["searcher"], row.searcher_snapshot)
+def _read(row: ExperimentRow, found: Sequence[SearchEvent]) -> TaskEvents:
+    return task_events(tuple(map(event_of, found)), row.config["searcher"], row.searcher_snapshot)
 
 
 async def _known(session: ReadSession, experiment_id: int, actions: Sequence[Action]) -> set[str]:
