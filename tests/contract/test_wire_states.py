@@ -33,7 +33,7 @@ from determined_master.db.models import (
     TaskRow,
     TrialRow,
 )
-from determined_master.db.queue_changes import note
+from determined_master.db.session import note
 from determined_master.states.display_state import display_state
 
 pytestmark = pytest.mark.budget(15, "asks every route in every state")

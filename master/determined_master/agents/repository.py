@@ -11,9 +11,9 @@ from determined.states import AllocationState
 from determined_master import notifications
 from determined_master.db.base import table_of
 from determined_master.db.models import AgentRow, AgentSlotRow, AllocationRow, ContainerRow
-from determined_master.db.prepared import Prepared, insert_rows
-from determined_master.db.queue_changes import note
-from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.prepared import Prepared
+from determined_master.db.row_changes import insert_rows
+from determined_master.db.session import ReadSession, WriteSession, note, notify
 
 Order = Literal["id", "registered_at"]
 """The columns by which pages of agents can be sorted."""

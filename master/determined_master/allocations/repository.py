@@ -24,10 +24,10 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of, to_micros
 from determined_master.db.batches import batched
 from determined_master.db.models import AgentRow, AllocationRow, ContainerRow, SlotHoldRow, TaskRow
-from determined_master.db.prepared import Prepared, insert_rows
-from determined_master.db.queue_changes import FED, note
-from determined_master.db.row_changes import change_row
-from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.prepared import Prepared
+from determined_master.db.queue_changes import FED
+from determined_master.db.row_changes import change_row, insert_rows
+from determined_master.db.session import ReadSession, WriteSession, note, notify
 from determined_master.events.state_machine import Event, StateMachine
 
 MAX_IDS_A_STATEMENT = 10_000

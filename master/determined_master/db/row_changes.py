@@ -1,14 +1,14 @@
-"""Changes columns of one row. Its object gets the new values without a look at the database.
+"""Inserts rows, and changes rows by their primary keys.
 
-Statements are of the table, not of objects, and are built once: both take less time than an update by the ORM.
+Statements are of the table, not of objects, and are built once: both take less time than the ORM.
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Column, bindparam, inspect, update
+from sqlalchemy import Column, Table, bindparam, insert, inspect, update
 from sqlalchemy.orm.attributes import set_committed_value
 
 from determined_master.db.base import Base, table_of
@@ -18,19 +18,36 @@ from determined_master.db.session import WriteSession
 
 _STATE = "state"
 """Name of the state column in every such table."""
+_KEY = "primary_key"
+"""Parameter of a change. Its other parameters are columns."""
+
+
+async def insert_rows(session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts rows that all have the same columns. Missing columns get their default."""
+    await _insertion(table).execute(session, rows)
+
+
+async def update_rows(session: WriteSession, model: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Changes rows by their primary keys. Each of ``rows`` has the key and the same columns. Objects of the session are
+    not changed."""
+    key = _key_of(model).name
+    await _update(model).execute(session, [{_KEY if name == key else name: row[name] for name in row} for row in rows])
 
 
 async def change_row(
     session: WriteSession, row: Base, values: Mapping[str, Any], *, states: frozenset[Any] | None = None
 ) -> bool:
-    """Sets columns of ``row``, an object of the session. ``values`` holds no SQL expressions.
+    """Sets columns of ``row``, an object of the session, which gets the values without a look at the database.
+    ``values`` holds no SQL expressions.
 
     ``states``: only if the row is in one of these; returns False if it is not. Raises InvalidRequestError if the row is
     gone.
     """
-    key = _key_of(type(row))
-    parameters = {"of_key": getattr(row, key.key)} | {f"to_{name}": value for name, value in values.items()}
-    if not await _update(type(row), tuple(values), states).rows(session, **parameters):
+    model = type(row)
+    columns = inspect(model).columns
+    parameters = {columns[name].name: value for name, value in values.items()}
+    parameters[_KEY] = getattr(row, _key_of(model).name)
+    if not await _update(model, states, returns_key=True).rows(session, **parameters):
         if states is None:
             await session.refresh(row)
         return False
@@ -46,16 +63,22 @@ def _stored(value: object) -> object:
     return msgspec.json.decode(to_json(value)) if isinstance(value, dict | list | tuple) else value
 
 
+@cache
 def _key_of(model: type[Base]) -> Column[Any]:
     (key,) = table_of(model).primary_key.columns
     return key
 
 
-@lru_cache(maxsize=1024)
-def _update(model: type[Base], names: tuple[str, ...], states: frozenset[Any] | None) -> Prepared[Any]:
-    key, columns = _key_of(model), inspect(model).columns
-    statement = update(table_of(model)).where(key == bindparam("of_key"))
+@cache
+def _insertion(table: Table) -> Prepared[()]:
+    return Prepared(insert(table))
+
+
+@cache
+def _update(model: type[Base], states: frozenset[Any] | None = None, *, returns_key: bool = False) -> Prepared[Any]:
+    """Returns a change of the columns that its parameters name."""
+    key = _key_of(model)
+    statement = update(table_of(model)).where(key == bindparam(_KEY))
     if states is not None:
-        statement = statement.where(columns[_STATE].in_(states))
-    values: dict[Any, Any] = {columns[name]: bindparam(f"to_{name}") for name in names}
-    return Prepared(statement.values(values).returning(key))
+        statement = statement.where(table_of(model).c[_STATE].in_(states))
+    return Prepared(statement.returning(key) if returns_key else statement)

@@ -1,15 +1,13 @@
 """Database sessions. Read sessions see a frozen view; one write session at a time; notifications follow the commit."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from sqlalchemy import Engine, Select, delete, event
+from sqlalchemy import Engine, Select, delete
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
-from sqlalchemy.orm import Session
 
-from determined_master.db import queue_changes
 from determined_master.db.base import Base
 from determined_master.db.engine import (
     OnDamage,
@@ -21,7 +19,7 @@ from determined_master.db.engine import (
 )
 from determined_master.db.lease import Lease
 from determined_master.db.nul import keep_symbol
-from determined_master.db.queue_changes import QueueChanges, changes_of
+from determined_master.db.queue_changes import Kind, QueueChanges, watch
 from determined_master.db.session_pool import MAX_IDLE, SessionPool
 from determined_master.notifications import Notifications
 from determined_master.settings.database_url import is_sqlite
@@ -31,18 +29,8 @@ class ReadSession(AsyncSession):
     """A session for queries. A function that takes one writes nothing; its transaction sees one frozen view."""
 
 
-class _Writing(Session):
-    pass
-
-
-event.listen(_Writing, "do_orm_execute", queue_changes.on_execute)
-event.listen(_Writing, "after_flush", queue_changes.on_flush)
-
-
 class WriteSession(ReadSession):
     """The one session that may write; a function that takes it changes rows, and its caller commits."""
-
-    sync_session_class = _Writing
 
 
 class Database:
@@ -68,6 +56,9 @@ class Database:
         self.group_engine: Engine = make_group_engine(url)
         self.queue_changes = QueueChanges()
         """What commits have changed for the scheduler since it last took it."""
+        self._fed_tables: set[str] = set()
+        """Tables that the present transaction changes and that the scheduler's state is made from."""
+        watch(self.write_engine.sync_engine, self._fed_tables.add)
         for engine in (self.read_engine.sync_engine, self.write_engine.sync_engine, self.group_engine):
             report_failures(engine, on_unwritable, on_damage)
             keep_symbol(engine)
@@ -90,11 +81,12 @@ class Database:
         """Commits at the end. ``is_synced`` False is for changes that would be made again after a power failure:
         SQLite's commit of them does not wait for the disk."""
         async with self.write_lock:
+            self._fed_tables.clear()
             async with self._writes.open(commits=True, is_synced=is_synced) as session:
                 yield session
-                topics, callbacks, changes = topics_of(session), _callbacks_of(session), changes_of(session)
-        if changes is not None:
-            self.queue_changes.add(changes)
+                topics, callbacks, changes = topics_of(session), _callbacks_of(session), _changes_of(session)
+            changes.check(self._fed_tables)
+        self.queue_changes.add(changes)
         for callback in callbacks:
             callback()
         self.notifications.publish(topics)
@@ -112,6 +104,13 @@ def notify(session: WriteSession, *topics: str) -> None:
     topics_of(session).update(topics)
 
 
+def note(session: WriteSession, kind: Kind, keys: Iterable[str]) -> None:
+    """Says which rows the session changes of those that the scheduler's state is made from (``queue_changes.FED``)."""
+    changes = _changes_of(session)
+    changes.noted.add(kind)
+    changes.of(kind).update(keys)
+
+
 def after_commit(session: WriteSession, callback: Callable[[], None]) -> None:
     """Calls ``callback`` once this session has committed, before its notifications are published. It must not fail."""
     _callbacks_of(session).append(callback)
@@ -127,6 +126,11 @@ async def delete_rows(session: WriteSession, table: type[Base], ids: Select[Any]
 def topics_of(session: ReadSession) -> set[str]:
     topics: set[str] = session.info.setdefault("topics", set())
     return topics
+
+
+def _changes_of(session: ReadSession) -> QueueChanges:
+    changes: QueueChanges = session.info.setdefault("queue changes", QueueChanges())
+    return changes
 
 
 def _callbacks_of(session: ReadSession) -> list[Callable[[], None]]:

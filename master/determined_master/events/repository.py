@@ -11,7 +11,7 @@ from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.models import EventRow
-from determined_master.db.prepared import insert_rows
+from determined_master.db.row_changes import insert_rows
 from determined_master.db.session import ReadSession, WriteSession, notify
 
 SYSTEM = "system"

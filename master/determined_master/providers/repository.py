@@ -12,8 +12,7 @@ from determined_master import notifications
 from determined_master.clock import Clock
 from determined_master.db.base import EARLIEST
 from determined_master.db.models import InstanceRow
-from determined_master.db.queue_changes import note
-from determined_master.db.session import ReadSession, WriteSession, notify
+from determined_master.db.session import ReadSession, WriteSession, note, notify
 from determined_master.events import repository as events
 from determined_master.events.state_machine import Event, StateMachine
 from determined_master.providers.provider import agents_of

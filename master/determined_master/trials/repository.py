@@ -22,8 +22,8 @@ from determined_master.clock import Clock
 from determined_master.db.base import table_of
 from determined_master.db.batches import batched
 from determined_master.db.models import AllocationRow, ExperimentRow, MetricRow, TaskRow, TrialRow
-from determined_master.db.prepared import Prepared, insert_rows, update_rows
-from determined_master.db.row_changes import change_row
+from determined_master.db.prepared import Prepared
+from determined_master.db.row_changes import change_row, insert_rows, update_rows
 from determined_master.db.session import ReadSession, WriteSession, delete_rows, notify
 from determined_master.db.sort_keys import Keys, directed, in_order_of_life, missing_last
 from determined_master.events import repository as events

@@ -7,7 +7,8 @@ from sqlalchemy import BigInteger, bindparam, delete, select, update
 
 from determined_master.db.base import MAX_INT64, table_of
 from determined_master.db.models import SearchEventRow, TrialRow
-from determined_master.db.prepared import Prepared, insert_rows
+from determined_master.db.prepared import Prepared
+from determined_master.db.row_changes import insert_rows
 from determined_master.db.session import ReadSession, WriteSession, delete_rows
 
 _EVENTS = table_of(SearchEventRow)

@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, Table, bindparam, event, func, insert, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from determined_master.db.prepared import Prepared, insert_rows
+from determined_master.db.prepared import Prepared
+from determined_master.db.row_changes import insert_rows
 from determined_master.db.session import Database, WriteSession, after_commit, notify
 from determined_master.db.session_pool import MAX_IDLE
 from determined_master.db.sqlite_connection import SqliteConnection
